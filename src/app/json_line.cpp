@@ -11,7 +11,7 @@ namespace mindpipe {
 namespace {
 
 template <class Number>
-std::string number_text(Number value) {
+std::string json_number(Number value) {
   if (!std::isfinite(value)) return "null";
   char digits[64];
   return {digits, std::to_chars(digits, digits + sizeof digits, value).ptr};
@@ -34,8 +34,8 @@ std::string json_string(std::string_view text) {
 JsonLine& JsonLine::add(std::string_view key, std::int64_t value) {
   return add_raw(key, std::to_string(value));
 }
-JsonLine& JsonLine::add(std::string_view key, double value) { return add_raw(key, number_text(value)); }
-JsonLine& JsonLine::add(std::string_view key, float value) { return add_raw(key, number_text(value)); }
+JsonLine& JsonLine::add(std::string_view key, double value) { return add_raw(key, json_number(value)); }
+JsonLine& JsonLine::add(std::string_view key, float value) { return add_raw(key, json_number(value)); }
 JsonLine& JsonLine::add(std::string_view key, bool value) { return add_raw(key, value ? "true" : "false"); }
 JsonLine& JsonLine::add(std::string_view key, std::string_view value) {
   return add_raw(key, json_string(value));

@@ -23,4 +23,7 @@ struct PlannedStep {
 PlannedStep make_program(const Outline& outline, ScheduleKind schedule, const Network& network = {},
                          std::int64_t memory_limit = 0);
 
+/// Refuses a list that would take minutes and gigabytes to plan. `actions`: about how many it has.
+void require_plannable(const Outline& outline, double actions);
+
 }  // namespace mindpipe

@@ -6,27 +6,30 @@ namespace {
 
 using namespace oracle;
 
-/// A batch norm's offset that the next norm takes away again: that of candidate 0 in networks of pictures.
-bool is_taken_away(const std::string& name) {
-  return name.starts_with("blocks.") && name.ends_with(".0.norm.bias");
+/// In networks of pictures, a batch norm's offset that the next norm takes away again: that of candidate 0.
+bool is_taken_away(const std::string& name, const Named& all) {
+  const bool of_pictures = std::any_of(all.begin(), all.end(),
+                                       [](const auto& tensor) { return tensor.first.starts_with("stem"); });
+  return of_pictures && name.starts_with("blocks.") && name.ends_with(".0.norm.bias");
 }
 
 /// A key's bias adds the same to all scores of a query: its gradient is zero, and what is computed there is
 /// rounding. It is the middle third of c_attn's bias, elsewhere a tensor.
-bool is_key_bias(const std::string& name) {
-  return name.ends_with("k_proj.bias") || name.ends_with("key.bias") || is_taken_away(name);
+bool is_key_bias(const std::string& name, const Named& all) {
+  return name.ends_with("k_proj.bias") || name.ends_with("key.bias") || is_taken_away(name, all);
 }
 void remove_key_bias(Named& tensors) {
   for (auto& [name, x] : tensors)
     if (name.ends_with("attn.c_attn.bias")) x.erase(x.begin() + x.size() / 3, x.begin() + x.size() / 3 * 2);
-  std::erase_if(tensors, [](const auto& tensor) { return is_key_bias(tensor.first); });
+  const Named all = tensors;
+  std::erase_if(tensors, [&](const auto& tensor) { return is_key_bias(tensor.first, all); });
 }
 Values key_biases(const Named& tensors) {
   Values all;
   for (const auto& [name, x] : tensors) {
     if (name.ends_with("attn.c_attn.bias"))
       all.insert(all.end(), x.begin() + x.size() / 3, x.begin() + x.size() / 3 * 2);
-    if (is_key_bias(name)) all.insert(all.end(), x.begin(), x.end());
+    if (is_key_bias(name, tensors)) all.insert(all.end(), x.begin(), x.end());
   }
   return all;
 }

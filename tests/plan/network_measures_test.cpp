@@ -72,8 +72,8 @@ TEST(NetworkMeasures, TakeTheLatencyOfOneSample) {
 
 TEST(NetworkMeasures, DoNotDependOnTheGrid) {
   Config supernet = measured(Precision::f32);
-  const NetworkMeasures one(supernet);
   supernet.reproducible = {2, 2};
+  const NetworkMeasures one(supernet);
   supernet.grid = {1, 2, 2, 2};
   const NetworkMeasures eight(supernet);
   for (const auto& choice : some_choices)

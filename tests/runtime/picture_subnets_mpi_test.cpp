@@ -196,24 +196,26 @@ TEST(PictureScores, DependOnWhatANetworkWasCalibratedOn) {
   Config config = on_drawn_shapes({1, 1, 1, 1}, Precision::f32, false);
   const std::vector<Subnet> subnets = subnets_to_evaluate(config);
   config.supernet.evaluate_subnets = 1;
-  Worker worker(config, {});
   Corpus corpus = validation_of(config);
-  const auto score_of_first = [&](std::int64_t calibrated) {
+  const auto score_of_first = [&](Worker& worker, std::int64_t calibrated) {
     StepInput& input = worker.load_batch(corpus, 0);
     input.choice = subnets[0].choice.data();
     input.calibrated = calibrated;
     return worker.evaluate(input).losses;
   };
   try {
-    score_of_first(0);
+    Worker never(config, {});
+    score_of_first(never, 0);
     ADD_FAILURE() << "a network that was never calibrated";
   } catch (const Error& error) {
     EXPECT_THAT(error.what(),
                 ::testing::HasSubstr("a network of a supernet is evaluated before it is calibrated"));
   }
+  Worker worker(config, {});
   const double own = worker.evaluate(corpus, 1).losses;
   const int micro_batches = config.supernet.calibrate_batches * config.train.batch / config.train.micro_batch;
-  EXPECT_EQ(score_of_first(micro_batches), own) << "what was collected stays until the next network's";
+  EXPECT_EQ(score_of_first(worker, micro_batches), own)
+      << "what was collected stays until the next network's";
   Config other = config;
   other.supernet.calibrate_batches = 1;
   Worker fewer(other, {});
