@@ -18,6 +18,9 @@ struct PlannedStep {
   Network network;  ///< that it was planned for
 };
 
+/// Refuses a batch whose lists have about so many actions, if that is more than can be planned.
+void require_few_actions(const Outline& outline, double count);
+
 /// Writes the step of a schedule, places it, numbers its communication and checks it. `memory_limit`: bytes
 /// of a rank, 0 for none.
 PlannedStep make_program(const Outline& outline, ScheduleKind schedule, const Network& network = {},

@@ -1,7 +1,5 @@
 #include "runtime/forward_stream.h"
 
-#include <bit>
-
 #include "comm/fault_points.h"
 
 namespace mindpipe {
@@ -17,9 +15,6 @@ constexpr std::size_t most_at_once = 256;
 /// Answers that a device which is behind the host may still owe.
 constexpr std::size_t late_answers = 4;
 
-/// What one data rank counts of a task: targets, then hits.
-constexpr std::size_t counts_of_rank = 1 + Hits::places;
-
 }  // namespace
 
 ForwardStream::ForwardStream(Executor& executor, Stage& stage, GradientUpdates& updates, const RunPlan& plan,
@@ -31,7 +26,7 @@ ForwardStream::ForwardStream(Executor& executor, Stage& stage, GradientUpdates& 
       layout_(stage.layout()),
       agreement_(agreement),
       waiting_(waiting),
-      tree_(stage.context().backend, layout_.data_shards),
+      words_(stage.context().backend, layout_),
       script_(executor.make_growing_script(forwards_alone(plan.outline), 2, most_at_once)),
       numbers_(stage.context().backend, pinned, layout_.local_data_shards() + Hits::places, late_answers) {
   executor.actions().run_forwards(
@@ -78,8 +73,6 @@ void ForwardStream::begin(const Tasks& tasks) {
 
 /// Asks for tasks, and hears of others, as far as nothing has to be waited for.
 void ForwardStream::ask() {
-  const std::size_t numbers = 1 + static_cast<std::size_t>(tasks_->batches) * shards() +
-                              static_cast<std::size_t>(layout_.grid.data) * counts_of_rank;
   for (;;) {
     if (over_ || asked_ - heard_ == most_) {
       if (!agreement_.is_answered()) return;
@@ -96,7 +89,7 @@ void ForwardStream::ask() {
     for (const std::int64_t batch : task->batches)
       passages_.push_back({static_cast<std::size_t>(asked_), batch});
     known_ += tasks_->batches;
-    open_.push_back({std::move(*task), Agreement::Numbers(numbers, 0)});
+    open_.push_back({std::move(*task), words_.none(tasks_->batches)});
     ++asked_;
     tell();
   }
@@ -159,16 +152,8 @@ void ForwardStream::take_numbers() {
     const Question question = asked_of_device_.front();
     asked_of_device_.pop_front();
     Open& open = open_[passage(question.passage).task - static_cast<std::size_t>(heard_)];
-    const std::size_t batch = open.batches_found++;
-    if (!question.counts) continue;
-    const auto here = static_cast<std::size_t>(layout_.local_data_shards()),
-               data_rank = static_cast<std::size_t>(layout_.coord.data);
-    for (std::size_t s = 0; s < here && !is_left_out("forwards", "tell"); ++s)
-      open.found[1 + batch * shards() + data_rank * here + s] = std::bit_cast<std::uint64_t>(numbers[s]);
-    std::uint64_t* counts = &open.found[1 + open.task.batches.size() * shards() + data_rank * counts_of_rank];
-    counts[0] += static_cast<std::uint64_t>(question.targets);
-    for (std::size_t i = 0; i < Hits::places; ++i)
-      counts[1 + i] += static_cast<std::uint64_t>(numbers[here + i]);
+    const auto batch = static_cast<std::int64_t>(open.batches_found++);
+    if (question.counts) words_.add(open.found, batch, numbers, question.targets);
   }
 }
 
@@ -180,43 +165,24 @@ void ForwardStream::tell() {
   for (; told_ < asked_; ++told_) {
     Open& open = open_[static_cast<std::size_t>(told_ - heard_)];
     if (speaks() && open.batches_found < open.task.batches.size()) return;
+    if (speaks()) words_.end(open.found);
     open.found[0] = tasks_->wish && tasks_->wish() ? 1 : 0;
     agreement_.ask(open.found);
   }
 }
 
-/// The numbers of each place come from one rank, the others have 0 there: the largest is what it said.
 void ForwardStream::hear() {
   const auto describe = [&] { return fmt::format("what is found of batch {}", passages_.front().batch + 1); };
   // A device that is behind has to come to the end of the task here first.
   waiting_.until([&] { return tell(), told_ > heard_; }, describe);
   const Agreement::Numbers found = agreement_.answer(describe);
-  const Evaluation evaluation = evaluation_of(found);
+  const Evaluation evaluation = words_.evaluation(found, tasks_->batches);
   first_passage_ += tasks_->batches;
   passages_.erase(passages_.begin(), passages_.begin() + tasks_->batches);
   open_.pop_front();
   ++heard_;
   if (tasks_->hear) tasks_->hear(evaluation);
   if (found[0] != 0) over_ = true;
-}
-
-/// Adds up the data shards of each batch in their tree, as those of a step are, and then batches in order.
-Evaluation ForwardStream::evaluation_of(const Agreement::Numbers& found) const {
-  Evaluation evaluation;
-  std::vector<double> losses(shards());
-  for (std::int64_t batch = 0; batch < tasks_->batches; ++batch) {
-    for (std::size_t s = 0; s < losses.size(); ++s)
-      losses[s] = std::bit_cast<double>(found[1 + static_cast<std::size_t>(batch) * shards() + s]);
-    tree_.sum_over_shards(losses);
-    evaluation.losses += losses.front();
-  }
-  const std::uint64_t* counts = &found[1 + static_cast<std::size_t>(tasks_->batches) * shards()];
-  for (int data_rank = 0; data_rank < layout_.grid.data; ++data_rank, counts += counts_of_rank) {
-    evaluation.targets += static_cast<std::int64_t>(counts[0]);
-    for (std::size_t i = 0; i < Hits::places; ++i)
-      evaluation.hits[i] += static_cast<std::int64_t>(counts[1 + i]);
-  }
-  return evaluation;
 }
 
 }  // namespace mindpipe
