@@ -331,7 +331,6 @@ RunPlan make_run_plan(const Config& config, Purpose purpose, std::span<const Sub
   Outline forward_only = outline;
   forward_only.training = false;
   const Network network = network_on_paper(config);
-  plan.evaluation = plan_forwards(forward_only, network);
   if (purpose == Purpose::training && row_of(config.model.kind).trains_subnets) {
     plan.subnets.emplace();
     plan.subnets->paper = subnets.empty()
@@ -339,8 +338,9 @@ RunPlan make_run_plan(const Config& config, Purpose purpose, std::span<const Sub
                               : choose_rooms(outline, network, wishes_of(config), subnets);
   } else if (purpose == Purpose::training) {
     plan.training = make_program(outline, config.schedule.kind, network);
-    share_buffers(plan.evaluation, plan.training.placement);
   }
+  plan.evaluation = plan_forwards(forward_only, network);
+  if (plan.trains_steps()) share_buffers(plan.evaluation, plan.training.placement);
 
   plan.passing = most_passing;
   for (int rank = 0; rank < stages; ++rank) {

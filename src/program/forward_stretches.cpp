@@ -218,8 +218,7 @@ Program forward_program(const Outline& outline, const Network& network, int batc
 }
 
 PlannedForwards plan_forwards(const Outline& outline, const Network& network) {
-  require_plannable(outline,
-                    (outline.all_chunks() > 1 ? 3.0 : 1.0) * outline.all_chunks() * outline.micro_batches);
+  require_few_actions(outline, 3.0 * outline.all_chunks() * outline.micro_batches);
   PlannedForwards one;
   one.network = network;
   one.program = forward_program(outline, network, 1);

@@ -27,17 +27,17 @@ double count_of_actions(const Outline& outline, ScheduleKind schedule) {
 
 }  // namespace
 
-void require_plannable(const Outline& outline, double actions) {
-  MP_REQUIRE(actions <= most_actions, Exit::bad_configuration,
+void require_few_actions(const Outline& outline, double count) {
+  MP_REQUIRE(count <= most_actions, Exit::bad_configuration,
              "a step of {} micro-batches on {} stages has about {:.2g} actions, sums over data in parts of "
              "{} MiB among them, and more than {:.2g} cannot be planned; take a larger train.micro_batch, a "
              "smaller train.batch, fewer stages or more tensor ranks",
-             outline.micro_batches, outline.stages, actions, bulk_part_bytes >> 20, most_actions);
+             outline.micro_batches, outline.stages, count, bulk_part_bytes >> 20, most_actions);
 }
 
 PlannedStep make_program(const Outline& outline, ScheduleKind schedule, const Network& network,
                          std::int64_t memory_limit) {
-  require_plannable(outline, count_of_actions(outline, schedule));
+  require_few_actions(outline, count_of_actions(outline, schedule));
   MP_CHECK(outline.training, "forwards alone are no step");
   const Order order = make_order(schedule, {.stages = outline.stages,
                                             .micro_batches = outline.micro_batches,

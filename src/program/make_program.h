@@ -18,12 +18,12 @@ struct PlannedStep {
   Network network;  ///< that it was planned for
 };
 
+/// Refuses a batch whose lists have about so many actions, if that is more than can be planned.
+void require_few_actions(const Outline& outline, double count);
+
 /// Writes the step of a schedule, places it, numbers its communication and checks it. `memory_limit`: bytes
 /// of a rank, 0 for none.
 PlannedStep make_program(const Outline& outline, ScheduleKind schedule, const Network& network = {},
                          std::int64_t memory_limit = 0);
-
-/// Refuses a list that would take minutes and gigabytes to plan. `actions`: about how many it has.
-void require_plannable(const Outline& outline, double actions);
 
 }  // namespace mindpipe

@@ -1,7 +1,5 @@
 #include "runtime/forward_stream.h"
 
-#include <bit>
-
 #include "comm/fault_points.h"
 
 namespace mindpipe {
@@ -17,9 +15,6 @@ constexpr std::size_t most_at_once = 256;
 /// Answers that a device which is behind the host may still owe.
 constexpr std::size_t late_answers = 4;
 
-/// What one data rank counts of a batch: targets, then hits.
-constexpr std::size_t counts_of_rank = 1 + Hits::places;
-
 }  // namespace
 
 ForwardStream::ForwardStream(Executor& executor, Stage& stage, GradientUpdates& updates, const RunPlan& plan,
@@ -31,7 +26,7 @@ ForwardStream::ForwardStream(Executor& executor, Stage& stage, GradientUpdates& 
       layout_(stage.layout()),
       agreement_(agreement),
       waiting_(waiting),
-      tree_(stage.context().backend, layout_.data_shards),
+      words_(stage.context().backend, layout_),
       script_(executor.make_growing_script(forwards_alone(plan.outline), 2, most_at_once)),
       numbers_(stage.context().backend, pinned, layout_.local_data_shards() + Hits::places, late_answers) {
   executor.actions().run_forwards(
@@ -78,7 +73,6 @@ void ForwardStream::begin(const Tasks& tasks) {
 
 /// Asks for tasks, and hears of others, as far as nothing has to be waited for.
 void ForwardStream::ask() {
-  const std::size_t numbers = 1 + static_cast<std::size_t>(told_batches()) * numbers_of_batch();
   for (;;) {
     if (over_ || asked_ - heard_ == most_) {
       if (!agreement_.is_answered()) return;
@@ -95,7 +89,7 @@ void ForwardStream::ask() {
     for (std::int64_t place = 0; place < tasks_->batches; ++place)
       passages_.push_back({static_cast<std::size_t>(asked_), task->batches[place], place});
     known_ += tasks_->batches;
-    open_.push_back({std::move(*task), Agreement::Numbers(numbers, 0)});
+    open_.push_back({std::move(*task), words_.none(told_batches())});
     ++asked_;
     tell();
   }
@@ -160,16 +154,7 @@ void ForwardStream::take_numbers() {
     const Question question = asked_of_device_.front();
     asked_of_device_.pop_front();
     Open& open = open_[passage(question.passage).task - static_cast<std::size_t>(heard_)];
-    const std::size_t batch = open.batches_found++;
-    const auto here = static_cast<std::size_t>(layout_.local_data_shards()),
-               data_rank = static_cast<std::size_t>(layout_.coord.data);
-    std::uint64_t* found = &open.found[1 + batch * numbers_of_batch()];
-    for (std::size_t s = 0; s < here && !is_left_out("forwards", "tell"); ++s)
-      found[data_rank * here + s] = std::bit_cast<std::uint64_t>(numbers[s]);
-    std::uint64_t* counts = found + shards() + data_rank * counts_of_rank;
-    counts[0] = static_cast<std::uint64_t>(question.targets);
-    for (std::size_t i = 0; i < Hits::places; ++i)
-      counts[1 + i] = static_cast<std::uint64_t>(numbers[here + i]);
+    words_.add(open.found, open.batches_found++, numbers, question.targets);
   }
 }
 
@@ -180,47 +165,25 @@ void ForwardStream::tell() {
   take_numbers();
   for (; told_ < asked_; ++told_) {
     Open& open = open_[static_cast<std::size_t>(told_ - heard_)];
-    if (speaks() && static_cast<std::int64_t>(open.batches_found) < told_batches()) return;
+    if (speaks() && open.batches_found < told_batches()) return;
+    if (speaks()) words_.end(open.found);
     open.found[0] = tasks_->wish && tasks_->wish() ? 1 : 0;
     agreement_.ask(open.found);
   }
 }
 
-/// The numbers of each place come from one rank, the others have 0 there: the largest is what it said.
 void ForwardStream::hear() {
   const auto describe = [&] { return fmt::format("what is found of batch {}", passages_.front().batch + 1); };
   // A device that is behind has to come to the end of the task here first.
   waiting_.until([&] { return tell(), told_ > heard_; }, describe);
   const Agreement::Numbers found = agreement_.answer(describe);
-  std::vector<Evaluation> of_batches;
-  for (std::size_t batch = 0; batch < static_cast<std::size_t>(told_batches()); ++batch)
-    of_batches.push_back(evaluation_of(&found[1 + batch * numbers_of_batch()]));
+  const std::vector<Evaluation> of_batches = words_.evaluations(found);
   first_passage_ += tasks_->batches;
   passages_.erase(passages_.begin(), passages_.begin() + tasks_->batches);
   open_.pop_front();
   ++heard_;
   if (tasks_->hear) tasks_->hear(of_batches);
   if (found[0] != 0) over_ = true;
-}
-
-std::size_t ForwardStream::numbers_of_batch() const {
-  return shards() + static_cast<std::size_t>(layout_.grid.data) * counts_of_rank;
-}
-
-/// Adds up the data shards of a batch in their tree, as those of a step are.
-Evaluation ForwardStream::evaluation_of(const std::uint64_t* found) const {
-  Evaluation evaluation;
-  std::vector<double> losses(shards());
-  for (std::size_t s = 0; s < losses.size(); ++s) losses[s] = std::bit_cast<double>(found[s]);
-  tree_.sum_over_shards(losses);
-  evaluation.losses = losses.front();
-  const std::uint64_t* counts = found + shards();
-  for (int data_rank = 0; data_rank < layout_.grid.data; ++data_rank, counts += counts_of_rank) {
-    evaluation.targets += static_cast<std::int64_t>(counts[0]);
-    for (std::size_t i = 0; i < Hits::places; ++i)
-      evaluation.hits[i] += static_cast<std::int64_t>(counts[1 + i]);
-  }
-  return evaluation;
 }
 
 }  // namespace mindpipe

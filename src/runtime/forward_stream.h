@@ -7,8 +7,8 @@
 
 #include "comm/agreement.h"
 #include "plan/run_plan.h"
-#include "runtime/evaluation.h"
 #include "runtime/executor.h"
+#include "runtime/found_words.h"
 
 namespace mindpipe {
 
@@ -60,7 +60,7 @@ class ForwardStream {
   struct Open {
     ForwardTask task;
     Agreement::Numbers found;
-    std::size_t batches_found = 0;
+    std::int64_t batches_found = 0;
     bool is_told = false;
   };
   struct Passage {
@@ -82,16 +82,12 @@ class ForwardStream {
   void note(const Action& forward, const Tensor& losses);
   void take_numbers();
   void tell();
-  Evaluation evaluation_of(const std::uint64_t* found) const;
-  /// What is told of one batch: the losses of each logical data shard, then the counts of each data rank.
-  std::size_t numbers_of_batch() const;
   std::int64_t told_batches() const { return tasks_->batches - tasks_->calibrations; }
   const Passage& passage(std::int64_t number) const {
     return passages_[static_cast<std::size_t>(number - first_passage_)];
   }
-  /// Whether this rank tells what it has found: of those that have the head, and know the same, the first.
-  bool speaks() const { return stage_.has_head() && layout_.coord.tensor == 0; }
-  std::size_t shards() const { return static_cast<std::size_t>(layout_.data_shards); }
+  /// Whether this rank tells what it has found.
+  bool speaks() const { return stage_.has_head(); }
 
   Executor& executor_;
   Stage& stage_;
@@ -100,7 +96,7 @@ class ForwardStream {
   const Layout& layout_;
   Agreement& agreement_;
   Waiting& waiting_;
-  mutable Communicator tree_;  ///< over all logical data shards, as if they were this rank's
+  FoundWords words_;
   Script script_;
   LateNumbers numbers_;
   StepInput input_;
