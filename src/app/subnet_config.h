@@ -17,8 +17,8 @@ Config subnet_config(const Config& supernet, const std::vector<std::uint8_t>& ch
                      const std::string& run_dir, const std::string& weights = "");
 /// The settings of a supernet whose networks, each by itself, are trained for so many steps.
 Config with_steps(Config supernet, int steps);
-/// That configuration as a file to read and to change: what differs from the defaults, below words on what
-/// the network is and where it comes from.
+/// The configuration of one network as a file to read and to change: what differs from the defaults, below
+/// words on what the network is and where it comes from.
 std::string subnet_yaml(const Config& supernet, const std::vector<std::uint8_t>& choice,
                         const std::string& run_dir, const std::string& weights = "");
 

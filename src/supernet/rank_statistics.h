@@ -22,7 +22,7 @@ std::optional<RankCorrelation> kendall_tau(std::span<const double> a, std::span<
 std::optional<RankCorrelation> spearman_rho(std::span<const double> a, std::span<const double> b);
 
 /// What is lost by trust in scores: the lowest truth among the `best` lowest scores, minus the lowest of all.
-/// Of equal scores the first come first.
+/// Where scores are equal the first ones count as the lower.
 double regret(std::span<const double> scores, std::span<const double> truths, int best);
 
 }  // namespace mindpipe

@@ -87,7 +87,7 @@ Config whole_evolved() {
   return config;
 }
 
-/// That Evolved Transformer by its blocks, with as many cells.
+/// The Evolved Transformer of `whole` as a network of the space of its cells, with as many of them.
 Config evolved_of_cells(const Config& whole) {
   std::string space = file_of("evolved-transformer.yaml");
   for (const char* count : {"cells: 3", "cells: 4"}) space.replace(space.find(count), 8, "cells: 2");

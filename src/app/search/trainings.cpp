@@ -32,6 +32,28 @@ int steps_in(const std::string& run) {
   return curve.training.empty() ? 0 : static_cast<int>(curve.training.back().step);
 }
 
+/// Keeps other jobs from beginning a training, as long as it lives; a dead job keeps nobody.
+class Claim {
+ public:
+  explicit Claim(std::string file) : file_(std::move(file)) {
+    try {
+      take_lock(file_);
+      is_ours_ = true;
+    } catch (const Error&) {  // another job's
+    }
+  }
+  ~Claim() {
+    if (is_ours_) release_lock(file_);
+  }
+  Claim(const Claim&) = delete;
+  Claim& operator=(const Claim&) = delete;
+  bool is_ours() const { return is_ours_; }
+
+ private:
+  std::string file_;
+  bool is_ours_ = false;
+};
+
 }  // namespace
 
 Trainings::Trainings(const Arguments& arguments, const Config& supernet, std::string directory,
@@ -46,19 +68,29 @@ Config Trainings::config_of(const TrainingWish& wish) const {
   const Config supernet = with_steps(supernet_, wish.steps);
   Config config = subnet_config(supernet, wish.choice, run_of(wish));
   config.grid = supernet_.grid;
-  config.run.resume = supernet_.run.resume;
   config.run.stop_after = wish.stop_after < wish.steps ? wish.stop_after : 0;
   return resolve(config);
 }
 
 std::optional<double> Trainings::train(const TrainingWish& wish, const World& world) {
-  const std::string run = run_of(wish), found = world.rank == 0 ? loss_after(run, wish.stop_after) : "",
-                    held = world.rank == 0 && found.empty() && is_held(run + "/lock") ? "held" : "";
+  const std::string run = run_of(wish);
+  std::optional<Claim> claim;
+  std::string found;
+  bool is_free = true;
+  if (world.rank == 0) {
+    std::filesystem::create_directories(directory_);
+    found = loss_after(run, wish.stop_after);
+    if (found.empty()) {
+      claim.emplace(run + ".claim");
+      is_free = claim->is_ours() && !is_held(run + "/lock");
+      found = loss_after(run, wish.stop_after);  // another job may have come to its end meanwhile
+    }
+  }
   if (const std::string known = text_of_rank_0(world, found); !known.empty()) {
     ++done_before_;
     return std::stod(known);
   }
-  if (!text_of_rank_0(world, held).empty()) return std::nullopt;
+  if (any_rank(world, !is_free)) return std::nullopt;
   const int before = world.rank == 0 ? steps_in(run) : 0;
   const int code = mindpipe::train(arguments_, config_of(wish));
   stops_ = any_rank(world, stop_asked());

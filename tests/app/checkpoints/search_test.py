@@ -3,6 +3,7 @@ import json
 import os
 import random
 import signal
+import socket
 import subprocess
 import time
 
@@ -182,8 +183,34 @@ class Searches(Runs):
         more = self.searched("run", "search.verify=5")
         self.assertIn("left", more)
 
+    def test_jobs_of_an_array_share_trainings(self):
+        self.trained("run")
+        self.searched("run")
+        jobs = [subprocess.Popen(self.command("run", "search.verify=6", 1, "search"), env=self.environment(), text=True,
+                                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+                for _ in range(3)]
+        said = [job.communicate(timeout=60)[0] for job in jobs]
+        self.assertEqual([job.returncode for job in jobs], [0, 0, 0], said)
+        now = [int(text.split("verify: ")[1].split()[0]) for text in said]
+        self.assertEqual(sum(now), 6, "each network is trained once")
+        self.assertIn("0 networks trained now, 6 found done, 0 left", self.searched("run", "search.verify=6"))
+
+    def test_what_another_job_trains_is_left_alone(self):
+        self.trained("run")
+        self.searched("run")
+        best = min(self.scores("run"), key=lambda score: score["loss"])["id"]
+        claim = self.root / f"run/search/verify/{best}.claim"
+        claim.parent.mkdir()
+        claim.write_text(json.dumps({"host": socket.gethostname(), "pid": os.getpid(), "job": "", "restart": "",
+                                     "started": 0}))
+        text = self.searched("run", "search.verify=4")
+        self.assertIn("3 networks trained now, 0 found done, 1 left", text)
+        self.assertNotIn("Kendall", text)
+        claim.unlink()
+        self.assertIn("1 networks trained now, 3 found done, 0 left", self.searched("run", "search.verify=4"))
+
     def test_halving_goes_on_with_the_losses_of_runs_that_never_stopped(self):
-        settings = "search.halving=[4,2] search.best=4 optimizer.rate.kind=cosine"
+        settings = "search.halving=[4,2] search.best=4 optimizer.rate.kind=cosine run.resume=never"
         self.trained("run", settings)
         text = self.searched("run", settings)
         self.assertIn("14 trainings now, with 64 steps; 0 found done", text)
