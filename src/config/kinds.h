@@ -38,7 +38,6 @@ struct PrecisionRow {
 struct ObjectiveRow {
   std::string_view name;
   std::string_view unit;
-  std::string_view meaning;
 };
 
 inline constexpr std::size_t most_moments = 2;
@@ -106,12 +105,12 @@ struct OptimizerRow {
   kind(random, "random", false, false) \
   kind(evolution, "evolution", true, false) \
   kind(pareto, "pareto", true, true)
-#define MINDPIPE_OBJECTIVES(kind) /* unit, meaning */ \
-  kind(loss, "loss", "", "mean loss on the held-out batches") \
-  kind(parameters, "parameters", "", "of the network, what all networks share included") \
-  kind(operations, "operations", "a token", "forward and backward, as a training counts them") \
-  kind(latency, "latency", "s", "of one sample's forward on device.description, on paper") \
-  kind(bytes, "bytes", "", "of the weights that compute")
+#define MINDPIPE_OBJECTIVES(kind) /* unit */ \
+  kind(loss, "loss", "") \
+  kind(parameters, "parameters", "") \
+  kind(operations, "operations", "a token") \
+  kind(latency, "latency", "s") \
+  kind(bytes, "bytes", "")
 #define MINDPIPE_OPTIMIZERS(kind) /* moments, how many, only_with_momentum */ \
   kind(adamw, "adamw", {"m", "v"}, 2, false) \
   kind(sgd, "sgd", {"velocity"}, 1, true)

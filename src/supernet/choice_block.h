@@ -17,7 +17,7 @@ class ChoiceBlock final : public Layer {
   Norm* opening_norm(const Tape& tape) override { return chosen(tape).opening_norm(tape); }
   /// The fields that any candidate reads.
   std::vector<std::string_view> reads() const override;
-  /// Those of the candidate that has most.
+  /// Bytes of collected statistics: those of the candidate that has most.
   std::size_t statistics_bytes() const override;
   Boundary forward(Boundary in, Tape& tape) override { return chosen(tape).forward(in, tape); }
   Boundary backward(Boundary dout, Tape& tape) override { return chosen(tape).backward(dout, tape); }

@@ -160,7 +160,8 @@ std::string allowed_spaces();
 /// file. `key` is the setting's.
 Space read_space(const Node& node, const std::string& key);
 
-/// Those of texts or of pictures, as the space is; both where it is not known yet.
+/// The settings of a model of a space: those of texts or of pictures, as the space is; both where it is not
+/// known yet.
 std::vector<Setting> space_settings(SpaceSettings& m, Config& config);
 void fill_in_space(const SpaceSettings& m, Config& config);
 /// Refuses samples that are none of the space's, or do not fit the context.
