@@ -17,6 +17,11 @@ std::string part_of(const Action& action) {
 
 std::string message_text(const Action& action) {
   const char* direction = sends(action) ? "to" : "from";
+  if (is_move(action))
+    return fmt::format("{} state of {}{} {} rank {}{}", action.kind,
+                       action.units.size() == 1 ? fmt::format("unit {}", action.units.front())
+                                                : fmt::format("{} units", action.units.size()),
+                       of_subnet(action), direction, action.peer, part_of(action));
   if (action.payload == Payload::unit_gradient)
     return fmt::format("{} gradient of unit {} in block {}{} {} rank {}{}", action.kind, action.unit,
                        action.first, of_subnet(action), direction, action.peer, part_of(action));

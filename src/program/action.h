@@ -90,11 +90,14 @@ MINDPIPE_KINDS(ActionKind, ActionTraits, MINDPIPE_ACTIONS)
 constexpr const ActionTraits& traits_of(ActionKind kind) { return row_of(kind); }
 
 /// What a message is. Activation and encoder output travel with the forwards, their gradients with the
-/// backwards; a unit's gradient goes from one of its homes to another at the end of the step.
+/// backwards; a unit's gradient goes from one of its homes to another at the end of the step. A unit's state
+/// (masters, moments, counters) moves from the rank where its last user ran to the rank where the next one
+/// will.
 #define MINDPIPE_PAYLOADS(kind)                                                            \
   kind(none, "none") kind(activation, "activation") kind(encoder_output, "encoder output") \
       kind(gradient, "gradient") kind(encoder_output_gradient, "encoder output gradient")  \
-          kind(unit_gradient, "unit gradient")
+          kind(unit_gradient, "unit gradient") \
+              kind(unit_state, "unit state")
 MINDPIPE_KINDS(Payload, NamedRow, MINDPIPE_PAYLOADS)
 
 /// Why a supernet's stage stands idle, on paper, before it begins something: nothing is there (messages and
@@ -151,6 +154,10 @@ inline constexpr int wait_reasons = 3;
 /// - Of a supernet: an arena holds what arrives of a micro-batch, too; receives name it as `tape`, and a pass
 ///   reads there. An update of blocks [first, last) is of the units that the subnet uses there, whose
 ///   gradients are in slab `slab`; it gives the slab back.
+/// - A move: a send and a receive of payload `unit_state`, in queue `bulk`, of class `moves`. `units` travel
+///   from the rank where their last user ran to rank `peer`, or from there; `subnet` is the reader. At a cut
+///   all units come home to all lanes; `subnet` is then the first behind the cut. In `parts`: part k is the
+///   k-th cut of the states one after the other.
 /// - `ticket`: equal on all participants and ascending in every list, which `give_tickets` has sorted by it.
 ///   Whoever has no tags (NCCL) starts communication in list order, so nobody reads it at run time.
 struct Action {
@@ -175,6 +182,7 @@ struct Action {
   /// Earlier entries of this list that must have ended, on other queues. In a stretch -1 is the last action
   /// of the stretch before, -2 the one before that, and so on.
   std::vector<int> after;
+  std::vector<int> units = {};  ///< of a move: those whose state travels, ascending
 
   bool operator==(const Action&) const = default;
 };
@@ -238,9 +246,11 @@ inline bool is_forward(const Action& action) {
 inline bool is_backward(const Action& action) {
   return is_pass(action) && pass_of(action)->travel == Travel::backward;
 }
+/// One end of a message that brings the states of `units` to the rank of their next user.
+inline bool is_move(const Action& action) { return action.payload == Payload::unit_state; }
 /// A message between two passes: it crosses a cut of the model.
 inline bool crosses_cut(const Action& action) {
-  return is_message(action) && action.payload != Payload::unit_gradient;
+  return is_message(action) && action.payload != Payload::unit_gradient && !is_move(action);
 }
 /// An action on the parameters, or a gradient, of `unit`.
 inline bool names_unit(const Action& action) {
@@ -261,7 +271,9 @@ inline bool makes_gradients(const Action& action) {
 }
 /// Who goes first where what an action sends shares a link with others.
 inline TrafficClass class_of(const Action& action) {
-  return action.payload == Payload::unit_gradient ? TrafficClass::gradients : traits_of(action.kind).traffic;
+  return is_move(action)                              ? TrafficClass::moves
+         : action.payload == Payload::unit_gradient ? TrafficClass::gradients
+                                                    : traits_of(action.kind).traffic;
 }
 
 inline bool travels_forward(Payload payload) {

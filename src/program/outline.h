@@ -76,7 +76,8 @@ std::vector<int> looped_chunks(int stages, int chunks);
 
 /// All that a schedule knows of a step. Chunk c is the blocks [first_block[c], first_block[c + 1]).
 struct Outline {
-  int stages = 1;         ///< pipeline ranks, p
+  int stages = 1;         ///< of the pipeline, p
+  int lanes = 1;          ///< of a supernet: pipelines side by side, s; subnet j runs in lane j mod s
   int chunks = 1;         ///< of the model for each stage, v
   int micro_batches = 1;  ///< of a rank in a step, m
   int shards = 1;         ///< logical data shards of a rank; divides micro_batches
@@ -97,6 +98,14 @@ struct Outline {
   bool priced =
       false;  ///< by a table: on an emulated device passes take these times, whatever they consist of
 
+  /// Ranks of a program: rank = lane x stages + stage. A model that is no supernet has one lane.
+  int ranks() const { return lanes * stages; }
+  int stage_of_rank(int rank) const { return rank % stages; }
+  int lane_of_rank(int rank) const { return rank / stages; }
+  /// The rank on which a subnet runs what its cut gives a stage.
+  int rank_of_subnet(std::int64_t subnet, int stage) const {
+    return static_cast<int>(subnet % lanes) * stages + stage;
+  }
   int all_chunks() const { return stages * chunks; }
   int all_blocks() const { return static_cast<int>(blocks.size()); }
   int rank_of(int chunk) const { return rank_of_chunk[chunk]; }
