@@ -25,9 +25,9 @@ std::string order_of_subnets(const Config& config, const RunPlan& plan) {
     if (start.what != PlannedStart::forward && start.what != PlannedStart::backward) continue;
     const std::string name =
         fmt::format("{}{}", start.what == PlannedStart::forward ? 'F' : 'B', start.subnet);
-    if (name == newest[start.stage]) continue;
-    newest[start.stage] = name;
-    if (++passes[start.stage] <= most) lines[start.stage] += " " + name;
+    if (name == newest[start.rank]) continue;
+    newest[start.rank] = name;
+    if (++passes[start.rank] <= most) lines[start.rank] += " " + name;
   }
   std::string text = "\nthe first passes of each stage, F and B forward and backward of a subnet\n";
   for (int stage = 0; stage < plan.outline.stages; ++stage)

@@ -96,8 +96,7 @@ constexpr const ActionTraits& traits_of(ActionKind kind) { return row_of(kind); 
 #define MINDPIPE_PAYLOADS(kind)                                                            \
   kind(none, "none") kind(activation, "activation") kind(encoder_output, "encoder output") \
       kind(gradient, "gradient") kind(encoder_output_gradient, "encoder output gradient")  \
-          kind(unit_gradient, "unit gradient") \
-              kind(unit_state, "unit state")
+          kind(unit_gradient, "unit gradient") kind(unit_state, "unit state")
 MINDPIPE_KINDS(Payload, NamedRow, MINDPIPE_PAYLOADS)
 
 /// Why a supernet's stage stands idle, on paper, before it begins something: nothing is there (messages and
@@ -271,7 +270,7 @@ inline bool makes_gradients(const Action& action) {
 }
 /// Who goes first where what an action sends shares a link with others.
 inline TrafficClass class_of(const Action& action) {
-  return is_move(action)                              ? TrafficClass::moves
+  return is_move(action)                            ? TrafficClass::moves
          : action.payload == Payload::unit_gradient ? TrafficClass::gradients
                                                     : traits_of(action.kind).traffic;
 }

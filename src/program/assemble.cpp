@@ -215,8 +215,7 @@ Program assemble(const Outline& outline, const Order& order) {
   MP_CHECK(static_cast<int>(order.size()) == outline.stages, "an order of {} ranks for {} stages",
            order.size(), outline.stages);
   for (const auto& candidates : outline.blocks)
-    MP_CHECK(candidates.size() == 1, "a step of a block with {} candidates",
-             candidates.size());
+    MP_CHECK(candidates.size() == 1, "a step of a block with {} candidates", candidates.size());
   Program program;
   for (int rank = 0; rank < outline.stages; ++rank)
     program.ranks.push_back(Writer(outline, rank, order[rank]).write());

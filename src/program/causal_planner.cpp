@@ -21,7 +21,7 @@ int room_count(const std::vector<int>& counts, int stage) { return counts.empty(
 
 }  // namespace
 
-CausalPlanner::Stage::Stage(const SubnetRules& rules, int stage, int micro_batches)
+CausalPlanner::Rank::Rank(const SubnetRules& rules, int stage, int micro_batches)
     : slots(room_count(rules.slots, stage), rules.keeps_slots ? micro_batches : 0),
       slabs(room_count(rules.slabs, stage), rules.keeps_slab ? 1 : 0) {}
 
@@ -29,31 +29,47 @@ CausalPlanner::CausalPlanner(const Outline& outline, const Network& network, Sub
                              std::int64_t first)
     : outline_(outline),
       rules_(std::move(rules)),
+      network_(network),
       count_(outline.stages),
       micro_batches_(outline.micro_batches),
       subnets_(outline, network.data, first),
       admitted_(first),
-      begin_(first) {
+      begin_(first),
+      moves_(outline.lanes > 1 || outline.own_cuts) {
   MP_CHECK(outline.chunks == 1, "subnets on {} chunks a stage", outline.chunks);
+  MP_CHECK(!moves_ || rules_.order == SubnetOrder::causal, "units move where subnets are in causal order");
   MP_CHECK(rules_.window == 0 || first % rules_.window == 0, "subnet {} begins no window of {}", first,
            rules_.window);
-  for (int stage = 0; stage < count_; ++stage) {
-    stages_.emplace_back(rules_, stage, micro_batches_);
-    stages_[stage].updated = first;
-    stages_[stage].applied = rules_.window > 0 ? first / rules_.window : 0;
+  for (int rank = 0; rank < outline.ranks(); ++rank) {
+    const int stage = outline.stage_of_rank(rank);
+    ranks_.emplace_back(rules_, stage, micro_batches_);
+    ranks_[rank].updated = first;
+    ranks_[rank].applied = rules_.window > 0 ? first / rules_.window : 0;
     const auto time = [&](int peer, int cut, bool with_forward) {
-      const auto special = network.between.find({stage, peer});
-      const Link& link = special == network.between.end() ? network.message : special->second;
+      const Link& link = network_.link(rank, peer);
       std::int64_t longest = 0;  // its payloads travel side by side
       for (const auto& [payload, bytes] : payloads_of(outline.cuts[cut], with_forward))
         if (bytes > 0) longest = std::max(longest, link.time(bytes));
       return longest;
     };
-    if (stage + 1 < count_)
-      stages_[stage].forwards.time = time(stage + 1, outline.first_block[stage + 1], true);
-    if (stage > 0) stages_[stage].backwards.time = time(stage - 1, outline.first_block[stage], false);
+    if (stage + 1 < count_) ranks_[rank].forwards.time = time(rank + 1, outline.first_block[stage + 1], true);
+    if (stage > 0) ranks_[rank].backwards.time = time(rank - 1, outline.first_block[stage], false);
   }
-  if (rules_.window > 0) find_what_is_shared(network);
+  if (rules_.window > 0) find_what_is_shared();
+}
+
+int CausalPlanner::most_slots(int stage) const {
+  int most = 0;
+  for (std::size_t rank = stage; rank < ranks_.size(); rank += count_)
+    most = std::max(most, ranks_[rank].slots.most());
+  return most;
+}
+
+int CausalPlanner::most_slabs(int stage) const {
+  int most = 0;
+  for (std::size_t rank = stage; rank < ranks_.size(); rank += count_)
+    most = std::max(most, ranks_[rank].slabs.most());
+  return most;
 }
 
 std::vector<PlannedStart> CausalPlanner::next(std::span<const Subnet> more, bool last) {
@@ -63,15 +79,14 @@ std::vector<PlannedStart> CausalPlanner::next(std::span<const Subnet> more, bool
   for (const Subnet& subnet : more) subnets_.add(subnet);
   last_ = last;
   if (last) close();
-  admit();
-  stages_[0].dirty = true;
-  for (;;) {
-    for (int stage = 0; stage < count_; ++stage) {
-      if (!stages_[stage].dirty) continue;
-      if (!decide(stage)) return std::move(starts_);
-      stages_[stage].dirty = false;
+  for (int lane = 0; lane < outline_.lanes; ++lane) ranks_[lane * count_].dirty = true;
+  while (admit()) {
+    for (int rank = 0; rank < outline_.ranks(); ++rank) {
+      if (!ranks_[rank].dirty) continue;
+      if (!decide(rank)) return std::move(starts_);
+      ranks_[rank].dirty = false;
     }
-    if (events_.empty()) break;
+    if (events_.empty() && !(last_ && subnets_.oldest() == subnets_.known() && bring_home())) break;
     now_ = events_.front().time;
     while (!events_.empty() && events_.front().time == now_) {
       std::pop_heap(events_.begin(), events_.end(), std::greater<>());
@@ -80,7 +95,7 @@ std::vector<PlannedStart> CausalPlanner::next(std::span<const Subnet> more, bool
       end(event);
     }
   }
-  if (subnets_.oldest() < subnets_.known()) stands_still();
+  if (events_.empty() && subnets_.oldest() < subnets_.known() && !awaits_subnets()) stands_still();
   return std::move(starts_);
 }
 
@@ -90,28 +105,36 @@ void CausalPlanner::stands_still() const {
                           : std::to_string(*std::min_element(counts.begin(), counts.end()));
   };
   fail(Exit::bad_configuration,
-       "everything stands still: subnet {} can never end; a stage has at least {} slots and {} gradient "
+       "everything stands still: subnet {} can never end; a rank has at least {} slots and {} gradient "
        "slabs, "
        "{} subnets are admitted, each has {} micro-batches (take more of supernet.slots, or auto)",
        subnets_.oldest(), fewest(rules_.slots), fewest(rules_.slabs), rules_.admission, micro_batches_);
 }
 
-/// Lets subnets up to the admission window come to the first stage.
-void CausalPlanner::admit() {
-  const std::int64_t end = std::min(subnets_.known(), subnets_.oldest() + rules_.admission);
-  for (; admitted_ < end; ++admitted_) {
-    subnets_.at(admitted_, 0).arrived = micro_batches_;
-    stages_[0].to_forward.push_back(admitted_);
-    stages_[0].dirty = true;
-  }
+/// Where units move, one may have to for a subnet that would be admitted now and is not known yet.
+bool CausalPlanner::awaits_subnets() const {
+  return moves_ && !last_ && subnets_.known() < subnets_.oldest() + rules_.admission;
 }
 
-bool CausalPlanner::decide(int stage) {
-  if (stages_[stage].busy) return true;
-  stages_[stage].idle.look(now_);
-  if (drawn(2) == 1) begin_forward(stage);
-  if (stages_[stage].busy || begin_update(stage) || begin_backward(stage)) return true;
-  return begin_forward(stage);
+/// Lets subnets up to the admission window come to the first stage. False: some of them are not known yet.
+bool CausalPlanner::admit() {
+  const std::int64_t end = std::min(subnets_.known(), subnets_.oldest() + rules_.admission);
+  for (; admitted_ < end; ++admitted_) {
+    const int rank = outline_.rank_of_subnet(admitted_, 0);
+    subnets_.at(admitted_, rank).arrived = micro_batches_;
+    ranks_[rank].to_forward.push_back(admitted_);
+    ranks_[rank].dirty = true;
+    for (const UnitMove& move : subnets_.ready_moves(admitted_)) queue_move(move);
+  }
+  return !awaits_subnets();
+}
+
+bool CausalPlanner::decide(int rank) {
+  if (ranks_[rank].busy) return true;
+  ranks_[rank].idle.look(now_);
+  if (drawn(2) == 1) begin_forward(rank);
+  if (ranks_[rank].busy || begin_update(rank) || begin_backward(rank)) return true;
+  return begin_forward(rank);
 }
 
 /// One of so many: the first, unless the order is drawn.
@@ -120,31 +143,37 @@ std::size_t CausalPlanner::drawn(std::size_t count) {
   return RandomStream{.seed = rules_.draws, .purpose = purpose_of("order")}.word(drawn_++) % count;
 }
 
-bool CausalPlanner::begin_update(int stage) {
-  Stage& here = stages_[stage];
+bool CausalPlanner::begin_update(int rank) {
+  Rank& here = ranks_[rank];
   if (here.applied < static_cast<std::int64_t>(here.arrived.size()) &&
-      here.arrived[here.applied] == here.expected) {
-    begin(stage, {.what = PlannedStart::shared_update, .subnet = here.applied}, here.shared_update);
+      here.arrived[here.applied] == expected(here.applied, rank)) {
+    begin(rank, {.what = PlannedStart::shared_update, .subnet = here.applied}, here.shared_update);
     return true;
   }
   if (here.to_update.empty()) return false;
   const std::int64_t id = here.to_update.front();
   here.to_update.erase(here.to_update.begin());
-  const StageWork& work = subnets_.at(id, stage);
-  begin(stage, {.what = PlannedStart::update, .subnet = id, .slab = work.slab}, work.update);
+  const StageWork& work = subnets_.at(id, rank);
+  begin(rank,
+        {.what = PlannedStart::update,
+         .subnet = id,
+         .slab = work.slab,
+         .units = moves_ ? subnets_.units(id, rank) : std::vector<int>{}},
+        work.update);
   return true;
 }
 
-bool CausalPlanner::begin_backward(int stage) {
-  Stage& here = stages_[stage];
-  if (stage > 0 && here.backwards.is_full()) return false;
+bool CausalPlanner::begin_backward(int rank) {
+  Rank& here = ranks_[rank];
+  if (outline_.stage_of_rank(rank) > 0 && here.backwards.is_full()) return false;
+  const std::int64_t first_of_lane = subnets_.oldest_of_lane(outline_.lane_of_rank(rank));
   const std::size_t count = here.to_backward.size(), first = drawn(count);
   for (std::size_t k = 0; k < count; ++k) {
     const std::int64_t id = here.to_backward[(first + k) % count];
-    StageWork& work = subnets_.at(id, stage);
+    StageWork& work = subnets_.at(id, rank);
     if (work.slab < 0) {
-      const bool is_oldest = id == subnets_.oldest();
-      const StageWork& oldest = subnets_.at(subnets_.oldest(), stage);
+      const bool is_oldest = id == first_of_lane;
+      const StageWork& oldest = subnets_.at(first_of_lane, rank);
       if (!here.slabs.has_room(is_oldest, oldest.slab >= 0 && !oldest.updated ? 1 : 0)) {
         here.idle.because(WaitReason::room);
         continue;
@@ -153,11 +182,11 @@ bool CausalPlanner::begin_backward(int stage) {
     }
     const int micro_batch = work.backwards++;
     if (work.backwards == work.gradients) erase_sorted(here.to_backward, id);
-    begin(stage,
+    begin(rank,
           {.what = PlannedStart::backward,
            .micro_batch = micro_batch,
            .subnet = id,
-           .slot = subnets_.slot(id, stage, micro_batch),
+           .slot = subnets_.slot(id, rank, micro_batch),
            .slab = work.slab,
            .sums = work.backward_sums},
           work.backward);
@@ -166,65 +195,67 @@ bool CausalPlanner::begin_backward(int stage) {
   return false;
 }
 
-bool CausalPlanner::begin_forward(int stage) {
-  Stage& here = stages_[stage];
+bool CausalPlanner::begin_forward(int rank) {
+  Rank& here = ranks_[rank];
+  const int stage = outline_.stage_of_rank(rank), lane = outline_.lane_of_rank(rank);
   const bool leaves = stage + 1 < count_;
   if (leaves && here.forwards.is_full()) return true;
-  const std::int64_t oldest = subnets_.oldest();
+  const std::int64_t oldest = subnets_.oldest_of_lane(lane);
   const auto has_slot = [&](int where, std::int64_t id) {
     const int held = oldest < subnets_.known() ? subnets_.at(oldest, where).slots_held() : 0;
-    return stages_[where].slots.has_room(id == oldest, held);
+    return ranks_[where].slots.has_room(id == oldest, held);
   };
   const auto has_slots = [&](std::int64_t id) {
-    return (stage > 0 || has_slot(0, id)) && (!leaves || has_slot(stage + 1, id));
+    return (stage > 0 || has_slot(rank, id)) && (!leaves || has_slot(rank + 1, id));
   };
   const std::size_t count = here.to_forward.size(), first = drawn(count);
   for (std::size_t k = 0; k < count; ++k) {
     const std::int64_t id = here.to_forward[(first + k) % count];
-    const bool may_read = has_version(id, stage), has_owner = may_read && !may_forward(id, stage);
+    const bool may_read = has_version(id, rank), has_owner = may_read && !may_forward(id, rank);
     if (!may_read || has_owner || !has_slots(id)) {
       here.idle.because(has_owner ? WaitReason::owner : WaitReason::room);
       continue;
     }
-    StageWork& work = subnets_.at(id, stage);
-    if (rules_.holds_back && holds_back(stage, work.forward)) return true;
+    StageWork& work = subnets_.at(id, rank);
+    if (rules_.holds_back && holds_back(rank, work.forward)) return true;
     const int micro_batch = work.forwards++;
     if (work.forwards == work.arrived) erase_sorted(here.to_forward, id);
     const auto take = [&](int where) {
-      subnets_.slot(id, where, micro_batch) = stages_[where].slots.take();
+      subnets_.slot(id, where, micro_batch) = ranks_[where].slots.take();
       ++subnets_.at(id, where).slots;
     };
-    if (stage == 0) take(0);
-    if (leaves) take(stage + 1);
-    begin(stage,
+    if (stage == 0) take(rank);
+    if (leaves) take(rank + 1);
+    begin(rank,
           {.what = PlannedStart::forward,
            .micro_batch = micro_batch,
            .subnet = id,
-           .slot = subnets_.slot(id, stage, micro_batch),
+           .slot = subnets_.slot(id, rank, micro_batch),
            .sums = work.forward_sums},
           work.forward);
     return true;
   }
   if (stage == 0 && (!last_ || admitted_ < subnets_.known())) here.idle.because(WaitReason::room);
   // A subnet that is not known yet would be next.
-  return stage > 0 || last_ || subnets_.known() >= oldest + rules_.admission || !has_slots(subnets_.known());
+  return moves_ || stage > 0 || last_ || subnets_.known() >= oldest + rules_.admission ||
+         !has_slots(subnets_.known());
 }
 
-bool CausalPlanner::may_forward(std::int64_t id, int stage) const {
+bool CausalPlanner::may_forward(std::int64_t id, int rank) const {
   switch (rules_.order) {
     case SubnetOrder::causal:
-      return subnets_.at(id, stage).missing == 0;
+      return subnets_.at(id, rank).missing == 0;
     case SubnetOrder::bulk:
-      return stages_[stage].updated >= group_of(id) * count_;
+      return ranks_[rank].updated >= group_of(id) * count_;
     case SubnetOrder::free:
       return true;
   }
   return true;
 }
 
-bool CausalPlanner::holds_back(int stage, std::int64_t forward) const {
-  if (stage + 1 == count_) return false;
-  const Stage& behind = stages_[stage + 1];
+bool CausalPlanner::holds_back(int rank, std::int64_t forward) const {
+  if (outline_.stage_of_rank(rank) + 1 == count_) return false;
+  const Rank& behind = ranks_[rank + 1];
   const std::int64_t until = now_ + forward / 4;
   if (behind.backwards.ends >= 0 && behind.backwards.ends <= until) return true;
   return behind.busy && behind.running.what == PlannedStart::backward &&
@@ -238,48 +269,54 @@ void CausalPlanner::at(std::int64_t time, Event event) {
   std::push_heap(events_.begin(), events_.end(), std::greater<>());
 }
 
-void CausalPlanner::begin(int stage, PlannedStart start, std::int64_t time) {
-  Stage& here = stages_[stage];
+void CausalPlanner::begin(int rank, PlannedStart start, std::int64_t time) {
+  Rank& here = ranks_[rank];
   here.busy = true;
-  start.stage = stage;
+  start.rank = rank;
+  if (start.what <= PlannedStart::update) {
+    start.first = subnets_.first_block(start.subnet, rank);
+    start.last = subnets_.last_block(start.subnet, rank);
+  }
   start.start = now_;
   start.end = now_ + (lasts_ ? lasts_(start, time) : time);
   start.waits = here.idle.begin(start.end);
   here.running = start;
   starts_.push_back(start);
-  at(start.end, {.ending = Ending::pass, .stage = stage});
+  at(start.end, {.ending = Ending::pass, .rank = rank});
 }
 
 void CausalPlanner::end(const Event& event) {
-  const int stage = event.stage;
+  const int rank = event.rank;
   switch (event.ending) {
     case Ending::pass:
-      return end_pass(stage);
+      return end_pass(rank);
     case Ending::forward_message:
-      return arrive(stages_[stage].forwards, stage, true);
+      return arrive(ranks_[rank].forwards, rank, true);
     case Ending::backward_message:
-      return arrive(stages_[stage].backwards, stage, false);
+      return arrive(ranks_[rank].backwards, rank, false);
     case Ending::sum:
-      return gradients_are_complete(event.subnet, stage);
+      return gradients_are_complete(event.subnet, rank);
     case Ending::shared_sum:
-      return exchange(event.subnet, stage);
+      return exchange(event.subnet, rank);
     case Ending::exchange:
       return count_arrival(event.subnet, event.peer);
+    case Ending::move:
+      return end_move(rank, event.peer);
   }
 }
 
-void CausalPlanner::end_pass(int stage) {
-  Stage& here = stages_[stage];
+void CausalPlanner::end_pass(int rank) {
+  Rank& here = ranks_[rank];
   here.busy = false;
   here.dirty = true;
   const PlannedStart pass = here.running;
   switch (pass.what) {
     case PlannedStart::forward:
-      return end_forward(stage, pass);
+      return end_forward(rank, pass);
     case PlannedStart::backward:
-      return end_backward(stage, pass);
+      return end_backward(rank, pass);
     case PlannedStart::update:
-      return end_update(stage, pass);
+      return end_update(rank, pass);
     case PlannedStart::shared_update:
       ++here.applied;
       return;
@@ -287,37 +324,39 @@ void CausalPlanner::end_pass(int stage) {
     case PlannedStart::sum:
     case PlannedStart::shared_sum:
     case PlannedStart::exchange:
+    case PlannedStart::move:
       return;
   }
 }
 
-void CausalPlanner::end_forward(int stage, const PlannedStart& pass) {
-  Stage& here = stages_[stage];
-  if (stage + 1 < count_) return send(here.forwards, stage, true, pass.subnet, pass.micro_batch);
-  ++subnets_.at(pass.subnet, stage).gradients;
+void CausalPlanner::end_forward(int rank, const PlannedStart& pass) {
+  Rank& here = ranks_[rank];
+  if (outline_.stage_of_rank(rank) + 1 < count_)
+    return send(here.forwards, rank, true, pass.subnet, pass.micro_batch);
+  ++subnets_.at(pass.subnet, rank).gradients;
   insert_sorted(here.to_backward, pass.subnet);
 }
 
-void CausalPlanner::end_backward(int stage, const PlannedStart& pass) {
-  Stage& here = stages_[stage];
-  StageWork& work = subnets_.at(pass.subnet, stage);
+void CausalPlanner::end_backward(int rank, const PlannedStart& pass) {
+  Rank& here = ranks_[rank];
+  StageWork& work = subnets_.at(pass.subnet, rank);
   ++work.ended;
   here.slots.give_back(pass.slot);
-  if (stage > 0) {
-    stages_[stage - 1].dirty = true;
-    send(here.backwards, stage, false, pass.subnet, pass.micro_batch);
+  if (outline_.stage_of_rank(rank) > 0) {
+    ranks_[rank - 1].dirty = true;
+    send(here.backwards, rank, false, pass.subnet, pass.micro_batch);
   }
   if (work.ended < micro_batches_) return;
-  if (!here.uses.empty()) pass_window(pass.subnet, stage);
-  if (outline_.data == 1) return gradients_are_complete(pass.subnet, stage);
+  if (!here.uses.empty()) pass_window(pass.subnet, rank);
+  if (outline_.data == 1) return gradients_are_complete(pass.subnet, rank);
   std::int64_t start = now_;  // one unit after the other, the last block's first
-  for (int block = outline_.first_block[stage + 1]; block-- > outline_.first_block[stage];)
+  for (int block = subnets_.last_block(pass.subnet, rank); block-- > subnets_.first_block(pass.subnet, rank);)
     for (int number = subnets_.most_units(); number-- > 0;) {
       const int unit = subnets_.unit(pass.subnet, block, number);
       if (unit < 0) continue;
       const std::int64_t end = start + subnets_.sum_time(unit);
       starts_.push_back({.what = PlannedStart::sum,
-                         .stage = stage,
+                         .rank = rank,
                          .unit = unit,
                          .block = block,
                          .subnet = pass.subnet,
@@ -326,71 +365,74 @@ void CausalPlanner::end_backward(int stage, const PlannedStart& pass) {
                          .end = end});
       start = end;
     }
-  at(start, {.ending = Ending::sum, .stage = stage, .subnet = pass.subnet});
+  at(start, {.ending = Ending::sum, .rank = rank, .subnet = pass.subnet});
 }
 
 /// The updates of a group wait for the backwards of all its subnets and follow in order of ids.
-void CausalPlanner::gradients_are_complete(std::int64_t id, int stage) {
-  Stage& here = stages_[stage];
+void CausalPlanner::gradients_are_complete(std::int64_t id, int rank) {
+  Rank& here = ranks_[rank];
   here.dirty = true;
   if (rules_.order != SubnetOrder::bulk) return insert_sorted(here.to_update, id);
   insert_sorted(here.done, id);
   update_group(here);
 }
 
-void CausalPlanner::update_group(Stage& stage) {
-  if (stage.done.empty()) return;
-  const std::int64_t group = group_of(stage.done.front()) * count_, whole = group + count_;
+void CausalPlanner::update_group(Rank& rank) {
+  if (rank.done.empty()) return;
+  const std::int64_t group = group_of(rank.done.front()) * count_, whole = group + count_;
   const std::int64_t first = std::max(group, begin_), end = last_ ? std::min(whole, subnets_.known()) : whole;
-  if (static_cast<std::int64_t>(stage.done.size()) < end - first) return;
-  stage.to_update.insert(stage.to_update.end(), stage.done.begin(), stage.done.end());
-  stage.done.clear();
-  stage.dirty = true;
+  if (static_cast<std::int64_t>(rank.done.size()) < end - first) return;
+  rank.to_update.insert(rank.to_update.end(), rank.done.begin(), rank.done.end());
+  rank.done.clear();
+  rank.dirty = true;
 }
 
-void CausalPlanner::end_update(int stage, const PlannedStart& update) {
-  Stage& here = stages_[stage];
+void CausalPlanner::end_update(int rank, const PlannedStart& update) {
+  Rank& here = ranks_[rank];
   ++here.updated;
   here.slabs.give_back(update.slab);
-  const std::int64_t oldest = subnets_.oldest();
-  subnets_.note_update(update.subnet, stage);
-  if (subnets_.oldest() == oldest) return;
-  for (Stage& each : stages_) each.dirty = true;  // rooms are kept for another
-  admit();
+  const std::int64_t &oldest_of_lane = subnets_.oldest_of_lane(outline_.lane_of_rank(rank)),
+                     before = oldest_of_lane, oldest = subnets_.oldest();
+  subnets_.note_update(update.subnet, rank, [&](const UnitMove& move) {
+    if (move.subnet < admitted_) queue_move(move);
+  });
+  if (subnets_.oldest() == oldest && oldest_of_lane == before) return;
+  for (Rank& each : ranks_) each.dirty = true;  // rooms are kept for another
 }
 
-void CausalPlanner::send(Channel& channel, int stage, bool with_forward, std::int64_t id, int micro_batch) {
+void CausalPlanner::send(Channel& channel, int rank, bool with_forward, std::int64_t id, int micro_batch) {
   channel.waiting.emplace_back(id, micro_batch);
-  if (channel.ends < 0) start_message(channel, stage, with_forward);
+  if (channel.ends < 0) start_message(channel, rank, with_forward);
 }
 
-void CausalPlanner::start_message(Channel& channel, int stage, bool with_forward) {
+void CausalPlanner::start_message(Channel& channel, int rank, bool with_forward) {
   const auto& [id, micro_batch] = channel.waiting.front();
   channel.ends = now_ + channel.time;
   starts_.push_back({.what = PlannedStart::message,
                      .with_forward = with_forward,
-                     .stage = stage,
+                     .rank = rank,
                      .micro_batch = micro_batch,
                      .subnet = id,
-                     .slot = subnets_.slot(id, stage + (with_forward ? 1 : -1), micro_batch),
+                     .first = with_forward ? subnets_.last_block(id, rank) : subnets_.first_block(id, rank),
+                     .slot = subnets_.slot(id, rank + (with_forward ? 1 : -1), micro_batch),
                      .start = now_,
                      .end = channel.ends});
   at(channel.ends,
-     {.ending = with_forward ? Ending::forward_message : Ending::backward_message, .stage = stage});
+     {.ending = with_forward ? Ending::forward_message : Ending::backward_message, .rank = rank});
 }
 
-void CausalPlanner::arrive(Channel& channel, int stage, bool with_forward) {
+void CausalPlanner::arrive(Channel& channel, int rank, bool with_forward) {
   const auto [id, micro_batch] = channel.waiting.front();
   channel.waiting.pop_front();
   channel.ends = -1;
-  stages_[stage].dirty = true;
-  const int peer = stage + (with_forward ? 1 : -1);
-  Stage& there = stages_[peer];
+  ranks_[rank].dirty = true;
+  const int peer = rank + (with_forward ? 1 : -1);
+  Rank& there = ranks_[peer];
   there.dirty = true;
   StageWork& work = subnets_.at(id, peer);
   ++(with_forward ? work.arrived : work.gradients);
   insert_sorted(with_forward ? there.to_forward : there.to_backward, id);
-  if (!channel.waiting.empty()) start_message(channel, stage, with_forward);
+  if (!channel.waiting.empty()) start_message(channel, rank, with_forward);
 }
 
 }  // namespace mindpipe

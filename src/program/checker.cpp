@@ -31,8 +31,8 @@ void check_fields(const Program& program, const Outline& outline, Findings& find
       findings.add(rank, index, "chunk {} does not live here", action.chunk);
     if (names_unit(action) && (action.unit < 0 || action.unit >= static_cast<int>(outline.units.size())))
       findings.add(rank, index, "there is no unit {} ({} units)", action.unit, outline.units.size());
-    const bool only_trains =
-        traits_of(action.kind).steps == ActionTraits::training || action.payload == Payload::unit_gradient || is_move(action);
+    const bool only_trains = traits_of(action.kind).steps == ActionTraits::training ||
+                             action.payload == Payload::unit_gradient || is_move(action);
     if (!outline.training && only_trains) findings.add(rank, index, "has no place in an evaluation");
     const auto* collective = shape_of<CollectiveTraits>(action);
     const Members group = collective == nullptr ? Members::none : collective->members;

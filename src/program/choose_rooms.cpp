@@ -36,11 +36,11 @@ class Search {
   RoomsOnPaper run() {
     rules_.order = wishes_.order;
     rules_.window = wishes_.window;
-    rules_.admission = std::max(wishes_.admission, 2 * outline_.stages);
+    rules_.admission = std::max(wishes_.admission, 2 * outline_.ranks());
     const std::int64_t with_all = hold_back_or_not();
     if (wishes_.admission > 0) rules_.admission = wishes_.admission;
     else
-      rules_.admission = fewest(outline_.stages, rules_.admission, with_all, [&](int admission) {
+      rules_.admission = fewest(outline_.ranks(), rules_.admission, with_all, [&](int admission) {
         rules_.admission = admission;
         return simulated().time;
       });
@@ -126,16 +126,16 @@ RoomsOnPaper simulate_rooms(const Outline& outline, const Network& network, cons
                             std::span<const Subnet> subnets) {
   CausalPlanner planner(outline, network, rules);
   RoomsOnPaper found{.rules = rules};
-  found.busy.resize(outline.stages);
+  found.busy.resize(outline.ranks());
   for (const PlannedStart& start : planner.next(subnets, true)) {
     const bool is_pass = start.what == PlannedStart::forward || start.what == PlannedStart::backward;
     if (is_pass) found.one_stage += start.end - start.start;
     if (is_pass || start.what == PlannedStart::update || start.what == PlannedStart::shared_update)
-      found.busy[start.stage] += start.end - start.start;
+      found.busy[start.rank] += start.end - start.start;
   }
   found.time = planner.time();
   found.subnets = static_cast<std::int64_t>(subnets.size());
-  for (int stage = 0; stage < outline.stages; ++stage) found.idle.push_back(planner.idle(stage));
+  for (int rank = 0; rank < outline.ranks(); ++rank) found.idle.push_back(planner.idle(rank));
   return found;
 }
 

@@ -20,8 +20,8 @@ struct RoomsOnPaper {
   std::int64_t with_all = 0;             ///< where rooms and admission bind nobody
   std::int64_t one_stage = 0;            ///< the sum of all passes: one stage that does everything
   std::int64_t subnets = 0;              ///< how many these were
-  std::vector<TimesByReason> idle = {};  ///< of each stage, nanoseconds
-  std::vector<std::int64_t> busy;        ///< of each stage: nanoseconds of passes and updates
+  std::vector<TimesByReason> idle = {};  ///< of each rank, nanoseconds
+  std::vector<std::int64_t> busy = {};   ///< of each rank: nanoseconds of passes and updates
   /// Where no version of what all share is waited for; and the shortest window with which hardly any is.
   std::int64_t without_window = 0, free_window = 0;
   double speed_up() const { return static_cast<double>(one_stage) / static_cast<double>(time); }

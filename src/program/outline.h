@@ -56,6 +56,8 @@ struct UnitCost {
   std::int64_t state = 0;           ///< masters and moments
   std::int64_t clear = 0;           ///< time to zero the accumulators of one use
   std::int64_t update = 0;          ///< time
+  std::int64_t moved = 0;           ///< bytes of its state in a move: masters, moments, two counters
+  std::int64_t move = -1;           ///< nanoseconds, where a table prices it; -1: as long as its bytes take
   std::vector<int> blocks;          ///< that use it, in model order
   bool shared = false;  ///< by all subnets of a supernet: it follows the rule of windows, not that of owners
 };
@@ -77,6 +79,7 @@ std::vector<int> looped_chunks(int stages, int chunks);
 /// All that a schedule knows of a step. Chunk c is the blocks [first_block[c], first_block[c + 1]).
 struct Outline {
   int stages = 1;         ///< of the pipeline, p
+  bool own_cuts = false;  ///< of a supernet: each subnet has a cut of its own
   int lanes = 1;          ///< of a supernet: pipelines side by side, s; subnet j runs in lane j mod s
   int chunks = 1;         ///< of the model for each stage, v
   int micro_batches = 1;  ///< of a rank in a step, m

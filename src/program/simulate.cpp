@@ -18,9 +18,7 @@ const Link& Network::of(const Action& action, int rank) const {
     case Members::none:
       break;
   }
-  const int from = sends(action) ? rank : action.peer, to = sends(action) ? action.peer : rank;
-  const auto special = between.find({from, to});
-  return special == between.end() ? message : special->second;
+  return sends(action) ? link(rank, action.peer) : link(action.peer, rank);
 }
 
 namespace {

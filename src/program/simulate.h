@@ -27,6 +27,11 @@ struct Network {
   std::map<std::pair<int, int>, Link> between;  ///< ... unless this (from, to) says otherwise
   Link data, grid;                              ///< collectives of these groups
   Link tensor = {};                             ///< sums between ranks that share a product, inside passes
+  /// That of messages from one rank to another.
+  const Link& link(int from, int to) const {
+    const auto special = between.find({from, to});
+    return special == between.end() ? message : special->second;
+  }
   const Link& of(const Action& action, int rank) const;
   /// How long the sums inside a pass take.
   std::int64_t tensor_time(const Action& pass) const {

@@ -13,11 +13,13 @@ class StartsHash {
     const auto pair = [](std::int64_t high, std::int64_t low) {
       return static_cast<std::uint64_t>(high) << 32 | static_cast<std::uint32_t>(low);
     };
-    mix(pair(start.what * 8 + (start.with_forward ? 4 : 0) + static_cast<int>(start.waits), start.stage));
+    mix(pair(start.what * 8 + (start.with_forward ? 4 : 0) + static_cast<int>(start.waits), start.rank));
     mix(pair(start.micro_batch, start.peer));
     mix(pair(start.unit, start.block));
     mix(static_cast<std::uint64_t>(start.subnet));
     mix(pair(start.slot, start.slab));
+    mix(pair(start.first, start.last));
+    for (const int unit : start.units) mix(static_cast<std::uint64_t>(unit));
     mix(pair(start.sums.calls, 0) ^ static_cast<std::uint64_t>(start.sums.bytes));
     mix(static_cast<std::uint64_t>(start.start));
     mix(static_cast<std::uint64_t>(start.end));

@@ -5,11 +5,20 @@
 namespace mindpipe {
 
 StretchCheck::StretchCheck(const Outline& outline, const SubnetRules& rules, int rank, std::int64_t first)
-    : outline_(outline), rules_(rules), rank_(rank), updated_(first), known_(first) {
+    : outline_(outline),
+      rules_(rules),
+      rank_(rank),
+      stage_(outline.stage_of_rank(rank)),
+      lane_(outline.lane_of_rank(rank)),
+      moves_(outline.lanes > 1 || outline.own_cuts),
+      held_(outline.units.size()),
+      first_ticket_(first),
+      updated_(first),
+      known_(first) {
   if (rules.window > 0) applied_ = first_window_ = first / rules.window;
   for (auto& direction : sends_)
     for (auto& buffer : direction) buffer.fill(-1);
-  for (const int unit : outline.units_of_rank(rank))
+  for (const int unit : outline.units_of_rank(stage_))
     if (outline.units[unit].shared && rules.window > 0) shares_ = true;
 }
 
@@ -30,20 +39,40 @@ StretchCheck::Slot& StretchCheck::slot(int number) {
   return slots_[number];
 }
 
-std::vector<std::string> StretchCheck::check(const ListStretch& stretch, std::span<const Subnet> more,
-                                             bool last) {
-  for (const Subnet& subnet : more) {
-    Work& work = work_[subnet.id];
-    for (int block = outline_.first_block[rank_]; block < outline_.first_block[rank_ + 1]; ++block)
-      outline_.for_candidates(subnet.choice, block, [&](int candidate) {
-        for (const int unit : outline_.units_used[block][candidate])
-          if (!outline_.units[unit].shared) {
-            work.units.push_back(unit);
-            users_[unit].push_back(subnet.id);
-          }
-      });
-    known_ = subnet.id + 1;
+/// Notes which units a subnet uses, and here among them those of its blocks on this rank.
+void StretchCheck::know(const Subnet& subnet) {
+  const std::vector<int>& cut = subnet.first_block.empty() ? outline_.first_block : subnet.first_block;
+  const bool is_here = subnet.id % outline_.lanes == lane_;
+  Work* work = is_here ? &work_[subnet.id] : nullptr;
+  if (is_here) {
+    work->first = cut[stage_];
+    work->last = cut[stage_ + 1];
   }
+  std::vector<Ticket>& all = tickets_.emplace_back();
+  const int first = moves_ ? 0 : cut[stage_], last = moves_ ? outline_.all_blocks() : cut[stage_ + 1];
+  for (int block = first; block < last; ++block)
+    outline_.for_candidates(subnet.choice, block, [&](int candidate) {
+      for (const int unit : outline_.units_used[block][candidate]) {
+        if (outline_.units[unit].shared) continue;
+        const Ticket ticket{unit, held_[unit].users++};
+        if (moves_) all.push_back(ticket);
+        if (is_here && block >= work->first && block < work->last) work->units.push_back(ticket);
+      }
+    });
+  known_ = subnet.id + 1;
+}
+
+/// The version of a unit that a subnet reads, which is on its way to it; gone: it reads none.
+std::int64_t StretchCheck::version_for(std::int64_t subnet, int unit) const {
+  for (const Ticket& ticket : tickets_[subnet - first_ticket_])
+    if (ticket.unit == unit) return ticket.version;
+  return gone;
+}
+
+std::vector<std::string> StretchCheck::check(const ListStretch& stretch, std::span<const Subnet> more,
+                                             bool last, std::int64_t oldest) {
+  for (; first_ticket_ < oldest && !tickets_.empty(); ++first_ticket_) tickets_.pop_front();
+  for (const Subnet& subnet : more) know(subnet);
   stretch_ = &stretch;
   errors_.clear();
   for (index_ = 0; index_ < static_cast<int>(stretch.actions.size()); ++index_) see();
@@ -53,6 +82,9 @@ std::vector<std::string> StretchCheck::check(const ListStretch& stretch, std::sp
     errors_.push_back(fmt::format("rank {}: subnet {} is not updated at a cut", rank_, id));
   for (const auto& [window, open] : windows_)
     errors_.push_back(fmt::format("rank {}: window {} is not applied at a cut", rank_, window));
+  for (const int unit : outline_.units_of_rank(stage_))
+    if (moves_ && !outline_.units[unit].shared && held_[unit].version != held_[unit].users)
+      errors_.push_back(fmt::format("rank {}: unit {} is not at home at a cut", rank_, unit));
   return std::move(errors_);
 }
 
@@ -68,6 +100,7 @@ void StretchCheck::see() {
     if (action.kind == ActionKind::update) return shared_update();
     return shared_exchange();
   }
+  if (is_move(action)) return action.subnet < known_ ? move() : move_home();
   // What a subnet's last backward has left for a neighbour may leave after the update.
   if (!sends(action) && work_.count(action.subnet) == 0)
     return wrong("its subnet has ended, or is not known");
@@ -94,8 +127,7 @@ void StretchCheck::see() {
   }
 }
 
-bool StretchCheck::crosses(int payload, bool with_forward) const {
-  const int cut = outline_.first_block[with_forward ? rank_ : rank_ + 1];
+bool StretchCheck::crosses(int cut, int payload, bool with_forward) const {
   return payloads_of(outline_.cuts[cut], with_forward)[payload].second > 0;
 }
 
@@ -111,22 +143,26 @@ void StretchCheck::forward() {
   const Action& action = stretch_->actions[index_];
   Work& work = work_[action.subnet];
   if (action.micro_batch != work.forwards++) wrong("micro-batch {} is next", work.forwards - 1);
+  if (action.first != work.first || action.last != work.last)
+    wrong("runs other blocks than its subnet's cut says");
   if (rules_.order == SubnetOrder::causal) {
-    for (const int unit : work.units)
-      if (first_user(unit) != action.subnet)
-        wrong("subnet {} has yet to update unit {}, which both use", first_user(unit), unit);
+    require_versions(work);
+    for (const std::int64_t arrival : work.moves)
+      if (action.micro_batch == 0 && !waits_for(arrival))
+        wrong("does not wait for units (action {})", arrival);
   } else if (rules_.order == SubnetOrder::bulk &&
              updated_ < action.subnet / outline_.stages * outline_.stages) {
     wrong("the group before has yet to be updated");
   }
   if (shares_) check_shared();
   Slot& here = slot(action.tape);
-  if (rank_ == 0 && here.is_open) wrong("slot {} is that of subnet {}", action.tape, here.subnet);
-  if (rank_ == 0) here = {.subnet = action.subnet, .micro_batch = action.micro_batch, .is_open = true};
+  if (stage_ == 0 && here.is_open) wrong("slot {} is that of subnet {}", action.tape, here.subnet);
+  if (stage_ == 0) here = {.subnet = action.subnet, .micro_batch = action.micro_batch, .is_open = true};
   if (here.subnet != action.subnet || here.micro_batch != action.micro_batch)
     wrong("slot {} holds another micro-batch", action.tape);
-  for (int payload = 0; rank_ > 0 && payload < 2; ++payload)
-    if (crosses(payload, true) && (here.received[payload] < 0 || !waits_for(here.received[payload])))
+  for (int payload = 0; stage_ > 0 && payload < 2; ++payload)
+    if (crosses(action.first, payload, true) &&
+        (here.received[payload] < 0 || !waits_for(here.received[payload])))
       wrong("does not wait for what it reads");
   here.forward = begin_ + index_;
   leaves(true);
@@ -142,8 +178,9 @@ void StretchCheck::backward() {
   if (!here.is_open || here.subnet != action.subnet || here.micro_batch != action.micro_batch)
     wrong("slot {} holds another micro-batch", action.tape);
   if (here.forward < 0) wrong("runs before its forward");
-  for (int payload = 0; rank_ + 1 < outline_.stages && payload < 2; ++payload)
-    if (crosses(payload, false) && (here.gradient[payload] < 0 || !waits_for(here.gradient[payload])))
+  for (int payload = 0; stage_ + 1 < outline_.stages && payload < 2; ++payload)
+    if (crosses(action.last, payload, false) &&
+        (here.gradient[payload] < 0 || !waits_for(here.gradient[payload])))
       wrong("does not wait for what it reads");
   if (work.backwards == 1) {
     work.slab = action.slab;
@@ -161,7 +198,7 @@ void StretchCheck::backward() {
 /// A pass whose result goes to a neighbour writes a buffer of a ring, once nothing is sent from it any more.
 void StretchCheck::leaves(bool with_forward) {
   const Action& action = stretch_->actions[index_];
-  if (with_forward ? rank_ + 1 == outline_.stages : rank_ == 0) return;
+  if (with_forward ? stage_ + 1 == outline_.stages : stage_ == 0) return;
   producers_[with_forward].push_back(begin_ + index_);
   const int buffer = action.to_buffer - (with_forward ? 0 : 2);
   if (buffer != 0 && buffer != 1) return wrong("writes no buffer of its ring");
@@ -218,19 +255,73 @@ void StretchCheck::reduce() {
   if (action.part + 1 == action.parts) work.sums[action.unit] = begin_ + index_;
 }
 
+/// All older users of a subnet's units have updated them, and their states are here.
+void StretchCheck::require_versions(const Work& work) {
+  for (const Ticket& ticket : work.units)
+    if (const std::int64_t found = held_[ticket.unit].version; found == gone)
+      wrong("unit {}, which it uses, is on another rank", ticket.unit);
+    else if (found != ticket.version)
+      wrong("finds version {} of unit {}, which {} older subnets use", found, ticket.unit, ticket.version);
+}
+
+/// A move takes units in the version that their reader is due, once they have it, and brings them where
+/// nobody is at the older state any more.
+void StretchCheck::move() {
+  const Action& action = stretch_->actions[index_];
+  const bool is_last = action.part + 1 == action.parts;
+  for (const int unit : action.units) {
+    Holding& held = held_[unit];
+    const std::int64_t due = version_for(action.subnet, unit);
+    if (due == gone) wrong("its subnet uses no unit {}", unit);
+    if (held.touched >= 0 && !waits_for(held.touched))
+      wrong("does not wait for what was last done to unit {}", unit);
+    if (sends(action) && held.version != due)
+      wrong("takes version {} of unit {}, not {}", held.version, unit, due);
+    if (!sends(action) && held.version == due) wrong("brings unit {}, which is here", unit);
+    if (!is_last) continue;
+    held.version = sends(action) ? gone : due;
+    if (sends(action)) held.touched = begin_ + index_;
+  }
+  if (!is_last || sends(action)) return;
+  const auto reader = work_.find(action.subnet);
+  if (reader == work_.end()) return wrong("its subnet does not run here");
+  reader->second.moves.push_back(begin_ + index_);
+}
+
+/// Before a cut the newest states go home to all lanes, and stay where they are.
+void StretchCheck::move_home() {
+  const Action& action = stretch_->actions[index_];
+  for (const int unit : action.units) {
+    Holding& held = held_[unit];
+    if (held.touched >= 0 && !waits_for(held.touched))
+      wrong("does not wait for what was last done to unit {}", unit);
+    if (sends(action) && held.version != held.users)
+      wrong("takes version {} of unit {} home, not {}", held.version, unit, held.users);
+    if (action.part + 1 == action.parts && !sends(action)) held.version = held.users;
+  }
+}
+
+/// The subnets of a window that run in this lane, as far as they are known.
+std::int64_t StretchCheck::size_of_window(std::int64_t window) const {
+  const auto below = [&](std::int64_t end) { return (end + outline_.lanes - 1 - lane_) / outline_.lanes; };
+  const std::int64_t first = window * rules_.window, end = std::min(first + rules_.window, known_);
+  return below(end) - below(first);
+}
+
 void StretchCheck::update() {
   const Action& action = stretch_->actions[index_];
   Work& work = work_[action.subnet];
   if (work.backwards < outline_.micro_batches) wrong("comes before its last backward");
   if (action.slab != work.slab) wrong("its gradients are in slab {}", work.slab);
-  for (const int unit : work.units) {
-    if (rules_.order == SubnetOrder::causal && first_user(unit) != action.subnet)
-      wrong("subnet {} has yet to update unit {}", first_user(unit), unit);
-    std::erase(users_[unit], action.subnet);
+  if (rules_.order == SubnetOrder::causal) require_versions(work);
+  for (const Ticket& ticket : work.units) {
+    Holding& held = held_[ticket.unit];
+    held.version = ticket.version + 1;
+    held.touched = begin_ + index_;
     if (outline_.data == 1) continue;
-    const auto sum = work.sums.find(unit);
+    const auto sum = work.sums.find(ticket.unit);
     if (sum == work.sums.end() || !waits_for(sum->second))
-      wrong("does not wait for the sum of unit {}", unit);
+      wrong("does not wait for the sum of unit {}", ticket.unit);
   }
   slabs_.erase(work.slab);
   ++updated_;
@@ -259,9 +350,7 @@ void StretchCheck::shared_exchange() {
 void StretchCheck::shared_update() {
   const Action& action = stretch_->actions[index_];
   Window& window = windows_[action.subnet];
-  const std::int64_t first = action.subnet * rules_.window;
-  if (window.passed < std::min(rules_.window, known_ - first))
-    wrong("{} of its subnets have passed", window.passed);
+  if (window.passed < size_of_window(action.subnet)) wrong("{} of its subnets have passed", window.passed);
   for (const std::int64_t earlier : window.exchanged)
     if (!waits_for(earlier)) wrong("does not wait for what others add (action {})", earlier);
   const auto next =

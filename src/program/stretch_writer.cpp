@@ -7,6 +7,12 @@
 
 namespace mindpipe {
 
+StretchWriter::StretchWriter(const Outline& outline, int rank)
+    : outline_(outline),
+      rank_(rank),
+      comes_first_(outline.stage_of_rank(rank) == 0),
+      comes_last_(outline.stage_of_rank(rank) + 1 == outline.stages) {}
+
 ListStretch StretchWriter::write(const std::vector<PlannedStart>& starts) {
   begin_ = place();
   stretch_ = {};
@@ -35,6 +41,9 @@ ListStretch StretchWriter::write(const std::vector<PlannedStart>& starts) {
         break;
       case PlannedStart::shared_update:
         shared_update(start);
+        break;
+      case PlannedStart::move:
+        move(start);
         break;
     }
   }
@@ -66,16 +75,16 @@ void StretchWriter::wait_for(Action& action, const Places& earlier) const {
 Action StretchWriter::of_blocks(ActionKind kind, const PlannedStart& start) const {
   Action action = action_of(kind);
   action.subnet = start.subnet;
-  action.chunk = start.stage;
-  action.first = outline_.first_block[start.stage];
-  action.last = outline_.first_block[start.stage + 1];
+  action.chunk = outline_.stage_of_rank(start.rank);
+  action.first = start.first;
+  action.last = start.last;
   action.slab = start.slab;
   action.waits = start.waits;
   return action;
 }
 
 void StretchWriter::pass(ActionKind kind, const PlannedStart& start) {
-  if (start.stage != rank_) return;
+  if (start.rank != rank_) return;
   Action action = of_blocks(kind, start);
   const bool forward = kind == ActionKind::forward;
   const int of_shard = outline_.micro_batches_of_shard();
@@ -88,7 +97,8 @@ void StretchWriter::pass(ActionKind kind, const PlannedStart& start) {
   action.bytes = start.sums.bytes;
   Slot& here = slot(start.slot);
   wait_for(action, forward ? here.received : here.gradient);
-  const bool leaves = forward ? rank_ + 1 < outline_.stages : rank_ > 0;
+  if (forward && start.micro_batch == 0) wait_for_moves(action);
+  const bool leaves = !(forward ? comes_last_ : comes_first_);
   Ring& ring = forward ? forwards_ : backwards_;
   if (leaves) {
     const std::int64_t buffer = ring.passes++ % 2;
@@ -101,23 +111,30 @@ void StretchWriter::pass(ActionKind kind, const PlannedStart& start) {
   if (!forward) last_backward_ = at;
 }
 
+/// The first pass of a subnet reads its units here.
+void StretchWriter::wait_for_moves(Action& action) {
+  const auto moved = moved_.find(action.subnet);
+  if (moved == moved_.end()) return;
+  for (const std::int64_t last_part : moved->second) wait_for(action, last_part);
+  moved_.erase(moved);
+}
+
 void StretchWriter::message(const PlannedStart& start) {
-  const int peer = start.stage + (start.with_forward ? 1 : -1);
-  const int cut = outline_.first_block[start.with_forward ? peer : start.stage];
+  const int peer = start.rank + (start.with_forward ? 1 : -1), cut = start.first;
   const auto payloads = payloads_of(outline_.cuts[cut], start.with_forward);
   for (int k = 0; k < static_cast<int>(payloads.size()); ++k) {
     const auto& [payload, bytes] = payloads[k];
     if (bytes == 0) continue;
     const std::int64_t ticket = tickets_++;
-    if (rank_ != start.stage && rank_ != peer) continue;
+    if (rank_ != start.rank && rank_ != peer) continue;
     Action action = action_of(rank_ == peer ? ActionKind::receive : ActionKind::send);
     action.ticket = ticket;
     action.subnet = start.subnet;
-    action.chunk = rank_;
+    action.chunk = outline_.stage_of_rank(rank_);
     action.micro_batch = start.micro_batch;
     action.shard = start.micro_batch / outline_.micro_batches_of_shard();
     action.first = action.last = cut;
-    action.peer = rank_ == peer ? start.stage : peer;
+    action.peer = rank_ == peer ? start.rank : peer;
     action.payload = payload;
     action.bytes = bytes;
     const std::int64_t time = start.end - start.start;
@@ -129,7 +146,7 @@ void StretchWriter::message(const PlannedStart& start) {
     }
   }
   Ring& ring = start.with_forward ? forwards_ : backwards_;
-  if (rank_ == start.stage) {
+  if (rank_ == start.rank) {
     ring.producers.pop_front();
     ++ring.messages;
   }
@@ -173,7 +190,7 @@ int StretchWriter::parts_of_sum(const Outline& outline, const UnitCost& unit) {
 /// stages.
 std::int64_t StretchWriter::reduce(const PlannedStart& start, std::int64_t bytes) {
   const int parts = parts_of_sum(outline_, outline_.units[start.unit]);
-  if (start.stage != rank_) {
+  if (start.rank != rank_) {
     tickets_ += parts;
     return -1;
   }
@@ -191,11 +208,12 @@ void StretchWriter::sum(const PlannedStart& start) {
 }
 
 void StretchWriter::update(const PlannedStart& start) {
-  if (start.stage != rank_) return;
+  if (start.rank != rank_) return;
   Action action = of_blocks(ActionKind::update, start);
   for (const std::int64_t last_part : sums_[start.slab]) wait_for(action, last_part);
   sums_[start.slab].clear();
-  add(std::move(action), start.end - start.start);
+  const std::int64_t at = add(std::move(action), start.end - start.start);
+  for (const int unit : start.units) touched_[unit] = at;
 }
 
 void StretchWriter::shared_sum(const PlannedStart& start) {
@@ -208,33 +226,65 @@ void StretchWriter::shared_sum(const PlannedStart& start) {
 void StretchWriter::exchange(const PlannedStart& start) {
   const std::int64_t bytes = 2 * outline_.units[start.unit].gradients;
   const int parts = parts_of(bytes, 0);
-  if (start.stage != rank_ && start.peer != rank_) {
+  if (start.rank != rank_ && start.peer != rank_) {
     tickets_ += parts;
     return;
   }
-  const bool sends = start.stage == rank_;
+  const bool sends = start.rank == rank_;
   Action message = action_of(sends ? ActionKind::send : ActionKind::receive);
   message.queue = Queue::bulk;
   message.payload = Payload::unit_gradient;
   message.subnet = start.subnet;
-  message.chunk = start.stage;
+  message.chunk = outline_.stage_of_rank(start.rank);
   message.unit = start.unit;
   message.first = message.last = start.block;
-  message.peer = sends ? start.peer : start.stage;
+  message.peer = sends ? start.peer : start.rank;
   if (!sends) wait_for(message, applied_[start.subnet % 2]);  // it lies where that of two windows before did
   const auto summed = shared_sums_.find(start.unit);
   if (sends) wait_for(message, summed != shared_sums_.end() ? summed->second : last_backward_);
   exchanged_[start.subnet].push_back(in_parts(std::move(message), bytes, parts, start.end - start.start));
 }
 
+/// The bytes of units' states in one message.
+std::int64_t StretchWriter::bytes_of_move(const Outline& outline, const std::vector<int>& units) {
+  std::int64_t bytes = 0;
+  for (const int unit : units) bytes += outline.units[unit].moved;
+  return bytes;
+}
+
+/// States leave behind the updates of their last users here, and arrive where neither a user nor a message is
+/// at them any more.
+void StretchWriter::move(const PlannedStart& start) {
+  const std::int64_t bytes = bytes_of_move(outline_, start.units);
+  const int parts = parts_of(bytes, 0);
+  if (start.rank != rank_ && start.peer != rank_) {
+    tickets_ += parts;
+    return;
+  }
+  const bool sends = start.rank == rank_;
+  Action message = action_of(sends ? ActionKind::send : ActionKind::receive);
+  message.queue = Queue::bulk;
+  message.payload = Payload::unit_state;
+  message.subnet = start.subnet;
+  message.units = start.units;
+  message.peer = sends ? start.peer : start.rank;
+  for (const int unit : start.units)
+    if (const auto touched = touched_.find(unit); touched != touched_.end())
+      wait_for(message, touched->second);
+  const std::int64_t last = in_parts(std::move(message), bytes, parts, start.end - start.start);
+  if (start.goes_home) return;  // home, where nobody reads it before the cut
+  if (!sends) return moved_[start.subnet].push_back(last);
+  for (const int unit : start.units) touched_[unit] = last;
+}
+
 void StretchWriter::shared_update(const PlannedStart& start) {
-  if (start.stage != rank_) return;
+  if (start.rank != rank_) return;
   std::int64_t time = start.end - start.start;
-  for (const int unit : outline_.units_of_rank(rank_)) {
+  for (const int unit : outline_.units_of_rank(outline_.stage_of_rank(rank_))) {
     if (!outline_.units[unit].shared) continue;
     Action action = action_of(ActionKind::update);
     action.unit = unit;
-    action.chunk = rank_;
+    action.chunk = outline_.stage_of_rank(rank_);
     action.subnet = start.subnet;
     action.waits = start.waits;
     for (const std::int64_t earlier : exchanged_[start.subnet]) wait_for(action, earlier);

@@ -15,9 +15,10 @@ namespace mindpipe {
 /// ranks.
 class StretchWriter {
  public:
-  StretchWriter(const Outline& outline, int rank) : outline_(outline), rank_(rank) {}
+  StretchWriter(const Outline& outline, int rank);
 
   ListStretch write(const std::vector<PlannedStart>& starts);
+  static std::int64_t bytes_of_move(const Outline& outline, const std::vector<int>& units);
   /// In how many parts the sum over data of a unit goes.
   static int parts_of_sum(const Outline& outline, const UnitCost& unit);
 
@@ -45,6 +46,7 @@ class StretchWriter {
   void wait_for(Action& action, const Places& earlier) const;
   Action of_blocks(ActionKind kind, const PlannedStart& start) const;
   void pass(ActionKind kind, const PlannedStart& start);
+  void wait_for_moves(Action& action);
   void message(const PlannedStart& start);
   void send(Action message, bool with_forward, int payload, std::int64_t time);
   void receive(Action message, bool with_forward, int payload, std::int64_t time);
@@ -55,11 +57,13 @@ class StretchWriter {
   void shared_sum(const PlannedStart& start);
   void exchange(const PlannedStart& start);
   void shared_update(const PlannedStart& start);
+  void move(const PlannedStart& start);
 
   const Outline& outline_;
   int rank_;
-  std::int64_t begin_ = 0;    ///< actions before the stretch
-  std::int64_t tickets_ = 0;  ///< that were given
+  bool comes_first_, comes_last_;  ///< of its lane's stages
+  std::int64_t begin_ = 0;         ///< actions before the stretch
+  std::int64_t tickets_ = 0;       ///< that were given
   ListStretch stretch_;
   std::vector<Slot> slots_;
   Ring forwards_, backwards_;
@@ -68,6 +72,8 @@ class StretchWriter {
   std::int64_t last_backward_ = -1;          ///< whatever its subnet
   std::map<int, std::int64_t> shared_sums_;  ///< of each shared unit: the last part of its newest sum
   std::map<std::int64_t, std::vector<std::int64_t>> exchanged_;  ///< of each window: all that travels
+  std::map<int, std::int64_t> touched_;  ///< of each unit that moves: its newest update, or departure, here
+  std::map<std::int64_t, std::vector<std::int64_t>> moved_;  ///< of each reader: the last parts for it
   Places applied_ = none;  ///< of the newest two windows: the last of their updates
 };
 

@@ -19,7 +19,7 @@ std::vector<ListStretch> Stretches::next(std::span<const Subnet> more, bool last
   std::vector<ListStretch> stretches;
   for (Rank& rank : ranks_) {
     stretches.push_back(rank.writer.write(starts));
-    require_sound(rank.check.check(stretches.back(), more, last));
+    require_sound(rank.check.check(stretches.back(), more, last, oldest));
   }
   return stretches;
 }

@@ -101,7 +101,7 @@ TEST(CausalPlanner, LetsLaterSubnetsOvertakeAnOwnerThatIsAwaited) {
   CausalPlanner planner(outline, {}, {.admission = 8});
   std::vector<std::int64_t> forwards;
   for (const PlannedStart& start : planner.next(subnets, true)) {
-    if (start.stage != 0 || start.what == PlannedStart::update || start.what == PlannedStart::message)
+    if (start.rank != 0 || start.what == PlannedStart::update || start.what == PlannedStart::message)
       continue;
     if (start.what == PlannedStart::backward && start.subnet == 1) break;
     if (start.what == PlannedStart::forward) forwards.push_back(start.subnet);
@@ -216,11 +216,11 @@ TEST(CausalPlanner, SubnetsReadWhatAllShareInTheVersionOfTwoWindowsBefore) {
   std::map<int, std::int64_t> applied;
   for (const PlannedStart& start : planner.next(sample_subnets(outline, Draw::permutation, 100, 1), true)) {
     if (start.what == PlannedStart::shared_update) {
-      EXPECT_EQ(start.subnet, applied[start.stage]++);
+      EXPECT_EQ(start.subnet, applied[start.rank]++);
     }
-    if (start.what != PlannedStart::forward || (start.stage != 0 && start.stage != 3)) continue;
-    EXPECT_GE(applied[start.stage], start.subnet / 8 - 1);
-    EXPECT_LE(applied[start.stage], start.subnet / 8);
+    if (start.what != PlannedStart::forward || (start.rank != 0 && start.rank != 3)) continue;
+    EXPECT_GE(applied[start.rank], start.subnet / 8 - 1);
+    EXPECT_LE(applied[start.rank], start.subnet / 8);
   }
   EXPECT_EQ(applied[0], 13) << "the last, shorter window is applied at the end";
   EXPECT_EQ(applied[3], 13);
@@ -232,10 +232,10 @@ TEST(CausalPlanner, GroupsThatAreUpdatedTogetherReadTheSameWeights) {
   std::vector<std::int64_t> updated(4, 0);
   for (const PlannedStart& start : planner.next(sample_subnets(outline, Draw::uniform, 42, 1), true)) {
     if (start.what == PlannedStart::forward) {
-      EXPECT_EQ(updated[start.stage], start.subnet / 4 * 4);
+      EXPECT_EQ(updated[start.rank], start.subnet / 4 * 4);
     }
     if (start.what == PlannedStart::update) {
-      EXPECT_EQ(start.subnet, updated[start.stage]++);
+      EXPECT_EQ(start.subnet, updated[start.rank]++);
     }
   }
   EXPECT_THAT(updated, testing::Each(42));
@@ -243,7 +243,7 @@ TEST(CausalPlanner, GroupsThatAreUpdatedTogetherReadTheSameWeights) {
 
 /// A start without its time and the numbers of its rooms, which depend on what was before.
 auto after(const PlannedStart& start, std::int64_t time) {
-  return std::tuple(start.what, start.with_forward, start.stage, start.micro_batch, start.peer, start.unit,
+  return std::tuple(start.what, start.with_forward, start.rank, start.micro_batch, start.peer, start.unit,
                     start.block, start.subnet, start.start - time, start.end - time);
 }
 
@@ -271,9 +271,9 @@ TEST(CausalPlanner, AStageIsBusyOrIdleForAReason) {
     std::vector<std::int64_t> spent(outline.stages, 0), ends(outline.stages, 0);
     for (const PlannedStart& start : planner.next(subnets, true)) {
       if (start.what > PlannedStart::update) continue;
-      EXPECT_TRUE(start.start > ends[start.stage] || start.waits == WaitReason::input);
-      spent[start.stage] += start.end - start.start;
-      ends[start.stage] = start.end;
+      EXPECT_TRUE(start.start > ends[start.rank] || start.waits == WaitReason::input);
+      spent[start.rank] += start.end - start.start;
+      ends[start.rank] = start.end;
     }
     TimesByReason all{};
     for (int stage = 0; stage < outline.stages; ++stage) {

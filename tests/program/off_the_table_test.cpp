@@ -37,7 +37,7 @@ double lost(const Outline& outline, Draw draw, unsigned seed, const Factor& fact
   const auto subnets = sample_subnets(outline, draw, 240, seed);
   CausalPlanner planner(outline, network, rules);
   planner.let_last([&](const PlannedStart& start, std::int64_t on_paper) {
-    return lasting(on_paper, factor(start.stage, start.what, start.subnet, start.micro_batch));
+    return lasting(on_paper, factor(start.rank, start.what, start.subnet, start.micro_batch));
   });
   planner.next(subnets, true);
   WholeProgram whole = whole_program(outline, network, rules, subnets, {64});

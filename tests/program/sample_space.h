@@ -37,6 +37,18 @@ inline Outline sample_space(int stages, int candidates, int micro_batches) {
   return outline;
 }
 
+/// Lets such a space have lanes. Moves of units take `share` of what a subnet's forwards and backwards take
+/// where they arrive.
+inline void give_lanes(Outline& outline, int lanes, double share) {
+  outline.lanes = lanes;
+  for (UnitCost& unit : outline.units) {
+    const BlockCost& cost = outline.cost(unit.blocks.front());
+    unit.moved = 12;
+    unit.move = static_cast<std::int64_t>(
+        share * static_cast<double>(outline.micro_batches * (cost.forward + cost.backward)));
+  }
+}
+
 /// A network whose messages take 1 % of a micro-batch's forward.
 inline Network sample_network(int micro_batches) {
   Network network;
@@ -87,7 +99,7 @@ struct WholeProgram {
 inline WholeProgram whole_program(const Outline& outline, const Network& network, const SubnetRules& rules,
                                   std::span<const Subnet> subnets, const std::vector<int>& lengths) {
   std::vector<int> ranks;
-  for (int rank = 0; rank < outline.stages; ++rank) ranks.push_back(rank);
+  for (int rank = 0; rank < outline.ranks(); ++rank) ranks.push_back(rank);
   Stretches stretches(outline, network, rules, ranks);
   WholeProgram whole;
   whole.program.ranks.resize(ranks.size());

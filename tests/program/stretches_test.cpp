@@ -152,7 +152,7 @@ TEST_F(WrongList, AForwardBeforeAnOwnersUpdate) {
   CausalPlanner planner(outline_, sample_network(2), rules_);
   starts_ = planner.next(subnets_, true);
   rules_.order = SubnetOrder::causal;
-  EXPECT_THAT(errors(list_of(1), 1), Contains(HasSubstr("has yet to update unit")));
+  EXPECT_THAT(errors(list_of(1), 1), Contains(HasSubstr("older subnets use")));
 }
 TEST_F(WrongList, APassThatDoesNotWaitForItsInput) {
   for (const ActionKind kind : {ActionKind::forward, ActionKind::backward})
@@ -207,7 +207,7 @@ TEST_F(WrongList, AnUpdateThatIsLeftOut) {
         Action& update = list.actions[find(list, ActionKind::update)];
         update.kind = ActionKind::forward;
       },
-      "has yet to update unit");
+      "older subnets use");
 }
 TEST_F(WrongList, AnUpdateThatDoesNotWaitForItsSums) {
   expect_found([](ListStretch& list) { list.actions[find(list, ActionKind::update)].after.clear(); },
@@ -275,7 +275,7 @@ TEST_F(WrongList, AStartBeforeTheEndOfWhatItWaitsFor) {
     EXPECT_THAT(StartsCheck(outline_).check(starts, 0, 40), IsEmpty());
     int nth = 7;
     for (PlannedStart& start : starts)
-      if (start.what == what && start.stage == 1 && nth-- == 0) {
+      if (start.what == what && start.rank == 1 && nth-- == 0) {
         start.start -= start.end - start.start + 1'000'000;
         start.end -= 1'000'000;
         break;
@@ -301,7 +301,7 @@ TEST(Stretches, AConflictThatIsDroppedIsFound) {
     const ListStretch list = StretchWriter(outline, 1).write(planner.next(subnets, true));
     const auto errors = StretchCheck(outline, rules, 1).check(list, subnets, true);
     const int unit = outline.units_used[20][candidate][0];
-    EXPECT_THAT(errors, testing::Each(HasSubstr(fmt::format("has yet to update unit {}", unit))));
+    EXPECT_THAT(errors, testing::Each(HasSubstr(fmt::format("of unit {}, which", unit))));
     found += errors.empty() ? 0 : 1;
   }
   EXPECT_GT(found, 0) << "where no other unit keeps the users apart";

@@ -1,0 +1,58 @@
+#include "program/causal_planner.h"
+
+namespace mindpipe {
+
+/// How long units' states are under way: as their prices say, else as long as their bytes take.
+std::int64_t CausalPlanner::move_time(const UnitMove& move) const {
+  std::int64_t bytes = 0, priced = 0;
+  for (const int unit : move.units) {
+    const UnitCost& cost = outline_.units[unit];
+    if (cost.move >= 0) priced += cost.move;
+    else bytes += cost.moved;
+  }
+  const Link& link = network_.link(move.from, move.to);
+  return link.latency + priced + link.carries(bytes);
+}
+
+/// Puts a move behind those from the same rank to the same rank.
+void CausalPlanner::queue_move(const UnitMove& move) {
+  std::deque<UnitMove>& channel = moving_[{move.from, move.to}];
+  channel.push_back(move);
+  if (channel.size() == 1) start_move(move.from, move.to);
+}
+
+void CausalPlanner::start_move(int from, int to) {
+  const UnitMove& move = moving_[{from, to}].front();
+  const std::int64_t end = now_ + move_time(move);
+  starts_.push_back({.what = PlannedStart::move,
+                     .rank = from,
+                     .peer = to,
+                     .subnet = move.subnet,
+                     .start = now_,
+                     .end = end,
+                     .goes_home = move.subnet == subnets_.known(),
+                     .units = move.units});
+  at(end, {.ending = Ending::move, .rank = from, .peer = to});
+}
+
+/// The reader's stage may begin once no other unit is missing. Behind a cut there is none yet.
+void CausalPlanner::end_move(int from, int to) {
+  std::deque<UnitMove>& channel = moving_[{from, to}];
+  const UnitMove move = std::move(channel.front());
+  channel.pop_front();
+  if (move.subnet < subnets_.known()) {
+    subnets_.at(move.subnet, to).missing -= static_cast<int>(move.units.size());
+    ranks_[to].dirty = true;
+  }
+  if (!channel.empty()) start_move(from, to);
+}
+
+/// Lets all units that were used since the last cut go to all other ranks of their home. False: none was.
+bool CausalPlanner::bring_home() {
+  if (!moves_) return false;
+  const std::vector<UnitMove> moves = subnets_.bring_home();
+  for (const UnitMove& move : moves) queue_move(move);
+  return !moves.empty();
+}
+
+}  // namespace mindpipe
