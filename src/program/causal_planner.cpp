@@ -400,39 +400,4 @@ void CausalPlanner::end_update(int rank, const PlannedStart& update) {
   for (Rank& each : ranks_) each.dirty = true;  // rooms are kept for another
 }
 
-void CausalPlanner::send(Channel& channel, int rank, bool with_forward, std::int64_t id, int micro_batch) {
-  channel.waiting.emplace_back(id, micro_batch);
-  if (channel.ends < 0) start_message(channel, rank, with_forward);
-}
-
-void CausalPlanner::start_message(Channel& channel, int rank, bool with_forward) {
-  const auto& [id, micro_batch] = channel.waiting.front();
-  channel.ends = now_ + channel.time;
-  starts_.push_back({.what = PlannedStart::message,
-                     .with_forward = with_forward,
-                     .rank = rank,
-                     .micro_batch = micro_batch,
-                     .subnet = id,
-                     .first = with_forward ? subnets_.last_block(id, rank) : subnets_.first_block(id, rank),
-                     .slot = subnets_.slot(id, rank + (with_forward ? 1 : -1), micro_batch),
-                     .start = now_,
-                     .end = channel.ends});
-  at(channel.ends,
-     {.ending = with_forward ? Ending::forward_message : Ending::backward_message, .rank = rank});
-}
-
-void CausalPlanner::arrive(Channel& channel, int rank, bool with_forward) {
-  const auto [id, micro_batch] = channel.waiting.front();
-  channel.waiting.pop_front();
-  channel.ends = -1;
-  ranks_[rank].dirty = true;
-  const int peer = rank + (with_forward ? 1 : -1);
-  Rank& there = ranks_[peer];
-  there.dirty = true;
-  StageWork& work = subnets_.at(id, peer);
-  ++(with_forward ? work.arrived : work.gradients);
-  insert_sorted(with_forward ? there.to_forward : there.to_backward, id);
-  if (!channel.waiting.empty()) start_message(channel, rank, with_forward);
-}
-
 }  // namespace mindpipe

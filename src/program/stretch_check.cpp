@@ -6,6 +6,7 @@ namespace mindpipe {
 
 StretchCheck::StretchCheck(const Outline& outline, const SubnetRules& rules, int rank, std::int64_t first)
     : outline_(outline),
+      own_cuts_(outline),
       rules_(rules),
       rank_(rank),
       stage_(outline.stage_of_rank(rank)),
@@ -41,7 +42,7 @@ StretchCheck::Slot& StretchCheck::slot(int number) {
 
 /// Notes which units a subnet uses, and here among them those of its blocks on this rank.
 void StretchCheck::know(const Subnet& subnet) {
-  const std::vector<int>& cut = subnet.first_block.empty() ? outline_.first_block : subnet.first_block;
+  const std::vector<int>& cut = own_cuts_.of(subnet.choice);
   const bool is_here = subnet.id % outline_.lanes == lane_;
   Work* work = is_here ? &work_[subnet.id] : nullptr;
   if (is_here) {
@@ -264,11 +265,21 @@ void StretchCheck::require_versions(const Work& work) {
       wrong("finds version {} of unit {}, which {} older subnets use", found, ticket.unit, ticket.version);
 }
 
+/// The parts of a move follow each other, and the next move of a channel its last.
+void StretchCheck::check_parts() {
+  const Action& action = stretch_->actions[index_];
+  int& next = parts_[queue_of(action)];
+  if (action.part != next)
+    wrong("is part {} of {}, where part {} is next", action.part + 1, action.parts, next + 1);
+  next = (action.part + 1) % action.parts;
+}
+
 /// A move takes units in the version that their reader is due, once they have it, and brings them where
 /// nobody is at the older state any more.
 void StretchCheck::move() {
   const Action& action = stretch_->actions[index_];
   const bool is_last = action.part + 1 == action.parts;
+  check_parts();
   for (const int unit : action.units) {
     Holding& held = held_[unit];
     const std::int64_t due = version_for(action.subnet, unit);
@@ -291,6 +302,7 @@ void StretchCheck::move() {
 /// Before a cut the newest states go home to all lanes, and stay where they are.
 void StretchCheck::move_home() {
   const Action& action = stretch_->actions[index_];
+  check_parts();
   for (const int unit : action.units) {
     Holding& held = held_[unit];
     if (held.touched >= 0 && !waits_for(held.touched))

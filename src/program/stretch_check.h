@@ -11,6 +11,7 @@
 #include <fmt/core.h>
 
 #include "program/causal_planner.h"
+#include "program/own_cuts.h"
 #include "program/stretch_writer.h"
 
 namespace mindpipe {
@@ -72,6 +73,7 @@ class StretchCheck {
   Slot& slot(int number);
   void know(const Subnet& subnet);
   void require_versions(const Work& work);
+  void check_parts();
   void move();
   void move_home();
   std::int64_t size_of_window(std::int64_t window) const;
@@ -90,11 +92,13 @@ class StretchCheck {
   bool crosses(int cut, int payload, bool with_forward) const;
 
   const Outline& outline_;
+  OwnCuts own_cuts_;
   SubnetRules rules_;
   static constexpr std::int64_t gone = -1;
   int rank_, stage_, lane_;
   bool shares_ = false, moves_;
   std::vector<Holding> held_;                ///< of each unit
+  std::map<QueueKey, int> parts_;            ///< of moves on each channel: the part that is next
   std::deque<std::vector<Ticket>> tickets_;  ///< of each subnet that may have units moved for it
   std::int64_t first_ticket_;                ///< the subnet of the first of them
   std::map<std::int64_t, Work> work_;        ///< of subnets that have not updated

@@ -18,6 +18,7 @@ void add_sums(TensorSums& sums, const TensorSums& more) {
 
 SubnetsInFlight::SubnetsInFlight(const Outline& outline, const Link& over_data, std::int64_t first)
     : outline_(outline),
+      own_cuts_(outline),
       over_data_(over_data),
       stages_(outline.stages),
       micro_batches_(outline.micro_batches),
@@ -41,7 +42,7 @@ void SubnetsInFlight::add(const Subnet& subnet) {
   uses_.resize(uses_.size() + static_cast<std::size_t>(blocks_ * most_units_));
   stages_left_.push_back(stages_);
   moves_.emplace_back();
-  const std::vector<int>& cut = subnet.first_block.empty() ? outline_.first_block : subnet.first_block;
+  const std::vector<int>& cut = own_cuts_.of(subnet.choice);
   cuts_.insert(cuts_.end(), cut.begin(), cut.end());
   for (int stage = 0; stage < stages_; ++stage) {
     const int rank = outline_.rank_of_subnet(subnet.id, stage);

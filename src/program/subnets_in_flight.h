@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "program/own_cuts.h"
 #include "program/simulate.h"
 #include "supernet/subnet.h"
 
@@ -100,6 +101,7 @@ class SubnetsInFlight {
   }
 
   const Outline& outline_;
+  OwnCuts own_cuts_;
   Link over_data_;
   int stages_, micro_batches_, blocks_, most_units_ = 1;
   std::vector<int> stage_of_;  ///< of each rank

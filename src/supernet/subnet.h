@@ -12,7 +12,6 @@ namespace mindpipe {
 struct Subnet {
   std::int64_t id = 0;
   std::vector<std::uint8_t> choice;
-  std::vector<int> first_block = {};  ///< of each stage, and the end: a cut of its own; empty: the run's
   bool operator==(const Subnet&) const = default;
 };
 

@@ -1,19 +1,25 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fmt/core.h>
+
 #include <algorithm>
+#include <chrono>
 #include <map>
 #include <random>
 #include <set>
 #include <utility>
 
 #include "program/checker_parts.h"
+#include "program/own_cuts.h"
 #include "program/sample_space.h"
 
 // Lanes: subnets of one supernet side by side, and their units that move between ranks.
 namespace mindpipe {
 namespace {
 
+using testing::Contains;
+using testing::HasSubstr;
 using testing::IsEmpty;
 
 Outline sample_lanes(int lanes, int stages, int candidates, int micro_batches, double share) {
@@ -65,6 +71,74 @@ TEST(Lanes, GiveTheSpeedUpThatTheRuleCanGive) {
                 known.speed_up, known.streams_differ_by * known.speed_up)
         << known.lanes << " lanes of " << known.stages << " stages, " << known.candidates << " candidates, "
         << known.micro_batches << " micro-batches, draw " << static_cast<int>(known.draw);
+}
+
+TEST(Lanes, SubnetsWithCutsOfTheirOwnLoseLessWhereCandidatesCostUnlike) {
+  struct Known {
+    int lanes, stages, candidates, micro_batches;
+    Draw draw;
+    double one_cut, own_cuts;
+  };
+  for (const Known& known : {Known{1, 8, 96, 1, Draw::uniform, 2.52, 2.50},
+                             {1, 8, 96, 4, Draw::uniform, 4.85, 5.53},
+                             {1, 8, 96, 1, Draw::permutation, 6.26, 7.01},
+                             {1, 8, 96, 4, Draw::permutation, 6.71, 7.60},
+                             {1, 8, 96, 4, Draw::spaced, 6.79, 7.64},
+                             {1, 8, 24, 4, Draw::spaced, 6.98, 7.64},
+                             {1, 16, 96, 4, Draw::permutation, 11.5, 13.9},
+                             {2, 8, 96, 4, Draw::permutation, 12.9, 14.7},
+                             {4, 4, 96, 4, Draw::permutation, 13.6, 15.2}}) {
+    Outline outline = sample_space(known.stages, known.candidates, known.micro_batches);
+    price_h200(outline);
+    give_lanes(outline, known.lanes, 0.5);
+    const double one_cut = speed_up(outline, known.draw);
+    outline.own_cuts = true;
+    const double own_cuts = speed_up(outline, known.draw);
+    const std::string name = fmt::format(
+        "{} lanes of {} stages, {} candidates, {} micro-batches, draw {}: {:.2f} "
+        "with one cut, {:.2f} with own cuts",
+        known.lanes, known.stages, known.candidates, known.micro_batches, static_cast<int>(known.draw),
+        one_cut, own_cuts);
+    fmt::print("{}\n", name);
+    EXPECT_GE(one_cut, 0.98 * known.one_cut) << name;
+    EXPECT_GE(own_cuts, 0.97 * known.own_cuts) << name;
+    EXPECT_GE(own_cuts, 0.97 * one_cut) << name;
+  }
+}
+
+TEST(Lanes, ACutOfASubnetsOwnKeepsBlocksAtHomeOrBesideIt) {
+  for (unsigned seed = 1; seed <= 20; ++seed) {
+    Outline outline = sample_space(2 + static_cast<int>(seed) % 7, 24, 1);
+    price_h200(outline);
+    share_a_table(outline);
+    outline.own_cuts = true;
+    OwnCuts cuts(outline);
+    const auto longest = [&](const Subnet& subnet, const std::vector<int>& first) {
+      std::int64_t most = 0;
+      for (int stage = 0; stage < outline.stages; ++stage) {
+        std::int64_t sum = 0;
+        for (int block = first[stage]; block < first[stage + 1]; ++block)
+          sum += outline.cost(block, subnet.choice[block]).forward;
+        most = std::max(most, sum);
+      }
+      return most;
+    };
+    for (const Subnet& subnet : sample_subnets(outline, Draw::uniform, 20, seed)) {
+      const std::vector<int>& first = cuts.of(subnet.choice);
+      ASSERT_EQ(first.size(), outline.first_block.size());
+      EXPECT_EQ(first.front(), 0);
+      EXPECT_EQ(first.back(), 48);
+      for (int stage = 0; stage < outline.stages; ++stage) {
+        EXPECT_LT(first[stage], first[stage + 1]);
+        const auto [least, most] = cuts.reach(stage);
+        for (int block = first[stage]; block < first[stage + 1]; ++block) {
+          EXPECT_LE(std::abs(outline.rank_of_block(block) - stage), 1);
+          EXPECT_TRUE(least <= block && block < most);
+        }
+      }
+      EXPECT_LE(longest(subnet, first), longest(subnet, outline.first_block));
+    }
+  }
 }
 
 /// A unit's users in the order in which a plan lets them begin and update it, with where they run; a move's
@@ -133,7 +207,9 @@ TEST(Lanes, BeforeACutAllUnitsGoHomeToAllLanes) {
 
 TEST(Lanes, APlanDoesNotDependOnHowManySubnetsItKnew) {
   Outline outline = sample_lanes(2, 4, 6, 2, 0.5);
+  price_h200(outline);
   share_a_table(outline);
+  outline.own_cuts = true;
   const SubnetRules rules{.admission = 16, .window = 8, .holds_back = true};
   const auto subnets = sample_subnets(outline, Draw::uniform, 150, 3);
   const WholeProgram one = whole_program(outline, sample_network(2), rules, subnets, {150});
@@ -148,9 +224,11 @@ TEST(Lanes, AllRanksListsTogetherAreSoundWhateverTheGridAndTheRooms) {
   for (unsigned seed = 1; seed <= 60; ++seed) {
     std::mt19937 random(seed);
     const auto below = [&](int count) { return static_cast<int>(random() % static_cast<unsigned>(count)); };
-    const int lanes = 2 + below(3), stages = 1 + below(4), micro_batches = 1 + below(3);
+    const int lanes = 1 + below(4), stages = 1 + below(4), micro_batches = 1 + below(3);
     Outline outline = sample_lanes(lanes, stages, 1 + below(6), micro_batches, 0.1 * below(20));
     outline.data = 1 + below(2);
+    outline.own_cuts = below(2) == 0;
+    if (below(2) == 0) price_h200(outline);
     for (UnitCost& unit : outline.units) unit.moved = 1 + below(8 << 20);
     if (below(2) == 0) share_a_table(outline);
     SubnetRules rules{.admission = lanes * stages + below(2 * lanes * stages), .holds_back = below(2) == 0};
@@ -189,6 +267,130 @@ TEST(Lanes, TheSimulatorRunsTheListsInThePlannersTime) {
         simulated = std::max(simulated, timeline.spans[place.rank][place.index].end);
     EXPECT_EQ(simulated, end);
     EXPECT_LE(timeline.step, whole.planned);
+  }
+}
+
+/// One rank's list of 60 subnets on two lanes of two stages, as it was written.
+class WrongMove : public testing::Test {
+ protected:
+  WrongMove() : outline_(sample_lanes(2, 2, 3, 1, 0.5)) {
+    for (UnitCost& unit : outline_.units) unit.moved = 3 << 20;
+    subnets_ = sample_subnets(outline_, Draw::uniform, 60, 1);
+    CausalPlanner planner(outline_, sample_network(1), rules_);
+    starts_ = planner.next(subnets_, true);
+    list_ = StretchWriter(outline_, rank).write(starts_);
+  }
+  std::vector<std::string> errors() const {
+    return StretchCheck(outline_, rules_, rank).check(list_, subnets_, true);
+  }
+  Action& find(bool outgoing, int nth = 5) {
+    for (Action& action : list_.actions)
+      if (is_move(action) && sends(action) == outgoing && action.parts > 1 &&
+          action.part + 1 == action.parts && !action.after.empty() && nth-- == 0)
+        return action;
+    throw std::logic_error("no such move");
+  }
+  /// Takes an action out of the list, as if nobody waited for it.
+  void leave_out(const Action& gone) {
+    const int at = static_cast<int>(&gone - list_.actions.data());
+    list_.actions.erase(list_.actions.begin() + at);
+    list_.times.erase(list_.times.begin() + at);
+    for (Action& action : list_.actions) {
+      std::erase(action.after, at);
+      for (int& earlier : action.after) earlier -= earlier > at ? 1 : 0;
+    }
+  }
+
+  static constexpr int rank = 1;
+  Outline outline_;
+  SubnetRules rules_{.admission = 16};
+  std::vector<Subnet> subnets_;
+  std::vector<PlannedStart> starts_;
+  ListStretch list_;
+};
+
+TEST_F(WrongMove, NothingIsFoundWhereNothingIsWrong) { EXPECT_THAT(errors(), IsEmpty()); }
+
+TEST_F(WrongMove, AMoveBeforeTheUpdateItFollows) {
+  find(true).after.clear();
+  EXPECT_THAT(errors(), Contains(HasSubstr("does not wait for what was last done to unit")));
+}
+
+TEST_F(WrongMove, AnArrivalOverWhatIsStillRead) {
+  find(false).after.clear();
+  EXPECT_THAT(errors(), Contains(HasSubstr("does not wait for what was last done to unit")));
+}
+
+TEST_F(WrongMove, AMoveThatIsLeftOut) {
+  Action& last = find(false);
+  for (int left = last.parts; left > 0; --left) leave_out(find(false));
+  EXPECT_THAT(errors(), Contains(HasSubstr("is on another rank")));
+}
+
+TEST_F(WrongMove, APartTooFew) {
+  leave_out(find(false));
+  EXPECT_THAT(errors(), Contains(HasSubstr("is part 1 of 2, where part 3 is next")));
+}
+
+TEST_F(WrongMove, AUnitOfAMessageThatIsLeftOut) {
+  Action& last = find(false);
+  for (Action* part = &last; part->part >= 0 && is_move(*part); --part) {
+    part->units.pop_back();
+    if (part->part == 0) break;
+  }
+  EXPECT_THAT(errors(), Contains(HasSubstr("finds version 0 of unit")));
+}
+
+TEST_F(WrongMove, AForwardThatDoesNotWaitForItsUnits) {
+  const int arrival = static_cast<int>(&find(false) - list_.actions.data());
+  for (Action& action : list_.actions)
+    if (is_forward(action)) std::erase(action.after, arrival);
+  EXPECT_THAT(errors(), Contains(HasSubstr("does not wait for units")));
+}
+
+TEST_F(WrongMove, AStartBeforeItsUnitsHaveArrived) {
+  StartsCheck check(outline_);
+  EXPECT_THAT(check.check(starts_, 0, 60), IsEmpty());
+  for (PlannedStart& start : starts_)
+    if (start.what == PlannedStart::move) start.end += 20'000'000;
+  EXPECT_THAT(StartsCheck(outline_).check(starts_, 0, 60),
+              Contains(HasSubstr("runs before its units have arrived")));
+}
+
+TEST_F(WrongMove, AMoveThatStartsBeforeTheUpdate) {
+  for (PlannedStart& start : starts_)
+    if (start.what == PlannedStart::move) start.start -= 1'000'000;
+  EXPECT_THAT(StartsCheck(outline_).check(starts_, 0, 60),
+              Contains(HasSubstr("moves a unit that has yet to be updated")));
+}
+
+#ifdef __SANITIZE_ADDRESS__
+constexpr double patience_of_lanes = 10;
+#else
+constexpr double patience_of_lanes = 1;
+#endif
+
+// On one core: 64 subnets over 16 ranks, with moves and cuts of their own.
+TEST(Lanes, ArePlannedWrittenAndCheckedInMilliseconds) {
+  for (const auto& [micro_batches, most_ms] : {std::pair{1, 10.0}, {4, 20.0}}) {
+    Outline outline = sample_space(8, 96, micro_batches);
+    price_h200(outline);
+    give_lanes(outline, 2, 0.5);
+    outline.own_cuts = true;
+    const auto subnets = sample_subnets(outline, Draw::permutation, 64 * 6, 1);
+    double best = 1e9;
+    for (int turn = 0; turn < 5; ++turn) {
+      Stretches stretches(outline, sample_network(micro_batches), {.admission = 32}, {7});
+      for (int i = 0; i < 6; ++i) {
+        const auto start = std::chrono::steady_clock::now();
+        stretches.next(std::span(subnets).subspan(64 * i, 64), i == 5);
+        const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
+        if (i > 0 && i < 5) best = std::min(best, took.count());
+      }
+    }
+    RecordProperty("milliseconds_" + std::to_string(micro_batches), std::to_string(best));
+    fmt::print("{} micro-batches: {:.2f} ms\n", micro_batches, best);
+    EXPECT_LT(best, patience_of_lanes * most_ms) << micro_batches << " micro-batches";
   }
 }
 
