@@ -4,18 +4,10 @@
 
 #include "core/check.h"
 #include "core/random.h"
+#include "program/sorted_ids.h"
 
 namespace mindpipe {
 namespace {
-
-void insert_sorted(std::vector<std::int64_t>& ids, std::int64_t id) {
-  const auto place = std::lower_bound(ids.begin(), ids.end(), id);
-  if (place == ids.end() || *place != id) ids.insert(place, id);
-}
-
-void erase_sorted(std::vector<std::int64_t>& ids, std::int64_t id) {
-  ids.erase(std::lower_bound(ids.begin(), ids.end(), id));
-}
 
 int room_count(const std::vector<int>& counts, int stage) { return counts.empty() ? 0 : counts[stage]; }
 

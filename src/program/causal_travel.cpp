@@ -1,4 +1,5 @@
 #include "program/causal_planner.h"
+#include "program/sorted_ids.h"
 
 namespace mindpipe {
 
