@@ -39,7 +39,7 @@ std::int64_t CausalPlanner::window_size(std::int64_t window) const {
   return (last_ ? std::min(end, subnets_.known()) : end) - window * rules_.window;
 }
 
-/// Of the subnets from `first` on, so many, those that run in a lane.
+/// How many of the subnets [first, first + count) run in a lane.
 std::int64_t CausalPlanner::in_lane(int lane, std::int64_t first, std::int64_t count) const {
   const auto below = [&](std::int64_t end) { return (end + outline_.lanes - 1 - lane) / outline_.lanes; };
   return below(first + count) - below(first);

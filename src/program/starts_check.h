@@ -30,7 +30,7 @@ class StartsCheck {
   enum Step : std::uint8_t { forward, forward_arrival, backward, backward_arrival, steps };
   using Ends = std::array<std::int64_t, steps>;
 
-  /// Of a subnet that starts something on a rank.
+  /// The time that is kept for a subnet which starts something, on the stage where it does.
   std::int64_t& of_stage(std::vector<std::int64_t>& times, const PlannedStart& start) {
     return times[(start.subnet - first_) * outline_.stages + outline_.stage_of_rank(start.rank)];
   }

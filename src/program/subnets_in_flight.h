@@ -56,7 +56,7 @@ class SubnetsInFlight {
   void forget();
 
   std::int64_t oldest() const { return oldest_; }  ///< that has not ended
-  /// Of those of a lane; may not be known yet.
+  /// The oldest subnet of a lane that has not ended; it may not be known yet.
   const std::int64_t& oldest_of_lane(int lane) const { return oldest_of_lane_[lane]; }
   std::int64_t known() const { return known_; }  ///< how many are known, those that have ended included
   StageWork& at(std::int64_t id, int rank) { return work_[(id - first_) * stages_ + stage_of_[rank]]; }
