@@ -8,6 +8,7 @@
 #include "plan/network_on_paper.h"
 #include "plan/set_prices.h"
 #include "plan/subnet_memory.h"
+#include "program/own_cuts.h"
 #include "program/partition.h"
 #include "program/share_buffers.h"
 #include "state/gradient_updates.h"
@@ -57,11 +58,12 @@ RankFootprint footprint_of(const RunPlan& plan, CostModel& costs, int rank) {
 }
 
 /// What arrives of one part of a sum over data, the largest of all that the list has, on each data rank.
-std::vector<std::size_t> arriving_bytes(const RunPlan& plan, CostModel& costs, int rank) {
+std::vector<std::size_t> arriving_bytes(const Config& config, const RunPlan& plan, CostModel& costs,
+                                        int rank) {
   const int data = plan.outline.data;
   const SumTree tree = plan.outline.data_tree();
   std::vector<std::size_t> arriving(data, 0);
-  if (plan.subnets && data > 1) return arriving_of_subnets(plan, costs, rank);
+  if (plan.subnets && data > 1) return arriving_of_subnets(config, plan, costs, rank);
   if (data == 1 || !plan.trains_steps()) return arriving;
   for (const Action& action : plan.training.program.ranks[rank]) {
     if (action.kind != ActionKind::reduce || action.part > 0) continue;
@@ -136,7 +138,7 @@ BytesByClass bytes_of_rank(const Config& config, const Layout& layout, const Run
   const bool trains = plan.trains_steps();
   if (plan.subnets) add_subnets(bytes, config, plan, costs, rank);
   for (int unit : plan.outline.units_of_rank(rank)) {
-    at(MemoryClass::values) += plan.outline.units[unit].values;
+    if (!plan.subnets) at(MemoryClass::values) += plan.outline.units[unit].values;
     if (trains) add_trained_unit(bytes, config, plan, costs, rank, data_rank, unit);
   }
   at(MemoryClass::values) += static_cast<std::int64_t>(
@@ -151,7 +153,7 @@ BytesByClass bytes_of_rank(const Config& config, const Layout& layout, const Run
       (row_of(config.device.kind).memory == Memory::Kind::device ? gpu_workspace_bytes : 0));
   for (std::size_t buffer : footprint.buffers) at(MemoryClass::boundary) += aligned(buffer);
   at(MemoryClass::boundary) +=
-      plan.held_batches * input_bytes(costs.model().fields_of(plan.ranges_of(rank)), layout) +
+      plan.held_batches * input_bytes(costs.model().fields_of(plan.reach_of(rank)), layout) +
       static_cast<std::int64_t>(bytes_for(costs.stage().losses_shape(), DType::f32));
   return bytes;
 }
@@ -206,6 +208,11 @@ std::vector<std::pair<int, int>> RunPlan::ranges_of(int pipeline_rank) const {
     if (outline.rank_of(chunk) == pipeline_rank)
       ranges.emplace_back(outline.first_block[chunk], outline.first_block[chunk + 1]);
   return ranges;
+}
+
+std::vector<std::pair<int, int>> RunPlan::reach_of(int pipeline_rank) const {
+  if (!subnets || !outline.own_cuts) return ranges_of(pipeline_rank);
+  return {OwnCuts(outline).reach(pipeline_rank)};
 }
 
 const BytesByClass& RunPlan::most_memory(int pipeline_rank) const {
@@ -347,7 +354,7 @@ RunPlan make_run_plan(const Config& config, Purpose purpose, std::span<const Sub
     plan.footprints.push_back(footprint_of(plan, costs, rank));
     RankFootprint& footprint = plan.footprints.back();
     if (plan.subnets) plan.subnets->rooms.push_back(rooms_of(config, plan, costs, rank, footprint.passes));
-    footprint.reduction = arriving_bytes(plan, costs, rank);
+    footprint.reduction = arriving_bytes(config, plan, costs, rank);
     footprint.scalars = scalars_of(config, layout, plan, costs, rank);
     // Besides a piece, a sum over a group works in an alignment for each of its ranks.
     const auto degree = static_cast<std::size_t>(std::max({stages, outline.data, layout.grid.tensor}));

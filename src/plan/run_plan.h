@@ -65,6 +65,8 @@ struct RunPlan {
   std::int64_t save_without_copy();
   /// The blocks [first, last) of each chunk of a stage.
   std::vector<std::pair<int, int>> ranges_of(int pipeline_rank) const;
+  /// Those that may run there: more where subnets have cuts of their own.
+  std::vector<std::pair<int, int>> reach_of(int pipeline_rank) const;
   const BytesByClass& memory_of(const Coord& rank) const { return memory[rank.pipeline][rank.data]; }
   /// The memory of the data rank that needs the most.
   const BytesByClass& most_memory(int pipeline_rank) const;

@@ -18,7 +18,8 @@ namespace {
 
 /// A stage on paper, with the units that live on a pipeline rank.
 Stage stage_of(const Config& config, const RunPlan& plan, CostModel& costs, int rank) {
-  return {config, make_layout(config, {}), costs.stage().context(), plan.ranges_of(rank)};
+  return {config, make_layout(config, {}), costs.stage().context(), plan.ranges_of(rank),
+          plan.reach_of(rank)};
 }
 
 }  // namespace
@@ -27,7 +28,8 @@ SubnetRooms rooms_of(const Config& config, const RunPlan& plan, CostModel& costs
                      CostModel::Footprint& passes) {
   const Outline& outline = plan.outline;
   const SubnetRules& rules = plan.subnets->paper.rules;
-  const auto [first, last] = plan.ranges_of(rank).front();
+  const auto [home_first, home_last] = plan.ranges_of(rank).front();
+  const auto [first, last] = plan.reach_of(rank).front();
   SubnetRooms rooms{.slots = rules.slots[rank], .slabs = rules.slabs[rank], .inputs = rules.admission};
   for (int block = first; block < last; ++block) {
     const bool is_choice = costs.model().blocks()[block].is_choice();
@@ -65,19 +67,21 @@ SubnetRooms rooms_of(const Config& config, const RunPlan& plan, CostModel& costs
     return static_cast<std::size_t>(with_forward ? cut.activation + cut.encoder_output
                                                  : cut.gradient + cut.encoder_output_gradient);
   };
-  if (first > 0) rooms.backwards = bytes_before(first, false);
-  if (last < outline.all_blocks()) {
-    rooms.forwards = bytes_before(last, true);
-    rooms.gradient = bytes_before(last, false);
+  if (home_first > 0) rooms.backwards = bytes_before(home_first, false);
+  if (home_last < outline.all_blocks()) {
+    rooms.forwards = bytes_before(home_last, true);
+    rooms.gradient = bytes_before(home_last, false);
   }
   return rooms;
 }
 
-std::vector<std::size_t> arriving_of_subnets(const RunPlan& plan, CostModel& costs, int rank) {
+std::vector<std::size_t> arriving_of_subnets(const Config& config, const RunPlan& plan, CostModel& costs,
+                                             int rank) {
   const int data = plan.outline.data;
   const SumTree tree = plan.outline.data_tree();
   std::vector<std::size_t> arriving(data, 0);
-  for (const int index : plan.outline.units_of_rank(rank)) {
+  for (const int index : stage_of(config, plan, costs, rank).local_units()) {
+    if (plan.outline.units[index].values == 0) continue;
     const Unit& unit = *costs.model().units()[index];
     const UnitCost& cost = plan.outline.units[index];
     const int parts = StretchWriter::parts_of_sum(plan.outline, cost);
@@ -104,6 +108,7 @@ void add_subnets(BytesByClass& bytes, const Config& config, const RunPlan& plan,
   std::map<int, std::unique_ptr<UnitOptimizer>> optimizers;
   for (int unit : stage.local_units()) {
     optimizers[unit] = std::make_unique<UnitOptimizer>(stage.unit(unit), config.optimizer, 0, 1);
+    at(MemoryClass::values) += plan.outline.units[unit].values;
     add(MemoryClass::optimizer, 1, optimizers[unit]->bytes());
     if (!stage.model().is_shared(unit)) continue;
     add(MemoryClass::values, 1, stage.unit(unit).value_bytes());  // the second version
@@ -117,7 +122,7 @@ void add_subnets(BytesByClass& bytes, const Config& config, const RunPlan& plan,
   add(MemoryClass::boundary, 2, rooms.backwards);
   add(MemoryClass::boundary, rooms.inputs,
       static_cast<std::size_t>(
-          input_bytes(costs.model().fields_of(plan.ranges_of(rank)), make_layout(config, {}))));
+          input_bytes(costs.model().fields_of(plan.reach_of(rank)), make_layout(config, {}))));
   if (stage.has_head())
     at(MemoryClass::boundary) +=
         static_cast<std::int64_t>(bytes_for({rooms.inputs * stage.losses_shape().count()}, DType::f32));

@@ -11,7 +11,8 @@ SubnetRooms rooms_of(const Config& config, const RunPlan& plan, CostModel& costs
                      CostModel::Footprint& passes);
 /// What arrives of one part of a sum over data, the largest of all that a supernet's list may have, on each
 /// data rank: gradients of units, and whole numbers of what all subnets share.
-std::vector<std::size_t> arriving_of_subnets(const RunPlan& plan, CostModel& costs, int rank);
+std::vector<std::size_t> arriving_of_subnets(const Config& config, const RunPlan& plan, CostModel& costs,
+                                             int rank);
 /// Adds what training a supernet takes on a rank beside values and an evaluation.
 void add_subnets(BytesByClass& bytes, const Config& config, const RunPlan& plan, CostModel& costs, int rank);
 

@@ -17,6 +17,7 @@ StretchCheck::StretchCheck(const Outline& outline, const SubnetRules& rules, int
       updated_(first),
       known_(first) {
   if (rules.window > 0) applied_ = first_window_ = first / rules.window;
+  forget_mirrors();
   for (auto& direction : sends_)
     for (auto& buffer : direction) buffer.fill(-1);
   for (const int unit : outline.units_of_rank(stage_))
@@ -38,6 +39,13 @@ bool StretchCheck::waits_for(std::int64_t earlier) const {
 StretchCheck::Slot& StretchCheck::slot(int number) {
   if (number >= static_cast<int>(slots_.size())) slots_.resize(number + 1);
   return slots_[number];
+}
+
+/// Behind a cut, and at the beginning, units are at home.
+void StretchCheck::forget_mirrors() {
+  const std::vector<int> home = outline_.units_of_rank(stage_);
+  for (int unit = 0; unit < static_cast<int>(held_.size()); ++unit)
+    if (!std::binary_search(home.begin(), home.end(), unit)) held_[unit].version = gone;
 }
 
 /// Notes which units a subnet uses, and here among them those of its blocks on this rank.
@@ -86,6 +94,7 @@ std::vector<std::string> StretchCheck::check(const ListStretch& stretch, std::sp
   for (const int unit : outline_.units_of_rank(stage_))
     if (moves_ && !outline_.units[unit].shared && held_[unit].version != held_[unit].users)
       errors_.push_back(fmt::format("rank {}: unit {} is not at home at a cut", rank_, unit));
+  if (moves_) forget_mirrors();
   return std::move(errors_);
 }
 

@@ -71,6 +71,7 @@ class StretchCheck {
   void wrong(fmt::format_string<Parts...> sentence, Parts&&... parts);
   bool waits_for(std::int64_t earlier) const;
   Slot& slot(int number);
+  void forget_mirrors();
   void know(const Subnet& subnet);
   void require_versions(const Work& work);
   void check_parts();

@@ -71,8 +71,10 @@ void SubnetsInFlight::add_use(std::int64_t id, int block, int number, int unit, 
   work.update += outline_.units[unit].update;
   if (outline_.data > 1) work.sum += sum_time(unit);
   User& newest = newest_[unit];
+  if (newest.id < 0)  // every lane has it at home
+    newest.rank = outline_.lane_of_rank(rank) * stages_ + outline_.rank_of_block(block);
   const bool waits = newest.id >= first_ && !at(newest.id, newest.rank).updated;
-  const bool moves = newest.id >= 0 && newest.rank != rank;
+  const bool moves = newest.rank != rank;
   if (waits) {
     Use& before = use(newest.id, newest.block, newest.number);
     before.next = id;

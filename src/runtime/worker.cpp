@@ -134,7 +134,7 @@ void Worker::make_stage() {
                              config_.train.sequence_parallel,
                              config_.seed,
                              row_of(config_.device.kind).wants_many_rows};
-  stage_ = std::make_unique<Stage>(config_, layout_, context, plan_.ranges_of(here));
+  stage_ = std::make_unique<Stage>(config_, layout_, context, plan_.ranges_of(here), plan_.reach_of(here));
   stage_->allocate_values();
   updates_ = std::make_unique<GradientUpdates>(*stage_, config_, Groups{*tensor_, *data_, *pipeline_});
   if (plan_.subnets) {

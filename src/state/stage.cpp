@@ -18,14 +18,18 @@ std::map<int, std::size_t> bytes_of_statistics(const Model& model,
 }  // namespace
 
 Stage::Stage(const Config& config, const Layout& layout, const LayerContext& context,
-             std::vector<std::pair<int, int>> ranges)
-    : context_(context), layout_(layout), model_(make_model(config, context)), ranges_(std::move(ranges)) {
+             std::vector<std::pair<int, int>> ranges, std::vector<std::pair<int, int>> reach)
+    : context_(context),
+      layout_(layout),
+      model_(make_model(config, context)),
+      ranges_(std::move(ranges)),
+      reach_(reach.empty() ? ranges_ : std::move(reach)) {
   const Communicator& tensor = context.tensor;
   const ShardRange shards{tensor.logical(), tensor.local_shards(), tensor.first_shard()};
   const int sequence_parts = context.sequence_parallel ? tensor.local_shards() : tensor.logical();
   const int levels = layout.data_tree().levels();
   for (auto& unit : model_->units()) unit->lay_out(shards, sequence_parts, levels, context.dtype);
-  for (const auto& [first, last] : ranges_)
+  for (const auto& [first, last] : reach_)
     for (int block = first; block < last; ++block)
       for (int unit : model_->blocks()[block].units) local_units_.push_back(unit);
   std::sort(local_units_.begin(), local_units_.end());

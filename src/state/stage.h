@@ -15,18 +15,20 @@ namespace mindpipe {
 /// over ranges of blocks.
 class Stage {
  public:
-  /// `ranges`: the blocks [first, last) of each chunk that lives here.
+  /// `ranges`: the blocks [first, last) of each chunk that lives here. `reach`: those that may run here,
+  /// which are more where subnets have cuts of their own; empty: the same.
   Stage(const Config& config, const Layout& layout, const LayerContext& context,
-        std::vector<std::pair<int, int>> ranges);
+        std::vector<std::pair<int, int>> ranges, std::vector<std::pair<int, int>> reach = {});
 
   Model& model() { return *model_; }
   const Model& model() const { return *model_; }
   const LayerContext& context() const { return context_; }
   const Layout& layout() const { return layout_; }
   const std::vector<std::pair<int, int>>& ranges() const { return ranges_; }
+  /// Whether a block lives here.
   bool has_block(int block) const;
   bool has_head() const { return has_block(static_cast<int>(model_->blocks().size()) - 1); }
-  /// Indices of the units that live here, in model order.
+  /// Indices of the units of all blocks that may run here, in model order.
   const std::vector<int>& local_units() const { return local_units_; }
   Unit& unit(int index) { return *model_->units()[index]; }
   /// Whether this stage speaks for the unit: one with homes on several stages counts where its first use
@@ -61,7 +63,7 @@ class Stage {
   };
   Entering before(int block) const;
   /// The fields of a sample that blocks here read.
-  std::vector<Field> fields() const { return model_->fields_of(ranges_); }
+  std::vector<Field> fields() const { return model_->fields_of(reach_); }
   /// Losses of a step's whole batch, and of this rank's micro-batches [micro_batches, samples, targets].
   std::int64_t targets_of_step() const { return layout_.batch * model_->targets_per_sample(); }
   Shape losses_shape() const {
@@ -79,7 +81,7 @@ class Stage {
   LayerContext context_;
   Layout layout_;
   std::unique_ptr<Model> model_;
-  std::vector<std::pair<int, int>> ranges_;
+  std::vector<std::pair<int, int>> ranges_, reach_;
   std::vector<int> local_units_;
   std::optional<NetworkStatistics> statistics_;
   std::vector<Arena> slabs_;  ///< memory in which the gradients of blocks take turns
