@@ -80,7 +80,8 @@ std::vector<std::size_t> arriving_of_subnets(const Config& config, const RunPlan
   const int data = plan.outline.data;
   const SumTree tree = plan.outline.data_tree();
   std::vector<std::size_t> arriving(data, 0);
-  for (const int index : stage_of(config, plan, costs, rank).local_units()) {
+  const Stage stage = stage_of(config, plan, costs, rank);
+  for (const int index : stage.local_units()) {
     if (plan.outline.units[index].values == 0) continue;
     const Unit& unit = *costs.model().units()[index];
     const UnitCost& cost = plan.outline.units[index];
