@@ -18,7 +18,7 @@ Config on_grid(const Config& config, const Coord& shape) {
   known.grid = {shape.supernet, shape.pipeline, shape.data, shape.tensor};
   if (known.reproducible.tensor_follows) known.reproducible.tensor = 0;
   if (known.reproducible.data_follows) known.reproducible.data = 0;
-  MP_REQUIRE(shape.supernet == 1, Exit::bad_configuration,
+  MP_REQUIRE(shape.supernet == 1 || row_of(config.model.kind).trains_subnets, Exit::bad_configuration,
              "grid.supernet is {}, but a {} is one network (lanes train subnets of a supernet); set it to 1",
              shape.supernet, config.model.kind);
   known = resolve(known);

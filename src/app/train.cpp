@@ -165,7 +165,9 @@ int train_on_this_job(const Arguments& arguments, const Config& given) {
   run.make_worker(Purpose::training);
   if (row_of(config.model.kind).trains_subnets)
     run.worker().train_subnets(
-        [&](const Subnet& subnet, StepInput& input) { run.worker().load_subnet(corpus, subnet, input); });
+        {.load = [&](const Subnet& subnet,
+                     StepInput& input) { run.worker().load_subnet(corpus, subnet, input); },
+         .count = [&](std::int64_t subnet) { return run.worker().targets_of_subnet(corpus, subnet); }});
   if (from) {
     const std::int64_t start = now_ns();
     from = load_newest(run, std::move(*from));

@@ -70,6 +70,8 @@ class Channels {
     bool same_channel(const Message& other) const { return peer == other.peer && payload == other.payload; }
   };
   using Messages = std::deque<Message>;
+  /// What lanes exchange is theirs, whatever else goes the same way.
+  Axis axis_of(TrafficClass kind) const { return kind == TrafficClass::moves ? Axis::supernet : axis_; }
   Transfer put(const ChannelName& channel, const Transport::Parcel& parcel);
   void begin_part(Message& message, bool sending);
   void begin_sends(TrafficClass kind);

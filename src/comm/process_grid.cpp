@@ -16,6 +16,8 @@ ProcessGrid::ProcessGrid(MPI_Comm world, const Coord& shape) {
     fixed[axis] = 0;
     MPI_CHECK(MPI_Comm_split(world, rank_at(shape_, fixed), rank, along_[static_cast<int>(axis)].receive()));
   }
+  const Coord place{coord_.tensor, coord_.data, 0, 0};
+  MPI_CHECK(MPI_Comm_split(world, rank_at(shape_, place), rank, program_.receive()));
 }
 
 }  // namespace mindpipe

@@ -6,7 +6,7 @@
 
 namespace mindpipe {
 
-/// Place of this process in the grid, and the four groups that it is in.
+/// Place of this process in the grid, and the groups that it is in.
 class ProcessGrid {
  public:
   /// Makes the grid of `world`, whose ranks the degrees of `shape` must multiply to. Collective.
@@ -17,10 +17,14 @@ class ProcessGrid {
   int rank() const { return rank_at(shape_, coord_); }
   /// The ranks that differ from this one in `axis` only.
   MPI_Comm along(Axis axis) const { return along_[static_cast<int>(axis)].get(); }
+  /// The ranks of a program: those of this one's place in data and tensor, lane after lane, stage after
+  /// stage.
+  MPI_Comm program() const { return program_.get(); }
 
  private:
   Coord shape_, coord_;
   std::array<MpiComm, axes.size()> along_;
+  MpiComm program_;
 };
 
 }  // namespace mindpipe

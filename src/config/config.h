@@ -148,14 +148,15 @@ struct GenerateConfig {
 
 /// Which subnets of a supernet are trained, and how together.
 struct SupernetConfig {
-  std::string sampler = "uniform";  ///< uniform | permutation | spaced | a file with a choice a line
-  int spacing = 0;                  ///< spaced: subnets between two uses of a candidate; 0: the usual
-  int window = 16;                  ///< subnets that read one version of what all share
-  int admission = 0;                ///< in flight; 0: as few as cost little
-  int slots = 0;                    ///< of a stage, for their micro-batches; 0: as few as cost little
-  std::string prices;               ///< paper | equal | h200 | a file; empty: of the device on paper
-  int evaluate_subnets = 4;         ///< of an evaluation: always the same ones
-  int calibrate_batches = 2;        ///< of pictures: for a network's batch norms, before it is evaluated
+  std::string sampler = "uniform";     ///< uniform | permutation | spaced | a file with a choice a line
+  int spacing = 0;                     ///< spaced: subnets between two uses of a candidate; 0: the usual
+  int window = 16;                     ///< subnets that read one version of what all share
+  int admission = 0;                   ///< in flight; 0: as few as cost little
+  int slots = 0;                       ///< of a stage, for their micro-batches; 0: as few as cost little
+  SubnetCuts cuts = SubnetCuts::home;  ///< one for all, or each subnet's own
+  std::string prices;                  ///< paper | equal | h200 | a file; empty: of the device on paper
+  int evaluate_subnets = 4;            ///< of an evaluation: always the same ones
+  int calibrate_batches = 2;           ///< of pictures: for a network's batch norms, before it is evaluated
   bool operator==(const SupernetConfig&) const = default;
 };
 

@@ -101,6 +101,7 @@ struct OptimizerRow {
   kind(uniform, "uniform") \
   kind(permutation, "permutation") \
   kind(spaced, "spaced")
+#define MINDPIPE_SUBNET_CUTS(kind) kind(home, "home") kind(own, "own")
 #define MINDPIPE_SEARCHERS(kind) /* learns, has_front */ \
   kind(random, "random", false, false) \
   kind(evolution, "evolution", true, false) \
@@ -133,6 +134,7 @@ MINDPIPE_KINDS(OptimizerKind, OptimizerRow, MINDPIPE_OPTIMIZERS)
 MINDPIPE_KINDS(DeviceKind, DeviceRow, MINDPIPE_DEVICES)
 MINDPIPE_KINDS(TransportKind, NamedRow, MINDPIPE_TRANSPORTS)
 MINDPIPE_KINDS(SamplerKind, NamedRow, MINDPIPE_SAMPLERS)
+MINDPIPE_KINDS(SubnetCuts, NamedRow, MINDPIPE_SUBNET_CUTS)
 MINDPIPE_KINDS(SearcherKind, SearcherRow, MINDPIPE_SEARCHERS)
 MINDPIPE_KINDS(Objective, ObjectiveRow, MINDPIPE_OBJECTIVES)
 MINDPIPE_KINDS(AttentionBeyond, NamedRow, MINDPIPE_BEYONDS)

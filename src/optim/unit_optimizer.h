@@ -38,6 +38,8 @@ class UnitOptimizer {
   /// the slot of that name; into nothing where the slot is not kept.
   void write(Backend& backend, std::string_view slot, std::int64_t first, const Tensor& values);
   void clear_moments(Backend& backend);  ///< as before the first step
+  /// Hears that moments were written where `slots` says.
+  void moments_have_arrived() { moments_are_zero_ = false; }
 
   /// This share of the gradient that one use makes, in flat order: where its sum over data is to be found.
   /// Use 0 holds that of all uses in the end.

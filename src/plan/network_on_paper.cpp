@@ -33,7 +33,7 @@ Network network_on_paper(const Config& config) {
   const Link within = link_of(links.latency, links.bytes),
              between = link_of(links.latency_between_nodes, links.bytes_between_nodes);
   const std::int64_t tensor = config.grid.tensor, stage = config.grid.data * tensor,
-                     ranks = config.grid.pipeline * stage;
+                     places = config.grid.supernet * config.grid.pipeline, ranks = places * stage;
   const auto node_of = [&](std::int64_t rank) { return rank / links.ranks_per_node; };
   // Groups of `size` ranks that follow each other, the first of them at every multiple of `size`.
   const auto for_groups_of = [&](std::int64_t size) {
@@ -48,9 +48,8 @@ Network network_on_paper(const Config& config) {
   network.grid = for_groups_of(ranks);
   // Stages share a node where the first rank of the one and the last of the other do; else some ranks do not.
   network.message = network.grid;
-  for (int from = 0; from < config.grid.pipeline && node_of(0) != node_of(ranks - 1); ++from)
-    for (int to = from + 1;
-         to < config.grid.pipeline && node_of(from * stage) == node_of((to + 1) * stage - 1); ++to)
+  for (int from = 0; from < places && node_of(0) != node_of(ranks - 1); ++from)
+    for (int to = from + 1; to < places && node_of(from * stage) == node_of((to + 1) * stage - 1); ++to)
       network.between[{from, to}] = network.between[{to, from}] = within;
   return network;
 }

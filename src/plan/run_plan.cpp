@@ -292,6 +292,8 @@ RoomWishes wishes_of(const Config& config) {
 /// Says how a model's blocks lie on the grid, and how a batch is divided.
 void lay_out(Outline& outline, const Config& config, const Layout& layout) {
   outline.stages = config.grid.pipeline;
+  outline.lanes = config.grid.supernet;
+  outline.own_cuts = config.supernet.cuts == SubnetCuts::own;
   outline.chunks = config.schedule.chunks;
   outline.micro_batches = layout.micro_batches();
   outline.shards = layout.local_data_shards();

@@ -3,8 +3,10 @@
 #include <algorithm>
 
 #include "comm/reduction.h"
+#include "core/bulk_parts.h"
 #include "program/stretch_writer.h"
 #include "state/shared_windows.h"
+#include "state/unit_moves.h"
 
 namespace mindpipe {
 
@@ -20,6 +22,21 @@ namespace {
 Stage stage_of(const Config& config, const RunPlan& plan, CostModel& costs, int rank) {
   return {config, make_layout(config, {}), costs.stage().context(), plan.ranges_of(rank),
           plan.reach_of(rank)};
+}
+
+/// A buffer for each channel of moves: to and from the ranks of other lanes, and of neighbours where subnets
+/// have cuts of their own, that may run the same blocks.
+void give_move_buffers(SubnetRooms& rooms, const Outline& outline, int stage, const std::vector<int>& units) {
+  if (outline.lanes == 1 && !outline.own_cuts) return;
+  int stages = 1;
+  if (outline.own_cuts)
+    for (const int other : {stage - 2, stage - 1, stage + 1, stage + 2})
+      stages += other >= 0 && other < outline.stages ? 1 : 0;
+  std::int64_t bytes = 0;
+  for (const int unit : units)
+    if (!outline.units[unit].shared) bytes += outline.units[unit].moved;
+  rooms.moves = 2 * (outline.lanes * stages - 1);
+  rooms.move = static_cast<std::size_t>(std::min(bytes, bulk_part_bytes));
 }
 
 }  // namespace
@@ -59,6 +76,7 @@ SubnetRooms rooms_of(const Config& config, const RunPlan& plan, CostModel& costs
     rooms.tape = std::max(rooms.tape, trained.kept);
   }
   const Stage stage = stage_of(config, plan, costs, rank);
+  give_move_buffers(rooms, outline, rank, stage.local_units());
   passes.exchange =
       std::max({passes.exchange, UnitDecisions::exchange_bytes(stage.context().tensor, rooms.most_tensors),
                 SharedWindows::exchange_bytes(stage)});
@@ -115,8 +133,10 @@ void add_subnets(BytesByClass& bytes, const Config& config, const RunPlan& plan,
     add(MemoryClass::values, 1, stage.unit(unit).value_bytes());  // the second version
     add(MemoryClass::gradients, 1, stage.unit(unit).gradient_bytes());
   }
-  add(MemoryClass::gradients, 1, SharedWindows::bytes(stage));
+  add(MemoryClass::gradients, 1, SharedWindows::bytes(stage, plan.outline));
   add(MemoryClass::gradients, rooms.slabs, rooms.slab);
+  add(MemoryClass::boundary, rooms.moves, rooms.move);
+  if (rooms.moves > 0) add(MemoryClass::boundary, 1, UnitMoves::bytes(stage));
   add(MemoryClass::activations, rooms.slots, rooms.tape);
   add(MemoryClass::boundary, rooms.slots, rooms.gradient);
   add(MemoryClass::boundary, 2, rooms.forwards);

@@ -12,6 +12,8 @@ struct SubnetRooms {
   std::size_t slab = 0;
   std::size_t forwards = 0, backwards = 0;  ///< of a buffer of the rings to the next stage and the one before
   std::int64_t most_tensors = 0;            ///< of the units of one update
+  int moves = 0;                            ///< buffers for units that travel, one for each channel
+  std::size_t move = 0;                     ///< of such a buffer
 };
 
 }  // namespace mindpipe

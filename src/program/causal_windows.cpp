@@ -9,10 +9,7 @@ void CausalPlanner::find_what_is_shared() {
     const UnitCost& cost = outline_.units[unit];
     if (!cost.shared || cost.values == 0) continue;
     const std::int64_t integers = 2 * cost.gradients;  // of eight bytes for each of four
-    const std::vector<int> stages = outline_.homes_of(unit);
-    std::vector<int> homes;
-    for (int lane = 0; lane < outline_.lanes; ++lane)
-      for (const int stage : stages) homes.push_back(lane * count_ + stage);
+    const std::vector<int> homes = outline_.ranks_of(unit);
     for (const int home : homes) {
       SharedUse use{.unit = unit, .travel = network_.message.time(integers)};
       if (outline_.data > 1) use.sum = network_.data.time(integers);

@@ -67,6 +67,14 @@ std::vector<int> Outline::homes_of(int unit) const {
   return homes;
 }
 
+std::vector<int> Outline::ranks_of(int unit) const {
+  const std::vector<int> homes = homes_of(unit);
+  std::vector<int> ranks;
+  for (int lane = 0; lane < lanes; ++lane)
+    for (const int stage : homes) ranks.push_back(lane * stages + stage);
+  return ranks;
+}
+
 std::vector<int> Outline::units_of_rank(int rank) const {
   std::vector<int> local;
   for (int chunk = 0; chunk < all_chunks(); ++chunk)

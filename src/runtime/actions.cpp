@@ -87,6 +87,10 @@ Request Actions::start(Script& script, const Action& action, const StepInput& in
   fail(Exit::internal, "an action of no kind");
 }
 
+void Actions::ended(const Script& script, const Action& action) {
+  if (is_move(action) && !sends(action) && script.trains()) subnets_->arrived(action);
+}
+
 bool Actions::is_done(const Request& request) const {
   switch (request.carrier) {
     case Request::nobody:
@@ -113,6 +117,9 @@ std::string Actions::describe(const Script& script, const Action& action) {
     return fmt::format("{} of micro-batch {} of batch {} in line", what, action.micro_batch,
                        action.subnet + 1);
   }
+  if (is_move(action))
+    return fmt::format("the state of {} unit{}{}", action.units.size(), action.units.size() == 1 ? "" : "s",
+                       of_subnet(action));
   if (action.payload == Payload::unit_gradient)
     return fmt::format("the gradient of unit {} in block {}{}", action.unit, action.first, of_subnet(action));
   if (!is_message(action)) return to_string(action);
@@ -142,7 +149,8 @@ std::int64_t Actions::bytes_of(const Action& action) const {
       return updates_.sent_by_gather(action.unit, action.part, action.parts);
     case ActionKind::send:
     case ActionKind::receive:
-      if (!crosses_cut(action)) return static_cast<std::int64_t>(exchanged(action).bytes());
+      if (!crosses_cut(action) && !is_move(action))
+        return static_cast<std::int64_t>(exchanged(action).bytes());
       return action.bytes;
     case ActionKind::forward:
     case ActionKind::backward:

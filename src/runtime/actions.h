@@ -44,6 +44,8 @@ class Actions {
 
   /// Starts an action of a script; the request names what has only been begun, or says that all is done.
   Request start(Script& script, const Action& action, const StepInput& input);
+  /// Takes what a message has brought, once it has ended.
+  void ended(const Script& script, const Action& action);
   /// Whether what was begun has ended, as far as the last progress saw.
   bool is_done(const Request& request) const;
   /// Whether one more sum or gather may begin beside what is under way.

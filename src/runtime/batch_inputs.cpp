@@ -63,7 +63,10 @@ void BatchInputs::forget() {
 
 void BatchInputs::load_whole(Corpus& corpus, std::int64_t first, StepInput& input) {
   bring(corpus, first, layout_.coord.data, input);
-  if (layout_.grid.data == 1) return;
+  if (layout_.grid.data > 1) input.valid = count_whole(corpus, first);
+}
+
+std::int64_t BatchInputs::count_whole(Corpus& corpus, std::int64_t first) {
   Tensor targets = drawn_.at(field::targets);
   all_targets_.resize(static_cast<std::size_t>(targets.count() * layout_.grid.data));
   targets.data = all_targets_.data();
@@ -71,7 +74,7 @@ void BatchInputs::load_whole(Corpus& corpus, std::int64_t first, StepInput& inpu
   FieldTensors whole;
   whole.set(field::targets, targets);
   corpus.batch(first, whole);
-  input.valid = count_valid(targets);
+  return count_valid(targets);
 }
 
 }  // namespace mindpipe

@@ -34,6 +34,8 @@ class BatchInputs {
 
   /// Samples [first, first + batch) for an input that lies elsewhere, which counts the targets of all ranks.
   void load_whole(Corpus& corpus, std::int64_t first, StepInput& input);
+  /// The targets of such samples that count.
+  std::int64_t count_whole(Corpus& corpus, std::int64_t first);
 
  private:
   struct Held {

@@ -108,6 +108,8 @@ void ForwardStream::extend() {
   ListStretch stretch = writer_->write(last);
   if (stretch.actions.empty()) return;
   for (const Action& action : stretch.actions) forwards_written_ += is_pass(action) ? 1 : 0;
+  for (Action& action : stretch.actions)  // all within this lane
+    if (is_message(action)) action.peer += layout_.coord.supernet * layout_.grid.pipeline;
   Executor::extend(script_, std::move(stretch));
 }
 

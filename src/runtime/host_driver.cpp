@@ -40,6 +40,7 @@ bool HostDriver::advance(Cursors::Line& line) {
   }
   if (line.count == 0 || !has_ended(line.begun[0], line.head())) return false;
   const int index = line.actions[line.next++];
+  actions_.ended(*script_, script_->list[index]);
   script_->recorder.end(index, now_ns());
   script_->cursors.ended[index] = 1;
   std::copy(line.begun.begin() + 1, line.begun.end(), line.begun.begin());

@@ -14,12 +14,15 @@ Shape losses_in_flight(const Stage& stage, int inputs) {
 }  // namespace
 
 SubnetActions::SubnetActions(Stage& stage, GradientUpdates& updates, Groups groups, const Config& config,
-                             const SubnetRooms& rooms, Arena& scratch)
+                             const Outline& outline, const SubnetRooms& rooms, Arena& scratch)
     : stage_(stage),
       updates_(updates),
       config_(config),
       decisions_(stage.context().backend, groups.tensor, updates.optimizers(), rooms.most_tensors),
-      windows_(stage, updates, decisions_, groups, config.supernet.window),
+      windows_(stage, updates, decisions_, groups, outline, config.supernet.window),
+      moves_(stage, updates, decisions_, rooms.moves, rooms.move),
+      is_causal_(order_of(config.schedule.kind) == SubnetOrder::causal),
+      users_(stage.model().units().size(), 0),
       slots_(rooms.slots),
       scratch_(scratch),
       kept_(config.trace.steps, config.supernet.window) {
@@ -34,7 +37,7 @@ SubnetActions::SubnetActions(Stage& stage, GradientUpdates& updates, Groups grou
     rings_.emplace_back(memory, MemoryClass::boundary, bytes);
   for (const int unit : stage.local_units())
     if (stage.model().is_shared(unit) && stage.unit(unit).flat_count() > 0 &&
-        stage.has_block(stage.model().blocks_of(unit).front()))
+        stage.layout().coord.supernet == 0 && stage.has_block(stage.model().blocks_of(unit).front()))
       counted_here_.push_back(unit);
   if (!stage.has_head()) return;
   const Shape losses = losses_in_flight(stage, rooms.inputs);
@@ -67,9 +70,51 @@ void SubnetActions::leave(const Boundary& from, const Boundary& to) {
   if (to.encoder_output) backend.copy(from.encoder_output, to.encoder_output);
 }
 
+void SubnetActions::begin(std::int64_t first) {
+  windows_.begin(first);
+  known_ = first;
+  counted_ = windows_.window_of(first);
+  due_.clear();
+  for (const int unit : stage_.local_units()) users_[unit] = stage_.unit(unit).version;
+}
+
+void SubnetActions::know(const Subnet& subnet) {
+  const Layout& layout = stage_.layout();
+  known_ = subnet.id + 1;
+  const bool is_here = subnet.id % layout.grid.supernet == layout.coord.supernet;
+  const int blocks = static_cast<int>(stage_.model().blocks().size());
+  for (const UnitUse& use : stage_.uses_of(subnet.choice.data(), 0, blocks)) {
+    if (is_here) due_[subnet.id][use.unit] = users_[use.unit];
+    ++users_[use.unit];
+  }
+}
+
+/// Every older user of a unit has updated it, and its state is here; or the plan, or what carried it out, is
+/// wrong.
+void SubnetActions::require_versions(const Action& action, const std::vector<UnitUse>& uses) const {
+  const auto due = due_.find(action.subnet);
+  if (!is_causal_ || due == due_.end()) return;
+  for (const UnitUse& use : uses) {
+    const std::int64_t found = stage_.unit(use.unit).version, wanted = due->second.at(use.unit);
+    MP_CHECK(found == wanted,
+             "subnet {} finds version {} of unit {}, and {} older subnets use it: its order was not kept",
+             action.subnet, found, stage_.unit(use.unit).name(), wanted);
+  }
+}
+
+void SubnetActions::arrived(const Action& action) {
+  moves_.arrived(action, [&](int unit) {
+    const auto reader = due_.find(action.subnet);
+    return reader == due_.end() ? users_[unit] : reader->second.at(unit);
+  });
+}
+
 Tensor SubnetActions::message_of(const Action& action) {
+  if (is_move(action)) return moves_.part_of(action);
   if (action.payload == Payload::unit_gradient)
-    return windows_.part_of(action.subnet, action.unit, action.first, action.part, action.parts);
+    return sends(action)
+               ? windows_.part_to_send(action.subnet, action.unit, action.part, action.parts)
+               : windows_.part_of_arrival(action.subnet, action.unit, action.peer, action.part, action.parts);
   const bool gradient = !travels_forward(action.payload);
   const Boundary b = sends(action) ? ring(action.from_buffer, action.first, gradient)
                                    : arrival(slots_[action.tape], action.first, gradient);
@@ -108,6 +153,7 @@ void SubnetActions::forward(const Action& action, const StepInput& input) {
     windows_.count(action.subnet, input.valid);
   }
   see(action, input);
+  require_versions(action, stage_.uses_of(input.choice, action.first, action.last));
   Slot& slot = slots_[action.tape];
   Tape& tape = *slot.tape;
   tape.clear();
@@ -161,6 +207,8 @@ void SubnetActions::update(const Action& action, const StepInput& input) {
   see(action, input);
   if (names_unit(action)) return update_shared(action);
   const std::vector<UnitUse> uses = stage_.uses_of(input.choice, action.first, action.last);
+  require_versions(action, uses);
+  due_.erase(action.subnet);
   stage_.bind(uses, action.slab);
   std::vector<int> units;
   for (const UnitUse& use : uses) units.push_back(use.unit);
@@ -171,10 +219,21 @@ void SubnetActions::update(const Action& action, const StepInput& input) {
   tell(action, units, input.valid);
 }
 
+/// A window's targets are those of all its subnets that there are.
+void SubnetActions::count_other_lanes(std::int64_t window) {
+  const Layout& layout = stage_.layout();
+  if (window < counted_) return;
+  counted_ = window + 1;
+  const std::int64_t first = window * config_.supernet.window;
+  for (std::int64_t id = first; id < std::min(first + config_.supernet.window, known_); ++id)
+    if (id % layout.grid.supernet != layout.coord.supernet) windows_.count(id, count_(id));
+}
+
 /// What all share: the rate is that of the window's last subnet, with which it is counted.
 void SubnetActions::update_shared(const Action& action) {
   const std::int64_t last =
       std::min<std::int64_t>((action.subnet + 1) * config_.supernet.window, config_.train.steps) - 1;
+  count_other_lanes(action.subnet);
   windows_.update(action.subnet, action.unit, rule(windows_.valid(action.subnet)),
                   rate_at(config_.optimizer.rate, last, config_.train.steps));
   if (std::find(counted_here_.begin(), counted_here_.end(), action.unit) == counted_here_.end()) return;

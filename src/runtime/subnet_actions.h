@@ -1,12 +1,15 @@
 #pragma once
 #include <functional>
+#include <map>
 #include <memory>
 #include <vector>
 
 #include "comm/channel.h"
 #include "plan/subnet_rooms.h"
+#include "program/causal_planner.h"
 #include "runtime/step_input.h"
 #include "state/shared_windows.h"
+#include "state/unit_moves.h"
 #include "trace/kept_actions.h"
 
 namespace mindpipe {
@@ -27,7 +30,7 @@ class SubnetActions {
  public:
   /// `scratch`: of the compute queue.
   SubnetActions(Stage& stage, GradientUpdates& updates, Groups groups, const Config& config,
-                const SubnetRooms& rooms, Arena& scratch);
+                const Outline& outline, const SubnetRooms& rooms, Arena& scratch);
 
   void forward(const Action& action, const StepInput& input);
   void backward(const Action& action, const StepInput& input);
@@ -35,9 +38,18 @@ class SubnetActions {
   Reductions::Request reduce(Reductions& over_data, const Action& action, const StepInput& input);
   /// What a message brings, or where it takes it from.
   Tensor message_of(const Action& action);
+  /// Takes what a message of units' states has brought.
+  void arrived(const Action& action);
+  /// Hears of a subnet before anything of it begins, and of all before it in order: which version it is to
+  /// find of each of its units is how many older ones use it.
+  void know(const Subnet& subnet);
+  /// Begins before subnet `first`, at a cut: units were used as often as their versions say.
+  void begin(std::int64_t first);
 
   /// Fills the input of a subnet, before its first forward here.
   void on_load(std::function<void(std::int64_t subnet)> load) { load_ = std::move(load); }
+  /// Says how many targets of a subnet's batch count, of one that another lane runs.
+  void on_count(std::function<std::int64_t(std::int64_t subnet)> count) { count_ = std::move(count); }
   /// Hears of each subnet once its units here are updated, in that order, and of each window. What several
   /// stages share and update alike is counted by the first of them.
   void on_result(std::function<void(const SubnetResult&)> hear) { hear_ = std::move(hear); }
@@ -66,14 +78,23 @@ class SubnetActions {
   void see(const Action& action, const StepInput& input);
   void tell(const Action& action, const std::vector<int>& units, std::int64_t valid);
   void update_shared(const Action& action);
+  void count_other_lanes(std::int64_t window);
   void count(int unit, SubnetResult& result);
   StepRule rule(std::int64_t valid) const;
+  void require_versions(const Action& action, const std::vector<UnitUse>& uses) const;
 
   Stage& stage_;
   GradientUpdates& updates_;
   Config config_;
   UnitDecisions decisions_;
   SharedWindows windows_;
+  UnitMoves moves_;
+  bool is_causal_;
+  std::int64_t known_ = 0;           ///< subnets, all ids below
+  std::int64_t counted_ = 0;         ///< windows whose subnets of other lanes are counted
+  std::vector<std::int64_t> users_;  ///< of each unit, as far as subnets are known
+  std::map<std::int64_t, std::map<int, std::int64_t>>
+      due_;  ///< of each subnet of this lane: its units' versions
   std::vector<Slot> slots_;
   std::vector<Arena> rings_;
   Arena& scratch_;
@@ -81,6 +102,7 @@ class SubnetActions {
   KeptActions kept_;
   Tensor losses_;  ///< [subnets in flight][micro-batches, samples, targets]
   std::function<void(std::int64_t)> load_;
+  std::function<std::int64_t(std::int64_t)> count_;
   std::function<void(const SubnetResult&)> hear_;
   std::function<void()> progress_;
   std::vector<int> counted_here_;  ///< units that all share and this stage tells of

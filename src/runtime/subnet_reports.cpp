@@ -7,12 +7,15 @@ namespace mindpipe {
 SubnetReports::SubnetReports(const Outline& outline, const Layout& layout, Channels* channels,
                              Waiting& waiting, std::int64_t window, std::int64_t subnets)
     : coord_(layout.coord),
+      rank_(layout.program_rank()),
+      stages_(outline.stages),
+      lanes_(outline.lanes),
       channels_(channels),
       waiting_(waiting),
       window_(window),
       subnets_(subnets),
       tells_windows_(outline.stages, 0),
-      others_(outline.stages) {
+      others_(outline.ranks()) {
   for (const UnitCost& unit : outline.units)
     if (unit.shared && unit.values > 0) tells_windows_[outline.rank_of_block(unit.blocks.front())] = 1;
 }
@@ -27,13 +30,16 @@ void SubnetReports::expect(std::int64_t end) {
   for (std::int64_t id = told_ + static_cast<std::int64_t>(open_.size()); id < end; ++id) {
     Open& open = open_.emplace_back();
     open.scalars.subnet = id;
-    for (int stage = 0; stage < static_cast<int>(others_.size()); ++stage) {
-      const int results = 1 + (closes_window(id) ? tells_windows_[stage] : 0);
+    open.start_ns = now_ns();
+    const int lane = static_cast<int>(id % lanes_);
+    for (int rank = 0; rank < static_cast<int>(others_.size()); ++rank) {
+      const int results =
+          (rank / stages_ == lane ? 1 : 0) + (closes_window(id) && rank < stages_ ? tells_windows_[rank] : 0);
       open.missing += results;
-      if (stage != coord_.pipeline) others_[stage].expected += results;
+      if (rank != rank_) others_[rank].expected += results;
     }
   }
-  for (int stage = 1; stage < static_cast<int>(others_.size()); ++stage) receive(stage);
+  for (int rank = 1; rank < static_cast<int>(others_.size()); ++rank) receive(rank);
 }
 
 void SubnetReports::start(std::int64_t subnet) {
@@ -57,24 +63,24 @@ void SubnetReports::add(const SubnetResult& result) {
   }
 }
 
-void SubnetReports::receive(int stage) {
-  Other& other = others_[stage];
+void SubnetReports::receive(int rank) {
+  Other& other = others_[rank];
   if (other.is_begun || other.expected == 0) return;
   other.is_begun = true;
-  other.next.transfer = channels_->receive(stage, channel, tensor_of(other.next.words));
+  other.next.transfer = channels_->receive(rank, channel, tensor_of(other.next.words));
 }
 
 void SubnetReports::progress() {
   if (channels_ == nullptr || channels_->under_way() == 0) return;
   channels_->progress();
   while (!sent_.empty() && channels_->done(sent_.front().transfer)) sent_.pop_front();
-  for (int stage = 0; stage < static_cast<int>(others_.size()); ++stage) {
-    Other& other = others_[stage];
+  for (int rank = 0; rank < static_cast<int>(others_.size()); ++rank) {
+    Other& other = others_[rank];
     while (other.is_begun && channels_->done(other.next.transfer)) {
       const Words words = other.next.words;
       other.is_begun = false;
       --other.expected;
-      receive(stage);
+      receive(rank);
       take(
           {words[0], words[1] != 0, std::bit_cast<double>(words[2]), words[3], words[4], words[5], words[6]});
     }
@@ -110,9 +116,9 @@ void SubnetReports::finish() {
            std::all_of(open_.begin(), open_.end(), [](const Open& open) { return open.missing == 0; });
   };
   waiting_.until(is_over, [&] {
-    for (int stage = 0; stage < static_cast<int>(others_.size()); ++stage)
-      if (others_[stage].is_begun)
-        return fmt::format("results of subnets, {}", channels_->describe(others_[stage].next.transfer));
+    for (const Other& other : others_)
+      if (other.is_begun)
+        return fmt::format("results of subnets, {}", channels_->describe(other.next.transfer));
     return std::string("rank 0 to take the results of subnets");
   });
   tell();

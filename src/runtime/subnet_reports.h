@@ -22,15 +22,15 @@ struct SubnetScalars {
   double seconds = 0;  ///< from its first forward to the arrival of its last result here
 };
 
-/// Brings what each stage knows of subnets to rank 0 of the job, which tells of them in the order of ids. Of
-/// the ranks of a stage, which all know the same, the first speaks. Results travel beside everything else;
-/// nobody waits for them before a cut.
+/// Brings what each stage of a subnet's lane knows of it to rank 0 of the job, which tells of subnets in the
+/// order of ids. Of the ranks of a stage, which all know the same, the first speaks; of windows, lane 0's.
+/// Results travel beside everything else; nobody waits for them before a cut.
 class SubnetReports {
  public:
   /// The payload of its messages, which is none of a list's.
   static constexpr int channel = 63;
 
-  /// `channels`: along the pipeline, for this alone, in the host's memory; null where there is one stage.
+  /// `channels`: of the program's ranks, for this alone, in the host's memory; null where there is one.
   SubnetReports(const Outline& outline, const Layout& layout, Channels* channels, Waiting& waiting,
                 std::int64_t window, std::int64_t subnets);
 
@@ -57,7 +57,7 @@ class SubnetReports {
     Words words{};
     Channels::Transfer transfer = 0;
   };
-  /// Another stage, on rank 0.
+  /// Another rank of the program, on rank 0.
   struct Other {
     std::int64_t expected = 0;  ///< results that have not arrived
     bool is_begun = false;      ///< whether the next is being received
@@ -69,19 +69,20 @@ class SubnetReports {
     std::int64_t start_ns = 0;
   };
   bool speaks() const { return coord_.data == 0 && coord_.tensor == 0; }
-  bool listens() const { return speaks() && coord_.pipeline == 0; }
+  bool listens() const { return speaks() && rank_ == 0; }
   bool closes_window(std::int64_t id) const { return (id + 1) % window_ == 0 || id + 1 == subnets_; }
-  void receive(int stage);
+  void receive(int rank);
   void take(const SubnetResult& result);
   void tell();
 
   Coord coord_;
+  int rank_, stages_, lanes_;  ///< of the program
   Channels* channels_;
   Waiting& waiting_;
   std::int64_t window_, subnets_;
   std::vector<char> tells_windows_;  ///< of each stage: whether it tells of units that all share
   std::deque<OnTheWay> sent_;
-  std::vector<Other> others_;  ///< of each stage
+  std::vector<Other> others_;  ///< of each rank of the program
   std::int64_t told_ = 0;      ///< subnets
   std::deque<Open> open_;      ///< from there on
   std::function<void(const SubnetScalars&)> hear_;

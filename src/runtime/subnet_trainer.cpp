@@ -4,19 +4,20 @@ namespace mindpipe {
 
 SubnetTrainer::SubnetTrainer(Executor& executor, Stage& stage, GradientUpdates& updates, Groups groups,
                              const Config& config, const RunPlan& plan, const std::vector<Field>& fields,
-                             Load load, SubnetWires wires)
+                             Feed feed, SubnetWires wires)
     : executor_(executor),
       plan_(plan),
       memory_(stage.context().backend.memory()),
       wires_(wires),
-      stage_(stage.layout().coord.pipeline),
+      rank_(stage.layout().program_rank()),
       window_(config.supernet.window),
       all_subnets_(config.train.steps),
-      actions_(stage, updates, groups, config, plan.subnets->rooms[stage_], executor.actions().scratch()),
+      actions_(stage, updates, groups, config, plan.outline,
+               plan.subnets->rooms[stage.layout().coord.pipeline], executor.actions().scratch()),
       reports_(plan.outline, stage.layout(), wires.reports, wires.waiting, window_, all_subnets_),
       script_(executor.make_growing_script(plan.outline)),
-      load_(std::move(load)),
-      inputs_(plan.subnets->rooms[stage_].inputs) {
+      load_(std::move(feed.load)),
+      inputs_(plan.subnets->rooms[stage.layout().coord.pipeline].inputs) {
   const Layout& layout = stage.layout();
   inputs_arena_ = Arena(memory_, MemoryClass::boundary,
                         inputs_.size() * static_cast<std::size_t>(input_bytes(fields, layout)));
@@ -24,6 +25,7 @@ SubnetTrainer::SubnetTrainer(Executor& executor, Stage& stage, GradientUpdates& 
     for (const Field& field : fields)
       input.fields.set(field.name,
                        inputs_arena_.take(field.of(layout.micro_batches(), layout.samples), field.type));
+  actions_.on_count(std::move(feed.count));
   actions_.on_load([this](std::int64_t subnet) { this->load(subnet); });
   actions_.on_result([this](const SubnetResult& result) {
     if (on_result_) on_result_(result);
@@ -43,9 +45,9 @@ void SubnetTrainer::begin(std::unique_ptr<Sampler> stream, std::int64_t first) {
   planning_.reset();
   planning_ = std::make_unique<PlanningThread>(
       std::make_unique<Stretches>(plan_.outline, plan_.evaluation.network, plan_.subnets->paper.rules,
-                                  std::vector<int>{stage_}, first),
+                                  std::vector<int>{rank_}, first),
       std::move(stream));
-  actions_.windows().begin(first);
+  actions_.begin(first);
   reports_.begin(first);
   subnets_.clear();
   known_ = planned_ = first;
@@ -119,7 +121,10 @@ void SubnetTrainer::keep() {
 std::vector<KeptAction> SubnetTrainer::traced() { return actions_.kept().last(known_); }
 
 void SubnetTrainer::run(PlannedStretch stretch) {
-  for (Subnet& subnet : stretch.subnets) subnets_.push_back(std::move(subnet));
+  for (Subnet& subnet : stretch.subnets) {
+    actions_.know(subnet);
+    subnets_.push_back(std::move(subnet));
+  }
   reports_.expect(stretch.end);
   keep();
   Executor::extend(script_, std::move(stretch.list));

@@ -11,8 +11,8 @@
 
 namespace mindpipe {
 
-/// What the ranks that train subnets tell each other beside their lists. `reports`: along the pipeline, in
-/// the host's memory; null where there is one stage.
+/// What the ranks that train subnets tell each other beside their lists. `reports`: of the program's ranks,
+/// in the host's memory; null where there is one.
 struct SubnetWires {
   Waiting& waiting;
   Agreement& agreement;
@@ -28,10 +28,15 @@ class SubnetTrainer {
   /// Fills what a rank needs of a subnet's batch: its fields, the targets of the whole batch that count, the
   /// rate.
   using Load = std::function<void(const Subnet& subnet, StepInput& input)>;
+  /// That, and the targets that count of a subnet's batch, which another lane runs.
+  struct Feed {
+    Load load;
+    std::function<std::int64_t(std::int64_t subnet)> count = {};
+  };
 
   /// Takes all its memory. `fields`: that blocks here read.
   SubnetTrainer(Executor& executor, Stage& stage, GradientUpdates& updates, Groups groups,
-                const Config& config, const RunPlan& plan, const std::vector<Field>& fields, Load load,
+                const Config& config, const RunPlan& plan, const std::vector<Field>& fields, Feed feed,
                 SubnetWires wires);
   ~SubnetTrainer();
 
@@ -87,7 +92,7 @@ class SubnetTrainer {
   const RunPlan& plan_;
   Memory& memory_;
   SubnetWires wires_;
-  int stage_;
+  int rank_;  ///< of the program
   std::int64_t window_, all_subnets_;
   SubnetActions actions_;
   SubnetReports reports_;

@@ -64,7 +64,7 @@ std::unique_ptr<Communicator> Worker::make_group(Axis axis, int logical, Transpo
 
 /// Every channel of the programs gets a transport of its own, before the first step.
 void Worker::connect_stages() {
-  channels_ = std::make_unique<Channels>(grid_->along(Axis::pipeline), waiting_, Axis::pipeline, &ledger_,
+  channels_ = std::make_unique<Channels>(grid_->program(), waiting_, Axis::pipeline, &ledger_,
                                          route_of(memory_, waiting_));
   if (carrier_.transports == nullptr) return;
   std::set<ChannelName> names;
@@ -110,7 +110,8 @@ Worker::Worker(const Config& config, const World& world, RunPlan plan, const Mak
   tensor_ = make_group(Axis::tensor, layout_.tensor_shards, Transports::Use::sums);
   data_ = make_group(Axis::data, layout_.data_shards, Transports::Use::scalars);
   pipeline_ = make_group(Axis::pipeline, shape.pipeline, Transports::Use::scalars);
-  if (shape.pipeline > 1) connect_stages();
+  lanes_ = make_group(Axis::supernet, shape.supernet, Transports::Use::scalars);
+  if (shape.pipeline * shape.supernet > 1) connect_stages();
   reductions_ = shape.data > 1
                     ? std::make_unique<Reductions>(
                           *backend_, group_along(Axis::data, Transports::Use::sums, "gradient sums"),
@@ -176,12 +177,12 @@ void Worker::make_executor() {
   state_->initialize(threads_);
 }
 
-void Worker::train_subnets(SubnetTrainer::Load load) {
-  if (layout_.grid.pipeline > 1)
-    reports_ = std::make_unique<Channels>(grid_->along(Axis::pipeline), waiting_, Axis::pipeline, &ledger_);
+void Worker::train_subnets(SubnetTrainer::Feed feed) {
+  if (plan_.outline.ranks() > 1)
+    reports_ = std::make_unique<Channels>(grid_->program(), waiting_, Axis::pipeline, &ledger_);
   subnets_ = std::make_unique<SubnetTrainer>(
       *executor_, *stage_, *updates_, Groups{*tensor_, *data_, *pipeline_}, config_, plan_, stage_->fields(),
-      std::move(load), SubnetWires{waiting_, *agreement_, reports_.get()});
+      std::move(feed), SubnetWires{waiting_, *agreement_, reports_.get()});
   state_->count_by(&subnets_->actions().decisions());
 }
 
@@ -218,7 +219,8 @@ void Worker::inspect(std::function<void(int, const Boundary&)> look) {
 }
 
 void Worker::sum_over_grid(std::vector<std::int64_t>& values, TrafficClass kind) {
-  for (Communicator* group : {tensor_.get(), data_.get(), pipeline_.get()}) group->sum_integers(values, kind);
+  for (Communicator* group : {tensor_.get(), data_.get(), pipeline_.get(), lanes_.get()})
+    group->sum_integers(values, kind);
 }
 
 void Worker::run_forwards(const ForwardStream::Tasks& tasks) {

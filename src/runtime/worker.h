@@ -80,7 +80,10 @@ class Worker {
   /// Exact sum over all ranks of the grid. Collective.
   void sum_over_grid(std::vector<std::int64_t>& values, TrafficClass kind = TrafficClass::scalars);
   Communicator& group(Axis axis) {
-    return axis == Axis::tensor ? *tensor_ : axis == Axis::data ? *data_ : *pipeline_;
+    return axis == Axis::tensor     ? *tensor_
+           : axis == Axis::data     ? *data_
+           : axis == Axis::pipeline ? *pipeline_
+                                    : *lanes_;
   }
 
   const Config& config() const { return config_; }
@@ -118,8 +121,12 @@ class Worker {
   }
   /// Takes what this rank needs of a subnet's batch, which is the corpus's samples from subnet x batch on.
   void load_subnet(Corpus& corpus, const Subnet& subnet, StepInput& input);
-  /// Makes what trains subnets, of which `load` brings the batches. Collective.
-  void train_subnets(SubnetTrainer::Load load);
+  /// The targets that count of a subnet's whole batch, which another lane runs.
+  std::int64_t targets_of_subnet(Corpus& corpus, std::int64_t subnet) {
+    return inputs_->count_whole(corpus, subnet * layout_.batch);
+  }
+  /// Makes what trains subnets, which are fed so. Collective.
+  void train_subnets(SubnetTrainer::Feed feed);
 
  private:
   std::unique_ptr<Group> group_along(Axis axis, Transports::Use use, const char* name);
@@ -149,7 +156,7 @@ class Worker {
   TrafficLedger ledger_;
   Layout layout_;
   std::optional<ProcessGrid> grid_;
-  std::unique_ptr<Communicator> tensor_, data_, pipeline_;
+  std::unique_ptr<Communicator> tensor_, data_, pipeline_, lanes_;
   std::unique_ptr<Channels> channels_;
   std::unique_ptr<Reductions> reductions_;
   std::unique_ptr<Stage> stage_;

@@ -7,6 +7,11 @@
 namespace mindpipe {
 namespace {
 
+Tensor part_of(const Tensor& whole, int part, int parts) {
+  const std::int64_t first = whole.count() * part / parts;
+  return whole.range(first, whole.count() * (part + 1) / parts - first);
+}
+
 /// A parameter of which T-ths of the sequence give parts, on ranks that have a part of the sequence each.
 bool is_cut(const Stage& stage, const Unit& unit, int param) {
   const LayerContext& context = stage.context();
@@ -27,13 +32,19 @@ std::int64_t cut_elements(const Stage& stage) {
 
 }  // namespace
 
-std::size_t SharedWindows::bytes(const Stage& stage) {
+/// The other ranks of the program that use a unit.
+std::vector<int> SharedWindows::others_of(const Stage& stage, const Outline& outline, int unit) {
+  std::vector<int> ranks = outline.ranks_of(unit);
+  std::erase(ranks, stage.layout().program_rank());
+  return ranks;
+}
+
+std::size_t SharedWindows::bytes(const Stage& stage, const Outline& outline) {
   std::size_t bytes = cut_elements(stage) > 0 ? bytes_for({cut_elements(stage)}, DType::i64) : 0;
   for (const int unit : stage.local_units()) {
     if (!stage.model().is_shared(unit)) continue;
-    std::size_t places = 1;
-    for (const int block : stage.model().blocks_of(unit)) places += is_elsewhere(stage, block) ? 1 : 0;
-    bytes += 2 * places * bytes_for({numbers_of(*stage.model().units()[unit])}, DType::i64);
+    bytes += 2 * outline.ranks_of(unit).size() *
+             bytes_for({numbers_of(*stage.model().units()[unit])}, DType::i64);
   }
   return bytes;
 }
@@ -45,13 +56,13 @@ std::size_t SharedWindows::exchange_bytes(const Stage& stage) {
 }
 
 SharedWindows::SharedWindows(Stage& stage, GradientUpdates& updates, UnitDecisions& decisions, Groups groups,
-                             std::int64_t window)
+                             const Outline& outline, std::int64_t window)
     : stage_(stage),
       updates_(updates),
       decisions_(decisions),
       groups_(groups),
       window_(window),
-      arena_(stage.context().backend.memory(), MemoryClass::gradients, bytes(stage)) {
+      arena_(stage.context().backend.memory(), MemoryClass::gradients, bytes(stage, outline)) {
   const auto take = [&](const Unit& unit) {
     std::array<Tensor, 2> pair;
     for (Tensor& one : pair) {
@@ -64,10 +75,9 @@ SharedWindows::SharedWindows(Stage& stage, GradientUpdates& updates, UnitDecisio
     if (!stage.model().is_shared(unit)) continue;
     Sums& sums = sums_[unit];
     sums.of_window = take(stage.unit(unit));
-    for (const int block : stage.model().blocks_of(unit)) {
-      if (is_elsewhere(stage, block)) sums.arrived[block] = take(stage.unit(unit));
-      else uses_.push_back({unit, block});
-    }
+    for (const int block : stage.model().blocks_of(unit))
+      if (stage.has_block(block)) uses_.push_back({unit, block});
+    for (const int rank : others_of(stage, outline, unit)) sums.arrived[rank] = take(stage.unit(unit));
     for (int use = 0; use < stage.unit(unit).uses(); ++use)
       stage.context().backend.fill({stage.unit(unit).accumulators(use), 0});
   }
@@ -138,13 +148,12 @@ Reductions::Request SharedWindows::reduce(Reductions& over_data, std::int64_t wi
   return over_data.sum(std::move(of_ranks));
 }
 
-Tensor SharedWindows::part_of(std::int64_t window, int unit, int block, int part, int parts) const {
-  const Sums& sums = sums_.at(unit);
-  const auto arrived = sums.arrived.find(block);
-  const Tensor& whole =
-      arrived == sums.arrived.end() ? sums.of_window[window % 2] : arrived->second[window % 2];
-  const std::int64_t first = whole.count() * part / parts;
-  return whole.range(first, whole.count() * (part + 1) / parts - first);
+Tensor SharedWindows::part_to_send(std::int64_t window, int unit, int part, int parts) const {
+  return part_of(sums_.at(unit).of_window[window % 2], part, parts);
+}
+
+Tensor SharedWindows::part_of_arrival(std::int64_t window, int unit, int from, int part, int parts) const {
+  return part_of(sums_.at(unit).arrived.at(from)[window % 2], part, parts);
 }
 
 /// Parts that tensor ranks have of a parameter's sum; exact, whatever the order.
@@ -170,7 +179,10 @@ void SharedWindows::update(std::int64_t window, int number, const StepRule& rule
   Unit& unit = stage_.unit(number);
   Sums& sums = sums_.at(number);
   const Tensor& totals = sums.of_window[window % 2];
-  for (auto& [block, arrived] : sums.arrived) backend.add({totals, arrived[window % 2], totals});
+  for (auto& [rank, arrived] : sums.arrived) {
+    backend.add({totals, arrived[window % 2], totals});
+    backend.fill({arrived[window % 2], 0});  // a lane without a subnet in a window sends nothing
+  }
   sum_over_sequence(unit, totals);
   const Tensor marks = totals.range(unit.flat_count(), 1), root = unit.root(0);
   backend.from_integers({totals.range(0, unit.flat_count()), marks, root});

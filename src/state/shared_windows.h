@@ -17,8 +17,8 @@ class SharedWindows {
  public:
   /// `window`: subnets of one.
   SharedWindows(Stage& stage, GradientUpdates& updates, UnitDecisions& decisions, Groups groups,
-                std::int64_t window);
-  static std::size_t bytes(const Stage& stage);
+                const Outline& outline, std::int64_t window);
+  static std::size_t bytes(const Stage& stage, const Outline& outline);
   /// Bytes of what arrives in the tensor group's exchange.
   static std::size_t exchange_bytes(const Stage& stage);
 
@@ -43,8 +43,9 @@ class SharedWindows {
   void add(std::int64_t subnet, int first, int last);
   /// One part of a window's sum over this rank's data axis.
   Reductions::Request reduce(Reductions& over_data, std::int64_t window, int unit, int part, int parts);
-  /// One part of what is sent to, or arrives from, another stage that uses the unit in block `block`.
-  Tensor part_of(std::int64_t window, int unit, int block, int part, int parts) const;
+  /// One part of what is sent to other ranks that use the unit, or arrives from rank `from` of the program.
+  Tensor part_to_send(std::int64_t window, int unit, int part, int parts) const;
+  Tensor part_of_arrival(std::int64_t window, int unit, int from, int part, int parts) const;
   /// Applies a complete window to a unit, once everything has arrived. Collective over the tensor group.
   void update(std::int64_t window, int unit, const StepRule& rule, double rate);
   /// Targets of a window's subnets that count, as long as it is open.
@@ -55,9 +56,9 @@ class SharedWindows {
   struct Sums {
     std::array<Tensor, 2> of_window;
     std::array<std::int64_t, 2> applied{};         ///< windows, to either version of the values
-    std::map<int, std::array<Tensor, 2>> arrived;  ///< from the stages of other blocks
+    std::map<int, std::array<Tensor, 2>> arrived;  ///< from other ranks of the program
   };
-  static bool is_elsewhere(const Stage& stage, int block) { return !stage.has_block(block); }
+  static std::vector<int> others_of(const Stage& stage, const Outline& outline, int unit);
   void add_use(const UnitUse& use, const Tensor& totals);
   void add_parts(const Unit& unit, int param, const Tensor& gradient, const Tensor& totals);
   void sum_over_sequence(Unit& unit, const Tensor& totals);

@@ -162,10 +162,12 @@ SpeedUp speed_up_of(const SpeedRow& row, const World& world, int subnets, std::u
   EXPECT_GE(forward / world.size, forward_of_stage);
   Worker worker(config, world, std::move(plan));
   worker.waiting().set_crowded(true);
-  worker.train_subnets([](const Subnet&, StepInput& input) {
-    input.valid = 8;
-    input.rate = 1e-3;
-  });
+  worker.train_subnets({.load =
+                            [](const Subnet&, StepInput& input) {
+                              input.valid = 8;
+                              input.rate = 1e-3;
+                            },
+                        .count = [](std::int64_t) { return std::int64_t{8}; }});
   const double seconds = seconds_on_all(world, [&] { train_all(worker, all); });
   return {paper.speed_up(), static_cast<double>(paper.one_stage) * 1e-9 / seconds};
 }

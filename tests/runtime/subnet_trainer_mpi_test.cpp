@@ -70,14 +70,17 @@ class SubnetRun {
         whole_(config, alone_of(worker_.layout())),
         config_(config) {
     share_processors(worker_);
-    worker_.train_subnets([this](const Subnet& subnet, StepInput& input) {
-      EXPECT_LT(subnet.id, admitted);
-      const StepInput& drawn = feed_.at(static_cast<int>(subnet.id));
-      for (const FieldTensors::Entry& entry : input.fields.entries())
-        worker_.backend().upload(drawn.fields.at(entry.name).data, entry.tensor);
-      input.valid = whole_.at(static_cast<int>(subnet.id)).valid;
-      input.rate = rate_at(config_.optimizer.rate, subnet.id, config_.train.steps);
-    });
+    worker_.train_subnets(
+        {.load =
+             [this](const Subnet& subnet, StepInput& input) {
+               EXPECT_LT(subnet.id, admitted);
+               const StepInput& drawn = feed_.at(static_cast<int>(subnet.id));
+               for (const FieldTensors::Entry& entry : input.fields.entries())
+                 worker_.backend().upload(drawn.fields.at(entry.name).data, entry.tensor);
+               input.valid = whole_.at(static_cast<int>(subnet.id)).valid;
+               input.rate = rate_at(config_.optimizer.rate, subnet.id, config_.train.steps);
+             },
+         .count = [this](std::int64_t id) { return whole_.at(static_cast<int>(id)).valid; }});
     trainer().on_stretch([this](std::int64_t first, std::int64_t end) {
       EXPECT_EQ(first, admitted);
       EXPECT_LE(end, first + 64);
@@ -274,12 +277,14 @@ TEST_P(SubnetTraining, RanksWithDifferentPlansFindItOutAtTheCut) {
   Worker worker(own, world, std::move(plan));
   share_processors(worker);
   Feed feed(own, worker.layout());
-  worker.train_subnets([&](const Subnet& subnet, StepInput& input) {
-    const StepInput& drawn = feed.at(static_cast<int>(subnet.id));
-    for (const FieldTensors::Entry& entry : input.fields.entries())
-      worker.backend().upload(drawn.fields.at(entry.name).data, entry.tensor);
-    input.valid = 1;
-  });
+  worker.train_subnets({.load =
+                            [&](const Subnet& subnet, StepInput& input) {
+                              const StepInput& drawn = feed.at(static_cast<int>(subnet.id));
+                              for (const FieldTensors::Entry& entry : input.fields.entries())
+                                worker.backend().upload(drawn.fields.at(entry.name).data, entry.tensor);
+                              input.valid = 1;
+                            },
+                        .count = [](std::int64_t) { return std::int64_t{1}; }});
   worker.subnets()->begin(stream_from(own, 0), 0);
   std::string said;
   try {

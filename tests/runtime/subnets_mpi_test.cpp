@@ -43,6 +43,11 @@ std::string describe(const SupernetCase& c) {
                      c.recompute ? ", recomputed" : "");
 }
 
+std::string describe_lanes(const SupernetCase& c) {
+  return fmt::format("{} lane{}, {}{}", c.lanes, c.lanes == 1 ? "" : "s", c.own_cuts ? "own cuts, " : "",
+                     describe(c));
+}
+
 /// Trains on this grid and compares with one after the other; what differs, on the first rank.
 std::string compared(const SupernetCase& c, const World& world, int number) {
   const Config config = config_of(c);
@@ -60,6 +65,36 @@ TEST(Subnets, HaveTheBitsOfOneAfterTheOtherOnEveryLayout) {
       SupernetCase c = on_grid(grid, pairs, number);
       c.micro_batches = 1 + number % 2;
       EXPECT_EQ(compared(c, world, 10 * world.size + number), "") << describe(c);
+    }
+}
+
+/// The grids of `ranks` ranks with several lanes.
+std::vector<SupernetCase> cases_with_lanes(int ranks, bool pairs, int number) {
+  std::vector<SupernetCase> cases;
+  for (const int lanes : {1, 2, 4})
+    for (const GridConfig& grid : supernet_grids_of(ranks / lanes))
+      for (const bool own_cuts : {false, true}) {
+        if (ranks % lanes != 0 || (lanes == 1 && !own_cuts) ||
+            (own_cuts && (grid.pipeline == 1 || grid.pipeline > 4)))
+          continue;
+        SupernetCase c = on_grid(grid, pairs, ++number);
+        c.lanes = lanes;
+        c.own_cuts = own_cuts;
+        c.micro_batches = 1 + number % 2;
+        cases.push_back(c);
+      }
+  return cases;
+}
+
+TEST(Subnets, OnLanesAndMirrorsHaveTheBitsOfOneAfterTheOther) {
+  if (asks_all()) GTEST_SKIP() << "a part of what all are";
+  const World world = all_ranks();
+  if (world.size == 1) GTEST_SKIP() << "one rank is one lane";
+  int number = 0;
+  for (const bool pairs : {false, true})
+    for (const SupernetCase& c : cases_with_lanes(world.size, pairs, world.size)) {
+      ++number;
+      EXPECT_EQ(compared(c, world, 5000 + 10 * world.size + number), "") << describe_lanes(c);
     }
 }
 

@@ -21,6 +21,8 @@ struct SupernetCase {
   bool pairs = false, tied = true, sequence_parallel = false, recompute = false, pictures = false;
   int subnets = 40;
   bool whole = false;  ///< 12 blocks with 4 candidates each, so that 300 subnets use a unit 75 times; else 8
+  int lanes = 1;
+  bool own_cuts = false;
   bool cells = false;  ///< a space of cells, whose blocks are two branches and what combines them
 };
 
@@ -79,7 +81,8 @@ inline Config config_of(const SupernetCase& c) {
   else if (c.pairs) config.data.source_sequence = config.data.target_sequence = 8;
   else config.data.sequence = 8;
   config.data.special = {97, 98, 3, 100};
-  config.grid = {1, c.pipeline, c.data, c.tensor};
+  config.grid = {c.lanes, c.pipeline, c.data, c.tensor};
+  config.supernet.cuts = c.own_cuts ? SubnetCuts::own : SubnetCuts::home;
   config.reproducible.tensor = 2;
   config.reproducible.data = 2;
   config.train.batch = 4 * c.micro_batches;
@@ -125,7 +128,7 @@ inline RunPlan drawn_plan(Config config, const std::vector<Subnet>& subnets, int
   const int micro_batches = make_layout(config, {}).micro_batches(), stages = config.grid.pipeline;
   const bool in_groups = config.schedule.kind == ScheduleKind::bulk;
   const int least = in_groups ? stages : 1, of_slots = in_groups ? 2 * micro_batches : micro_batches;
-  if (lots.below(2) > 0) config.supernet.admission = least + lots.below(3 * stages);
+  if (lots.below(2) > 0) config.supernet.admission = least + lots.below(3 * stages * config.grid.supernet);
   if (lots.below(2) > 0) config.supernet.slots = of_slots + lots.below(2 * micro_batches);
   RunPlan plan = make_run_plan(config, Purpose::training, subnets);
   for (auto& candidates : plan.outline.blocks)
@@ -176,6 +179,16 @@ inline bool copies_agree(Worker& worker, const World& world) {
   return true;
 }
 
+/// Whether every lane holds the same state: at a cut all units are at home in all of them.
+inline bool same_in_all_lanes(Worker& worker, const Sha256::Digest& digest) {
+  std::vector<std::int64_t> sums(digest.begin(), digest.end());
+  const int lanes = worker.layout().grid.supernet;
+  worker.group(Axis::supernet).sum_integers(sums, TrafficClass::scalars);
+  for (std::size_t i = 0; i < digest.size(); ++i)
+    if (sums[i] != lanes * static_cast<std::int64_t>(digest[i])) return false;
+  return true;
+}
+
 /// Trains on the ranks of this run, with a plan, stretches and delays of its own: of actions, and in two of
 /// three runs of every message and sum. The losses come to all ranks.
 inline SubnetsOutcome trained(const Config& config, const World& world, int number,
@@ -192,15 +205,17 @@ inline SubnetsOutcome trained(const Config& config, const World& world, int numb
   alone.grid = {1, 1, 1, 1};
   alone.coord = {};
   Feed feed(config, worker.layout()), whole(config, alone);
-  worker.train_subnets([&](const Subnet& subnet, StepInput& input) {
-    dawdle();
-    const StepInput& drawn = feed.at(static_cast<int>(subnet.id));
-    for (const FieldTensors::Entry& entry : input.fields.entries())
-      worker.backend().upload(drawn.fields.at(entry.name).data, entry.tensor);
-    input.valid = whole.at(static_cast<int>(subnet.id)).valid;
-    input.rate = rate_at(config.optimizer.rate, subnet.id, config.train.steps);
-    watch.loaded(subnet, input);
-  });
+  worker.train_subnets({.load =
+                            [&](const Subnet& subnet, StepInput& input) {
+                              dawdle();
+                              const StepInput& drawn = feed.at(static_cast<int>(subnet.id));
+                              for (const FieldTensors::Entry& entry : input.fields.entries())
+                                worker.backend().upload(drawn.fields.at(entry.name).data, entry.tensor);
+                              input.valid = whole.at(static_cast<int>(subnet.id)).valid;
+                              input.rate = rate_at(config.optimizer.rate, subnet.id, config.train.steps);
+                              watch.loaded(subnet, input);
+                            },
+                        .count = [&](std::int64_t id) { return whole.at(static_cast<int>(id)).valid; }});
   if (number % 3 != 0)
     worker.subnets()->script().pacer = Pacer(
         {}, [&](std::int64_t) { return delays.below(4) == 0 ? std::int64_t{1000} * delays.below(300) : 0; });
@@ -229,6 +244,7 @@ inline SubnetsOutcome trained(const Config& config, const World& world, int numb
   for (const CheckpointUnit& unit : worker.state().unit_counters()) outcome.counters.push_back(unit.version);
   outcome.copies_agree = copies_agree(worker, world);
   outcome.newest = worker.state().digest();
+  EXPECT_TRUE(same_in_all_lanes(worker, outcome.newest)) << "on rank " << world.rank;
   worker.subnets()->actions().windows().bind_older();
   outcome.before_newest = worker.state().digest();
   std::vector<double> sums(outcome.losses);
@@ -239,6 +255,7 @@ inline SubnetsOutcome trained(const Config& config, const World& world, int numb
 
 inline SubnetsOutcome one_after_the_other(Config config) {
   config.grid = {1, 1, 1, 1};
+  config.supernet.cuts = SubnetCuts::home;
   config.train.sequence_parallel = false;
   config.train.recompute = RecomputeKind::none;
   return PlainSupernet(config).run(first_of_stream(config));

@@ -85,10 +85,28 @@ void check_prices(const Config& config, const Complaints& complain) {
 
 /// What is there for steps, and not yet, or never, for subnets.
 void check_what_is_left_out(const Config& config, const Complaints& complain) {
-  complain.require(config.grid.supernet <= 1, "grid.supernet",
-                   "is {}, but a supernet is trained by one lane (lanes are not there yet; give the ranks "
-                   "to grid.pipeline, grid.data or grid.tensor)",
-                   config.grid.supernet);
+  const bool is_causal = config.schedule.kind == ScheduleKind::causal;
+  complain.require(
+      config.grid.supernet <= 1 || is_causal, "grid.supernet",
+      "is {}, and schedule.kind {} (units move between lanes in causal order alone; set it to 1, "
+      "or schedule.kind to causal)",
+      config.grid.supernet, config.schedule.kind);
+  complain.require(
+      config.supernet.admission == 0 || config.grid.supernet <= config.supernet.admission, "grid.supernet",
+      "is {}, but supernet.admission lets {} subnets be in flight, one for a lane (take an admission of {}, "
+      "better of {}, or auto)",
+      config.grid.supernet, config.supernet.admission, config.grid.supernet,
+      config.grid.supernet * std::max(1, config.grid.pipeline));
+  complain.require(config.supernet.cuts == SubnetCuts::home || is_causal, "supernet.cuts",
+                   "is {}, and schedule.kind {} (units move between stages in causal order alone; set it to "
+                   "home, or schedule.kind to causal)",
+                   config.supernet.cuts, config.schedule.kind);
+  const int blocks = config.model.supernet.space.layers();
+  complain.require(
+      config.supernet.cuts == SubnetCuts::home || blocks >= 2 * config.grid.pipeline, "supernet.cuts",
+      "is {}, but model.space, {}, has {} blocks for {} stages (cuts of subnets' own move blocks "
+      "from stage to stage, which takes two for each; take fewer stages, or home)",
+      config.supernet.cuts, config.model.supernet.space.name, blocks, config.grid.pipeline);
   complain.require(config.train.zero == 0, "train.zero",
                    "is {}, but the optimizer state of a supernet is not sharded over data (each unit is "
                    "updated in the action of its subnet; set it to 0)",
@@ -126,6 +144,9 @@ std::vector<Setting> settings(Config& config) {
       "rooms of each stage for micro-batches in flight; auto: of each stage the fewest within 1 %, in "
       "simulation",
       automatic);
+  add(Role::layout, "supernet.cuts", &s.cuts,
+      "home: one cut for all subnets; own: an even cut for each subnet, in which a block runs on its home "
+      "stage or the one beside it");
   add(Role::layout, "supernet.prices", &s.prices,
       "what passes and updates take, for the planner and for an emulated device: empty or paper (what "
       "device.description says), equal (all candidates alike), h200 (an estimate), or a file like "

@@ -1,0 +1,111 @@
+#include "state/unit_moves.h"
+
+#include <algorithm>
+
+#include "comm/fault_points.h"
+
+namespace mindpipe {
+namespace {
+
+Tensor as_bytes(const Tensor& tensor) {
+  return {tensor.data, {static_cast<std::int64_t>(tensor.bytes())}, DType::u8};
+}
+
+}  // namespace
+
+std::size_t UnitMoves::bytes(const Stage& stage) {
+  return bytes_for({std::ssize(stage.local_units())}, DType::i64);
+}
+
+UnitMoves::UnitMoves(Stage& stage, GradientUpdates& updates, UnitDecisions& decisions, int channels,
+                     std::size_t most)
+    : stage_(stage),
+      updates_(updates),
+      decisions_(decisions),
+      arena_(stage.context().backend.memory(), MemoryClass::boundary, channels > 0 ? bytes(stage) : 0) {
+  if (channels == 0) return;
+  versions_ = arena_.take({std::ssize(stage.local_units())}, DType::i64);
+  for (const int unit : stage.local_units()) places_.emplace(unit, std::ssize(places_));
+  for (int i = 0; i < channels; ++i)
+    buffers_.emplace_back(stage.context().backend.memory(), MemoryClass::boundary, most);
+}
+
+Tensor UnitMoves::word_of(int unit) const { return versions_.range(places_.at(unit), 1); }
+
+std::vector<UnitMoves::Piece> UnitMoves::pieces_of(int unit) const {
+  const UnitOptimizer& optimizer = *updates_.optimizer_of(unit);
+  std::vector<Piece> pieces{{"version", as_bytes(word_of(unit))},
+                            {"applied", as_bytes(decisions_.of(unit).range(Decision::applied_steps, 1))}};
+  if (stage_.unit(unit).dtype() == DType::f32)
+    pieces.push_back({"master", as_bytes(stage_.unit(unit).flat_values())});
+  for (const auto& [name, slot] : optimizer.slots())
+    pieces.push_back({name == "master" ? "master" : "moment", as_bytes(slot)});
+  return pieces;
+}
+
+template <class See>
+void UnitMoves::for_stretches(const Action& move, const See& see) {
+  std::int64_t all = 0, place = 0;
+  std::vector<Piece> pieces;
+  for (const int unit : move.units)
+    for (const Piece& piece : pieces_of(unit)) {
+      all += piece.bytes.count();
+      pieces.push_back(piece);
+    }
+  const std::int64_t begin = all * move.part / move.parts, end = all * (move.part + 1) / move.parts;
+  MP_CHECK(end - begin == move.bytes, "a part of a move has {} bytes, and {} are planned", end - begin,
+           move.bytes);
+  for (const Piece& piece : pieces) {
+    const std::int64_t count = piece.bytes.count(), first = std::max(begin, place),
+                       last = std::min(end, place + count);
+    if (first < last) see(piece, piece.bytes.range(first - place, last - first), first - begin);
+    place += count;
+  }
+}
+
+/// Messages of a channel follow each other, so that one buffer serves them all.
+Tensor UnitMoves::buffer_of(const Action& move) {
+  const auto [channel, is_new] =
+      channels_.try_emplace({move.peer, sends(move)}, static_cast<int>(channels_.size()));
+  MP_CHECK(channel->second < static_cast<int>(buffers_.size()), "moves on {} channels, where {} have room",
+           channels_.size(), buffers_.size());
+  Arena& buffer = buffers_[channel->second];
+  buffer.release(0);
+  return buffer.take({move.bytes}, DType::u8);
+}
+
+Tensor UnitMoves::part_of(const Action& move) {
+  const Tensor part = buffer_of(move);
+  Backend& backend = stage_.context().backend;
+  if (!sends(move) || backend.memory().kind() == Memory::Kind::counted) return part;
+  if (move.part == 0)
+    for (const int unit : move.units) backend.upload(&stage_.unit(unit).version, word_of(unit));
+  for_stretches(move, [&](const Piece&, const Tensor& state, std::int64_t place) {
+    backend.copy(state, part.range(place, state.count()));
+  });
+  return part;
+}
+
+void UnitMoves::arrived(const Action& move, const std::function<std::int64_t(int unit)>& version) {
+  Backend& backend = stage_.context().backend;
+  const bool is_last = move.part + 1 == move.parts;
+  if (backend.memory().kind() == Memory::Kind::counted) {
+    for (const int unit : move.units)
+      if (is_last) stage_.unit(unit).version = version(unit);
+    return;
+  }
+  const Tensor part = buffer_of(move);
+  for_stretches(move, [&](const Piece& piece, const Tensor& state, std::int64_t place) {
+    if (!is_left_out("moves", piece.name)) backend.copy(part.range(place, state.count()), state);
+  });
+  if (!is_last) return;
+  for (const int number : move.units) {
+    Unit& unit = stage_.unit(number);
+    UnitOptimizer& optimizer = *updates_.optimizer_of(number);
+    backend.download(word_of(number), &unit.version);
+    optimizer.moments_have_arrived();
+    if (unit.dtype() == DType::bf16) backend.convert({optimizer.slots().front().second, unit.flat_values()});
+  }
+}
+
+}  // namespace mindpipe

@@ -1,0 +1,54 @@
+#pragma once
+#include <functional>
+#include <map>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "program/action.h"
+#include "state/gradient_updates.h"
+#include "state/unit_decisions.h"
+
+namespace mindpipe {
+
+/// Brings states of units on their way to other ranks, and takes what arrives: of each unit its version, how
+/// often a gradient was applied to it, its master (or values, where nothing is rounded) and its moments. A
+/// message is made and taken apart a part at a time.
+class UnitMoves {
+ public:
+  /// `channels`: to other ranks and from them; `most`: bytes of a part.
+  UnitMoves(Stage& stage, GradientUpdates& updates, UnitDecisions& decisions, int channels, std::size_t most);
+  /// Bytes of what a rank with channels needs beside a buffer for each.
+  static std::size_t bytes(const Stage& stage);
+
+  /// Where a part of a message lies on its way: of one that leaves, filled with what it takes along.
+  Tensor part_of(const Action& move);
+  /// Takes what a part has brought; the last one completes its units. `version`: of a unit, where states are
+  /// counted and nothing arrives.
+  void arrived(const Action& move, const std::function<std::int64_t(int unit)>& version);
+
+ private:
+  /// A part of a unit's state, in bytes.
+  struct Piece {
+    std::string_view name;
+    Tensor bytes;
+  };
+  std::vector<Piece> pieces_of(int unit) const;
+  /// Calls see(piece, state, place) for each stretch of the units' states that a part of a message has, with
+  /// its place in the part.
+  template <class See>
+  void for_stretches(const Action& move, const See& see);
+  Tensor buffer_of(const Action& move);
+  Tensor word_of(int unit) const;
+
+  Stage& stage_;
+  GradientUpdates& updates_;
+  UnitDecisions& decisions_;
+  Arena arena_;
+  Tensor versions_;                     ///< of each unit here, as it travels
+  std::map<int, std::int64_t> places_;  ///< of each unit's among them
+  std::vector<Arena> buffers_;
+  std::map<std::pair<int, bool>, int> channels_;  ///< of a peer, and whether it leaves: the buffer
+};
+
+}  // namespace mindpipe
