@@ -169,6 +169,7 @@ void SubnetActions::backward(const Action& action, const StepInput& input) {
   see(action, input);
   const std::vector<UnitUse> uses = stage_.uses_of(input.choice, action.first, action.last);
   stage_.bind(uses, action.slab);
+  blocks_of_slab_[action.slab] = {action.first, action.last};
   if (action.clears)
     for (const UnitUse& use : uses) updates_.clear(use);
   Slot& slot = slots_[action.tape];
@@ -193,7 +194,7 @@ Reductions::Request SubnetActions::reduce(Reductions& over_data, const Action& a
                                           const StepInput& input) {
   if (stage_.model().is_shared(action.unit))
     return windows_.reduce(over_data, action.subnet, action.unit, action.part, action.parts);
-  const auto& [first, last] = stage_.ranges().front();
+  const auto& [first, last] = blocks_of_slab_.at(action.slab);
   stage_.bind(stage_.uses_of(input.choice, first, last), action.slab);
   return updates_.reduce(over_data, {action.unit, action.first}, action.part, action.parts);
 }
