@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "app/dry_run.h"
+#include "app/plan_lanes.h"
 #include "app/report_end.h"
 #include "core/text.h"
 #include "plan/network_on_paper.h"
@@ -18,8 +19,9 @@ double percent_more(std::int64_t time, std::int64_t best) {
 /// "F0 F1 F3 B0 ..." of each stage: micro-batches of a subnet that follow each other count once.
 std::string order_of_subnets(const Config& config, const RunPlan& plan) {
   constexpr int most = 20;
-  std::vector<std::string> lines(plan.outline.stages), newest(plan.outline.stages);
-  std::vector<int> passes(plan.outline.stages, 0);
+  const int ranks = plan.outline.ranks();
+  std::vector<std::string> lines(ranks), newest(ranks);
+  std::vector<int> passes(ranks, 0);
   CausalPlanner planner(plan.outline, network_on_paper(config), plan.subnets->paper.rules);
   for (const PlannedStart& start : planner.next(first_subnets(config), true)) {
     if (start.what != PlannedStart::forward && start.what != PlannedStart::backward) continue;
@@ -29,9 +31,16 @@ std::string order_of_subnets(const Config& config, const RunPlan& plan) {
     newest[start.rank] = name;
     if (++passes[start.rank] <= most) lines[start.rank] += " " + name;
   }
-  std::string text = "\nthe first passes of each stage, F and B forward and backward of a subnet\n";
-  for (int stage = 0; stage < plan.outline.stages; ++stage)
-    text += fmt::format("{:<6}{}{}\n", stage, lines[stage], passes[stage] > most ? " ..." : "");
+  std::string text =
+      fmt::format("\nthe first passes of each stage{}, F and B forward and backward of a subnet\n",
+                  plan.outline.lanes == 1 ? "" : " of each lane (lane.stage)");
+  for (int rank = 0; rank < ranks; ++rank) {
+    const int stage = plan.outline.stage_of_rank(rank);
+    const std::string name = plan.outline.lanes == 1
+                                 ? std::to_string(stage)
+                                 : fmt::format("{}.{}", plan.outline.lane_of_rank(rank), stage);
+    text += fmt::format("{:<6}{}{}\n", name, lines[rank], passes[rank] > most ? " ..." : "");
+  }
   return text;
 }
 
@@ -122,9 +131,9 @@ std::string subnets_text(const Config& config, const RunPlan& plan, int ranks, b
       text_of_prices(config), human_seconds(each), human_count(counted / each), plan.counted.what,
       outline.stages == 1 ? "one stage" : fmt::format("{:.2f} times as fast as one stage", paper.speed_up()),
       links_text(config, ranks));
-  text += rooms_text(config, plan) + roots_text(config, plan) + undivided_text(config) +
-          attention_text(config, plan);
-  return simulate ? text : text + order_of_subnets(config, plan);
+  text += rooms_text(config, plan) + moves_text(config, plan) + roots_text(config, plan) +
+          undivided_text(config) + attention_text(config, plan);
+  return text + (simulate ? lanes_text(config, ranks) : order_of_subnets(config, plan));
 }
 
 }  // namespace mindpipe

@@ -9,6 +9,9 @@ namespace {
 
 constexpr auto word = static_cast<std::int64_t>(sizeof(float));
 
+/// At a cut every lane has all units of a stage; each writes its share of them.
+int writing_lane(const Layout& layout, int unit) { return unit % layout.grid.supernet; }
+
 std::vector<std::vector<Stretch>> by_writer(const std::vector<Stretch>& all, int writers) {
   std::vector<std::vector<Stretch>> lists(writers);
   for (const Stretch& stretch : all) lists[stretch.writer].push_back(stretch);
@@ -24,12 +27,18 @@ StageRanks stage_ranks_of(const Config& config, const Layout& layout) {
 std::vector<std::int64_t> copied_bytes(const Config& config, const Layout& layout, const Model& model,
                                        const std::vector<char>& is_here) {
   const StageRanks ranks = stage_ranks_of(config, layout);
-  std::vector<std::int64_t> of_rank(ranks.size(), 0), most(ranks.data, 0);
-  for (const Stretch& stretch : shared_out(model, saved_tensors(config, model), ranks, is_here))
-    of_rank[stretch.writer] += copied_bytes(stretch);
-  for (int number = 0; number < ranks.size(); ++number) {
-    std::int64_t& of_data_rank = most[ranks.data_rank(number)];
-    of_data_rank = std::max(of_data_rank, of_rank[number]);
+  std::vector<std::int64_t> most(ranks.data, 0);
+  for (int lane = 0; lane < layout.grid.supernet; ++lane) {
+    std::vector<char> writes(is_here);
+    for (std::size_t unit = 0; unit < writes.size(); ++unit)
+      if (writing_lane(layout, static_cast<int>(unit)) != lane) writes[unit] = 0;
+    std::vector<std::int64_t> of_rank(ranks.size(), 0);
+    for (const Stretch& stretch : shared_out(model, saved_tensors(config, model), ranks, writes))
+      of_rank[stretch.writer] += copied_bytes(stretch);
+    for (int number = 0; number < ranks.size(); ++number) {
+      std::int64_t& of_data_rank = most[ranks.data_rank(number)];
+      of_data_rank = std::max(of_data_rank, of_rank[number]);
+    }
   }
   return most;
 }
@@ -42,7 +51,9 @@ StateCopy::StateCopy(const Config& config, Stage& stage, GradientUpdates& update
       stage_ranks_(stage_ranks_of(config, stage.layout())),
       here_(stage_ranks_.number(stage.layout().coord.tensor, stage.layout().coord.data)) {
   std::vector<char> is_here(stage.model().units().size(), 0);
-  for (const int unit : stage.local_units()) is_here[unit] = stage.counts_here(unit);
+  const Layout& layout = stage.layout();
+  for (const int unit : stage.local_units())
+    is_here[unit] = stage.counts_here(unit) && writing_lane(layout, unit) == layout.coord.supernet;
   of_writer_ = by_writer(shared_out(stage.model(), tensors_, stage_ranks_, is_here), stage_ranks_.size());
 }
 

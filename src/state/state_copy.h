@@ -60,7 +60,8 @@ StageRanks stage_ranks_of(const Config& config, const Layout& layout);
 /// What a stretch may take of a copy in which each begins within a page as it does in the file, so that its
 /// pages can be written from there.
 inline std::int64_t copied_bytes(const Stretch& stretch) { return stretch.bytes() + file_page; }
-/// The room of the copy on each data rank, on paper: the most that any rank of its tensor group needs.
+/// The room of the copy on each data rank, on paper: the most that any rank of its tensor group, in any lane,
+/// needs.
 std::vector<std::int64_t> copied_bytes(const Config& config, const Layout& layout, const Model& model,
                                        const std::vector<char>& is_here);
 
