@@ -14,18 +14,19 @@ class SubnetLog;
 /// "12.3k"
 std::string human_count(double value);
 
-/// A row of integers of each stage, given by its first rank, brought together by a sum with zeros.
-/// Collective.
+/// A row of integers of each stage (of each lane), given by its first rank, brought together by a sum with
+/// zeros. Collective.
 template <class Row>
 std::vector<Row> of_stages(Worker& worker, const Row& mine) {
   const Layout& layout = worker.layout();
+  const int ranks = layout.grid.supernet * layout.grid.pipeline;
   static_assert(std::has_unique_object_representations_v<Row>, "a row of integers");
   constexpr std::size_t columns = sizeof(Row) / sizeof(std::int64_t);
-  std::vector<std::int64_t> rows(layout.grid.pipeline * columns, 0);
+  std::vector<std::int64_t> rows(ranks * columns, 0);
   if (layout.coord.tensor == 0 && layout.coord.data == 0)
-    std::memcpy(&rows[layout.coord.pipeline * columns], &mine, sizeof(Row));
+    std::memcpy(&rows[layout.program_rank() * columns], &mine, sizeof(Row));
   worker.sum_over_grid(rows);
-  std::vector<Row> stages(layout.grid.pipeline);
+  std::vector<Row> stages(ranks);
   std::memcpy(static_cast<void*>(stages.data()), rows.data(), stages.size() * sizeof(Row));
   return stages;
 }

@@ -6,11 +6,38 @@
 
 namespace mindpipe {
 
+namespace {
+
+/// What moved beside what was planned: of each unit whose last user ran elsewhere all its state.
+std::string text_of_moves(const RunPlan& plan, const std::vector<UnitMoves::Sent>& moved,
+                          std::int64_t subnets) {
+  if (plan.outline.lanes == 1 && !plan.outline.own_cuts) return "";
+  UnitMoves::Sent all;
+  for (const UnitMoves::Sent& sent : moved) {
+    all.messages += sent.messages;
+    all.bytes += sent.bytes;
+    all.home += sent.home;
+  }
+  const RoomsOnPaper& paper = plan.subnets->paper;
+  const auto each = [&](std::int64_t of_all, std::int64_t count) {
+    return static_cast<double>(of_all) / static_cast<double>(count);
+  };
+  return fmt::format(
+      "moves: {:.1f} messages and {} a subnet (on paper {:.1f} and {}), and {} home at cuts; of each unit "
+      "whose "
+      "last user ran elsewhere 12 bytes a parameter with adamw, and 16\n",
+      each(all.messages, subnets), human_bytes(each(all.bytes, subnets)), each(paper.moves, paper.subnets),
+      human_bytes(each(paper.moved, paper.subnets)), human_bytes(static_cast<double>(all.home)));
+}
+
+}  // namespace
+
 void print_subnets_report(Run& run, const SubnetLog& log) {
   Worker& worker = run.worker();
   SubnetTrainer& trainer = *worker.subnets();
   const std::vector<TimeSpent> stages = of_stages(worker, worker.executor().spent(trainer.script()));
   const std::vector<SubnetWaits> waits = of_stages(worker, trainer.waits());
+  const std::vector<UnitMoves::Sent> moved = of_stages(worker, trainer.actions().moved());
   if (!run.is_rank_0() || log.subnets() == 0) return;
   const RunPlan& plan = worker.plan();
   const RoomsOnPaper& paper = plan.subnets->paper;
@@ -24,10 +51,11 @@ void print_subnets_report(Run& run, const SubnetLog& log) {
                         plan.formula.operations * counted / each / 1e9, plan.formula.text);
   text +=
       fmt::format("\nunits updated {}, clipped {}, skipped {}\n", log.units(), log.clipped(), log.skipped());
-  if (worker.layout().grid.pipeline > 1)
+  if (plan.outline.ranks() > 1)
     text += fmt::format("on paper {:.2f} times as fast as one stage, a subnet every {}\n", paper.speed_up(),
                         human_seconds(paper.seconds_each()));
-  text += "\n" + table_of_subnets(stages, waits);
+  text += text_of_moves(plan, moved, log.subnets());
+  text += "\n" + table_of_subnets(stages, waits, plan.outline.stages);
   if (worker.ledger().total().calls > 0)
     text += fmt::format("\ntraffic of rank 0\n{}", worker.ledger().table());
   print(marked(text));

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/check.h"
+#include "program/stretch_writer.h"
 
 namespace mindpipe {
 namespace {
@@ -128,12 +129,16 @@ RoomsOnPaper simulate_rooms(const Outline& outline, const Network& network, cons
   RoomsOnPaper found{.rules = rules};
   found.busy.resize(outline.ranks());
   for (const PlannedStart& start : planner.next(subnets, true)) {
+    if (start.what == PlannedStart::move && !start.goes_home) {
+      ++found.moves;
+      found.moved += StretchWriter::bytes_of_move(outline, start.units);
+    }
+    if (!start.goes_home) found.time = std::max(found.time, start.end);
     const bool is_pass = start.what == PlannedStart::forward || start.what == PlannedStart::backward;
     if (is_pass) found.one_stage += start.end - start.start;
     if (is_pass || start.what == PlannedStart::update || start.what == PlannedStart::shared_update)
       found.busy[start.rank] += start.end - start.start;
   }
-  found.time = planner.time();
   found.subnets = static_cast<std::int64_t>(subnets.size());
   for (int rank = 0; rank < outline.ranks(); ++rank) found.idle.push_back(planner.idle(rank));
   return found;

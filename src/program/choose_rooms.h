@@ -20,6 +20,7 @@ struct RoomsOnPaper {
   std::int64_t with_all = 0;             ///< where rooms and admission bind nobody
   std::int64_t one_stage = 0;            ///< the sum of all passes: one stage that does everything
   std::int64_t subnets = 0;              ///< how many these were
+  std::int64_t moves = 0, moved = 0;     ///< messages of units, and their bytes, but for those before a cut
   std::vector<TimesByReason> idle = {};  ///< of each rank, nanoseconds
   std::vector<std::int64_t> busy = {};   ///< of each rank: nanoseconds of passes and updates
   /// Where no version of what all share is waited for; and the shortest window with which hardly any is.

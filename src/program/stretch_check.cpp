@@ -110,7 +110,7 @@ void StretchCheck::see() {
     if (action.kind == ActionKind::update) return shared_update();
     return shared_exchange();
   }
-  if (is_move(action)) return action.subnet < known_ ? move() : move_home();
+  if (is_move(action)) return action.chunk >= 0 ? move() : move_home();
   // What a subnet's last backward has left for a neighbour may leave after the update.
   if (!sends(action) && work_.count(action.subnet) == 0)
     return wrong("its subnet has ended, or is not known");

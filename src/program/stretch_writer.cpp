@@ -268,6 +268,7 @@ void StretchWriter::move(const PlannedStart& start) {
   message.subnet = start.subnet;
   message.units = start.units;
   message.peer = sends ? start.peer : start.rank;
+  message.chunk = start.goes_home ? -1 : outline_.stage_of_rank(start.peer);
   for (const int unit : start.units)
     if (const auto touched = touched_.find(unit); touched != touched_.end())
       wait_for(message, touched->second);

@@ -38,6 +38,8 @@ class SubnetActions {
   Reductions::Request reduce(Reductions& over_data, const Action& action, const StepInput& input);
   /// What a message brings, or where it takes it from.
   Tensor message_of(const Action& action);
+  /// What left this rank of units.
+  const UnitMoves::Sent& moved() const { return moves_.sent(); }
   /// Takes what a message of units' states has brought.
   void arrived(const Action& action);
   /// Hears of a subnet before anything of it begins, and of all before it in order: which version it is to

@@ -74,9 +74,16 @@ Tensor UnitMoves::buffer_of(const Action& move) {
   return buffer.take({move.bytes}, DType::u8);
 }
 
+void UnitMoves::count(const Action& move) {
+  const bool goes_home = move.chunk < 0;
+  if (!goes_home && move.part == 0) ++sent_.messages;
+  (goes_home ? sent_.home : sent_.bytes) += move.bytes;
+}
+
 Tensor UnitMoves::part_of(const Action& move) {
   const Tensor part = buffer_of(move);
   Backend& backend = stage_.context().backend;
+  if (sends(move)) count(move);
   if (!sends(move) || backend.memory().kind() == Memory::Kind::counted) return part;
   if (move.part == 0)
     for (const int unit : move.units) backend.upload(&stage_.unit(unit).version, word_of(unit));
@@ -95,8 +102,12 @@ void UnitMoves::arrived(const Action& move, const std::function<std::int64_t(int
     return;
   }
   const Tensor part = buffer_of(move);
+  bool leaves_out = false;
   for_stretches(move, [&](const Piece& piece, const Tensor& state, std::int64_t place) {
-    if (!is_left_out("moves", piece.name)) backend.copy(part.range(place, state.count()), state);
+    const bool begins_unit = piece.name == "version";
+    if (begins_unit) leaves_out = is_left_out("moves", "unit");
+    else if (leaves_out || is_left_out("moves", piece.name)) return;
+    backend.copy(part.range(place, state.count()), state);
   });
   if (!is_last) return;
   for (const int number : move.units) {

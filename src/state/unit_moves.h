@@ -21,6 +21,12 @@ class UnitMoves {
   /// Bytes of what a rank with channels needs beside a buffer for each.
   static std::size_t bytes(const Stage& stage);
 
+  /// What left this rank: messages for readers and their bytes, and bytes that went home before cuts.
+  struct Sent {
+    std::int64_t messages = 0, bytes = 0, home = 0;
+  };
+  const Sent& sent() const { return sent_; }
+
   /// Where a part of a message lies on its way: of one that leaves, filled with what it takes along.
   Tensor part_of(const Action& move);
   /// Takes what a part has brought; the last one completes its units. `version`: of a unit, where states are
@@ -38,6 +44,7 @@ class UnitMoves {
   /// its place in the part.
   template <class See>
   void for_stretches(const Action& move, const See& see);
+  void count(const Action& move);
   Tensor buffer_of(const Action& move);
   Tensor word_of(int unit) const;
 
@@ -45,6 +52,7 @@ class UnitMoves {
   GradientUpdates& updates_;
   UnitDecisions& decisions_;
   Arena arena_;
+  Sent sent_;
   Tensor versions_;                     ///< of each unit here, as it travels
   std::map<int, std::int64_t> places_;  ///< of each unit's among them
   std::vector<Arena> buffers_;

@@ -46,7 +46,8 @@ struct RunFacts {
 std::string table_of(const std::vector<TimeSpent>& stages, const std::vector<double>& expected);
 
 /// Table of the times of stages that train subnets, in percent of all their time.
-std::string table_of_subnets(const std::vector<TimeSpent>& stages, const std::vector<SubnetWaits>& waits);
+std::string table_of_subnets(const std::vector<TimeSpent>& ranks, const std::vector<SubnetWaits>& waits,
+                             int stages);
 
 /// Advice that follows from the times: a sentence for each finding, first what is found, then what to change.
 std::vector<std::string> advice_on(const std::vector<TimeSpent>& stages, const RunFacts& facts);

@@ -25,6 +25,11 @@
 //   the oldest subnet's slots given away            planner   CausalPlanner.SaysThatItStandsStill...
 //   its slab given away                             planner   CausalPlanner.SaysThatItStandsStill...
 //   arrivals in rings two and four deep             checker   Stretches.ArrivalsInRingsAreRefused...
+//   a move without masters, moments, counters       hash      here, moves.master, .moment, .applied
+//   a unit of a move left out, a stale mirror       hash      here, moves.unit, on lanes and with own cuts
+//   a version other than the ticket's               ticket    here, AVersionThatIsNotDue
+//   a move before the update it follows             checker   WrongMove.AMoveBeforeTheUpdateItFollows
+//   a part too few, a unit of a message left out    checker   WrongMove.APartTooFew, .AUnitOfAMessage...
 //   a message, a sum, a clearing, a fold left out   hash      here, each that a run asks for
 namespace mindpipe {
 namespace {
@@ -36,7 +41,8 @@ class SubnetMutations : public ::testing::Test {
                                   .data = grid.data,
                                   .tensor = grid.tensor,
                                   .sequence_parallel = sequence_parallel,
-                                  .subnets = 24});
+                                  .subnets = 24,
+                                  .lanes = grid.supernet});
   }
   /// Where the bits of a run that goes wrong differ from those of one after the other, on any rank.
   std::string noticed(const Config& config, const SupernetWatch& watch = {}) const {
@@ -90,10 +96,11 @@ class SubnetMutations : public ::testing::Test {
 };
 
 TEST_F(SubnetMutations, OfWhatARunDoesAreNoticed) {
-  for (const auto& [grid, sequence] : {std::pair{GridConfig{1, 2, 1, 1}, false},
-                                       {GridConfig{1, 1, 2, 1}, false},
-                                       {GridConfig{1, 1, 1, 2}, true}}) {
-    const Config config = config_on(grid, sequence);
+  Config mirrors = config_on({1, 2, 1, 1});
+  mirrors.supernet.cuts = SubnetCuts::own;
+  for (const Config& config : {config_on({1, 2, 1, 1}), config_on({1, 1, 2, 1}),
+                               config_on({1, 1, 1, 2}, true), config_on({2, 1, 1, 1}), mirrors}) {
+    const bool moves = config.grid.supernet > 1 || config.supernet.cuts == SubnetCuts::own;
     ASSERT_EQ(noticed_without(config, "nothing.at_all", -1), "");
     std::string said;
     for (const auto& [name, count] : mutable_things(config)) {
@@ -107,8 +114,28 @@ TEST_F(SubnetMutations, OfWhatARunDoesAreNoticed) {
             << name << " number " << number << " of " << count;
     }
     EXPECT_NE(said.find("units.update"), std::string::npos);
+    for (const char* part : {"moves.master", "moves.moment", "moves.applied", "moves.unit"})
+      EXPECT_EQ(said.find(part) != std::string::npos, moves) << part;
     if (world.rank == 0) std::printf("left out, one at a time:%s\n", said.c_str());
   }
+}
+
+TEST_F(SubnetMutations, AVersionThatIsNotDueEndsTheRun) {
+  const World alone{};
+  Worker* here = nullptr;
+  std::string said;
+  try {
+    trained(config_on({1, 1, 1, 1}), alone, 3,
+            {.before = [&](Worker& worker) { here = &worker; },
+             .loaded =
+                 [&](const Subnet& subnet, StepInput&) {
+                   if (subnet.id == 9)
+                     for (const int unit : here->stage().local_units()) ++here->stage().unit(unit).version;
+                 }});
+  } catch (const Error& error) {
+    said = error.what();
+  }
+  EXPECT_NE(said.find("older subnets use it"), std::string::npos) << said;
 }
 
 // Keys, rates and counts of uses are functions of ids. A rank that takes its own clock instead, which counts

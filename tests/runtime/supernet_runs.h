@@ -6,6 +6,7 @@
 #include <functional>
 #include <thread>
 
+#include "program/own_cuts.h"
 #include "runtime/plain_supernet.h"
 #include "runtime/ranks.h"
 #include "spaces.h"
@@ -189,6 +190,49 @@ inline bool same_in_all_lanes(Worker& worker, const Sha256::Digest& digest) {
   return true;
 }
 
+/// Bytes that a rank sends as its units move: for the next user of a unit, where that runs on another rank,
+/// and in the end home to all lanes. A state is 16 bytes and, with masters, moments, 4 for each element and
+/// slot.
+inline std::int64_t moved_by_formula(const Outline& outline, const std::vector<Subnet>& subnets,
+                                     const Layout& layout) {
+  OwnCuts cuts(outline);
+  std::map<int, int> lives;  // of units that were used: on which rank
+  std::int64_t bytes = 0;
+  const auto moved = [&](int unit) {
+    return 16 + outline.units[unit].gradients * (outline.units[unit].moved / outline.units[unit].gradients);
+  };
+  const auto home = [&](int unit, int lane) {
+    return lane * outline.stages + outline.rank_of_block(outline.units[unit].blocks.front());
+  };
+  for (const Subnet& subnet : subnets) {
+    const std::vector<int> first = cuts.of(subnet.choice);
+    for (int stage = 0; stage < outline.stages; ++stage)
+      for (int block = first[stage]; block < first[stage + 1]; ++block)
+        outline.for_candidates(subnet.choice, block, [&](int candidate) {
+          for (const int unit : outline.units_used[block][candidate]) {
+            if (outline.units[unit].shared) continue;
+            const int rank = outline.rank_of_subnet(subnet.id, stage);
+            const auto [at, is_first] =
+                lives.try_emplace(unit, home(unit, static_cast<int>(subnet.id % outline.lanes)));
+            if (at->second != rank && at->second == layout.program_rank()) bytes += moved(unit);
+            at->second = rank;
+          }
+        });
+  }
+  for (const auto& [unit, rank] : lives)
+    for (int lane = 0; lane < outline.lanes; ++lane)
+      if (rank == layout.program_rank() && home(unit, lane) != rank) bytes += moved(unit);
+  return bytes;
+}
+
+/// What the ledger of a run says of that, and its own count.
+inline std::int64_t sent_by_moves(Worker& worker) {
+  const UnitMoves::Sent& sent = worker.subnets()->actions().moved();
+  const std::int64_t bytes = worker.ledger().of(Axis::supernet, TrafficClass::moves).bytes;
+  EXPECT_EQ(sent.bytes + sent.home, bytes);
+  return bytes;
+}
+
 /// Trains on the ranks of this run, with a plan, stretches and delays of its own: of actions, and in two of
 /// three runs of every message and sum. The losses come to all ranks.
 inline SubnetsOutcome trained(const Config& config, const World& world, int number,
@@ -240,6 +284,8 @@ inline SubnetsOutcome trained(const Config& config, const World& world, int numb
                             first + count == subnets.size());
     first += count;
   }
+  EXPECT_EQ(sent_by_moves(worker), moved_by_formula(worker.plan().outline, subnets, worker.layout()))
+      << "on rank " << world.rank;
   watch.after(worker);
   for (const CheckpointUnit& unit : worker.state().unit_counters()) outcome.counters.push_back(unit.version);
   outcome.copies_agree = copies_agree(worker, world);
