@@ -132,7 +132,6 @@ void UnitOptimizer::update(Backend& backend, double rate, const Tensor& decision
     apply(backend, {config_, static_cast<float>(rate), decay, decision, gradient(range), master,
                     std::span(moments).first(moments_.size()), rounded});
   }
-  ++unit_.version;
 }
 
 std::vector<std::pair<std::string, Tensor>> UnitOptimizer::slots() const {

@@ -18,6 +18,7 @@ SubnetActions::SubnetActions(Stage& stage, GradientUpdates& updates, Groups grou
     : stage_(stage),
       updates_(updates),
       config_(config),
+      pipeline_(groups.pipeline),
       decisions_(stage.context().backend, groups.tensor, updates.optimizers(), rooms.most_tensors),
       windows_(stage, updates, decisions_, groups, outline, config.supernet.window),
       moves_(stage, updates, decisions_, rooms.moves, rooms.move),
@@ -75,7 +76,10 @@ void SubnetActions::begin(std::int64_t first) {
   known_ = first;
   counted_ = windows_.window_of(first);
   due_.clear();
-  for (const int unit : stage_.local_units()) users_[unit] = stage_.unit(unit).version;
+  for (std::size_t unit = 0; unit < users_.size(); ++unit)
+    users_[unit] = stage_.counts_here(static_cast<int>(unit)) ? stage_.unit(static_cast<int>(unit)).version : 0;
+  // What may run beside its home was brought home, and is an old version here.
+  if (config_.supernet.cuts == SubnetCuts::own) pipeline_.sum_integers(users_);
 }
 
 void SubnetActions::know(const Subnet& subnet) {
@@ -214,9 +218,11 @@ void SubnetActions::update(const Action& action, const StepInput& input) {
   std::vector<int> units;
   for (const UnitUse& use : uses) units.push_back(use.unit);
   if (!units.empty()) decisions_.decide(units, rule(input.valid));
-  for (const int unit : units)
+  for (const int unit : units) {
+    ++stage_.unit(unit).version;
     if (!is_left_out("units", "update"))
       updates_.optimizer_of(unit)->update(stage_.context().backend, input.rate, decisions_.of(unit));
+  }
   tell(action, units, input.valid);
 }
 

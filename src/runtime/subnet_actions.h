@@ -45,7 +45,8 @@ class SubnetActions {
   /// Hears of a subnet before anything of it begins, and of all before it in order: which version it is to
   /// find of each of its units is how many older ones use it.
   void know(const Subnet& subnet);
-  /// Begins before subnet `first`, at a cut: units were used as often as their versions say.
+  /// Begins before subnet `first`, at a cut: units were used as often as their versions at home say.
+  /// Collective over the pipeline, where subnets have cuts of their own.
   void begin(std::int64_t first);
 
   /// Fills the input of a subnet, before its first forward here.
@@ -88,6 +89,7 @@ class SubnetActions {
   Stage& stage_;
   GradientUpdates& updates_;
   Config config_;
+  Communicator& pipeline_;
   UnitDecisions decisions_;
   SharedWindows windows_;
   UnitMoves moves_;

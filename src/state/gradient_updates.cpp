@@ -173,6 +173,7 @@ void GradientUpdates::clip_and_scale(const Tensor& losses, std::int64_t valid, d
 void GradientUpdates::update(int unit, double rate) {
   const Layout& layout = stage_.layout();
   optimizers_.at(unit)->update(stage_.context().backend, rate, decision(), layout.batch / layout.samples);
+  ++stage_.unit(unit).version;
 }
 
 }  // namespace mindpipe

@@ -194,6 +194,7 @@ void SharedWindows::update(std::int64_t window, int number, const StepRule& rule
   sums.applied[window % 2] = sums.applied[(window + 1) % 2] + 1;
   unit.bind_version(window % 2);
   updates_.optimizer_of(number)->update(backend, rate, decisions_.of(number));
+  ++unit.version;
   backend.fill({root, 0});
   newest_ = window;
   valid_.erase(valid_.begin(), valid_.lower_bound(window));

@@ -16,8 +16,28 @@ namespace {
 
 constexpr int window = 8, subnets_of_the_run = 150;  // the last window is a shorter one
 
-/// All ranks are stages, or with `other_axes` of every second tensor and data rank.
-Config config_of_run(int ranks, bool other_axes = false) {
+/// What the ranks of a run are: stages; stages of every second data and tensor rank; lanes of one stage;
+/// lanes of two stages, whose subnets have one cut or cuts of their own.
+enum class Ranks { stages, all_axes, lanes, lanes_of_two, own_cuts };
+
+GridConfig grid_of_run(int ranks, Ranks are) {
+  switch (are) {
+    case Ranks::stages:
+      break;
+    case Ranks::all_axes: {
+      const int data = ranks > 1 ? 2 : 1, tensor = ranks > 2 ? 2 : 1;
+      return {1, ranks / data / tensor, data, tensor};
+    }
+    case Ranks::lanes:
+      return {ranks, 1, 1, 1};
+    case Ranks::lanes_of_two:
+    case Ranks::own_cuts:
+      return {std::max(1, ranks / 2), std::min(2, ranks), 1, 1};
+  }
+  return {1, ranks, 1, 1};
+}
+
+Config config_of_run(int ranks, Ranks are = Ranks::stages) {
   Config config;
   config.model.kind = ModelKind::supernet;
   config.schedule.kind = ScheduleKind::causal;
@@ -30,8 +50,8 @@ Config config_of_run(int ranks, bool other_axes = false) {
   m.context = 8;
   config.data.sequence = 8;
   config.data.special = {60, 61, 3, 66};
-  const int data = other_axes && ranks > 1 ? 2 : 1, tensor = other_axes && ranks > 2 ? 2 : 1;
-  config.grid = {1, ranks / data / tensor, data, tensor};
+  config.grid = grid_of_run(ranks, are);
+  if (are == Ranks::own_cuts && ranks > 1) config.supernet.cuts = SubnetCuts::own;
   config.reproducible.tensor = config.reproducible.data = 2;
   config.train.batch = 4;
   config.train.micro_batch = 2;
@@ -136,12 +156,16 @@ void expect_told_alike(const std::vector<SubnetScalars>& told, const std::vector
   }
 }
 
-class SubnetTraining : public testing::TestWithParam<bool> {
+class SubnetTraining : public testing::TestWithParam<Ranks> {
  protected:
   bool all_say(bool mine) const {
     int all = mine ? 1 : 0;
     MPI_Allreduce(MPI_IN_PLACE, &all, 1, MPI_INT, MPI_MIN, world.comm);
     return all == 1;
+  }
+  void SetUp() override {
+    if (world.size == 1 && GetParam() != Ranks::stages) GTEST_SKIP() << "one rank is a stage";
+    if (world.size == 2 && GetParam() == Ranks::lanes_of_two) GTEST_SKIP() << "two ranks are one lane of two";
   }
   const World world = all_ranks();
   const Config config = config_of_run(world.size, GetParam());
@@ -267,6 +291,8 @@ TEST_P(SubnetTraining, WhatThePlannerThrowsComesUpWhereItsPlanIsTaken) {
 
 TEST_P(SubnetTraining, RanksWithDifferentPlansFindItOutAtTheCut) {
   if (world.size == 1) GTEST_SKIP() << "one rank has one plan";
+  if (GetParam() == Ranks::own_cuts)
+    GTEST_SKIP() << "of other prices are other cuts, and messages that nobody awaits";
   // Prices of one rank alone; one subnet after the other has one order, so that all ends.
   Config own = config;
   RunPlan plan = make_run_plan(own);
@@ -295,8 +321,15 @@ TEST_P(SubnetTraining, RanksWithDifferentPlansFindItOutAtTheCut) {
   EXPECT_THAT(said, testing::HasSubstr("different plans of the subnets before the cut at 8"));
 }
 
-INSTANTIATE_TEST_SUITE_P(Axes, SubnetTraining, testing::Values(false, true),
-                         [](const auto& info) { return info.param ? "AllAxes" : "Stages"; });
+std::string name_of_axes(const testing::TestParamInfo<Ranks>& info) {
+  constexpr std::array names{"Stages", "AllAxes", "Lanes", "LanesOfTwo", "OwnCuts"};
+  return names[static_cast<std::size_t>(info.param)];
+}
+
+INSTANTIATE_TEST_SUITE_P(Axes, SubnetTraining,
+                         testing::Values(Ranks::stages, Ranks::all_axes, Ranks::lanes, Ranks::lanes_of_two,
+                                         Ranks::own_cuts),
+                         name_of_axes);
 
 }  // namespace
 }  // namespace mindpipe
