@@ -76,8 +76,8 @@ void SubnetActions::begin(std::int64_t first) {
   known_ = first;
   counted_ = windows_.window_of(first);
   due_.clear();
-  for (std::size_t unit = 0; unit < users_.size(); ++unit)
-    users_[unit] = stage_.counts_here(static_cast<int>(unit)) ? stage_.unit(static_cast<int>(unit)).version : 0;
+  for (int unit = 0; unit < static_cast<int>(users_.size()); ++unit)
+    users_[unit] = stage_.counts_here(unit) ? stage_.unit(unit).version : 0;
   // What may run beside its home was brought home, and is an old version here.
   if (config_.supernet.cuts == SubnetCuts::own) pipeline_.sum_integers(users_);
 }

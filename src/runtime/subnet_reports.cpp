@@ -71,8 +71,8 @@ void SubnetReports::receive(int rank) {
 }
 
 void SubnetReports::progress() {
-  if (channels_ == nullptr || channels_->under_way() == 0) return;
-  channels_->progress();
+  if (channels_ == nullptr) return;
+  if (channels_->under_way() > 0) channels_->progress();  // what had come before it was asked for has ended
   while (!sent_.empty() && channels_->done(sent_.front().transfer)) sent_.pop_front();
   for (int rank = 0; rank < static_cast<int>(others_.size()); ++rank) {
     Other& other = others_[rank];
