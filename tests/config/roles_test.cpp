@@ -25,6 +25,7 @@ const std::set<std::string> layout{
     "schedule.kind",
     "supernet.admission",
     "supernet.slots",
+    "supernet.cuts",
     "supernet.prices",
     "search.dir",
     "search.searcher",
