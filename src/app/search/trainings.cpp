@@ -37,7 +37,8 @@ int steps_in(const std::string& run) {
 bool counts_for_losses(const Setting& setting) {
   const std::string& key = setting.key();
   return (setting.role() == Setting::Role::arithmetic && !key.starts_with("reproducible.")) ||
-         key == "data.validation" || key == "train.evaluate_every" || key == "train.evaluate_batches";
+         key == "train.steps" || key == "data.validation" || key == "train.evaluate_every" ||
+         key == "train.evaluate_batches";
 }
 
 /// Refuses a run that was begun with other settings than these.
