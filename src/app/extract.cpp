@@ -7,6 +7,7 @@
 #include "app/checkpoint_tools.h"
 #include "app/json_read.h"
 #include "app/main_verb.h"
+#include "app/run_directory.h"
 #include "app/verbs.h"
 #include "app/weights_file.h"
 #include "app/whole_checkpoint.h"
@@ -58,10 +59,11 @@ bool has_newest_weights(const std::string& run) {
   std::ifstream in(run + "/status.json");
   std::string line;
   std::getline(in, line);
-  const auto members = read_json(line);
+  auto members = read_json(line);
   if (!members || members->texts.count("state") == 0) return false;
-  const std::string& state = members->texts.at("state");
-  return (state == "done" || state == "stopped") && is_there(run + "/model.safetensors");
+  const std::string &state = members->texts.at("state"), reason = members->texts["reason"];
+  const bool was_cut_off = reason == ended_by_signal || reason == ended_by_launcher;
+  return (state == "done" || (state == "stopped" && !was_cut_off)) && is_there(run + "/model.safetensors");
 }
 
 Config supernet_of(const std::string& run_or_checkpoint) {
@@ -87,6 +89,12 @@ void require_space(const std::string& run_or_checkpoint, const Config& supernet)
 std::string extract_weights(const std::string& run_or_checkpoint, const Config& supernet,
                             const std::vector<std::uint8_t>& choice, const std::string& file) {
   require_space(run_or_checkpoint, supernet);
+  MP_REQUIRE(
+      !supernet.model.supernet.space.is_of_pictures(), Exit::bad_configuration,
+      "{}: networks of pictures have batch norms, and a supernet has no running statistics for them to "
+      "inherit (train the network from scratch: best-1.yaml of a search, or model.space and "
+      "model.choice)",
+      run_or_checkpoint);
   const Config config = subnet_config(supernet, choice, supernet.run.dir);
   CostModel costs(config, make_layout(config, {}));
   if (!is_checkpoint(run_or_checkpoint) && has_newest_weights(run_or_checkpoint)) {

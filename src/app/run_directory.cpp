@@ -122,14 +122,11 @@ void RunDirectory::write_status(const Status& given) {
     leave_at_stop("", "", "", path_of("lock"));
     return replace("status.json", text_of(status, emulated_));
   }
-  const auto cut_short = [&](const char* reason) {
-    return text_of({"stopped", status.step, reason, status.checkpoint}, emulated_);
+  const auto cut_short = [&](std::string_view reason) {
+    return text_of({"stopped", status.step, std::string(reason), status.checkpoint}, emulated_);
   };
-  const std::string by_launcher = cut_short(
-      "the launcher ended the run (SIGTERM): a rank was lost, or the job was asked to end; its output says "
-      "which");
-  leave_at_stop(path_of("status.json"), cut_short("a signal ended the run at once"), by_launcher,
-                path_of("lock"));
+  const std::string by_launcher = cut_short(ended_by_launcher);
+  leave_at_stop(path_of("status.json"), cut_short(ended_by_signal), by_launcher, path_of("lock"));
   NewFile file(path_of("status.json"));
   const std::string text = text_of(status, emulated_);
   file.write(text.data(), text.size());

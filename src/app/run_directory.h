@@ -10,6 +10,12 @@
 namespace mindpipe {
 
 /// What status.json says: the authority on how a run stands, for scripts.
+/// Why a run is told to have stopped that was ended at once, and has not saved its weights.
+inline constexpr std::string_view ended_by_signal = "a signal ended the run at once",
+                                  ended_by_launcher =
+                                      "the launcher ended the run (SIGTERM): a rank was lost, or the job was "
+                                      "asked to end; its output says which";
+
 struct Status {
   std::string state = "running";  ///< running | done | stopped | failed
   std::int64_t step = 0;

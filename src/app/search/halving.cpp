@@ -29,14 +29,13 @@ std::optional<std::string> rounds_of(const std::vector<HalvingRound>& rounds,
   for (const NamedChoice& network : group) survivors.push_back({network, 0});
   for (const HalvingRound& round : rounds) {
     survivors.resize(std::min(survivors.size(), static_cast<std::size_t>(round.networks)));
-    for (Trained& one : survivors) {
-      const auto loss =
-          trainings.stops()
-              ? std::nullopt
-              : trainings.train({one.network.name, one.network.choice, rounds.back().steps, round.steps},
-                                world);
-      if (!loss) return std::nullopt;
-      one.loss = *loss;
+    std::vector<TrainingWish> wishes;
+    for (const Trained& one : survivors)
+      wishes.push_back({one.network.name, one.network.choice, rounds.back().steps, round.steps});
+    const std::vector<std::optional<double>> losses = trainings.train(wishes, world);
+    for (std::size_t i = 0; i < survivors.size(); ++i) {
+      if (!losses[i]) return std::nullopt;
+      survivors[i].loss = *losses[i];
     }
     std::stable_sort(survivors.begin(), survivors.end(), [](const Trained& a, const Trained& b) {
       return std::isnan(b.loss) ? !std::isnan(a.loss) : a.loss < b.loss;
@@ -48,10 +47,18 @@ std::optional<std::string> rounds_of(const std::vector<HalvingRound>& rounds,
 
 }  // namespace
 
+constexpr int most_steps = 1 << 30;
+
 std::vector<HalvingRound> halving_rounds(int networks, int steps, int factor) {
   std::vector<HalvingRound> rounds{{networks, steps}};
-  while (rounds.back().networks > 1)
+  while (rounds.back().networks > 1) {
+    MP_REQUIRE(
+        rounds.back().steps <= most_steps / factor, Exit::bad_configuration,
+        "search.halving is [{}, {}], and the last of {} networks would be trained for {} steps and more "
+        "(take fewer steps, a smaller factor, or a smaller search.best)",
+        steps, factor, networks, std::int64_t{rounds.back().steps} * factor);
     rounds.push_back({(rounds.back().networks + factor - 1) / factor, rounds.back().steps * factor});
+  }
   return rounds;
 }
 
@@ -62,13 +69,17 @@ bool halve(const Config& config, const std::vector<NamedChoice>& best, const std
   const auto of_best = rounds_of(rounds, best, trainings, world),
              of_drawn = of_best ? rounds_of(rounds, drawn, trainings, world) : std::nullopt;
   if (world.rank == 0) {
-    info("halving: {} trainings now, with {} steps; {} found done", trainings.done_now(),
-         trainings.steps_now(), trainings.done_before());
+    info("halving: {} trainings now, with {} steps; {} found done{}", trainings.done_now(),
+         trainings.steps_now(), trainings.done_before(), trainings.words_on_left(of_drawn ? 0 : 1));
     if (of_drawn)
-      print(
-          fmt::format("\nsuccessive halving: validation losses, the lowest first\n{:>8} {:>8}  the best of "
-                      "the search\n{}{:>17}  as many drawn ones\n{}",
-                      "steps", "networks", *of_best, "", *of_drawn));
+      print(fmt::format(
+          "\nsuccessive halving: validation losses, the lowest first\n{:>8} {:>8}  the best of "
+          "the search\n{}{:>17}  {}\n{}",
+          "steps", "networks", *of_best, "",
+          drawn.size() == best.size()
+              ? "as many drawn ones"
+              : fmt::format("{} drawn ones, all others that there are: at less cost", drawn.size()),
+          *of_drawn));
   }
   return of_drawn.has_value();
 }

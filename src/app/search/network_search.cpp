@@ -50,9 +50,12 @@ std::unique_ptr<Searcher> searcher_within(const Space& space, const SearchRules&
                search.scores, within, space.name);
     return searcher;
   } catch (const LimitsMissed& missed) {
+    constexpr std::int64_t most_drawn = 10'000;
+    const auto meets_all = [](const std::vector<std::uint8_t>&) { return 0.0; };
+    const std::int64_t all = networks_within(space, meets_all, most_drawn + 1);
     fail(Exit::bad_configuration,
-         "search.limits: none of 10,000 drawn networks of {} meets them; the nearest has {}: model.choice "
-         "[{}]",
+         "search.limits: none of {} of {} meets them; the nearest has {}: model.choice [{}]",
+         all > most_drawn ? std::string("10,000 drawn networks") : fmt::format("the {} networks", all),
          space.name, against_limits(search, measures, missed.nearest), written(missed.nearest));
   }
 }

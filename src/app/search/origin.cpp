@@ -43,8 +43,8 @@ ScoreOrigin origin_of_scores(const Config& config, const std::string& weights) {
   for (const Setting& setting : settings_of(copy)) {
     const std::string& key = setting.key();
     const bool of_search = key.starts_with("search.") && !comes_after_scores(key);
-    if (of_search || setting.role() == Setting::Role::arithmetic || key == "data.validation")
-      origin[key] = setting.written();
+    const bool is_read = key == "data.validation" || key == "supernet.calibrate_batches";
+    if (of_search || setting.role() == Setting::Role::arithmetic || is_read) origin[key] = setting.written();
   }
   if (asks_for(config.search, Objective::latency) || !config.device.description.empty())
     origin["device.description"] = config.device.description;

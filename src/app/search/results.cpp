@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 
 #include "app/front_files.h"
 #include "app/report_end.h"
@@ -131,6 +132,10 @@ void write_results(const Config& config, const std::vector<Score>& scores,
     if (const std::string blind = blindness_of(config.model.supernet.space, score.choice); !blind.empty())
       warning("best-{}.yaml: {}", i + 1, blind);
   }
+  std::error_code none;  // those of an earlier, larger answer
+  for (std::size_t i = best.size();
+       std::filesystem::remove(fmt::format("{}/best-{}.yaml", directory, i + 1), none);)
+    ++i;
   info("{} configurations: {}/best-1.yaml{}", best.size(), directory,
        best.size() > 1 ? fmt::format(" to best-{}.yaml", best.size()) : "");
   if (!row_of(config.search.searcher).has_front) return;

@@ -86,6 +86,7 @@ class Scoring {
  private:
   void take_up(const std::string& weights);
   void require_lag();
+  bool is_out_of_time() const;
   void score(const std::string& weights);
   void hear(const std::vector<Evaluation>& of_batches);
 
@@ -135,6 +136,15 @@ void Scoring::hear(const std::vector<Evaluation>& of_batches) {
   held_->write_status({"running", done, "", ""});
 }
 
+/// Whether what is under way could not end within run.max_walltime.
+bool Scoring::is_out_of_time() const {
+  const double limit = config_.run.max_walltime;
+  if (limit == 0 || !run_.is_rank_0()) return false;
+  const auto done = std::max<std::int64_t>(1, std::ssize(search_.scores()) - begun_);
+  const double each = seconds_since(start_ns_) / static_cast<double>(done);
+  return run_.seconds() + 2 * each > limit;
+}
+
 /// Refuses a lag with which stages would have nothing to do.
 void Scoring::require_lag() {
   const std::int64_t least = run_.worker().least_lag(config_.search.batches);
@@ -156,26 +166,26 @@ void Scoring::score(const std::string& weights) {
   start_ns_ = now_ns();
   progress_.emplace(begun_, config_.search.scores, 0);
   const double limit = run_.step_limit();
-  run_.worker().score(corpus, config_.search.batches,
-                      {.next = [this] { return search_.next(); },
-                       .hear = [this](const std::vector<Evaluation>& of_batches) { hear(of_batches); },
-                       .wish = [this] { return stop_asked() || (held_ && held_->stop_asked()); },
-                       .lag = row_of(config_.search.searcher).learns ? config_.search.lag : 0},
-                      [&](std::int64_t batch) {
-                        run_.watchdog().arm(limit, fmt::format("batch {} of a score", batch + 1),
-                                            "watchdog.step");
-                      });
+  run_.worker().score(
+      corpus, config_.search.batches,
+      {.next = [this] { return search_.next(); },
+       .hear = [this](const std::vector<Evaluation>& of_batches) { hear(of_batches); },
+       .wish = [this] { return stop_asked() || is_out_of_time() || (held_ && held_->stop_asked()); },
+       .lag = row_of(config_.search.searcher).learns ? config_.search.lag : 0},
+      [&](std::int64_t batch) {
+        run_.watchdog().arm(limit, fmt::format("batch {} of a score", batch + 1), "watchdog.step");
+      });
   progress_.reset();
 }
 
+/// A search that is over is read alone; any other holds its directory before it writes there.
 void Scoring::run() {
-  if (run_.is_rank_0()) std::filesystem::create_directories(directory_);
+  if (run_.is_rank_0() && std::ssize(file_.read()) < config_.search.scores)
+    held_ = std::make_unique<RunDirectory>(directory_, !row_of(config_.device.kind).computes);
   const std::string weights = weights_to_score(config_, directory_, run_.world());
   take_up(weights);
-  if (search_.is_over()) return;
-  const bool emulated = !row_of(config_.device.kind).computes;
+  if (search_.is_over()) return held_.reset();
   if (run_.is_rank_0()) {
-    held_ = std::make_unique<RunDirectory>(directory_, emulated);
     run_.watchdog().forget_earlier_rolls();
     held_->write_status({"running", begun_, "", ""});
     file_.begin(search_.scores());

@@ -9,6 +9,7 @@
 #include "app/subnet_config.h"
 #include "app/verbs.h"
 #include "comm/text_of_rank_0.h"
+#include "config/settings.h"
 #include "core/log.h"
 #include "core/text.h"
 #include "io/file.h"
@@ -32,14 +33,41 @@ int steps_in(const std::string& run) {
   return curve.training.empty() ? 0 : static_cast<int>(curve.training.back().step);
 }
 
-/// Keeps other jobs from beginning a training, as long as it lives; a dead job keeps nobody.
+/// What a training's losses follow from. Shards may follow the grid of the job that began it.
+bool counts_for_losses(const Setting& setting) {
+  const std::string& key = setting.key();
+  return (setting.role() == Setting::Role::arithmetic && !key.starts_with("reproducible.")) ||
+         key == "train.steps" || key == "data.validation" || key == "train.evaluate_every" ||
+         key == "train.evaluate_batches";
+}
+
+/// Refuses a run that was begun with other settings than these.
+void require_same_training(const std::string& run, Config wished) {
+  std::error_code none;
+  if (!std::filesystem::exists(run + "/config.yaml", none)) return;
+  Config earlier = read_config(run + "/config.yaml", {});
+  const std::vector<Setting> there = settings_of(earlier), here = settings_of(wished);
+  for (const Setting& setting : here) {
+    const auto other = std::find_if(there.begin(), there.end(),
+                                    [&](const Setting& one) { return one.key() == setting.key(); });
+    const std::string value = other == there.end() ? "left out" : other->written();
+    MP_REQUIRE(!counts_for_losses(setting) || value == setting.written(), Exit::bad_configuration,
+               "{}: was trained with {} = {}, and now it is {} (its losses are those of another training: "
+               "remove that directory, or name another search.dir)",
+               run, setting.key(), value, setting.written());
+  }
+}
+
+/// Keeps other jobs from beginning a training, as long as it lives.
 class Claim {
  public:
   explicit Claim(std::string file) : file_(std::move(file)) {
     try {
       take_lock(file_);
       is_ours_ = true;
-    } catch (const Error&) {  // another job's
+    } catch (const Error& error) {
+      if (!is_held(file_)) throw;  // it cannot be written
+      problem_ = error.what();
     }
   }
   ~Claim() {
@@ -48,9 +76,11 @@ class Claim {
   Claim(const Claim&) = delete;
   Claim& operator=(const Claim&) = delete;
   bool is_ours() const { return is_ours_; }
+  /// Who has it.
+  const std::string& problem() const { return problem_; }
 
  private:
-  std::string file_;
+  std::string file_, problem_;
   bool is_ours_ = false;
 };
 
@@ -79,10 +109,12 @@ std::optional<double> Trainings::train(const TrainingWish& wish, const World& wo
   bool is_free = true;
   if (world.rank == 0) {
     std::filesystem::create_directories(directory_);
+    require_same_training(run, config_of(wish));
     found = loss_after(run, wish.stop_after);
     if (found.empty()) {
       claim.emplace(run + ".claim");
       is_free = claim->is_ours() && !is_held(run + "/lock");
+      if (!claim->is_ours() && told_.insert(run).second) info("another job trains it: {}", claim->problem());
       found = loss_after(run, wish.stop_after);  // another job may have come to its end meanwhile
     }
   }
@@ -100,6 +132,16 @@ std::optional<double> Trainings::train(const TrainingWish& wish, const World& wo
   ++done_now_;
   steps_now_ += wish.stop_after - before;
   return std::stod(loss);
+}
+
+/// What another job trains when its turn comes is asked for once more behind the others.
+std::vector<std::optional<double>> Trainings::train(const std::vector<TrainingWish>& wishes,
+                                                    const World& world) {
+  std::vector<std::optional<double>> losses(wishes.size());
+  for (int turn = 0; turn < 2; ++turn)
+    for (std::size_t i = 0; i < wishes.size() && !stops_; ++i)
+      if (!losses[i]) losses[i] = train(wishes[i], world);
+  return losses;
 }
 
 }  // namespace mindpipe

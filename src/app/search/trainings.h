@@ -1,5 +1,6 @@
 #pragma once
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,16 @@ class Trainings {
   /// this job was asked to stop. Collective.
   std::optional<double> train(const TrainingWish& wish, const World& world);
 
+  /// That of each of several networks.
+  std::vector<std::optional<double>> train(const std::vector<TrainingWish>& wishes, const World& world);
+
+  /// What to do about networks that are left; empty: none is.
+  std::string words_on_left(int left) const {
+    if (left == 0) return "";
+    return stops_ ? "; the same command goes on from there"
+                  : "; other jobs train them: the same command prints the table when they are done";
+  }
+
   int done_now() const { return done_now_; }        ///< trainings
   int done_before() const { return done_before_; }  ///< that were found done
   std::int64_t steps_now() const { return steps_now_; }
@@ -44,6 +55,7 @@ class Trainings {
   int done_now_ = 0, done_before_ = 0;
   std::int64_t steps_now_ = 0;
   bool stops_ = false;
+  std::set<std::string> told_;  ///< runs that are told to be another job's
 };
 
 }  // namespace mindpipe

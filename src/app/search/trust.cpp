@@ -67,18 +67,19 @@ bool verify_scores(const Config& config, const std::vector<Score>& scores, Train
   std::vector<double> truths;
   int left = 0;
   const int steps = steps_of_networks(config);
-  for (const std::size_t place : over_all_ranks(scores, config.search.verify)) {
-    const Score& score = scores[place];
-    const auto loss = trainings.stops()
-                          ? std::nullopt
-                          : trainings.train({std::to_string(score.id), score.choice, steps, steps}, world);
-    if (loss) trained.push_back(score);
-    if (loss) truths.push_back(*loss);
-    left += loss ? 0 : 1;
+  const std::vector<std::size_t> places = over_all_ranks(scores, config.search.verify);
+  std::vector<TrainingWish> wishes;
+  for (const std::size_t place : places)
+    wishes.push_back({std::to_string(scores[place].id), scores[place].choice, steps, steps});
+  const std::vector<std::optional<double>> losses = trainings.train(wishes, world);
+  for (std::size_t i = 0; i < losses.size(); ++i) {
+    if (losses[i]) trained.push_back(scores[places[i]]);
+    if (losses[i]) truths.push_back(*losses[i]);
+    left += losses[i] ? 0 : 1;
   }
   if (world.rank != 0) return left == 0;
-  info("verify: {} networks trained now, {} found done, {} left", trainings.done_now(),
-       trainings.done_before(), left);
+  info("verify: {} networks trained now, {} found done, {} left{}", trainings.done_now(),
+       trainings.done_before(), left, trainings.words_on_left(left));
   if (left == 0) print("\n" + trust_text(trained, truths));
   return left == 0;
 }

@@ -193,6 +193,9 @@ class Searches(Runs):
         self.assertEqual([job.returncode for job in jobs], [0, 0, 0], said)
         now = [int(text.split("verify: ")[1].split()[0]) for text in said]
         self.assertEqual(sum(now), 6, "each network is trained once")
+        self.assertTrue(any("Kendall" in text for text in said), "who ends last has all of them")
+        for text in said:
+            self.assertTrue("Kendall" in text or "other jobs train them" in text, text)
         self.assertIn("0 networks trained now, 6 found done, 0 left", self.searched("run", "search.verify=6"))
 
     def test_what_another_job_trains_is_left_alone(self):
@@ -206,6 +209,8 @@ class Searches(Runs):
         text = self.searched("run", "search.verify=4")
         self.assertIn("3 networks trained now, 0 found done, 1 left", text)
         self.assertNotIn("Kendall", text)
+        self.assertIn(f"another job trains it: {claim}", text)
+        self.assertIn("the same command prints the table", text)
         claim.unlink()
         self.assertIn("1 networks trained now, 3 found done, 0 left", self.searched("run", "search.verify=4"))
 
@@ -241,6 +246,37 @@ class Searches(Runs):
         answer = self.call([PROGRAM, "--config", str(self.root / "run/search/best-1.yaml")])
         self.assertEqual(answer.code, 0, answer)
         self.assertEqual(self.losses("run/search/best-1"), self.losses(f"run/search/verify/{best}"))
+
+    def test_losses_of_another_training_are_refused(self):
+        cosine = "optimizer.rate.kind=cosine "
+        self.trained("run", cosine)
+        self.searched("run", cosine + "search.verify=4 search.steps=8")
+        self.searched("run", cosine + "search.halving=[4,2] search.best=4")
+        for other in ("search.verify=4 search.steps=16", "search.verify=4 search.steps=4",
+                      "search.halving=[8,2] search.best=4", "search.halving=[4,2] search.best=6"):
+            self.assertIn("its losses are those of another training", self.refused("run", 78, cosine + other))
+
+    def test_a_directory_that_another_search_holds_is_left_as_it_is(self):
+        self.trained("run")
+        lock = self.root / "run/search/lock"
+        lock.parent.mkdir()
+        lock.write_text(json.dumps({"host": socket.gethostname(), "pid": os.getpid(), "job": "", "restart": "",
+                                    "started": 0}))
+        self.assertIn("another job holds", self.refused("run", 73))
+        self.assertEqual(os.listdir(lock.parent), ["lock"] if not (lock.parent / "log").exists() else ["lock", "log"])
+
+    def test_weights_that_a_run_has_left_behind_are_not_scored(self):
+        self.trained("run")
+        status = self.root / "run/status.json"
+        said = json.loads(status.read_text())
+        status.write_text(json.dumps({**said, "state": "stopped", "reason": "a signal ended the run at once"}))
+        self.assertIn("search/weights.safetensors", self.searched("run"), "those of its checkpoint are newer")
+
+    def test_a_search_stops_in_time(self):
+        self.trained("run")
+        answer = self.search("run", "run.max_walltime=1ms")
+        self.assertEqual(answer.code, 75, answer)
+        self.assertEqual(self.searched("run") and len(self.scores("run")), 40)
 
     def refused(self, run, code, settings="", ranks=1):
         answer = self.search(run, settings, ranks)
