@@ -20,17 +20,19 @@ std::int64_t first_start(const Recorder& recorder) {
 }
 
 std::string name_of_rank(const Worker& worker, int rank, const Coord& at) {
-  return fmt::format("{}rank {}: stage {}, data {}, tensor {}",
-                     row_of(worker.config().device.kind).computes ? "" : "emulated ", rank, at.pipeline,
-                     at.data, at.tensor);
+  return fmt::format("{}rank {}: {}stage {}, data {}, tensor {}",
+                     row_of(worker.config().device.kind).computes ? "" : "emulated ", rank,
+                     worker.layout().grid.supernet > 1 ? fmt::format("lane {}, ", at.supernet) : "",
+                     at.pipeline, at.data, at.tensor);
 }
 
 /// This rank's part of a supernet's trace. Its clock's `shift`, unless it is 0, moves all times.
 TracedSubnets traced_here(Worker& worker, std::int64_t shift) {
   const Layout& layout = worker.layout();
   TracedSubnets traced{.rank = worker.world().rank,
-                       .stage = layout.coord.pipeline,
                        .replica = layout.coord.data * layout.grid.tensor + layout.coord.tensor,
+                       .place = layout.program_rank(),
+                       .has_lanes = layout.grid.supernet > 1,
                        .name = name_of_rank(worker, worker.world().rank, layout.coord),
                        .actions = worker.subnets()->traced(),
                        .sums = worker.subnets()->actions().kept().sums()};
@@ -47,26 +49,35 @@ TracedSubnets traced_here(Worker& worker, std::int64_t shift) {
   return traced;
 }
 
+/// When the first action of all ranks began: time 0 of a supernet's trace.
+std::int64_t first_of_all(const std::vector<KeptAction>& actions, const Worker& worker,
+                          const SumOverGroup& sum) {
+  std::vector<std::int64_t> firsts(static_cast<std::size_t>(worker.world().size), 0);
+  for (const KeptAction& kept : actions) {
+    std::int64_t& first = firsts[static_cast<std::size_t>(worker.world().rank)];
+    if (first == 0 || kept.times.start < first) first = kept.times.start;
+  }
+  sum(firsts);
+  std::int64_t first = std::numeric_limits<std::int64_t>::max();
+  for (const std::int64_t one : firsts)
+    if (one != 0) first = std::min(first, one);
+  return first;
+}
+
 void write_subnets(Worker& worker, const std::string& path) {
   const bool is_first = worker.world().rank == 0;
   const SumOverGroup sum = [&](std::vector<std::int64_t>& numbers) {
     worker.sum_over_grid(numbers, TrafficClass::files);
   };
   const TracedSubnets traced = traced_here(worker, clock_shift(is_first, sum));
-  std::vector<std::int64_t> zero{0};  // when the first rank's first action began
-  if (is_first && !traced.actions.empty())
-    zero = {std::min_element(
-                traced.actions.begin(), traced.actions.end(),
-                [](const KeptAction& a, const KeptAction& b) { return a.times.start < b.times.start; })
-                ->times.start};
-  sum(zero);
+  const std::int64_t zero = first_of_all(traced.actions, worker, sum);
   std::optional<NewFile> file;
   const auto write = [&](const std::string& text) {
     if (is_first) file->write(text.data(), text.size());
   };
   if (is_first) file.emplace(path);
   write(chrome_begin(worker.backend().description()));
-  std::string own = subnet_events(traced, zero.front());
+  std::string own = subnet_events(traced, zero);
   if (!is_first) own.insert(0, ",\n");
   gather_texts(own, worker.world().rank, worker.world().size, sum, write);
   write(chrome_end);

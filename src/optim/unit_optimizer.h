@@ -52,7 +52,8 @@ class UnitOptimizer {
   /// of a running statistic.
   std::pair<std::int64_t, std::int64_t> chunks_of_shard(int param, int shard) const;
 
-  /// Moves the values; the caller counts it as a version. `decision`: of the step (Backend::clip_and_scale); `micro_batches`: of its whole batch.
+  /// Moves the values; the caller counts it as a version. `decision`: of the step (Backend::clip_and_scale);
+  /// `micro_batches`: of its whole batch.
   void update(Backend& backend, double rate, const Tensor& decision, std::int64_t micro_batches = 1);
 
   const std::vector<FlatRange>& ranges() const { return ranges_; }

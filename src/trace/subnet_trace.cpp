@@ -21,13 +21,25 @@ std::string versions(const char* key, const std::vector<UnitVersion>& seen,
   return fmt::format(R"(, "{}": {{{}}})", key, text);
 }
 
+/// A move before a cut, of units that nobody reads at once.
+bool goes_home(const Action& action) { return is_move(action) && action.chunk < 0; }
+
+/// Which units a message moves, and from or to which rank of the program.
+std::string moved_units(const Action& action, const std::vector<std::string>& names) {
+  std::string text;
+  for (const int unit : action.units)
+    fmt::format_to(std::back_inserter(text), R"({}"{}")", text.empty() ? "" : ", ", names[unit]);
+  return fmt::format(R"(, "peer": {}, "moved": [{}]{})", action.peer, text,
+                     goes_home(action) ? R"(, "home": true)" : "");
+}
+
 /// The end of a message's arrow that is here; the other end has the same name.
 std::string arrow(const Action& action, const TracedSubnets& rank, int thread, std::int64_t at) {
   const bool from_here = sends(action);
-  const std::string id =
-      fmt::format("{}.{}>{}.{}.{}.{}.{}.{}", rank.replica, from_here ? rank.stage : action.peer,
-                  from_here ? action.peer : rank.stage, static_cast<int>(action.payload), action.subnet,
-                  action.micro_batch, action.unit < 0 ? -1 : action.first, action.part);
+  const std::string id = fmt::format(
+      "{}.{}>{}.{}.{}.{}.{}.{}{}", rank.replica, from_here ? rank.place : action.peer,
+      from_here ? action.peer : rank.place, static_cast<int>(action.payload), action.subnet,
+      action.micro_batch, action.unit < 0 ? -1 : action.first, action.part, goes_home(action) ? ".home" : "");
   return fmt::format(
       R"("ph": "{}", {}"cat": "message", "name": "{}", "id": "{}", "pid": {}, "tid": {}, "ts": {})",
       from_here ? "s" : "f", from_here ? "" : R"("bp": "e", )", name_of(action.payload), id, rank.rank,
@@ -43,7 +55,7 @@ std::string subnet_events(const TracedSubnets& rank, std::int64_t zero) {
     list.push_back(kept.action);
     times.front().push_back(kept.times);
   }
-  const Tracks tracks = tracks_of(list, times);
+  const Tracks tracks = tracks_of(list, times, rank.has_lanes ? "place" : "stage");
   ChromeWriter out;
   out.give_name("process", rank.rank, 0, rank.name, rank.rank);
   for (int track = 0; track < static_cast<int>(tracks.names.size()); ++track)
@@ -60,6 +72,7 @@ std::string subnet_events(const TracedSubnets& rank, std::int64_t zero) {
     std::string args = fmt::format(R"("{}": {})", kept.of_window ? "window" : "subnet", action.subnet);
     args += details_of(action, rank.bytes[i]);
     if (is_collective(action)) args += fmt::format(R"(, "unit": "{}")", rank.units[action.unit]);
+    if (is_move(action)) args += moved_units(action, rank.units);
     args += versions("units", kept.units, rank.units) + versions("shared", kept.shared, rank.units);
     out.slice(label_of(action), name_of(action.kind), rank.rank, thread, kept.times, zero, args);
     if (!is_message(action) || rank.bytes[i] == 0) continue;

@@ -10,9 +10,9 @@
 namespace mindpipe {
 namespace {
 
-std::string name_of_queue(const QueueKey& key) {
+std::string name_of_queue(const QueueKey& key, std::string_view peers) {
   if (key.peer >= 0)
-    return fmt::format("{} {} stage {}", name_of(key.payload), key.outgoing ? "to" : "from", key.peer);
+    return fmt::format("{} {} {} {}", name_of(key.payload), key.outgoing ? "to" : "from", peers, key.peer);
   if (key.group != Members::none) return fmt::format("{} group", name_of(key.group));
   return std::string(name_of(key.queue));
 }
@@ -38,7 +38,8 @@ std::vector<int> lanes_of(const std::vector<Recorder::Times>& slices) {
   return lanes;
 }
 
-Tracks tracks_of(const std::vector<Action>& list, const std::vector<std::vector<Recorder::Times>>& steps) {
+Tracks tracks_of(const std::vector<Action>& list, const std::vector<std::vector<Recorder::Times>>& steps,
+                 std::string_view peers) {
   std::map<QueueKey, std::vector<std::size_t>> queues;
   for (std::size_t i = 0; i < list.size(); ++i) queues[queue_of(list[i])].push_back(i);
   Tracks tracks;
@@ -52,7 +53,8 @@ Tracks tracks_of(const std::vector<Action>& list, const std::vector<std::vector<
     const int first = static_cast<int>(tracks.names.size()),
               most = lanes.empty() ? 0 : *std::max_element(lanes.begin(), lanes.end());
     for (int lane = 0; lane <= most; ++lane)
-      tracks.names.push_back(name_of_queue(key) + (lane == 0 ? "" : fmt::format(", lane {}", lane + 1)));
+      tracks.names.push_back(name_of_queue(key, peers) +
+                             (lane == 0 ? "" : fmt::format(", lane {}", lane + 1)));
     for (std::size_t k = 0; k < lanes.size(); ++k)
       tracks.of[k / actions.size()][actions[k % actions.size()]] = first + lanes[k];
   }

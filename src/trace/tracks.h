@@ -1,5 +1,6 @@
 #pragma once
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "program/action.h"
@@ -13,7 +14,9 @@ struct Tracks {
   std::vector<std::string> names;    ///< names of the tracks, the compute queue's first
   std::vector<std::vector<int>> of;  ///< the track of each action, [step][action of the list]
 };
-Tracks tracks_of(const std::vector<Action>& list, const std::vector<std::vector<Recorder::Times>>& steps);
+/// `peers`: what the ranks of a program are called, whose messages have tracks.
+Tracks tracks_of(const std::vector<Action>& list, const std::vector<std::vector<Recorder::Times>>& steps,
+                 std::string_view peers = "stage");
 
 /// Lane of each slice: the lowest whose last slice has ended. No two slices of one lane overlap. A slice that
 /// never ended gets lane 0 and holds none.

@@ -30,7 +30,7 @@ class SubnetTrace : public ::testing::Test {
     c.whole = audits_all();
     Config config = config_of(c);
     config.schedule.kind = schedule;
-    config.supernet.admission = 2 * c.pipeline;
+    config.supernet.admission = 2 * c.pipeline * c.lanes;
     config.supernet.slots = 6 * make_layout(config, {}).micro_batches();
     config.trace.steps = traced > 0 ? traced : c.subnets;
     mindpipe::trained(config, world, 0, {.after = [&](Worker& worker) { write_trace(worker, trace()); }});
@@ -106,6 +106,48 @@ TEST_F(SubnetTrace, OfCausalOrderPassesTheAudit) {
     for (const auto& [id, open] : arrows) EXPECT_EQ(open, 0) << id;
     EXPECT_GT(arrows.size(), 60u);
   }
+}
+
+/// What moved units on some rank, and the last that had an effect there.
+nlohmann::json* a_move(nlohmann::json& file, const char* kind) {
+  nlohmann::json* found = nullptr;
+  for (auto& event : file["traceEvents"])
+    if (event.value("cat", "") == kind && event["args"].contains("moved") && !event["args"].contains("home"))
+      found = &event;
+  return found;
+}
+
+TEST_F(SubnetTrace, OfLanesAndCutsOfTheirOwnPassesTheAuditOverAllRanks) {
+  for (const SupernetCase& c : {SupernetCase{.pipeline = 2, .micro_batches = 2, .lanes = 2},
+                                {.lanes = 4},
+                                {.pipeline = 2, .pairs = true, .lanes = 2, .own_cuts = true},
+                                {.pipeline = 2, .tensor = 2, .own_cuts = true},
+                                {.data = 2, .lanes = 2}}) {
+    train(c);
+    if (world.rank != 0) continue;
+    EXPECT_TRUE(is_sound(false, 0, c.lanes > 1 ? "--moved 40" : "--moved 4"));
+    expect_sound_tracks(read());
+  }
+}
+
+TEST_F(SubnetTrace, OfLanesThatIsWrongInOnePlaceIsFoundOut) {
+  train({.pipeline = 2, .lanes = 2});
+  if (world.rank != 0) return;
+  const nlohmann::json right = read();
+  ASSERT_TRUE(is_sound(false, 0));
+  const auto is_found = [&](const char* kind, const std::function<void(nlohmann::json&)>& spoil) {
+    nlohmann::json wrong = right;
+    spoil(*a_move(wrong, kind));
+    write(wrong);
+    return !is_sound(true, 0);
+  };
+  EXPECT_TRUE(is_found("receive", [](nlohmann::json& move) { move["cat"] = "other"; })) << "a move left out";
+  EXPECT_TRUE(is_found("send", [](nlohmann::json& move) { move["ts"] = 0.0; })) << "before the update";
+  EXPECT_TRUE(is_found("receive", [](nlohmann::json& move) {
+    move["dur"] = move["dur"].get<double>() + 1e9;
+  })) << "after the forward";
+  for (const char* kind : {"send", "receive"})
+    EXPECT_TRUE(is_found(kind, [](nlohmann::json& move) { move["args"]["moved"].clear(); })) << "a unit";
 }
 
 TEST_F(SubnetTrace, HoldsTheLastSubnetsAlone) {

@@ -78,11 +78,13 @@ TEST(SupernetSettings, WhatStepsHaveAndSubnetsDoNotIsRefused) {
 
 TEST(SupernetSettings, LanesAndOwnCutsNeedCausalOrderAndRoom) {
   EXPECT_EQ(answer_to_one("grid.supernet=2"), "accepted");
-  EXPECT_THAT(answer_to({"grid.supernet=2", "schedule.kind=bulk"}),
-              HasSubstr("grid.supernet is 2, and schedule.kind bulk (units move between lanes in causal order"));
-  EXPECT_THAT(answer_to({"grid.supernet=4", "grid.pipeline=2", "supernet.admission=3"}),
-              HasSubstr("grid.supernet is 4, but supernet.admission lets 3 subnets be in flight, one for a lane "
-                        "(take an admission of 4, better of 8, or auto)"));
+  EXPECT_THAT(
+      answer_to({"grid.supernet=2", "schedule.kind=bulk"}),
+      HasSubstr("grid.supernet is 2, and schedule.kind bulk (units move between lanes in causal order"));
+  EXPECT_THAT(
+      answer_to({"grid.supernet=4", "grid.pipeline=2", "supernet.admission=3"}),
+      HasSubstr("grid.supernet is 4, but supernet.admission lets 3 subnets be in flight, one for a lane "
+                "(take an admission of 4, better of 8, or auto)"));
   EXPECT_EQ(answer_to({"supernet.cuts=own", "grid.pipeline=2"}), "accepted");
   EXPECT_THAT(answer_to({"supernet.cuts=own", "grid.pipeline=3"}),
               HasSubstr("supernet.cuts is own, but model.space, s, has 4 blocks for 3 stages"));

@@ -233,6 +233,14 @@ inline std::int64_t sent_by_moves(Worker& worker) {
   return bytes;
 }
 
+/// A rank has taken what was planned for it, to the byte.
+inline void expect_planned_memory(Worker& worker) {
+  for (const MemoryClass kind : memory_classes)
+    EXPECT_EQ(static_cast<std::int64_t>(worker.memory().allocated(kind)),
+              worker.plan().memory_of(worker.layout().coord)[static_cast<int>(kind)])
+        << name_of(kind) << " of rank " << worker.world().rank;
+}
+
 /// Trains on the ranks of this run, with a plan, stretches and delays of its own: of actions, and in two of
 /// three runs of every message and sum. The losses come to all ranks.
 inline SubnetsOutcome trained(const Config& config, const World& world, int number,
@@ -264,10 +272,7 @@ inline SubnetsOutcome trained(const Config& config, const World& world, int numb
     worker.subnets()->script().pacer = Pacer(
         {}, [&](std::int64_t) { return delays.below(4) == 0 ? std::int64_t{1000} * delays.below(300) : 0; });
   watch.before(worker);
-  for (const MemoryClass kind : memory_classes)
-    EXPECT_EQ(static_cast<std::int64_t>(worker.memory().allocated(kind)),
-              worker.plan().memory_of(worker.layout().coord)[static_cast<int>(kind)])
-        << name_of(kind) << " of rank " << world.rank;
+  expect_planned_memory(worker);
   SubnetsOutcome outcome;
   outcome.losses.resize(subnets.size());
   worker.subnets()->on_result([&](const SubnetResult& result) {
