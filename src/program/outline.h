@@ -140,7 +140,7 @@ struct Outline {
   std::vector<UnitUse> uses_in(int first, int last) const;
   /// The ranks on which a unit has users, ascending: each holds its values and updates them.
   std::vector<int> homes_of(int unit) const;
-  /// Its homes in all lanes, as ranks of a program: who holds a unit that subnets share, and adds to it.
+  /// The homes of a unit in all lanes, as ranks of a program: who holds what subnets share, and adds to it.
   std::vector<int> ranks_of(int unit) const;
   /// The units with parameters of which `rank` is a home, ascending.
   std::vector<int> units_of_rank(int rank) const;
