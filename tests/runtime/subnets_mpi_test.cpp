@@ -164,6 +164,27 @@ TEST(AllSubnets, HaveTheBitsOfOneAfterTheOtherOnEveryLayout) {
   if (world.rank == 0) std::printf("%d ranks: %d runs passed, %d failed\n", world.size, passed, failed);
 }
 
+// The same on lanes, and with cuts of subnets' own: with several lanes, grids whose lanes have 1, 2, 3, 4, 5
+// or 8 stages.
+TEST(AllSubnets, OnLanesAndMirrorsHaveTheBitsOfOneAfterTheOther) {
+  if (!asks_all()) GTEST_SKIP() << "make test-supernets runs this";
+  const World world = all_ranks();
+  int number = 0, passed = 0, failed = 0;
+  for (const bool pairs : {false, true})
+    for (SupernetCase c : cases_with_lanes(world.size, pairs, 7 * world.size)) {
+      if (c.pipeline > 5 && c.pipeline != 8) continue;
+      c.subnets = 150;
+      c.whole = true;
+      const std::string differs = compared(c, world, 7000 * world.size + ++number);
+      if (world.rank != 0) continue;
+      EXPECT_EQ(differs, "") << describe_lanes(c);
+      ++(differs.empty() ? passed : failed);
+      std::printf("%s %s\n", differs.empty() ? "same bits:" : "OTHER BITS:", describe_lanes(c).c_str());
+      std::fflush(stdout);
+    }
+  if (world.rank == 0) std::printf("%d ranks: %d runs passed, %d failed\n", world.size, passed, failed);
+}
+
 /// How far a run's bits are those of another, by the losses of its first 100 subnets.
 bool differs_early(const SubnetsOutcome& one, const SubnetsOutcome& other) {
   const auto early = [](const SubnetsOutcome& outcome) {
