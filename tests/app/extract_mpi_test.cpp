@@ -68,10 +68,10 @@ struct ExtractOnGrids : ::testing::Test {
   void train(const Config& config) const {
     Worker worker(resolve(config), World{});
     Corpus corpus(config.data, Subset::train, fields_of(worker.config()), config.seed, 16 * 8);
-    worker.train_subnets([&](const Subnet& subnet, StepInput& input) {
+    worker.train_subnets({.load = [&](const Subnet& subnet, StepInput& input) {
       worker.load_subnet(corpus, subnet, input);
       input.rate = 1e-2;
-    });
+    }});
     worker.subnets()->train(first_subnets(worker.config()), true);
     save_weights(worker, path("model.safetensors"));
     std::ofstream(path("config.yaml")) << to_yaml(worker.config());
