@@ -119,12 +119,12 @@ class Audit:
         self.finds(self.units, "no action names a unit")
 
     def see_move(self, event):
-        """When a message of units was sent and had arrived, over all its parts."""
+        """When a message of units was sent and had arrived, over all its parts. Both ends name the same units."""
         args, (replica, here) = event["args"], self.places[event["pid"]]
         leaves = event["cat"] == "send"
         key = (here, args["peer"]) if leaves else (args["peer"], here)
-        times = self.moves[replica].setdefault(key + (args["subnet"], args.get("home", False)), {"units": set(args["moved"])})
-        times["units"] &= set(args["moved"])
+        units = tuple(args["moved"])
+        times = self.moves[replica].setdefault(key + (args["subnet"], args.get("home", False), units), {"units": set(units)})
         if leaves:
             times["sent"] = min(times.get("sent", event["ts"]), event["ts"])
         else:
@@ -134,7 +134,7 @@ class Audit:
         """A unit's messages between an update and the next forward, on another rank, have brought it from there to here."""
         end = update["ts"] + update["dur"]
         reached = {self.places[update["pid"]][1]}
-        for (source, target, _, _), move in sorted(self.moves[replica].items(), key=lambda item: item[1].get("arrived", 0)):
+        for (source, target, *_), move in sorted(self.moves[replica].items(), key=lambda item: item[1].get("arrived", 0)):
             if unit not in move["units"] or source not in reached or "sent" not in move or "arrived" not in move:
                 continue
             if move["sent"] >= end - 1e-3 and move["arrived"] <= forward["ts"] + 1e-3:

@@ -36,10 +36,11 @@ std::string moved_units(const Action& action, const std::vector<std::string>& na
 /// The end of a message's arrow that is here; the other end has the same name.
 std::string arrow(const Action& action, const TracedSubnets& rank, int thread, std::int64_t at) {
   const bool from_here = sends(action);
-  const std::string id = fmt::format(
-      "{}.{}>{}.{}.{}.{}.{}.{}{}", rank.replica, from_here ? rank.place : action.peer,
-      from_here ? action.peer : rank.place, static_cast<int>(action.payload), action.subnet,
-      action.micro_batch, action.unit < 0 ? -1 : action.first, action.part, goes_home(action) ? ".home" : "");
+  const std::string id =
+      fmt::format("{}.{}>{}.{}.{}.{}.{}.{}.{}{}", rank.replica, from_here ? rank.place : action.peer,
+                  from_here ? action.peer : rank.place, static_cast<int>(action.payload), action.subnet,
+                  action.micro_batch, is_move(action) ? action.units.front() : action.unit,
+                  action.unit < 0 ? -1 : action.first, action.part, goes_home(action) ? ".home" : "");
   return fmt::format(
       R"("ph": "{}", {}"cat": "message", "name": "{}", "id": "{}", "pid": {}, "tid": {}, "ts": {})",
       from_here ? "s" : "f", from_here ? "" : R"("bp": "e", )", name_of(action.payload), id, rank.rank,

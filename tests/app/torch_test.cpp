@@ -42,9 +42,9 @@ std::vector<double> rising_and_falling(int steps) {
 }
 
 /// Three to ten times what was measured with PyTorch 1.13 and 2.15; AdamW makes the rounding of later steps
-/// larger.
+/// larger, by how much depends on the kernels that PyTorch picks for a processor (cells: 3.4e-6 on an EPYC).
 struct Limits {
-  double logits = 3e-6, losses = 1e-6, loss = 1e-6, gradient = 5e-6, norm = 2e-6, later_loss = 2e-6,
+  double logits = 3e-6, losses = 1e-6, loss = 1e-6, gradient = 5e-6, norm = 2e-6, later_loss = 1e-5,
          later_norm = 3e-6, moved = 3e-4;
 };
 

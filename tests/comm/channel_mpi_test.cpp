@@ -138,7 +138,7 @@ TEST_F(ChannelTest, TheLedgerCountsWhatWasSentByClass) {
   }
   EXPECT_EQ(ledger.of(Axis::pipeline, TrafficClass::pipeline).bytes, rank == 0 ? 2000 : 0);
   EXPECT_EQ(ledger.of(Axis::pipeline, TrafficClass::pipeline).calls, rank == 0 ? 2 : 0);
-  EXPECT_EQ(ledger.of(Axis::pipeline, TrafficClass::moves).bytes, rank == 0 ? 1000 : 0);
+  EXPECT_EQ(ledger.of(Axis::supernet, TrafficClass::moves).bytes, rank == 0 ? 1000 : 0);
 }
 
 TEST_F(ChannelTest, EndsThatDifferInSizeAreNoticed) {

@@ -109,8 +109,10 @@ TEST_F(SubnetMutations, OfWhatARunDoesAreNoticed) {
       // A version that has not come ends one rank, for which the other would wait: AVersionThatIsNotDue.
       if (name.starts_with(fmt::format("message.{}.", static_cast<int>(Payload::unit_state)))) continue;
       said += fmt::format(" {} x {}", count, name);
-      // The first users of a slab may find zeros there, whether it is cleared or not.
-      const int early = name == "gradients.clear" ? count / 4 : 0;
+      if (name == "pipeline.sum_integers") continue;  // of versions at the beginning: all are 0
+      // The first users of a slab may find zeros there, whether it is cleared or not; and a unit that moves
+      // for its first user is where it comes to as it was initialised.
+      const int early = name == "gradients.clear" ? count / 4 : name.starts_with("moves.") ? count / 2 : 0;
       for (const int number : std::set<int>{early, count / 2, count - 1})
         EXPECT_NE(noticed_without(config, name, number), "")
             << name << " number " << number << " of " << count;

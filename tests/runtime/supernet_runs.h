@@ -295,7 +295,7 @@ inline SubnetsOutcome trained(const Config& config, const World& world, int numb
   for (const CheckpointUnit& unit : worker.state().unit_counters()) outcome.counters.push_back(unit.version);
   outcome.copies_agree = copies_agree(worker, world);
   outcome.newest = worker.state().digest();
-  EXPECT_TRUE(same_in_all_lanes(worker, outcome.newest)) << "on rank " << world.rank;
+  outcome.copies_agree = outcome.copies_agree && same_in_all_lanes(worker, outcome.newest);
   worker.subnets()->actions().windows().bind_older();
   outcome.before_newest = worker.state().digest();
   std::vector<double> sums(outcome.losses);
