@@ -91,7 +91,7 @@ class Audit:
         for event in events:
             if event.get("ph") == "X" and event.get("cat") in WORK:
                 self.ranks[event["pid"]].append(event)
-            elif event.get("ph") == "X" and "moved" in event["args"]:
+            elif event.get("cat") in ("send", "receive") and "moved" in event["args"]:
                 self.see_move(event)
         for actions in self.ranks.values():
             actions.sort(key=lambda event: (event["ts"], event["ts"] + event["dur"]))

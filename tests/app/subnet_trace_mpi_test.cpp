@@ -121,7 +121,7 @@ TEST_F(SubnetTrace, OfLanesAndCutsOfTheirOwnPassesTheAuditOverAllRanks) {
   for (const SupernetCase& c : {SupernetCase{.pipeline = 2, .micro_batches = 2, .lanes = 2},
                                 {.lanes = 4},
                                 {.pipeline = 2, .pairs = true, .lanes = 2, .own_cuts = true},
-                                {.pipeline = 2, .tensor = 2, .own_cuts = true},
+                                {.pipeline = 2, .tensor = 2, .pairs = true, .own_cuts = true},
                                 {.data = 2, .lanes = 2}}) {
     train(c);
     if (world.rank != 0) continue;

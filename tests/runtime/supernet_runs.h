@@ -181,12 +181,14 @@ inline bool copies_agree(Worker& worker, const World& world) {
 }
 
 /// Whether every lane holds the same state: at a cut all units are at home in all of them.
-inline bool same_in_all_lanes(Worker& worker, const Sha256::Digest& digest) {
-  std::vector<std::int64_t> sums(digest.begin(), digest.end());
-  const int lanes = worker.layout().grid.supernet;
+inline bool same_in_all_lanes(Worker& worker, const Sha256::Digest& digest,
+                              const std::vector<CheckpointUnit>& counters) {
+  std::vector<std::int64_t> words(digest.begin(), digest.end());
+  for (const CheckpointUnit& unit : counters) words.insert(words.end(), {unit.version, unit.applied});
+  std::vector<std::int64_t> sums = words;
   worker.group(Axis::supernet).sum_integers(sums, TrafficClass::scalars);
-  for (std::size_t i = 0; i < digest.size(); ++i)
-    if (sums[i] != lanes * static_cast<std::int64_t>(digest[i])) return false;
+  for (std::size_t i = 0; i < words.size(); ++i)
+    if (sums[i] != worker.layout().grid.supernet * words[i]) return false;
   return true;
 }
 
@@ -292,10 +294,11 @@ inline SubnetsOutcome trained(const Config& config, const World& world, int numb
   EXPECT_EQ(sent_by_moves(worker), moved_by_formula(worker.plan().outline, subnets, worker.layout()))
       << "on rank " << world.rank;
   watch.after(worker);
-  for (const CheckpointUnit& unit : worker.state().unit_counters()) outcome.counters.push_back(unit.version);
+  const std::vector<CheckpointUnit> counters = worker.state().unit_counters();
+  for (const CheckpointUnit& unit : counters) outcome.counters.push_back(unit.version);
   outcome.copies_agree = copies_agree(worker, world);
   outcome.newest = worker.state().digest();
-  outcome.copies_agree = outcome.copies_agree && same_in_all_lanes(worker, outcome.newest);
+  outcome.copies_agree = outcome.copies_agree && same_in_all_lanes(worker, outcome.newest, counters);
   worker.subnets()->actions().windows().bind_older();
   outcome.before_newest = worker.state().digest();
   std::vector<double> sums(outcome.losses);
