@@ -4,7 +4,7 @@ PREFIX ?= /usr/local
 BUILD := build
 TRAIN := $(BUILD)/mindpipe-train
 
-.PHONY: help all build cuda gpu-check plans configure configure-cuda setup test-tools install test test-layouts test-supernets test-ranking test-faults test-bubbles test-speed-ups test-peers test-demo test-models asan tidy demo demo-layouts demo-supernet bench bench-supernet bench-peers format check-format clean
+.PHONY: help all build cuda gpu-check plans configure configure-cuda setup test-tools install test test-layouts test-supernets test-ranking test-faults test-bubbles test-speed-ups test-lane-speeds test-peers test-demo test-models asan tidy demo demo-layouts demo-supernet bench bench-supernet bench-peers format check-format clean
 
 help:            ## this list
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -84,6 +84,11 @@ test-speed-ups: configure ## speed-ups of supernets on 8 emulated stages, three 
 	cmake --build $(BUILD) -j $(JOBS) --target test_runtime_mpi
 	for ranks in 1 2 8; do MINDPIPE_ALL_LAYOUTS=1 $(AT_ONCE) tests/run_mpi.sh $$ranks $(BUILD)/tests/test_runtime_mpi \
 	  --gtest_brief=1 --gtest_filter='*SpeedUps*' || exit; done
+
+test-lane-speeds: configure ## how much faster two and four lanes are than one, cuts of their own than one for all, up to 32 emulated ranks, beside the simulator's; on a machine that runs nothing else, 40 minutes
+	cmake --build $(BUILD) -j $(JOBS) --target test_runtime_mpi
+	for ranks in 1 8 16 32; do MINDPIPE_ALL_LAYOUTS=1 $(AT_ONCE) tests/run_mpi.sh $$ranks $(BUILD)/tests/test_runtime_mpi \
+	  --gtest_brief=1 --gtest_filter='LaneSpeeds.*' || exit; done
 
 test-peers: configure ## install PyTorch and transformers into .venv-peers (5 GB), then run every test that compares with them: 2 minutes
 	cmake --build $(BUILD) -j $(JOBS) --target mindpipe-train test_app test_io

@@ -85,6 +85,11 @@ std::string reason(const Choice& best, const Choice& other) {
       names[most]);
 }
 
+/// How long moves take beside passes, times the part of all subnets whose units come from another lane.
+double shown_moves(const Config& config, const Outline& outline) {
+  return move_ratio(outline, network_on_paper(config)) * (outline.lanes - 1) / outline.lanes;
+}
+
 }  // namespace
 
 std::string lanes_text(const Config& config, int ranks) {
@@ -112,16 +117,19 @@ std::string lanes_text(const Config& config, int ranks) {
                     best.lanes, best.stages, best.cuts, 100 * gain, reason(best, *own));
 }
 
+bool passes_hide_moves(const Config& config, const Outline& outline) {
+  return shown_moves(config, outline) < 1;
+}
+
 std::string moves_text(const Config& config, const RunPlan& plan) {
   const Outline& outline = plan.outline;
   if (outline.lanes == 1) return "";
-  const double ratio = move_ratio(outline, network_on_paper(config)),
-               shown = ratio * (outline.lanes - 1) / outline.lanes;
+  const double shown = shown_moves(config, outline);
   std::string text = fmt::format(
       "moves: a subnet-stage's units are under way {:.2f} times as long as its passes take (r), and {} of {} "
       "subnets find them in another lane",
-      ratio, outline.lanes - 1, outline.lanes);
-  if (shown < 1) return text + ": passes hide them\n";
+      shown * outline.lanes / (outline.lanes - 1), outline.lanes - 1, outline.lanes);
+  if (passes_hide_moves(config, outline)) return text + ": passes hide them\n";
   const int batch =
       static_cast<int>(std::ceil(config.train.batch * shown / outline.micro_batches)) * outline.micro_batches;
   return text +

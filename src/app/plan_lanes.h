@@ -9,6 +9,9 @@ namespace mindpipe {
 /// subnets' own, on paper: which is the fastest, and why. Empty where there is nothing to choose.
 std::string lanes_text(const Config& config, int ranks);
 
+/// Whether passes are long enough for the moves between lanes to go on beside them.
+bool passes_hide_moves(const Config& config, const Outline& outline);
+
 /// How long moves take beside passes, and where that is too long, the batch that would hide them and what is
 /// lost on paper. Empty where nothing moves.
 std::string moves_text(const Config& config, const RunPlan& plan);

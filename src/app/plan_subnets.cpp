@@ -5,6 +5,7 @@
 #include "app/dry_run.h"
 #include "app/plan_lanes.h"
 #include "app/report_end.h"
+#include "config/models/prices.h"
 #include "core/text.h"
 #include "plan/network_on_paper.h"
 #include "supernet/sampler.h"
@@ -100,6 +101,13 @@ std::string costs_of_rooms(const Config& config, const RoomsOnPaper& paper) {
 
 }  // namespace
 
+std::string stages_left_out(const Config& config) {
+  const auto prices = prices_of(config);
+  if (!prices || prices->stages.empty() || std::ssize(prices->stages) == config.grid.pipeline) return "";
+  return fmt::format("{}: stages tells how slow each of {} stages is, and there are {}: all count as alike",
+                     config.supernet.prices, prices->stages.size(), config.grid.pipeline);
+}
+
 std::string cost_of_window(const RoomsOnPaper& paper) {
   const double waits = std::max(0.0, percent_more(paper.time, paper.without_window));
   std::string text = fmt::format(
@@ -129,8 +137,10 @@ std::string subnets_text(const Config& config, const RunPlan& plan, int ranks, b
   text += fmt::format(
       "the first {} subnets on paper, priced by {}: one every {}, {} {}s/s, {}\n{}", paper.subnets,
       text_of_prices(config), human_seconds(each), human_count(counted / each), plan.counted.what,
-      outline.stages == 1 ? "one stage" : fmt::format("{:.2f} times as fast as one stage", paper.speed_up()),
+      outline.ranks() == 1 ? "one stage" : fmt::format("{:.2f} times as fast as one stage", paper.speed_up()),
       links_text(config, ranks));
+  const std::string stages = stages_left_out(config);
+  if (!stages.empty()) text += stages + "\n";
   text += rooms_text(config, plan) + moves_text(config, plan) + roots_text(config, plan) +
           undivided_text(config) + attention_text(config, plan);
   return text + (simulate ? lanes_text(config, ranks) : order_of_subnets(config, plan));

@@ -14,6 +14,9 @@ std::string rooms_text(const Config& config, const RunPlan& plan);
 /// What a supernet's window costs on paper, and the one that would cost nothing.
 std::string cost_of_window(const RoomsOnPaper& paper);
 
+/// Why a table's prices of stages are not read; empty: they are, or there are none.
+std::string stages_left_out(const Config& config);
+
 /// "0-4": the blocks of a stage.
 std::string blocks_of_stage(const Outline& outline, int rank);
 /// What messages were priced for.

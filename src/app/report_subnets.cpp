@@ -1,4 +1,5 @@
 #include "app/main_verb.h"
+#include "app/measured_prices.h"
 #include "app/report_end.h"
 #include "app/subnet_log.h"
 #include "core/log_mark.h"
@@ -38,6 +39,7 @@ void print_subnets_report(Run& run, const SubnetLog& log) {
   const std::vector<TimeSpent> stages = of_stages(worker, worker.executor().spent(trainer.script()));
   const std::vector<SubnetWaits> waits = of_stages(worker, trainer.waits());
   const std::vector<UnitMoves::Sent> moved = of_stages(worker, trainer.actions().moved());
+  const std::string prices = write_measured_prices(run, run.config().run.dir + "/prices.yaml");
   if (!run.is_rank_0() || log.subnets() == 0) return;
   const RunPlan& plan = worker.plan();
   const RoomsOnPaper& paper = plan.subnets->paper;
@@ -55,7 +57,7 @@ void print_subnets_report(Run& run, const SubnetLog& log) {
     text += fmt::format("on paper {:.2f} times as fast as one stage, a subnet every {}\n", paper.speed_up(),
                         human_seconds(paper.seconds_each()));
   text += text_of_moves(plan, moved, log.subnets());
-  text += "\n" + table_of_subnets(stages, waits, plan.outline.stages);
+  text += prices + "\n" + table_of_subnets(stages, waits, plan.outline.stages);
   if (worker.ledger().total().calls > 0)
     text += fmt::format("\ntraffic of rank 0\n{}", worker.ledger().table());
   print(marked(text));

@@ -36,12 +36,6 @@ std::string text_of(const Status& status, bool emulated) {
   return line.text() + "\n";
 }
 
-void replace_file(const std::string& path, const std::string& text) {
-  NewFile file(path);
-  file.write(text.data(), text.size());
-  file.commit();
-}
-
 /// Replaces a file by last words: where a full disk has no room for a new file, the old one's is used, though
 /// a reader might see it half written.
 void replace_file_at_last(const std::string& path, const std::string& text) noexcept {

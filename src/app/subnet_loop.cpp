@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "app/evaluation.h"
+#include "app/plan_lanes.h"
 #include "app/plan_subnets.h"
 #include "app/report_end.h"
 #include "app/stop_request.h"
@@ -36,7 +37,7 @@ SubnetLoop::SubnetLoop(Run& run, RunDirectory* directory, Corpus* validation, Sa
 
 void SubnetLoop::run() {
   stop_after_step();
-  if (run_.is_rank_0()) info("{}", cost_of_window(worker_.plan().subnets->paper));
+  if (run_.is_rank_0()) tell_costs();
   worker_.subnets()->begin(stream_of(config_, done_), done_);
   while (goes_on()) {
     done_ = worker_.subnets()->train_to(next_cut());
@@ -49,6 +50,19 @@ void SubnetLoop::run() {
   run_.watchdog().arm(config_.watchdog.start, "end", "watchdog.start");
   saves_.save(done_);
   saves_.finish();
+}
+
+/// What settings cost that are as they are for other reasons.
+void SubnetLoop::tell_costs() const {
+  const RunPlan& plan = worker_.plan();
+  info("{}", cost_of_window(plan.subnets->paper));
+  if (plan.outline.lanes > 1 && !passes_hide_moves(config_, plan.outline)) {
+    std::string line = moves_text(config_, plan);
+    line.pop_back();
+    warning("{}", line);
+  }
+  const std::string stages = stages_left_out(config_);
+  if (!stages.empty()) warning("{}", stages);
 }
 
 /// The end, or the next place before it where the run is evaluated or saved.

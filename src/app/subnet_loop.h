@@ -28,6 +28,7 @@ class SubnetLoop {
 
  private:
   bool goes_on() const { return done_ < run_.last_step() && stopped_.empty(); }
+  void tell_costs() const;
   std::int64_t next_cut() const;
   void give_time(std::int64_t first, std::int64_t end);
   bool wishes_to_stop() const;

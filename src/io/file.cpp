@@ -76,4 +76,10 @@ void NewFile::commit() {
     reaches_device(parent);  // some file systems cannot flush a directory; the file itself is safe by now
 }
 
+void replace_file(const std::string& path, const std::string& text) {
+  NewFile file(path);
+  file.write(text.data(), text.size());
+  file.commit();
+}
+
 }  // namespace mindpipe

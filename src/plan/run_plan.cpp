@@ -173,11 +173,13 @@ void require_below(const RunPlan& plan, const BytesByClass& bytes, int stage, st
              static_cast<double>(limit) / 1048576.0, estimated, ledger_of(bytes));
 }
 
-std::vector<int> cuts_of(const Config& config, const std::vector<std::int64_t>& costs) {
+std::vector<int> cuts_of(const Config& config, const std::vector<std::int64_t>& costs,
+                         const std::vector<double>& slower = {}) {
   const int chunks = config.grid.pipeline * config.schedule.chunks;
   if (!config.schedule.cuts.empty())
     return manual_cuts(config.schedule.cuts, static_cast<int>(costs.size()), chunks);
-  return row_of(config.schedule.kind).of_subnets ? even_cuts(costs, chunks) : balanced_cuts(costs, chunks);
+  return row_of(config.schedule.kind).of_subnets ? even_cuts(costs, chunks, slower)
+                                                 : balanced_cuts(costs, chunks);
 }
 
 }  // namespace
@@ -313,7 +315,7 @@ void lay_out(Outline& outline, const Config& config, const Layout& layout) {
       passes.back() += sum / part.count;
     }
   }
-  outline.first_block = cuts_of(config, passes);
+  outline.first_block = cuts_of(config, passes, outline.slower);
 }
 
 }  // namespace
@@ -326,7 +328,7 @@ RunPlan make_run_plan(const Config& config, Purpose purpose, std::span<const Sub
   RunPlan plan;
   plan.purpose = purpose;
   plan.outline = costs.outline();
-  if (const auto prices = prices_of(config)) set_prices(plan.outline, *prices);
+  if (const auto prices = prices_of(config)) set_prices(plan.outline, *prices, stages);
   plan.parameters = costs.model().parameters();
   plan.fields = costs.model().fields();
   plan.counted = costs.model().counted();

@@ -24,8 +24,9 @@ double price_of_shared(const Outline& outline, const Prices& prices, int block) 
 
 }  // namespace
 
-void set_prices(Outline& outline, const Prices& prices) {
+void set_prices(Outline& outline, const Prices& prices, int stages) {
   outline.priced = true;
+  if (std::ssize(prices.stages) == stages) outline.slower = prices.stages;
   std::vector<std::int64_t> forward(outline.units.size(), 0);  // the longest of a unit's blocks
   for (int block = 0; block < outline.all_blocks(); ++block) {
     auto& costs = outline.blocks[block];
@@ -41,8 +42,11 @@ void set_prices(Outline& outline, const Prices& prices) {
       for (const int unit : outline.units_used[block][candidate])
         forward[unit] = std::max(forward[unit], costs[candidate].forward);
   }
-  for (std::size_t unit = 0; unit < outline.units.size(); ++unit)
-    outline.units[unit].update = std::llround(static_cast<double>(forward[unit]) * prices.update);
+  for (std::size_t unit = 0; unit < outline.units.size(); ++unit) {
+    const auto price = static_cast<double>(forward[unit]);
+    outline.units[unit].update = std::llround(price * prices.update);
+    if (prices.move >= 0) outline.units[unit].move = std::llround(price * prices.move);
+  }
 }
 
 }  // namespace mindpipe

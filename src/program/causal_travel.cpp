@@ -57,8 +57,15 @@ void CausalPlanner::queue_move(const UnitMove& move) {
   if (channel.size() == 1) start_move(move.from, move.to);
 }
 
+/// What waits behind a move for the same reader goes with it.
 void CausalPlanner::start_move(int from, int to) {
-  const UnitMove& move = moving_[{from, to}].front();
+  std::deque<UnitMove>& channel = moving_[{from, to}];
+  UnitMove& move = channel.front();
+  while (channel.size() > 1 && channel[1].subnet == move.subnet) {
+    move.units.insert(move.units.end(), channel[1].units.begin(), channel[1].units.end());
+    channel.erase(channel.begin() + 1);
+  }
+  std::sort(move.units.begin(), move.units.end());
   const std::int64_t end = now_ + move_time(move);
   starts_.push_back({.what = PlannedStart::move,
                      .rank = from,

@@ -18,7 +18,7 @@ void CausalPlanner::find_what_is_shared() {
       });
       for (const int peer : homes)
         if (peer != home) use.peers.push_back(peer);
-      ranks_[home].shared_update += cost.update;
+      ranks_[home].shared_update += outline_.lasting(outline_.stage_of_rank(home), cost.update);
       ranks_[home].uses.push_back(std::move(use));
     }
   }

@@ -64,7 +64,7 @@ void ForwardStretches::add(const std::vector<std::uint8_t>& choice) {
     for (int block = outline_.first_block[chunk]; block < outline_.first_block[chunk + 1]; ++block) {
       const auto add = [&](int candidate) {
         const BlockCost& one = outline_.cost(block, candidate);
-        cost.time += one.forward;
+        cost.time += outline_.lasting(rank_, one.forward);
         cost.sums.calls += one.forward_sums.calls;
         cost.sums.bytes += one.forward_sums.bytes;
       };

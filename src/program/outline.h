@@ -1,4 +1,5 @@
 #pragma once
+#include <cmath>
 #include <cstdint>
 #include <vector>
 
@@ -98,6 +99,7 @@ struct Outline {
   std::vector<std::vector<BlockPart>> parts_of;  ///< of each block: what of a subnet's choice it depends on;
                                                  ///< empty: every block has its own place
   std::vector<BoundaryBytes> cuts;               ///< cuts[b] lies before block b; cuts[0] is not used
+  std::vector<double> slower;  ///< times as long as said passes and updates take on each stage; empty: 1
   bool priced =
       false;  ///< by a table: on an emulated device passes take these times, whatever they consist of
 
@@ -108,6 +110,10 @@ struct Outline {
   /// The rank on which a subnet runs what its cut gives a stage.
   int rank_of_subnet(std::int64_t subnet, int stage) const {
     return static_cast<int>(subnet % lanes) * stages + stage;
+  }
+  /// How long on a stage that takes which is said to take `time`.
+  std::int64_t lasting(int stage, std::int64_t time) const {
+    return slower.empty() ? time : std::llround(static_cast<double>(time) * slower[stage]);
   }
   int all_chunks() const { return stages * chunks; }
   int all_blocks() const { return static_cast<int>(blocks.size()); }

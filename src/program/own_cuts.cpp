@@ -47,8 +47,8 @@ std::pair<int, int> OwnCuts::reach(int stage) const {
   return {ranges_[stage].least, ranges_[stage + 1].most};
 }
 
-/// Finds where stages begin so that `total(before, first, last)`, from the best of the stages before and the
-/// blocks of one more, is least in the end.
+/// Finds where stages begin so that `total(before, stage, first, last)`, from the best of the stages before
+/// and the blocks of one more, is least in the end.
 template <class Total>
 void OwnCuts::solve(const Total& total) {
   best_[0][0] = 0;
@@ -57,7 +57,8 @@ void OwnCuts::solve(const Total& total) {
     for (int last = here.least; last <= here.most; ++last) {
       double& best = best_[stage][last - here.least] = never;
       for (int first = before.least; first <= std::min(before.most, last - 1); ++first) {
-        const double all = total(best_[stage - 1][first - before.least], first, last);
+        const double all =
+            total(best_[stage - 1][first - before.least], static_cast<int>(stage) - 1, first, last);
         if (all >= best) continue;
         best = all;
         from_[stage][last - here.least] = first;
@@ -76,12 +77,12 @@ const std::vector<int>& OwnCuts::of(const std::vector<std::uint8_t>& choice) {
       sums_[block + 1] += cost.forward + cost.backward;
     });
   }
-  solve([&](double before, int first, int last) {
-    return std::max(before, static_cast<double>(cost(first, last)));
+  solve([&](double before, int stage, int first, int last) {
+    return std::max(before, cost(stage, first, last));
   });
   const double longest = best_.back()[0];
-  solve([&](double before, int first, int last) {
-    const auto sum = static_cast<double>(cost(first, last));
+  solve([&](double before, int stage, int first, int last) {
+    const double sum = cost(stage, first, last);
     return sum > longest ? never : before + sum * sum;
   });
   for (int stage = outline_.stages; stage > 0; --stage)

@@ -25,7 +25,9 @@ class OwnCuts {
     int least = 0, most = 0;
   };
   void narrow(int stage);
-  std::int64_t cost(int first, int last) const { return sums_[last] - sums_[first]; }
+  double cost(int stage, int first, int last) const {
+    return static_cast<double>(outline_.lasting(stage, sums_[last] - sums_[first]));
+  }
   template <class Total>
   void solve(const Total& total);
 

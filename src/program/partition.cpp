@@ -1,6 +1,7 @@
 #include "program/partition.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <numeric>
 
@@ -31,12 +32,36 @@ std::int64_t costliest_chunk(const std::vector<std::int64_t>& cost, const std::v
   return most;
 }
 
+std::int64_t cost_there(const std::vector<double>& slower, std::size_t chunk, std::int64_t cost) {
+  return slower.empty() ? cost : std::llround(static_cast<double>(cost) * slower[chunk]);
+}
+
+/// What the costliest chunk costs at best where chunks differ in what their blocks cost there.
+std::int64_t least_costliest(const std::vector<std::int64_t>& cost, const std::vector<double>& slower) {
+  constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();
+  const std::size_t blocks = cost.size();
+  std::vector<std::int64_t> best(blocks + 1, never);  // of the first blocks, by the chunks so far
+  best[0] = 0;
+  for (std::size_t chunk = 0; chunk < slower.size(); ++chunk) {
+    std::vector<std::int64_t> next(blocks + 1, never);
+    for (std::size_t end = chunk + 1; end <= blocks; ++end) {
+      std::int64_t sum = 0;
+      for (std::size_t first = end; first-- > chunk;) {
+        sum += cost[first];
+        next[end] = std::min(next[end], std::max(best[first], cost_there(slower, chunk, sum)));
+      }
+    }
+    best.swap(next);
+  }
+  return best[blocks];
+}
+
 /// The best ways to cut the first blocks, for one more chunk at a time. The best last cut of more blocks is
 /// never before that of fewer, so that each half of a range looks at its part of the cuts alone.
 class EvenCuts {
  public:
-  EvenCuts(const std::vector<std::int64_t>& cost, std::int64_t limit)
-      : limit_(limit), sums_(cost.size() + 1, 0), best_(cost.size() + 1, never) {
+  EvenCuts(const std::vector<std::int64_t>& cost, std::int64_t limit, const std::vector<double>& slower)
+      : limit_(limit), slower_(slower), sums_(cost.size() + 1, 0), best_(cost.size() + 1, never) {
     std::partial_sum(cost.begin(), cost.end(), sums_.begin() + 1);
     best_[0] = 0;
   }
@@ -59,7 +84,7 @@ class EvenCuts {
   static constexpr double never = std::numeric_limits<double>::infinity();
 
   double squared(int first, int end) const {
-    const std::int64_t sum = sums_[end] - sums_[first];
+    const std::int64_t sum = cost_there(slower_, last_cuts_.size() - 1, sums_[end] - sums_[first]);
     return sum > limit_ ? never : static_cast<double>(sum) * static_cast<double>(sum);
   }
   void solve(int begin, int end, int least, int most) {
@@ -78,6 +103,7 @@ class EvenCuts {
   }
 
   std::int64_t limit_;
+  const std::vector<double>& slower_;
   std::vector<std::int64_t> sums_;
   std::vector<double> best_, next_;
   std::vector<std::vector<int>> last_cuts_;
@@ -85,8 +111,11 @@ class EvenCuts {
 
 }  // namespace
 
-std::vector<int> even_cuts(const std::vector<std::int64_t>& cost, int chunks) {
-  EvenCuts even(cost, costliest_chunk(cost, balanced_cuts(cost, chunks)));
+std::vector<int> even_cuts(const std::vector<std::int64_t>& cost, int chunks,
+                           const std::vector<double>& slower) {
+  const std::vector<int> balanced = balanced_cuts(cost, chunks);
+  EvenCuts even(cost, slower.empty() ? costliest_chunk(cost, balanced) : least_costliest(cost, slower),
+                slower);
   for (int chunk = 0; chunk < chunks; ++chunk) even.add_chunk();
   return even.cuts();
 }

@@ -10,8 +10,10 @@ namespace mindpipe {
 std::vector<int> balanced_cuts(const std::vector<std::int64_t>& cost, int chunks);
 
 /// Cuts like balanced_cuts, but of the cuts whose costliest chunk is as cheap as possible it takes the one
-/// with the least sum of squares: where one block is dear, the other chunks are about equal.
-std::vector<int> even_cuts(const std::vector<std::int64_t>& cost, int chunks);
+/// with the least sum of squares: where one block is dear, the other chunks are about equal. `slower`: how
+/// many times a chunk's blocks cost there; empty: once.
+std::vector<int> even_cuts(const std::vector<std::int64_t>& cost, int chunks,
+                           const std::vector<double>& slower = {});
 
 /// The cuts of a configuration, the first block of every chunk but the first, in the form of balanced_cuts.
 std::vector<int> manual_cuts(const std::vector<int>& cuts, int blocks, int chunks);

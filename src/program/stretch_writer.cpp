@@ -281,16 +281,18 @@ void StretchWriter::move(const PlannedStart& start) {
 void StretchWriter::shared_update(const PlannedStart& start) {
   if (start.rank != rank_) return;
   std::int64_t time = start.end - start.start;
-  for (const int unit : outline_.units_of_rank(outline_.stage_of_rank(rank_))) {
+  const int stage = outline_.stage_of_rank(rank_);
+  for (const int unit : outline_.units_of_rank(stage)) {
     if (!outline_.units[unit].shared) continue;
     Action action = action_of(ActionKind::update);
     action.unit = unit;
-    action.chunk = outline_.stage_of_rank(rank_);
+    action.chunk = stage;
     action.subnet = start.subnet;
     action.waits = start.waits;
     for (const std::int64_t earlier : exchanged_[start.subnet]) wait_for(action, earlier);
-    applied_[start.subnet % 2] = add(std::move(action), std::min(time, outline_.units[unit].update));
-    time -= outline_.units[unit].update;
+    const std::int64_t update = outline_.lasting(stage, outline_.units[unit].update);
+    applied_[start.subnet % 2] = add(std::move(action), std::min(time, update));
+    time -= update;
   }
   exchanged_.erase(start.subnet);
 }

@@ -51,8 +51,8 @@ void SubnetsInFlight::add(const Subnet& subnet) {
       int number = 0;
       outline_.for_candidates(subnet.choice, block, [&](int candidate) {
         const BlockCost& cost = outline_.cost(block, candidate);
-        work.forward += cost.forward;
-        work.backward += cost.backward;
+        work.forward += outline_.lasting(stage, cost.forward);
+        work.backward += outline_.lasting(stage, cost.backward);
         add_sums(work.forward_sums, cost.forward_sums);
         add_sums(work.backward_sums, cost.backward_sums);
         for (const int unit : outline_.units_used[block][candidate])
@@ -68,7 +68,7 @@ void SubnetsInFlight::add_use(std::int64_t id, int block, int number, int unit, 
            number + 1, most_units_);
   StageWork& work = at(id, rank);
   use(id, block, number).unit = unit;
-  work.update += outline_.units[unit].update;
+  work.update += outline_.lasting(outline_.stage_of_rank(rank), outline_.units[unit].update);
   if (outline_.data > 1) work.sum += sum_time(unit);
   User& newest = newest_[unit];
   if (newest.id < 0)  // every lane has it at home

@@ -16,6 +16,7 @@ SubnetTrainer::SubnetTrainer(Executor& executor, Stage& stage, GradientUpdates& 
                plan.subnets->rooms[stage.layout().coord.pipeline], executor.actions().scratch()),
       reports_(plan.outline, stage.layout(), wires.reports, wires.waiting, window_, all_subnets_),
       script_(executor.make_growing_script(plan.outline)),
+      pass_times_(plan.outline.lanes),
       load_(std::move(feed.load)),
       inputs_(plan.subnets->rooms[stage.layout().coord.pipeline].inputs) {
   const Layout& layout = stage.layout();
@@ -104,18 +105,19 @@ void SubnetTrainer::load(std::int64_t id) {
   load_(subnet, input);
 }
 
-/// Keeps for the trace what has ended and is about to be dropped from the list, or all at a cut.
+/// Keeps the times of what has ended and is about to be dropped from the list, or of all at a cut.
 void SubnetTrainer::keep() {
   KeptActions& kept = actions_.kept();
-  if (!kept.keeps()) return;
   const std::int64_t ended = script_.dropped + static_cast<std::int64_t>(script_.cursors.ended_for_good());
   for (; kept_ < ended; ++kept_) {
     const auto index = static_cast<std::size_t>(kept_ - script_.dropped);
     const Action& action = script_.list[index];
-    kept.add(action, script_.recorder.of_list(index),
-             names_unit(action) && script_.outline.units[action.unit].shared);
+    const Recorder::Times& times = script_.recorder.of_list(index);
+    pass_times_.add(action, times);
+    if (!kept.keeps()) continue;
+    kept.add(action, times, names_unit(action) && script_.outline.units[action.unit].shared);
   }
-  kept.forget(known_);
+  if (kept.keeps()) kept.forget(known_);
 }
 
 std::vector<KeptAction> SubnetTrainer::traced() { return actions_.kept().last(known_); }

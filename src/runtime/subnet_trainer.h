@@ -8,6 +8,7 @@
 #include "runtime/executor.h"
 #include "runtime/planning_thread.h"
 #include "runtime/subnet_reports.h"
+#include "trace/pass_times.h"
 
 namespace mindpipe {
 
@@ -69,6 +70,9 @@ class SubnetTrainer {
   /// What this rank has done with the last subnets (trace.steps of them), at a cut.
   std::vector<KeptAction> traced();
 
+  /// How long the passes of the last subnets took here, at a cut.
+  const PassTimes& pass_times() const { return pass_times_; }
+
   SubnetActions& actions() { return actions_; }
   Script& script() { return script_; }
   /// How long the compute queue has waited so far, by reason. (Where the device's queues carry the messages
@@ -97,7 +101,8 @@ class SubnetTrainer {
   SubnetActions actions_;
   SubnetReports reports_;
   Script script_;
-  std::int64_t kept_ = 0;  ///< actions of the list that were kept for the trace
+  std::int64_t kept_ = 0;  ///< actions of the list whose times were kept
+  PassTimes pass_times_;
   Load load_;
   std::function<void(std::int64_t, std::int64_t)> on_stretch_;
   std::function<bool()> wish_;

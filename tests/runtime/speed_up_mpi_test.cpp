@@ -1,58 +1,10 @@
 // ranks: 1 2 4
-#include <gtest/gtest.h>
-#include <unistd.h>
-
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-
-#include "config/models/prices.h"
-#include "core/text.h"
-#include "runtime/ranks.h"
-#include "runtime/worker.h"
-#include "spaces.h"
-#include "supernet/sampler.h"
+#include "runtime/speed_runs.h"
 
 // How much faster stages together are than one: the sum of all prices over the time of the wall, with real
 // messages on emulated devices.
 namespace mindpipe {
 namespace {
-
-/// A bundled table of prices, or one where all candidates are alike, whose price 1 is so long. Each process
-/// has its own file.
-class TableFile {
- public:
-  TableFile(const std::string& table, double unit)
-      : path_(std::filesystem::temp_directory_path() /
-              ("mindpipe_speed_up_" + std::to_string(getpid()) + ".yaml")) {
-    std::ifstream bundled(MINDPIPE_SOURCE_DIR "/configs/prices/h200.yaml");
-    std::ofstream file(path_);
-    file << "unit: " << shortest(unit) << "\n";
-    for (std::string line; table == "h200" && std::getline(bundled, line);)
-      if (!line.starts_with("unit:")) file << line << "\n";
-    if (table == "equal")
-      file << "backward: 2\nupdate: 0.01\nembedding: 0.05\nbridge: 0.05\nhead: 0.05\ncandidates: {conv: 1, "
-              "separable: 1, light: 1, attention: 1, cross: 1, glu: 1, identity: 1}\n";
-  }
-  ~TableFile() { std::filesystem::remove(path_); }
-  std::string path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
-
-/// What is measured, what is known of it, and how far streams differ.
-struct SpeedRow {
-  std::string table, space;
-  SamplerKind sampler;
-  int micro_batches;
-  double simulated = 0, wanted = 0;  ///< median on 8 stages
-  double streams_differ_by = 0;
-
-  std::string name() const {
-    return fmt::format("{:5} {} {:11} {} micro-batches", table, space, row_of(sampler).name, micro_batches);
-  }
-};
 
 /// Simulated figures are those of 48 equal blocks without ends, in which any two candidates alike conflict;
 /// identities, which have no weights, do not. By table h200 blocks that attend to the encoder cost more than
@@ -72,112 +24,6 @@ const std::vector<SpeedRow> speed_rows{
     {"equal", "nlp.c0", SamplerKind::spaced, 4, 7.94, 7.5, 0.01},
     {"h200", "nlp.c0", SamplerKind::permutation, 4, 7.33, 6.3, 0.02},
 };
-
-constexpr std::int64_t forward_of_stage = 4'000'000;  ///< nanoseconds, of a micro-batch on a mean stage
-
-/// The mean price of a block's candidates.
-double mean_price(const SpeedRow& row) {
-  if (row.table == "equal") return 1;
-  const Space space = space_from(row.space);
-  double sum = 0;
-  for (const auto& block : read_prices(row.table, space).candidates)
-    for (const double price : block) sum += price / static_cast<double>(block.size());
-  return sum / space.blocks();
-}
-
-/// The length of price 1 with which a mean stage's forward takes a little more than it has to.
-double length_of_one(const SpeedRow& row, int stages) {
-  return 1.01e-9 * forward_of_stage * stages / (48 * mean_price(row));
-}
-
-/// A space of its full length on narrow layers: memory is counted, and nothing computed. Messages take 1 % of
-/// a micro-batch's forward; twice as many subnets as stages are admitted, with slots for all.
-Config run_of(const SpeedRow& row, int stages, const std::string& prices) {
-  Config c;
-  c.run.dir = "unused";
-  c.data.train = {{"synthetic:arithmetic", 1}};
-  c.model.kind = ModelKind::supernet;
-  c.schedule.kind = ScheduleKind::causal;
-  c.model.supernet.space = space_from(row.space);
-  c.model.supernet.width = 16;
-  c.model.supernet.context = c.data.source_sequence = c.data.target_sequence = 8;
-  c.grid.pipeline = stages;
-  c.train.batch = row.micro_batches;
-  c.train.micro_batch = 1;
-  c.device.kind = DeviceKind::emulated;
-  c.device.description = "core";
-  c.device.threads = 1;
-  c.device.links = {64, 1e-11 * forward_of_stage, 1e15, 1e-11 * forward_of_stage, 1e15};
-  c.supernet.prices = prices;
-  c.supernet.admission = 2 * stages;
-  c.supernet.slots = 2 * stages * row.micro_batches;
-  return resolve(c);
-}
-
-std::vector<Subnet> stream_drawn(const SpeedRow& row, int subnets, std::uint64_t seed) {
-  const auto sampler = draw_subnets(space_from(row.space), {.kind = row.sampler, .seed = seed});
-  std::vector<Subnet> all;
-  for (int id = 0; id < subnets; ++id) all.push_back(sampler->next());
-  return all;
-}
-
-void train_all(Worker& worker, const std::vector<Subnet>& subnets) {
-  constexpr std::size_t stretch = 64;
-  for (std::size_t first = 0; first < subnets.size(); first += stretch) {
-    const std::size_t last = std::min(subnets.size(), first + stretch);
-    worker.subnets()->train({subnets.begin() + static_cast<std::ptrdiff_t>(first),
-                             subnets.begin() + static_cast<std::ptrdiff_t>(last)},
-                            last == subnets.size());
-  }
-}
-
-/// How long a call takes from the first rank's beginning to the last one's end.
-double seconds_on_all(const World& world, const std::function<void()>& call) {
-  MPI_Barrier(world.comm);
-  std::int64_t from = now_ns();
-  call();
-  std::int64_t to = now_ns();
-  // Ranks of one node share their clock.
-  MPI_Allreduce(MPI_IN_PLACE, &from, 1, MPI_INT64_T, MPI_MIN, world.comm);
-  MPI_Allreduce(MPI_IN_PLACE, &to, 1, MPI_INT64_T, MPI_MAX, world.comm);
-  return static_cast<double>(to - from) * 1e-9;
-}
-
-struct SpeedUp {
-  double simulated = 0, measured = 0;
-};
-
-/// A run of a stream, and what the simulator says of that stream with its prices and rooms.
-SpeedUp speed_up_of(const SpeedRow& row, const World& world, int subnets, std::uint64_t seed) {
-  const TableFile prices(row.table, length_of_one(row, world.size));
-  Config config = run_of(row, world.size, prices.path());
-  config.train.steps = subnets;
-  const std::vector<Subnet> all = stream_drawn(row, subnets, seed);
-  RunPlan plan = make_run_plan(config, Purpose::training, all);
-  const RoomsOnPaper paper =
-      simulate_rooms(plan.outline, plan.evaluation.network, plan.subnets->paper.rules, all);
-  std::int64_t forward = 0;
-  for (const auto& candidates : plan.outline.blocks)
-    for (const BlockCost& cost : candidates) forward += cost.forward / std::ssize(candidates);
-  EXPECT_GE(forward / world.size, forward_of_stage);
-  Worker worker(config, world, std::move(plan));
-  worker.waiting().set_crowded(true);
-  worker.train_subnets({.load =
-                            [](const Subnet&, StepInput& input) {
-                              input.valid = 8;
-                              input.rate = 1e-3;
-                            },
-                        .count = [](std::int64_t) { return std::int64_t{8}; }});
-  const double seconds = seconds_on_all(world, [&] { train_all(worker, all); });
-  return {paper.speed_up(), static_cast<double>(paper.one_stage) * 1e-9 / seconds};
-}
-
-double middle_of(std::vector<double> all) {
-  std::sort(all.begin(), all.end());
-  return all[all.size() / 2];
-}
-
-bool whole_matrix() { return std::getenv("MINDPIPE_ALL_LAYOUTS") != nullptr; }
 
 /// What the rule gives on 8 stages with the real spaces, their embeddings and all: beside what is known.
 TEST(SpeedUps, OfTheSimulatorAreThoseOfTheRule) {
@@ -205,15 +51,19 @@ TEST(SpeedUps, OfTheSimulatorAreThoseOfTheRule) {
 TEST(SpeedUps, AreTheSimulatorsWithinFivePercent) {
   const World world = all_ranks();
   if (world.size != 4) GTEST_SKIP() << "8 stages: make test-speed-ups";
-  for (const auto& [row, subnets] : {std::pair{SpeedRow{"equal", "nlp.c3", SamplerKind::permutation, 1}, 120},
-                                     std::pair{SpeedRow{"equal", "nlp.c3", SamplerKind::uniform, 4}, 32}}) {
+  SpeedRow two_lanes{"equal", "nlp.c3", SamplerKind::permutation, 1};
+  two_lanes.lanes = 2;
+  two_lanes.ratio = 0.5;
+  for (const auto& [row, subnets] :
+       {std::pair{SpeedRow{"equal", "nlp.c3", SamplerKind::permutation, 1}, 120},
+        std::pair{SpeedRow{"equal", "nlp.c3", SamplerKind::uniform, 4}, 32}, std::pair{two_lanes, 120}}) {
     SpeedUp found;
     double share = 0;
     for (int attempt = 0; attempt < 7 && share < 0.95; ++attempt) {
       found = speed_up_of(row, world, subnets, 1);
       share = found.measured / found.simulated;
       if (world.rank == 0)
-        std::printf("%s, 4 stages, %d subnets: %.3f, simulated %.3f: %.3f of it\n", row.name().c_str(),
+        std::printf("%s, 4 ranks, %d subnets: %.3f, simulated %.3f: %.3f of it\n", row.name().c_str(),
                     subnets, found.measured, found.simulated, share);
     }
     EXPECT_GE(share, 0.95) << row.name();

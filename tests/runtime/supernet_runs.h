@@ -243,6 +243,12 @@ inline void expect_planned_memory(Worker& worker) {
         << name_of(kind) << " of rank " << worker.world().rank;
 }
 
+inline Layout of_one_rank(Layout layout) {
+  layout.grid = {1, 1, 1, 1};
+  layout.coord = {};
+  return layout;
+}
+
 /// Trains on the ranks of this run, with a plan, stretches and delays of its own: of actions, and in two of
 /// three runs of every message and sum. The losses come to all ranks.
 inline SubnetsOutcome trained(const Config& config, const World& world, int number,
@@ -255,10 +261,7 @@ inline SubnetsOutcome trained(const Config& config, const World& world, int numb
   const auto dawdle = [&] {
     if (delays.below(4) == 0) std::this_thread::sleep_for(std::chrono::microseconds(delays.below(400)));
   };
-  Layout alone = worker.layout();
-  alone.grid = {1, 1, 1, 1};
-  alone.coord = {};
-  Feed feed(config, worker.layout()), whole(config, alone);
+  Feed feed(config, worker.layout()), whole(config, of_one_rank(worker.layout()));
   worker.train_subnets({.load =
                             [&](const Subnet& subnet, StepInput& input) {
                               dawdle();

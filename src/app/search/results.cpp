@@ -54,12 +54,6 @@ std::vector<std::size_t> candidates_of(const Config& config, const std::vector<S
   return places;
 }
 
-void write_text(const std::string& path, const std::string& text) {
-  NewFile file(path);
-  file.write(text.data(), text.size());
-  file.commit();
-}
-
 }  // namespace
 
 std::vector<std::size_t> best_of(const Config& config, const std::vector<Score>& scores) {
@@ -128,7 +122,7 @@ void write_results(const Config& config, const std::vector<Score>& scores,
   for (std::size_t i = 0; i < best.size(); ++i) {
     const Score& score = scores[best[i]];
     const std::string name = fmt::format("{}/best-{}", directory, i + 1);
-    write_text(name + ".yaml", subnet_yaml(supernet, score.choice, name));
+    replace_file(name + ".yaml", subnet_yaml(supernet, score.choice, name));
     if (const std::string blind = blindness_of(config.model.supernet.space, score.choice); !blind.empty())
       warning("best-{}.yaml: {}", i + 1, blind);
   }
@@ -140,9 +134,9 @@ void write_results(const Config& config, const std::vector<Score>& scores,
        best.size() > 1 ? fmt::format(" to best-{}.yaml", best.size()) : "");
   if (!row_of(config.search.searcher).has_front) return;
   const SearchFound found = found_by(config, scores, best);
-  write_text(directory + "/front.csv", front_as_csv(found));
-  write_text(directory + "/front.svg", front_as_svg(found, fmt::format("{} networks of {}", scores.size(),
-                                                                       config.model.supernet.space.name)));
+  replace_file(directory + "/front.csv", front_as_csv(found));
+  replace_file(directory + "/front.svg", front_as_svg(found, fmt::format("{} networks of {}", scores.size(),
+                                                                         config.model.supernet.space.name)));
   info("the front: {0}/front.csv, and a picture of it, {0}/front.svg", directory);
 }
 

@@ -17,18 +17,22 @@
 namespace mindpipe {
 namespace {
 
+bool has_metrics(const std::string& run) {
+  std::error_code none;
+  const auto bytes = std::filesystem::file_size(run + "/metrics.jsonl", none);
+  return !none && bytes > 0;
+}
+
 /// The validation loss of a run after so many steps, in words; empty: it has not come so far.
 std::string loss_after(const std::string& run, int steps) {
-  std::error_code none;
-  if (!std::filesystem::exists(run + "/metrics.jsonl", none)) return "";
+  if (!has_metrics(run)) return "";
   for (const LossCurve::Point& point : read_losses(run).validation)
     if (point.step == steps) return shortest(point.loss);
   return "";
 }
 
 int steps_in(const std::string& run) {
-  std::error_code none;
-  if (!std::filesystem::exists(run + "/metrics.jsonl", none)) return 0;
+  if (!has_metrics(run)) return 0;
   const LossCurve curve = read_losses(run);
   return curve.training.empty() ? 0 : static_cast<int>(curve.training.back().step);
 }
@@ -102,6 +106,14 @@ Config Trainings::config_of(const TrainingWish& wish) const {
   return resolve(config);
 }
 
+/// What a run that no job is writing to has come to, in words; empty: not so far.
+std::string Trainings::found_at_rest(const TrainingWish& wish) const {
+  const std::string run = run_of(wish);
+  if (is_held(run + "/lock")) return "";
+  require_same_training(run, config_of(wish));
+  return loss_after(run, wish.stop_after);
+}
+
 std::optional<double> Trainings::train(const TrainingWish& wish, const World& world) {
   const std::string run = run_of(wish);
   std::optional<Claim> claim;
@@ -109,13 +121,12 @@ std::optional<double> Trainings::train(const TrainingWish& wish, const World& wo
   bool is_free = true;
   if (world.rank == 0) {
     std::filesystem::create_directories(directory_);
-    require_same_training(run, config_of(wish));
-    found = loss_after(run, wish.stop_after);
+    found = found_at_rest(wish);
     if (found.empty()) {
       claim.emplace(run + ".claim");
       is_free = claim->is_ours() && !is_held(run + "/lock");
       if (!claim->is_ours() && told_.insert(run).second) info("another job trains it: {}", claim->problem());
-      found = loss_after(run, wish.stop_after);  // another job may have come to its end meanwhile
+      found = found_at_rest(wish);  // another job may have come to its end meanwhile
     }
   }
   if (const std::string known = text_of_rank_0(world, found); !known.empty()) {

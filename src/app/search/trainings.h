@@ -48,6 +48,7 @@ class Trainings {
  private:
   std::string run_of(const TrainingWish& wish) const { return directory_ + "/" + wish.name; }
   Config config_of(const TrainingWish& wish) const;
+  std::string found_at_rest(const TrainingWish& wish) const;
 
   const Arguments& arguments_;
   Config supernet_;

@@ -8,6 +8,11 @@
 #include "config/settings.h"
 
 namespace mindpipe {
+
+bool is_priced(const Candidate& candidate) {
+  return !is_for(row_of(candidate.kind), WordUse::combiner) && candidate.kind != CandidateKind::none;
+}
+
 namespace {
 
 constexpr const char* equal = "equal";
@@ -15,7 +20,7 @@ constexpr const char* h200 = "h200";
 
 /// Prices of a table, as one number would be that a file gives.
 constexpr Range of_a_pass{0, 1000, true}, of_a_backward{0, 100, true}, of_an_update{0, 100},
-    of_the_unit{0, 10, true};
+    of_a_move{0, 1e6}, of_a_stage{0.01, 100}, of_the_unit{0, 10, true};
 
 /// In products of d x d over all tokens, the norm and the sum behind it included. An estimate.
 double on_h200(const Candidate& candidate) {
@@ -46,11 +51,6 @@ double on_h200(const Candidate& candidate) {
       return 0.05;
   }
   fail(Exit::internal, "a candidate of no kind");
-}
-
-/// Whether a candidate has a price: what combines two branches comes with them.
-bool is_priced(const Candidate& candidate) {
-  return !is_for(row_of(candidate.kind), WordUse::combiner) && candidate.kind != CandidateKind::none;
 }
 
 /// The text of a table that has a word, for the candidates of a space. On an H200 a product is taken to be
@@ -101,9 +101,18 @@ double price_of(const std::map<std::string, double>& prices, const Node& node, c
        candidate.word() == kind ? "" : ", or " + kind + " for all of its kind");
 }
 
+std::vector<double> read_stages(const Node& node) {
+  if (node.kind != Node::Kind::list)
+    refuse(node, "stages", "a list, of each stage how many times as slow it is");
+  std::vector<double> stages;
+  for (const Node& item : node.items) stages.push_back(read_price(item, "stages", of_a_stage));
+  return stages;
+}
+
 Prices read_table(const Node& root, const Space& space) {
-  const Section table(root, "", {"unit", "backward", "update", "embedding", "bridge", "head", "candidates"},
-                      "a table of prices");
+  const Section table(
+      root, "", {"unit", "backward", "update", "embedding", "bridge", "head", "move", "stages", "candidates"},
+      "a table of prices");
   Prices prices;
   Setting("unit", &prices.unit, "", of_the_unit)
       .in(Setting::Unit::seconds)
@@ -117,6 +126,9 @@ Prices read_table(const Node& root, const Space& space) {
   if (space.has_encoder() || table.find("bridge") != nullptr)
     prices.bridge = read("bridge", "the price of what stands between encoder and decoder", of_a_pass);
   prices.head = read("head", "the price of the last norm and the softmax", of_a_pass);
+  if (table.find("move") != nullptr)
+    prices.move = read("move", "of a unit's state, how many times a forward of its block", of_a_move);
+  if (const Node* stages = table.find("stages")) prices.stages = read_stages(*stages);
   const Node& node = table.at("candidates", "the price of each");
   const std::map<std::string, double> each =
       read_prices_of_candidates(node, "candidates",

@@ -13,10 +13,14 @@ struct Prices {
   double backward = 0;                         ///< times its forward
   double update = 0;                           ///< of a unit, times the forward of its block
   double embedding = 0, bridge = 0, head = 0;  ///< forwards of what all subnets share
+  double move = -1;  ///< of a unit's state to another rank, times the forward of its block; -1: as its bytes
+  std::vector<double> stages;  ///< times as long as elsewhere passes take on each stage; empty: once
   std::vector<std::vector<double>> candidates;  ///< forward, [block of the space][candidate]
   bool operator==(const Prices&) const = default;
 };
 
+/// Whether a table prices a candidate: what combines two branches comes with them.
+bool is_priced(const Candidate& candidate);
 /// What supernet.prices may be, beside a file: "paper, equal, h200".
 std::string words_of_prices();
 /// Whether a setting of prices leaves them to the device on paper: it is empty, or paper.

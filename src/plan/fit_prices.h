@@ -1,0 +1,39 @@
+#pragma once
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "config/models/prices.h"
+#include "program/outline.h"
+#include "supernet/subnet.h"
+
+namespace mindpipe {
+
+/// A subnet's passes on one stage as they were measured, in seconds of one micro-batch, and its update there.
+struct StagePasses {
+  int stage = 0, first = 0, last = 0;  ///< which blocks
+  std::vector<std::uint8_t> choice;
+  double forward = 0, backward = 0, update = 0;
+};
+
+/// A table of prices in the form of a file that supernet.prices names, and how far off the plan's own were.
+struct FittedPrices {
+  double unit = 0;  ///< seconds
+  double backward = 0, update = 0;
+  double embedding = 0, bridge = 0, head = 0;
+  std::map<std::string, double> candidates;    ///< by word
+  std::vector<double> stages;                  ///< how many times as long as elsewhere passes take on each
+  double forwards_off = 1, backwards_off = 1;  ///< medians over passes: measured over planned
+  std::map<std::string, double> off;           ///< of each word: fitted over planned
+};
+
+/// The prices that passes had: medians for each word and each stage of what the passes with it took over what
+/// these prices say, made 1 in turn. A word that no pass had keeps the plan's price, as many times as all
+/// others are off. What all subnets share is priced by what the passes take beside their candidates.
+FittedPrices fit_prices(const Outline& outline, const Space& space, std::span<const StagePasses> passes);
+
+/// The file.
+std::string text_of(const FittedPrices& prices, const std::string& of_run);
+
+}  // namespace mindpipe
