@@ -95,22 +95,9 @@ class Searches(Runs):
         draws = random.Random(7)
         for kill in range(5):
             ranks, grid = GRIDS[kill % len(GRIDS)]
-            slow = self.environment(faults="write:sleep:1:20000", on="search.jsonl")
             before = len(self.scores("run")) if kill else 0
-            process = subprocess.Popen(self.command("run", grid, ranks, "search"), env=slow, stdin=subprocess.DEVNULL,
-                                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
-            self.addCleanup(process.wait)
-            end = time.monotonic() + 30
-            wanted = before + draws.randrange(2, 6)
-            path = self.root / "run/search/search.jsonl"
-            while not path.exists() or path.read_text().count("\n") < wanted:
-                self.assertLess(time.monotonic(), end, "it never came to that")
-                time.sleep(0.002)
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-            while self.holder_lives("run/search"):  # ranks notice a moment later that their launcher is gone
-                self.assertLess(time.monotonic(), end + 10, "it outlives its launcher")
-                time.sleep(0.02)
+            self.killed_at(before + draws.randrange(2, 6), "search/search.jsonl", "run", grid, ranks, "search")
+        path = self.root / "run/search/search.jsonl"
         with path.open("a") as lines:
             lines.write('{"id": 39, "pare')  # as a kill amid a line leaves it
         self.searched("run")

@@ -1,6 +1,7 @@
 """Supernets that stop between windows and go on, on other grids: the files of a run that was never stopped. Networks of a
 space, killed between steps, as any model."""
 import json
+import random
 import shutil
 import signal
 import subprocess
@@ -26,7 +27,10 @@ trace: {{steps: 0}}
 device: {{threads: 1}}
 """
 GRIDS = [(2, "grid.pipeline=2"), (4, "grid.pipeline=2 grid.data=2"), (4, "grid.pipeline=4"),
-         (2, "grid.tensor=2 train.sequence_parallel=true")]
+         (2, "grid.tensor=2 train.sequence_parallel=true"), (4, "grid.supernet=2 grid.pipeline=2 supernet.prices=h200"),
+         (2, "grid.pipeline=2 supernet.cuts=own supernet.prices=equal")]
+LANES = [(2, "grid.supernet=2"), (4, "grid.supernet=2 grid.pipeline=2 supernet.cuts=own"), (2, "grid.pipeline=2"),
+         (4, "grid.supernet=4"), (4, "grid.supernet=2 grid.data=2"), (4, "grid.supernet=2 grid.tensor=2"), (1, "")]
 
 
 class Subnets(Runs):
@@ -42,6 +46,10 @@ class Subnets(Runs):
     def assert_same(self, run, other, step=96):
         self.assertEqual(self.told(run), self.told(other))
         self.assertEqual(self.sha(run, step), self.sha(other, step))
+
+    def newest(self, run):
+        """The step of a killed run's newest whole checkpoint."""
+        return max((int(name[5:]) for name in self.names(run) if name.startswith("step-")), default=0)
 
     def test_all_grids_leave_the_same_files(self):
         self.trained("one")
@@ -85,6 +93,18 @@ class Subnets(Runs):
         answer = self.trained("run", "grid.pipeline=4", ranks=4)
         self.assertIn("after step 48", answer.text)
         self.assert_same("run", "whole")
+
+    def test_a_run_killed_ten_times_goes_on_over_other_lanes_stages_and_replicas(self):
+        steps = "train.steps=400 train.evaluate_every=0 checkpoint.every=16"
+        self.trained("whole", steps)
+        draws = random.Random(11)
+        for kill in range(10):
+            ranks, grid = LANES[kill % len(LANES)]
+            newest = self.newest("run")
+            self.killed_at(newest + draws.randrange(8, 36), "metrics.jsonl", "run", f"{steps} {grid}", ranks)
+        self.assertGreater(self.newest("run"), 48)
+        self.trained("run", steps + " grid.supernet=2 grid.pipeline=2", ranks=4)
+        self.assert_same("run", "whole", 400)
 
     def test_where_no_window_ends_nothing_goes_on(self):
         self.trained("run", "train.steps=20 train.evaluate_every=0 checkpoint.every=0")

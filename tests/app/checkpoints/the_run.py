@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -86,6 +87,23 @@ class Runs(unittest.TestCase):
         while self.holder_lives(run) and time.monotonic() < end:
             time.sleep(0.02)
         return self.trained(run, settings, ranks)
+
+    def killed_at(self, lines, file, run, settings="", ranks=1, verb="train"):
+        """Kills a job once a file in its directory has so many lines, each of which takes its time; waits until no rank lives."""
+        slow = self.environment(faults="write:sleep:1:20000", on=file.rpartition("/")[2])
+        process = subprocess.Popen(self.command(run, settings, ranks, verb), env=slow, stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+        self.addCleanup(process.wait)
+        end = time.monotonic() + 30
+        path = self.root / run / file
+        while not path.exists() or path.read_text().count("\n") < lines:
+            self.assertLess(time.monotonic(), end, "it never came to that")
+            time.sleep(0.002)
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        while self.holder_lives(path.parent.relative_to(self.root)):  # ranks notice later that their launcher is gone
+            self.assertLess(time.monotonic(), end + 10, "it outlives its launcher")
+            time.sleep(0.02)
 
     def holder_lives(self, run):
         lock = self.root / run / "lock"
