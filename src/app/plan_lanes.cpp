@@ -8,6 +8,7 @@
 #include "core/text.h"
 #include "plan/move_ratio.h"
 #include "plan/network_on_paper.h"
+#include "supernet/sampler.h"
 
 namespace mindpipe {
 namespace {
@@ -90,6 +91,18 @@ double shown_moves(const Config& config, const Outline& outline) {
   return move_ratio(outline, network_on_paper(config)) * (outline.lanes - 1) / outline.lanes;
 }
 
+/// How many times as fast as one of them alone these lanes are on paper.
+double over_one_lane(const Config& config, const RunPlan& plan) {
+  Outline alone = plan.outline;
+  alone.lanes = 1;
+  const std::vector<Subnet> subnets = first_subnets(config);
+  const auto time_of = [&](const Outline& outline) {
+    return static_cast<double>(
+        simulate_rooms(outline, network_on_paper(config), plan.subnets->paper.rules, subnets).time);
+  };
+  return time_of(alone) / time_of(plan.outline);
+}
+
 }  // namespace
 
 std::string lanes_text(const Config& config, int ranks) {
@@ -117,19 +130,21 @@ std::string lanes_text(const Config& config, int ranks) {
                     best.lanes, best.stages, best.cuts, 100 * gain, reason(best, *own));
 }
 
-bool passes_hide_moves(const Config& config, const Outline& outline) {
-  return shown_moves(config, outline) < 1;
+bool lanes_pay(const Config& config, const RunPlan& plan) {
+  return shown_moves(config, plan.outline) < 1 && over_one_lane(config, plan) >= 1;
 }
 
 std::string moves_text(const Config& config, const RunPlan& plan) {
   const Outline& outline = plan.outline;
   if (outline.lanes == 1) return "";
-  const double shown = shown_moves(config, outline);
+  const double shown = shown_moves(config, outline), over_one = over_one_lane(config, plan);
   std::string text = fmt::format(
+      "{} lanes are {:.2f} times as fast on paper as one of them alone{}\n"
       "moves: a subnet-stage's units are under way {:.2f} times as long as its passes take (r), and {} of {} "
       "subnets find them in another lane",
+      outline.lanes, over_one, over_one < 1 ? " (plan --simulate compares other layouts)" : "",
       shown * outline.lanes / (outline.lanes - 1), outline.lanes - 1, outline.lanes);
-  if (passes_hide_moves(config, outline)) return text + ": passes hide them\n";
+  if (shown < 1) return text + ": passes hide them\n";
   const int batch =
       static_cast<int>(std::ceil(config.train.batch * shown / outline.micro_batches)) * outline.micro_batches;
   return text +

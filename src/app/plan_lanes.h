@@ -9,8 +9,9 @@ namespace mindpipe {
 /// subnets' own, on paper: which is the fastest, and why. Empty where there is nothing to choose.
 std::string lanes_text(const Config& config, int ranks);
 
-/// Whether passes are long enough for the moves between lanes to go on beside them.
-bool passes_hide_moves(const Config& config, const Outline& outline);
+/// Whether several lanes are faster on paper than one of them, and passes long enough for moves to go on
+/// beside them.
+bool lanes_pay(const Config& config, const RunPlan& plan);
 
 /// How long moves take beside passes, and where that is too long, the batch that would hide them and what is
 /// lost on paper. Empty where nothing moves.

@@ -1,6 +1,7 @@
 #include "app/subnet_loop.h"
 
 #include <algorithm>
+#include <sstream>
 
 #include "app/evaluation.h"
 #include "app/plan_lanes.h"
@@ -56,10 +57,9 @@ void SubnetLoop::run() {
 void SubnetLoop::tell_costs() const {
   const RunPlan& plan = worker_.plan();
   info("{}", cost_of_window(plan.subnets->paper));
-  if (plan.outline.lanes > 1 && !passes_hide_moves(config_, plan.outline)) {
-    std::string line = moves_text(config_, plan);
-    line.pop_back();
-    warning("{}", line);
+  if (plan.outline.lanes > 1 && !lanes_pay(config_, plan)) {
+    std::istringstream lines(moves_text(config_, plan));
+    for (std::string line; std::getline(lines, line);) warning("{}", line);
   }
   const std::string stages = stages_left_out(config_);
   if (!stages.empty()) warning("{}", stages);

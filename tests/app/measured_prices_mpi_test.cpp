@@ -25,13 +25,7 @@ std::optional<FittedPrices> measured_with(const World& world, const std::vector<
   const Config config = measured_run(world.size, table.path());
   const std::vector<Subnet> subnets = stream_drawn(measured_row, config.train.steps, config.seed);
   Worker worker(config, world, make_run_plan(config, Purpose::training, subnets));
-  worker.waiting().set_crowded(true);
-  worker.train_subnets({.load =
-                            [](const Subnet&, StepInput& input) {
-                              input.valid = 8;
-                              input.rate = 1e-3;
-                            },
-                        .count = [](std::int64_t) { return std::int64_t{8}; }});
+  train_on_nothing(worker);
   worker.subnets()->script().pacer = Pacer(
       {}, [&](std::int64_t time) { return std::llround(stages[world.rank] * static_cast<double>(time)); });
   worker.subnets()->begin(sampler_of(measured_row, config.seed), 0);

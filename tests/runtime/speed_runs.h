@@ -134,6 +134,17 @@ struct SpeedUp {
   double simulated = 0, measured = 0;
 };
 
+/// Lets a worker train subnets whose batches nobody reads.
+inline void train_on_nothing(Worker& worker) {
+  worker.waiting().set_crowded(true);
+  worker.train_subnets({.load =
+                            [](const Subnet&, StepInput& input) {
+                              input.valid = 8;
+                              input.rate = 1e-3;
+                            },
+                        .count = [](std::int64_t) { return std::int64_t{8}; }});
+}
+
 /// A run of a stream, up to the last update (what then goes home is not the stream's), and what the simulator
 /// says of that stream with its prices and rooms.
 inline SpeedUp speed_up_of(const SpeedRow& row, const World& world, int subnets, std::uint64_t seed) {
@@ -150,13 +161,7 @@ inline SpeedUp speed_up_of(const SpeedRow& row, const World& world, int subnets,
     for (const BlockCost& cost : candidates) forward += cost.forward / std::ssize(candidates);
   EXPECT_GE(forward / stages, row.forward);
   Worker worker(config, world, std::move(plan));
-  worker.waiting().set_crowded(true);
-  worker.train_subnets({.load =
-                            [](const Subnet&, StepInput& input) {
-                              input.valid = 8;
-                              input.rate = 1e-3;
-                            },
-                        .count = [](std::int64_t) { return std::int64_t{8}; }});
+  train_on_nothing(worker);
   worker.subnets()->begin(sampler_of(row, seed), 0);
   std::int64_t last_update = 0;
   worker.subnets()->on_result([&](const SubnetResult&) { last_update = now_ns(); });
