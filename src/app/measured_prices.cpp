@@ -46,13 +46,19 @@ std::vector<StagePasses> passes_of(const Config& config, const Outline& outline,
   return passes;
 }
 
-/// The word whose price is farthest off that of all others: "conv-7 2.1 times".
+/// The word whose price is farthest off that of all others, of those that cost something: "conv-7, 2.1
+/// times".
 std::string farthest_off(const FittedPrices& prices) {
-  const auto distance = [&](double off) { return std::abs(std::log(off / prices.forwards_off)); };
-  const auto farthest =
-      std::max_element(prices.off.begin(), prices.off.end(),
-                       [&](const auto& a, const auto& b) { return distance(a.second) < distance(b.second); });
-  return fmt::format("farthest off is {}, {:.2f} times", farthest->first, farthest->second);
+  constexpr double something = 0.1;  // of the mean price
+  std::string text;
+  double farthest = 0;
+  for (const auto& [word, off] : prices.off) {
+    const double distance = std::abs(std::log(off / prices.forwards_off));
+    if (prices.candidates.at(word) < something || distance < farthest) continue;
+    farthest = distance;
+    text = fmt::format("; farthest off is {}, {:.2f} times", word, off);
+  }
+  return text;
 }
 
 std::string slow_stages(const FittedPrices& prices) {
@@ -79,7 +85,7 @@ std::string write_measured_prices(Run& run, const std::string& file) {
   if (!prices) return "";
   replace_file(file, text_of(*prices, run.config().run.dir));
   return fmt::format(
-      "prices: forwards took {:.2f} times as long as planned, backwards {:.2f} times; {}{}; a run with "
+      "prices: forwards took {:.2f} times as long as planned, backwards {:.2f} times{}{}; a run with "
       "supernet.prices={} is planned by what was measured here\n",
       prices->forwards_off, prices->backwards_off, farthest_off(*prices), slow_stages(*prices), file);
 }

@@ -11,11 +11,12 @@ namespace mindpipe {
 namespace {
 
 constexpr int rounds = 60;
-constexpr int enough = 3;       // passes, to know a price by
-constexpr double step = 0.5;    // of what a price is off by its passes: other prices move in the same round
-constexpr double least = 1e-9;  // seconds
-constexpr double even = 0.05;   // stages that differ by less are alike
-constexpr double wide = 1.2;    // heavy passes of a stage over its light ones, to tell its speed by
+constexpr int enough = 3;     // passes, to know a price by
+constexpr double step = 0.5;  // of what a price is off by its passes: other prices move in the same round
+constexpr double least_of_planned = 0.01;  // whatever passes say: a price is above 0
+constexpr double least = 1e-9;             // seconds
+constexpr double even = 0.05;              // stages that differ by less are alike
+constexpr double wide = 1.2;         // heavy passes of a stage over its light ones, to tell its speed by
 constexpr double much_better = 0.7;  // of what is unexplained
 constexpr double slowest = 4;        // times as long as elsewhere
 
@@ -145,11 +146,14 @@ class PriceFit {
       more.push_back((passes_[i].forward - expected(i)) / slower_[passes_[i].stage] /
                      static_cast<double>(times));
     }
-    prices_[word] = std::max(prices_[word] / 4, prices_[word] + step * median_of(std::move(more)));
+    prices_[word] =
+        std::max(least_of_planned * planned_[word], prices_[word] + step * median_of(std::move(more)));
   }
 
   /// A stage is as slow as its passes say; where it has what all share, as its heavy ones say beside its
-  /// light ones, if that explains its passes much better than another price of what all share.
+  /// light ones, if that explains its passes much better than another price of what all share. Where all
+  /// stages have such blocks, these keep the plan's share: what each of them takes cannot be told from
+  /// passes.
   void fit_stage(int stage) {
     const std::vector<int>& here = of_stage_[stage];
     if (std::ssize(here) < enough) return;
@@ -159,6 +163,7 @@ class PriceFit {
       slower_[stage] = median_of(std::move(times));
       return;
     }
+    if (!has_anchor()) return;
     const double sloped = slope(here);
     slower_[stage] = unexplained(here, sloped) < much_better * unexplained(here, 1) ? sloped : 1;
     const double before = of_shared(here.front());
@@ -166,6 +171,7 @@ class PriceFit {
     const double times = std::max(0.25, median_of(rest(here, slower_[stage])) / before);
     for (const int kind : shared_of_pass_[here.front()]) shared_[kind] *= times;
   }
+  bool has_anchor() const { return std::find(shares_.begin(), shares_.end(), false) != shares_.end(); }
   /// What passes of a stage that is so slow take beside their candidates.
   std::vector<double> rest(const std::vector<int>& passes, double slower) const {
     std::vector<double> all;
