@@ -33,7 +33,7 @@ struct FittedPrices {
 /// others are off. What all subnets share is priced by what the passes take beside their candidates.
 FittedPrices fit_prices(const Outline& outline, const Space& space, std::span<const StagePasses> passes);
 
-/// The file.
+/// What such a file says; `of_run`: where it was measured.
 std::string text_of(const FittedPrices& prices, const std::string& of_run);
 
 }  // namespace mindpipe

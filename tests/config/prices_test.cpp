@@ -113,6 +113,16 @@ TEST(PricesOfSpaces, AreRefusedWithFileLineAndKey) {
               HasSubstr("bridge is missing; add it"));
 }
 
+TEST(PricesOfSpaces, MayTellOfMovesAndOfSlowStages) {
+  const std::string table = "unit: 1 ms" + but_candidates + "candidates: {glu: 1, mlp: 1, light: 1}\n";
+  EXPECT_EQ(prices_in(table).move, -1);
+  EXPECT_TRUE(prices_in(table).stages.empty());
+  EXPECT_EQ(prices_in(table + "move: 1.5\n").move, 1.5);
+  EXPECT_EQ(prices_in(table + "stages: [1, 1.2]\n").stages, (std::vector<double>{1, 1.2}));
+  EXPECT_THAT(price_complaint(table + "stages: 1.2\n"), HasSubstr("stages is '1.2'; allowed: a list"));
+  EXPECT_THAT(price_complaint(table + "stages: [1, 0]\n"), HasSubstr("stages is '0'; allowed: a number"));
+}
+
 TEST(PricesOfSpaces, OfARunAreReadWhenItIsResolved) {
   Config config;
   config.run.dir = "d";

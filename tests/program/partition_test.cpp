@@ -97,6 +97,9 @@ TEST(Partition, EvenCutsAreOfTheBestTheMostEqual) {
     }
   }
   EXPECT_THAT(even_cuts({1, 1, 1, 1, 1, 1, 9}, 4), ElementsAre(0, 2, 4, 6, 7));
+  EXPECT_THAT(even_cuts({9, 9, 9, 9, 9, 9, 9, 9}, 2, {3, 1}), ElementsAre(0, 2, 8))
+      << "a slow chunk has fewer";
+  EXPECT_THAT(even_cuts({9, 9, 9, 9, 9, 9, 9, 9, 9, 9}, 3, {1, 1, 2}), ElementsAre(0, 4, 8, 10));
 }
 
 TEST(Partition, MoreStagesThanBlocksAreRefused) {

@@ -164,8 +164,8 @@ TEST(AllSubnets, HaveTheBitsOfOneAfterTheOtherOnEveryLayout) {
   if (world.rank == 0) std::printf("%d ranks: %d runs passed, %d failed\n", world.size, passed, failed);
 }
 
-// The same on lanes, and with cuts of subnets' own: with several lanes, grids whose lanes have 1, 2, 3, 4, 5
-// or 8 stages.
+// Subnets on lanes, and with cuts of their own, have the bits of one after the other: with several lanes, on
+// grids whose lanes have 1, 2, 3, 4, 5 or 8 stages.
 TEST(AllSubnets, OnLanesAndMirrorsHaveTheBitsOfOneAfterTheOther) {
   if (!asks_all()) GTEST_SKIP() << "make test-supernets runs this";
   const World world = all_ranks();

@@ -29,7 +29,7 @@ class Trainings {
   /// this job was asked to stop. Collective.
   std::optional<double> train(const TrainingWish& wish, const World& world);
 
-  /// That of each of several networks.
+  /// The validation losses that several networks come to, in their order; none as for one. Collective.
   std::vector<std::optional<double>> train(const std::vector<TrainingWish>& wishes, const World& world);
 
   /// What to do about networks that are left; empty: none is.
