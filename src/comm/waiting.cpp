@@ -41,7 +41,8 @@ void Waiting::until_time(std::int64_t end_ns) {
   for (std::int64_t left = end_ns - now_ns(); left > 0; left = end_ns - now_ns()) {
     look();
     if (left > awake_ns + 40'000)
-      std::this_thread::sleep_for(std::chrono::nanoseconds(std::min(left - awake_ns, longest_ns)));
+      std::this_thread::sleep_for(std::chrono::nanoseconds(
+          std::min(left - awake_ns, std::clamp<std::int64_t>(left / 8, longest_ns, 1'000'000))));
     else std::this_thread::yield();
   }
 }
