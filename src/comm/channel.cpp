@@ -127,6 +127,10 @@ void Channels::finish(Messages& messages, bool sending) {
 }
 
 void Channels::progress() {
+  for (Messages* messages : {&receives_, &sends_})
+    for (Message& message : *messages)
+      for (Wire& part : message.parts) inquiry_.about(part);
+  inquiry_.ask();
   finish(receives_, false);
   finish(sends_, true);
   for (TrafficClass kind : traffic_classes) begin_sends(kind);

@@ -88,6 +88,7 @@ class Channels {
   std::map<ChannelName, std::unique_ptr<Transport>> queued_;  ///< those of this rank
   Transfer next_ = 0;
   Messages sends_, receives_;  ///< ordered as they were asked for
+  Inquiry inquiry_;
 };
 
 }  // namespace mindpipe

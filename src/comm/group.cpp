@@ -85,6 +85,8 @@ void Messages::receive(void* data, std::size_t bytes, int peer, int tag) {
 bool Messages::done() {
   if (!parcels_.empty()) route_.transport->put(parcels_);
   parcels_.clear();
+  for (Part& part : parts_) inquiry_.about(part.wire);
+  inquiry_.ask();
   bool all = true;
   for (std::size_t i = 0; i < parts_.size(); ++i)
     if (parts_[i].first || parts_[i - 1].wire.handed_over()) all = parts_[i].wire.done() && all;

@@ -75,6 +75,7 @@ class Messages {
     bool first;  ///< whether a message begins with this part
   };
   std::vector<Part> parts_;
+  Inquiry inquiry_;
   std::vector<Transport::Parcel> parcels_;  ///< messages of the queued route that are not put in yet
   std::size_t bytes_sent_ = 0;
 };

@@ -54,17 +54,6 @@ void Wire::hand_over() {
 
 bool Wire::done() {
   if (stage_ == Stage::copying_out && route_.staging->finished(event_)) hand_over();
-  if (stage_ == Stage::with_mpi) {
-    int is_done = 0, count = 0;
-    MPI_Status status;
-    MPI_CHECK(MPI_Test(&request_, &is_done, &status));
-    if (is_done == 0) return false;
-    if (way_ == Way::receive) {
-      MPI_CHECK(MPI_Get_count(&status, MPI_BYTE, &count));
-      received_ = route_.kind == Route::Kind::counted ? bytes_ : static_cast<std::size_t>(count);
-    }
-    arrive();
-  }
   if (stage_ == Stage::copying_in && route_.staging->finished(event_)) end();
   return stage_ == Stage::over;
 }
@@ -76,7 +65,13 @@ bool Wire::pending() const {
   return is_done == 0;
 }
 
-void Wire::arrive() {
+void Wire::arrive(MPI_Status& status) {
+  request_ = MPI_REQUEST_NULL;
+  if (way_ == Way::receive) {
+    int count = 0;
+    MPI_CHECK(MPI_Get_count(&status, MPI_BYTE, &count));
+    received_ = route_.kind == Route::Kind::counted ? bytes_ : static_cast<std::size_t>(count);
+  }
   if (route_.kind != Route::Kind::staged || way_ != Way::receive) return end();
   event_ = route_.staging->copy_in(block_, data_, bytes_);
   stage_ = Stage::copying_in;
@@ -85,6 +80,28 @@ void Wire::arrive() {
 void Wire::end() {
   if (block_ != nullptr) route_.staging->give_back(std::exchange(block_, nullptr), bytes_);
   stage_ = Stage::over;
+}
+
+void Inquiry::about(Wire& wire) {
+  if (wire.stage_ != Wire::Stage::with_mpi) return;
+  wires_.push_back(&wire);
+  requests_.push_back(wire.request_);
+}
+
+void Inquiry::ask() {
+  if (wires_.empty()) return;
+  ended_.resize(wires_.size());
+  statuses_.resize(wires_.size());
+  int count = 0;
+  const int code = MPI_Testsome(static_cast<int>(requests_.size()), requests_.data(), &count, ended_.data(),
+                                statuses_.data());
+  if (code != MPI_ERR_IN_STATUS) MPI_CHECK(code);
+  for (int i = 0; i < count; ++i) {
+    if (code == MPI_ERR_IN_STATUS) MPI_CHECK(statuses_[i].MPI_ERROR);
+    wires_[ended_[i]]->arrive(statuses_[i]);
+  }
+  wires_.clear();
+  requests_.clear();
 }
 
 }  // namespace mindpipe

@@ -1,6 +1,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "comm/mpi.h"
 #include "comm/staging.h"
@@ -35,8 +36,8 @@ class Wire {
   Wire& operator=(Wire&&) = delete;
   ~Wire();
 
-  /// Moves the message on as far as possible; true once the bytes are where they should be and the memory is
-  /// free again.
+  /// Moves the message on as far as possible after what the last inquiry saw; true once the bytes are where
+  /// they should be and the memory is free again.
   bool done();
   /// Whether MPI has the message: from then on a message to the same peer under the same tag cannot overtake
   /// it.
@@ -50,10 +51,11 @@ class Wire {
   std::size_t received() const { return received_; }
 
  private:
+  friend class Inquiry;
   enum class Stage : std::uint8_t { copying_out, with_mpi, copying_in, over };
   void hand_over();
   void* place() const { return route_.kind == Route::Kind::staged ? block_ : data_; }
-  void arrive();
+  void arrive(MPI_Status& status);
   void end();
 
   Route route_;
@@ -65,6 +67,22 @@ class Wire {
   MPI_Comm comm_;
   MPI_Request request_ = MPI_REQUEST_NULL;
   std::uint64_t event_ = 0;
+};
+
+/// Question to MPI how far many messages are. One question is for all of them, since each makes MPI look at all
+/// its connections, and where ranks outnumber processors it may give the processor away.
+class Inquiry {
+ public:
+  /// Has the next question ask about the message too, which stays where it is until then.
+  void about(Wire& wire);
+  /// Asks MPI. `done` of each message then knows.
+  void ask();
+
+ private:
+  std::vector<Wire*> wires_;
+  std::vector<MPI_Request> requests_;
+  std::vector<int> ended_;  ///< numbers of the requests that are done
+  std::vector<MPI_Status> statuses_;
 };
 
 }  // namespace mindpipe
