@@ -69,8 +69,8 @@ class Wire {
   std::uint64_t event_ = 0;
 };
 
-/// Question to MPI how far many messages are. One question is for all of them, since each makes MPI look at all
-/// its connections, and where ranks outnumber processors it may give the processor away.
+/// Question to MPI how far many messages are. One question is for all of them, since each makes MPI look at
+/// all its connections, and where ranks outnumber processors it may give the processor away.
 class Inquiry {
  public:
   /// Has the next question ask about the message too, which stays where it is until then.

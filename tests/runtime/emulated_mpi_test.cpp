@@ -48,8 +48,8 @@ int MPI_Irecv(void* data, int count, MPI_Datatype type, int from, int tag, MPI_C
 int MPI_Test(MPI_Request* request, int* flag, MPI_Status* status) {
   return measured([&] { return PMPI_Test(request, flag, status); });
 }
-int MPI_Testall(int count, MPI_Request requests[], int* flag, MPI_Status statuses[]) {
-  return measured([&] { return PMPI_Testall(count, requests, flag, statuses); });
+int MPI_Testsome(int count, MPI_Request requests[], int* done, int numbers[], MPI_Status statuses[]) {
+  return measured([&] { return PMPI_Testsome(count, requests, done, numbers, statuses); });
 }
 }
 

@@ -8,9 +8,9 @@ namespace {
 
 constexpr int lane_stages = 8, lane_subnets = 480;
 
-/// Nanoseconds of a micro-batch's forward: sixteen ranks and more, on two processors, cannot look after their
-/// messages often enough for passes of 4 ms.
-std::int64_t forward_for(int ranks) { return ranks > 8 ? 16'000'000 : 4'000'000; }
+/// Nanoseconds of a micro-batch's forward: more than sixteen ranks, on two processors, cannot look after
+/// their messages often enough for passes of 4 ms.
+std::int64_t forward_for(int ranks) { return ranks > 16 ? 16'000'000 : 4'000'000; }
 
 /// What four micro-batches make four times as long is long enough with half as many.
 int subnets_of(const SpeedRow& row) { return row.micro_batches > 1 ? lane_subnets / 2 : lane_subnets; }

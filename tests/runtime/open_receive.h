@@ -53,9 +53,9 @@ int MPI_Isend(const void* data, int count, MPI_Datatype type, int to, int tag, M
   mindpipe::forward_watch.sends();
   return PMPI_Isend(data, count, type, to, tag, comm, request);
 }
-int MPI_Test(MPI_Request* request, int* flag, MPI_Status* status) {
+int MPI_Testsome(int count, MPI_Request* requests, int* done, int* numbers, MPI_Status* statuses) {
   mindpipe::forward_watch.looks_around();
-  return PMPI_Test(request, flag, status);
+  return PMPI_Testsome(count, requests, done, numbers, statuses);
 }
 }
 
