@@ -63,16 +63,9 @@ TEST_P(Bf16Products, equal_their_definition_bit_for_bit) {
         Case given(form, rows, cols, depth, true, bf16_out);
         const Values old = given.c;
         run(kernels(), given.product, static_cast<int>(1 + (rows + cols) % 3));
-        int wrong = 0;
-        for (std::int64_t i = 0; i < rows; ++i)
-          for (std::int64_t j = 0; j < cols; ++j) {
-            float want = given.sum(i, j, rule(), old.at(i, j));
-            if (form == Form::forward) want += given.bias.at(j);
-            if (bf16_out) want = from_bf16(to_bf16(want));
-            wrong += bits(want) != bits(given.c.at(i, j));
-          }
-        EXPECT_EQ(wrong, 0) << "form " << static_cast<int>(form) << ", " << rows << " x " << cols << " x "
-                            << depth << (bf16_out ? " into bf16" : " into f32");
+        EXPECT_EQ(wrong_elements(given, old, rule()), 0)
+            << "form " << static_cast<int>(form) << ", " << rows << " x " << cols << " x " << depth
+            << (bf16_out ? " into bf16" : " into f32");
       }
 }
 

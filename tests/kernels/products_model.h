@@ -163,4 +163,19 @@ struct Case {
   }
 };
 
+/// How many of a product's elements, in every `row_step`th row, differ from their definition: the sum, bias
+/// and one rounding, no activation. No-numbers count as equal: which one is handed on is nobody's promise.
+inline int wrong_elements(const Case& given, const Values& old, Rule rule, std::int64_t row_step = 1) {
+  int wrong = 0;
+  for (std::int64_t i = 0; i < given.product.rows; i += row_step)
+    for (std::int64_t j = 0; j < given.product.cols; ++j) {
+      float want = given.sum(i, j, rule, old.at(i, j));
+      if (given.product.bias.data) want += given.bias.at(j);
+      if (given.c.bf16) want = from_bf16(to_bf16(want));
+      const float is = given.c.at(i, j);
+      wrong += std::isnan(want) ? !std::isnan(is) : bits(want) != bits(is);
+    }
+  return wrong;
+}
+
 }  // namespace mindpipe::testing_products
