@@ -35,13 +35,13 @@ class CellInTiles {
   /// Sums of this cell = those at `from`, or zero, + left right; they will go to `to`. chunks > 0.
   void multiply(const LeftTiles& left, const Chunk* right, int chunks, CellShape shape, const Place& from,
                 const Place& to, FactorsAhead& ahead) {
-    if (from.at && to_.at == from.at) put_down();  // the same cell again
+    const bool stays = from.at && to_.at == from.at;  // the same cell goes on
     if (shape.tall) {
-      shape.wide ? multiply<true, true>(left, right, chunks, from, ahead)
-                 : multiply<true, false>(left, right, chunks, from, ahead);
+      shape.wide ? multiply<true, true>(left, right, chunks, stays, from, ahead)
+                 : multiply<true, false>(left, right, chunks, stays, from, ahead);
     } else {
-      shape.wide ? multiply<false, true>(left, right, chunks, from, ahead)
-                 : multiply<false, false>(left, right, chunks, from, ahead);
+      shape.wide ? multiply<false, true>(left, right, chunks, stays, from, ahead)
+                 : multiply<false, false>(left, right, chunks, stays, from, ahead);
     }
     to_ = to;
     shape_ = shape;
@@ -72,32 +72,30 @@ class CellInTiles {
     else tiles_.template clear<t>();
   }
 
+  /// Tile t of the last cell gives way to that of the next one, if it has one.
+  template <int t, bool used>
+  MINDPIPE_INLINE void hand_over(bool stays, const Place& from) {
+    if (stays) return;
+    put_down<t>();
+    if (used) take_up<t>(from);
+  }
+
   /// A function of its own, whose loop keeps all it needs but `ahead` in registers.
   template <bool tall, bool wide>
-  __attribute__((noinline)) void multiply(LeftTiles left, const Chunk* right, int chunks, const Place& from,
-                                          FactorsAhead& ahead) {
+  __attribute__((noinline)) void multiply(LeftTiles left, const Chunk* right, int chunks, bool stays,
+                                          const Place& from, FactorsAhead& ahead) {
     tiles_.template load<6>(right->pairs[0], 64);
     tiles_.template load<4>(left.upper, left.between_rows);
-    put_down<0>();
-    take_up<0>(from);
+    hand_over<0, true>(stays, from);
     tiles_.template multiply<0, 4, 6>();
     if constexpr (wide) tiles_.template load<7>(right->pairs[1], 64);
-    put_down<1>();
-    if constexpr (wide) {
-      take_up<1>(from);
-      tiles_.template multiply<1, 4, 7>();
-    }
+    hand_over<1, wide>(stays, from);
+    if constexpr (wide) tiles_.template multiply<1, 4, 7>();
     if constexpr (tall) tiles_.template load<5>(left.upper + left.to_lower, left.between_rows);
-    put_down<2>();
-    if constexpr (tall) {
-      take_up<2>(from);
-      tiles_.template multiply<2, 5, 6>();
-    }
-    put_down<3>();
-    if constexpr (tall && wide) {
-      take_up<3>(from);
-      tiles_.template multiply<3, 5, 7>();
-    }
+    hand_over<2, tall>(stays, from);
+    if constexpr (tall) tiles_.template multiply<2, 5, 6>();
+    hand_over<3, tall && wide>(stays, from);
+    if constexpr (tall && wide) tiles_.template multiply<3, 5, 7>();
     for (int chunk = 1; chunk < chunks; ++chunk) {
       ahead.fetch();
       left.upper += left.between_chunks;
