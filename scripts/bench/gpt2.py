@@ -59,6 +59,8 @@ def report(precision, runs, not_compiled):
                median_of(many, "peak_mib"), median_of(many, "to_first_step_seconds"),
                median_of(many, "first_step_seconds"), 100 * share_of_peak(speed, peak, True),
                100 * share_of_peak(speed, peak, False)))
+    if of_torch:
+        print("of PyTorch's memory %.0f MiB are there before it has a model" % median_of(of_torch, "import_mib"))
     found = peers.against(runs, "tokens_per_second", not_compiled)
     peers.print_ratios(found, "tokens")
     shares = [

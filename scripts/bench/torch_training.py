@@ -60,12 +60,16 @@ def forget_peak(device):
         return False
 
 
+def mib_of_process(field):
+    with open("/proc/self/status") as file:
+        return next(int(line.split()[1]) / 1024 for line in file if line.startswith(field))
+
+
 def peak_mib(device):
     """On a GPU what PyTorch has held of its memory, else what the process has held."""
     if device == "cuda":
         return torch.cuda.max_memory_allocated() / 2**20
-    with open("/proc/self/status") as file:
-        return next(int(line.split()[1]) / 1024 for line in file if line.startswith("VmHWM"))
+    return mib_of_process("VmHWM")
 
 
 def product_rate(dtype, device, seconds=1.0):
@@ -99,6 +103,7 @@ def parsed(parser):
     options.micro_batch = options.micro_batch or options.batch
     if options.batch % options.micro_batch or not 0 < options.warm_up < options.steps:
         parser.error("the batch must be a multiple of --micro-batch, and --steps more than --warm-up")
+    options.import_mib = mib_of_process("VmRSS")
     torch.manual_seed(1)
     torch.set_num_threads(options.threads)
     return options
@@ -144,6 +149,7 @@ def train(options, model, samples):
         "first_step_seconds": seconds[0],
         "peak_mib": peak,
         "peak_of_steps": peak_of_steps,
+        "import_mib": options.import_mib,
         "loss_first": losses[0],
         "loss_last": losses[-1],
         "precision": options.precision,
