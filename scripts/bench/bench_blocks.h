@@ -1,4 +1,5 @@
 #pragma once
+#include <sys/mman.h>
 #include <time.h>
 
 #include <algorithm>
@@ -11,15 +12,21 @@
 /// What the programs that measure products share: memory, numbers, a clock.
 namespace mindpipe::bench {
 
-/// Memory of so many values, from the beginning of a page.
+/// Memory of so many values in large pages, where the system grants them, as the program's own.
 template <class T>
 struct Block {
+  static constexpr std::size_t page = std::size_t{2} << 20;
   std::unique_ptr<T[], void (*)(void*)> memory;
   explicit Block(std::int64_t count)
-      : memory(static_cast<T*>(
-                   std::aligned_alloc(4096, (static_cast<std::size_t>(count) * sizeof(T) / 4096 + 1) * 4096)),
-               std::free) {}
+      : memory(static_cast<T*>(std::aligned_alloc(page, bytes_of(count))), std::free) {
+    madvise(memory.get(), bytes_of(count), MADV_HUGEPAGE);
+  }
   T* data() const { return memory.get(); }
+
+ private:
+  static std::size_t bytes_of(std::int64_t count) {
+    return (static_cast<std::size_t>(count) * sizeof(T) / page + 1) * page;
+  }
 };
 
 /// Numbers from -0.5 to 0.5, of which none is special; the same each time.
