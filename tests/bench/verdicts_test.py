@@ -49,7 +49,7 @@ class Verdicts(unittest.TestCase):
     def test_the_unit_decides_what_is_asked_for_in_bf16_and_the_row_says_why(self):
         self.assertEqual((verdict_of("speed bf16", 1.25, TILES), verdict_of("speed bf16", 1.25, PAIRS)),
                          ("missed by 3.8 %", "met"))
-        self.assertIn("with AMX", row_of("speed bf16", 1.25, TILES)["why"])
+        self.assertIn("here is AMX", row_of("speed bf16", 1.25, TILES)["why"])
         without = row_of("speed bf16", 1.25, verdicts.Machine("avx2", False))
         self.assertEqual((without["must"], without["verdict"]), (1.2, "met"))
         self.assertIn("avx2", without["why"])
