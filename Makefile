@@ -119,7 +119,7 @@ demo-supernet: configure ## a supernet that writes dates: trained, searched, and
 	cmake --build $(BUILD) -j $(JOBS) --target mindpipe-train
 	@scripts/demo_supernet.sh $(TRAIN)
 
-bench: configure ## measure products, steps of GPT-2 124M and of other models, and layouts against PyTorch and MPI, three quarters of an hour (BENCH="--parts training")
+bench: configure ## measure products, steps of GPT-2 124M and of other models, and layouts against PyTorch and MPI, an hour and a half (BENCH="--parts training")
 	cmake -B $(BUILD) -DMINDPIPE_BENCH=ON >>$(BUILD)/configure.log && cmake --build $(BUILD) -j $(JOBS) --target mindpipe-train products_bench sums_bench runtime_bench checkpoints_bench
 	python3 scripts/bench/bench.py $(BENCH)
 

@@ -2,9 +2,9 @@
 PyTorch, side by side."""
 import os
 import statistics
-import sys
 from collections import namedtuple
 
+import peers
 from running import ROOT, run_mindpipe
 from token_pair import write_pictures, write_tokens
 
@@ -58,50 +58,32 @@ CASES = (Case("bert", "bert-base", 4, ("tokens", 512),
               pictures(32, 10)))
 
 
-def compare(options, case, precision, run_torch, warm_up):
-    """Runs of each program in turn; who begins changes, so that neither always runs on a warm machine."""
-    runs = {"mindpipe": []}
-    if options.python:
-        runs.update({"torch": [], "torch compiled": []} if options.compile else {"torch": []})
-    for repeat in range(options.repeats):
-        for who in list(runs)[:: 1 if repeat % 2 == 0 else -1]:
-            print("%s, %s, %s, run %d of %d" % (case.config, precision, who, repeat + 1, options.repeats),
-                  file=sys.stderr, flush=True)
-            if who == "mindpipe":
-                runs[who].append(
-                    run_mindpipe(options, precision, case.batch, case.batch, options.threads,
-                                 extra=case.settings, warm_up=warm_up, data=case.data,
-                                 config=os.path.join(ROOT, "configs", case.config + ".yaml")))
-            else:
-                runs[who].append(
-                    run_torch(["torch_models.py", case.kind, "--batch", str(case.batch)], precision,
-                              who == "torch compiled"))
-    return runs
+def compare(options, case, precision, warm_up):
+    """Runs of each program in turn."""
+    words = ["torch_models.py", case.kind, "--batch", str(case.batch)]
+    return peers.in_turn(
+        options, "%s, %s" % (case.config, precision),
+        lambda: run_mindpipe(options, precision, case.batch, case.batch, options.threads, extra=case.settings,
+                             warm_up=warm_up, data=case.data,
+                             config=os.path.join(ROOT, "configs", case.config + ".yaml")),
+        lambda compiled: peers.run_torch(options, words, precision, compiled, warm_up))
 
 
-def report(case, precision, runs):
+def report(case, precision, runs, not_compiled):
     what, of_sample = case.counted
     print("\n%s, %s, batch %d" % (case.config, precision, case.batch))
     for who, many in runs.items():
         print("%-16s %10.1f %s/s, peak %6.0f MiB" %
               (who, of_sample * statistics.median(run["samples_per_second"] for run in many), what,
                statistics.median(run["peak_mib"] for run in many)))
-    found = {"runs": runs}
-    for who in list(runs)[1:]:
-        ratios = {
-            key: statistics.median(ours[of] / theirs[of] for ours, theirs in zip(runs["mindpipe"], runs[who]))
-            for key, of in (("speed_ratio", "samples_per_second"), ("memory_ratio", "peak_mib"))
-        }
-        print("mindpipe / %-14s %s/s %.2f x, peak memory %.2f x" %
-              (who, what, ratios["speed_ratio"], ratios["memory_ratio"]))
-        found[who] = ratios
-    return found
+    found = peers.against(runs, "samples_per_second", not_compiled)
+    peers.print_ratios(found, what)
+    return dict(found, runs=runs)
 
 
-def models(options, precision, run_torch, warm_up):
-    """Of each model what the programs took, and the ratios; `run_torch(words, precision, compiled)` runs a
-    script of PyTorch's."""
+def models(options, precision, warm_up):
+    """Of each model what the programs took, and the ratios."""
     return {
-        case.kind: report(case, precision, compare(options, case, precision, run_torch, warm_up))
+        case.kind: report(case, precision, *compare(options, case, precision, warm_up))
         for case in CASES
     }

@@ -1,7 +1,6 @@
 """How a careful user of PyTorch trains on the CPU or a GPU: fused AdamW, bf16 autocast or f32, and what it takes."""
 import json
 import platform
-import resource
 import statistics
 import time
 
@@ -49,11 +48,28 @@ def wait_for(device):
         torch.cuda.synchronize()
 
 
+def forget_peak(device):
+    """Lets a process's peak of memory begin anew, so that compiling is not in it; says whether it does."""
+    if device == "cuda":
+        return False
+    try:
+        with open("/proc/self/clear_refs", "w") as file:
+            file.write("5")  # of VmHWM
+        return True
+    except OSError:
+        return False
+
+
+def mib_of_process(field):
+    with open("/proc/self/status") as file:
+        return next(int(line.split()[1]) / 1024 for line in file if line.startswith(field))
+
+
 def peak_mib(device):
     """On a GPU what PyTorch has held of its memory, else what the process has held."""
     if device == "cuda":
         return torch.cuda.max_memory_allocated() / 2**20
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return mib_of_process("VmHWM")
 
 
 def product_rate(dtype, device, seconds=1.0):
@@ -87,6 +103,7 @@ def parsed(parser):
     options.micro_batch = options.micro_batch or options.batch
     if options.batch % options.micro_batch or not 0 < options.warm_up < options.steps:
         parser.error("the batch must be a multiple of --micro-batch, and --steps more than --warm-up")
+    options.import_mib = mib_of_process("VmRSS")
     torch.manual_seed(1)
     torch.set_num_threads(options.threads)
     return options
@@ -101,7 +118,10 @@ def train(options, model, samples):
     pieces = options.batch // options.micro_batch
 
     seconds, losses = [], []
+    peak_of_steps = False
     for step in range(options.steps):
+        if step == options.warm_up:
+            peak_of_steps = forget_peak(options.device)
         fields = samples(options.batch)
         wait_for(options.device)
         start = time.perf_counter()
@@ -128,6 +148,8 @@ def train(options, model, samples):
         "step_seconds": seconds[options.warm_up:],
         "first_step_seconds": seconds[0],
         "peak_mib": peak,
+        "peak_of_steps": peak_of_steps,
+        "import_mib": options.import_mib,
         "loss_first": losses[0],
         "loss_last": losses[-1],
         "precision": options.precision,
