@@ -141,8 +141,8 @@ TEST(Lanes, ACutOfASubnetsOwnKeepsBlocksAtHomeOrBesideIt) {
   }
 }
 
-/// Holds a plan against its stream: each unit's users begin and update it in order, where it is, and its moves
-/// stand in between. Returns how many moves there were.
+/// Holds a plan against its stream: each unit's users begin and update it in order, where it is, and its
+/// moves stand in between. Returns how many moves there were.
 int moves_with_one_owner(const Outline& outline, Draw draw, int count, int admission) {
   const auto subnets = sample_subnets(outline, draw, count, 1);
   CausalPlanner planner(outline, sample_network(outline.micro_batches), {.admission = admission});
@@ -381,6 +381,12 @@ TEST_F(WrongMove, AMoveThatStartsBeforeTheUpdate) {
     if (start.what == PlannedStart::move) start.start -= 1'000'000;
   EXPECT_THAT(StartsCheck(outline_).check(starts_, 0, 60),
               Contains(HasSubstr("moves a unit that has yet to be updated")));
+}
+
+TEST_F(WrongMove, AMoveOfNothing) {
+  for (PlannedStart& start : starts_)
+    if (start.what == PlannedStart::move) start.units.clear();
+  EXPECT_THAT(StartsCheck(outline_).check(starts_, 0, 60), Contains(HasSubstr("moves no unit")));
 }
 
 #ifdef __SANITIZE_ADDRESS__
