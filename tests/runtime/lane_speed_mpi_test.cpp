@@ -83,8 +83,8 @@ TEST(LaneSpeeds, OfTheSimulatorAreThoseThatAreKnown) {
   EXPECT_LT(uniform, 1) << "units that all wait for gain nothing by moving";
 }
 
-/// Nothing is lost while moves take no longer than passes; with one micro-batch four lanes lose where they
-/// take twice as long, with four, which find other work meanwhile, hardly.
+/// Nothing is lost while moves take no longer than passes. Where they take twice as long two lanes lose up to
+/// 4 %, and four 2 %: each pair of ranks has a channel of its own, which is as fast beside others as alone.
 TEST(LaneSpeeds, HoldAsLongAsMovesAreNoLongerThanPasses) {
   if (all_ranks().size > 1 || !whole_matrix()) GTEST_SKIP() << "make test-lane-speeds, on one rank";
   for (const int micro_batches : {1, 4})
