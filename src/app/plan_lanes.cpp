@@ -21,6 +21,7 @@ struct Choice {
   double idle = 0;                ///< the mean of all ranks, a part of the time
   std::array<double, wait_reasons> because{};
   std::int64_t memory = 0;  ///< of the rank that needs the most
+  double ratio = 0;         ///< r: how long a subnet-stage's moves take, in passes; 0: nothing moves
 };
 
 std::string words_of(const Choice& choice) {
@@ -43,6 +44,8 @@ Choice choice_of(const Config& config, const RunPlan& plan) {
   }
   for (int stage = 0; stage < plan.outline.stages; ++stage)
     choice.memory = std::max(choice.memory, total_of(plan.most_memory(stage)));
+  if (choice.lanes > 1 || choice.cuts == SubnetCuts::own)
+    choice.ratio = move_ratio(plan.outline, network_on_paper(config));
   return choice;
 }
 
@@ -55,7 +58,8 @@ std::optional<Choice> tried(const Config& config, int lanes, int stages, SubnetC
   try {
     const Config known = on_paper(other, ranks);
     return choice_of(known, make_run_plan(known));
-  } catch (const Error&) {
+  } catch (const Error& error) {
+    if (error.code == Exit::internal) throw;  // a mistake, no refusal
     return std::nullopt;
   }
 }
@@ -110,13 +114,16 @@ std::string lanes_text(const Config& config, int ranks) {
   if (choices.size() < 2) return "";
   std::string text =
       "\nlanes x stages of as many ranks, on paper\n"
-      "lanes  stages  cuts   subnets/s  over one stage     idle   owners    rooms   memory of a rank\n";
+      "lanes  stages  cuts   subnets/s  over one stage     idle   owners    rooms      r   memory of a "
+      "rank\n";
   for (const Choice& choice : choices)
-    text += fmt::format("{:<6} {:<7} {:<5} {:>10.4g} {:>15.2f} {:>7.1f}% {:>7.1f}% {:>7.1f}% {:>18}\n",
+    text += fmt::format("{:<6} {:<7} {:<5} {:>10.4g} {:>15.2f} {:>7.1f}% {:>7.1f}% {:>7.1f}% {:>6} {:>18}\n",
                         choice.lanes, choice.stages, name_of(choice.cuts), 1 / choice.each, choice.speed_up,
                         100 * choice.idle, 100 * choice.because[static_cast<int>(WaitReason::owner)],
                         100 * choice.because[static_cast<int>(WaitReason::room)],
+                        choice.ratio > 0 ? fmt::format("{:.2f}", choice.ratio) : "-",
                         human_bytes(static_cast<double>(choice.memory)));
+  text += "r: how long a subnet-stage's units are under way beside how long its passes take\n";
   const Choice& best = choices.front();
   const auto own = std::find_if(choices.begin(), choices.end(), [&](const Choice& choice) {
     return choice.lanes == config.grid.supernet && choice.cuts == config.supernet.cuts;

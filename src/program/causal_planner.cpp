@@ -91,18 +91,6 @@ std::vector<PlannedStart> CausalPlanner::next(std::span<const Subnet> more, bool
   return std::move(starts_);
 }
 
-void CausalPlanner::stands_still() const {
-  const auto fewest = [](const std::vector<int>& counts) {
-    return counts.empty() ? std::string("as many as it asks for")
-                          : std::to_string(*std::min_element(counts.begin(), counts.end()));
-  };
-  fail(Exit::bad_configuration,
-       "everything stands still: subnet {} can never end; a rank has at least {} slots and {} gradient "
-       "slabs, "
-       "{} subnets are admitted, each has {} micro-batches (take more of supernet.slots, or auto)",
-       subnets_.oldest(), fewest(rules_.slots), fewest(rules_.slabs), rules_.admission, micro_batches_);
-}
-
 /// Where units move, one may have to for a subnet that would be admitted now and is not known yet.
 bool CausalPlanner::awaits_subnets() const {
   return moves_ && !last_ && subnets_.known() < subnets_.oldest() + rules_.admission;

@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -187,6 +188,7 @@ class CausalPlanner {
   bool bring_home();
   std::int64_t move_time(const UnitMove& move) const;
   std::int64_t group_of(std::int64_t id) const { return id / count_; }
+  std::string awaited_by(std::int64_t id, int rank) const;
   [[noreturn]] void stands_still() const;
 
   const Outline& outline_;

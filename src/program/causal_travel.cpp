@@ -60,11 +60,10 @@ void CausalPlanner::queue_move(const UnitMove& move) {
 /// What waits behind a move for the same reader goes with it.
 void CausalPlanner::start_move(int from, int to) {
   std::deque<UnitMove>& channel = moving_[{from, to}];
-  UnitMove& move = channel.front();
-  while (channel.size() > 1 && channel[1].subnet == move.subnet) {
-    move.units.insert(move.units.end(), channel[1].units.begin(), channel[1].units.end());
-    channel.erase(channel.begin() + 1);
-  }
+  UnitMove move = std::move(channel.front());
+  channel.pop_front();
+  for (; !channel.empty() && channel.front().subnet == move.subnet; channel.pop_front())
+    move.units.insert(move.units.end(), channel.front().units.begin(), channel.front().units.end());
   std::sort(move.units.begin(), move.units.end());
   const std::int64_t end = now_ + move_time(move);
   starts_.push_back({.what = PlannedStart::move,
@@ -75,6 +74,7 @@ void CausalPlanner::start_move(int from, int to) {
                      .end = end,
                      .goes_home = move.subnet == subnets_.known(),
                      .units = move.units});
+  channel.push_front(std::move(move));
   at(end, {.ending = Ending::move, .rank = from, .peer = to});
 }
 

@@ -107,6 +107,7 @@ void StartsCheck::see_message(const PlannedStart& start) {
 /// Units leave once their last users have updated them, and one message after the other.
 void StartsCheck::see_move(const PlannedStart& start) {
   begin_on(moves_free_[{start.rank, start.peer}], start, "two moves share a channel");
+  require(!start.units.empty(), start, "moves no unit");
   for (const int unit : start.units)
     require(unit_free_[unit] <= start.start, start, "moves a unit that has yet to be updated");
   if (start.goes_home) return;

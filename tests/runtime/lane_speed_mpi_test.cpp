@@ -60,9 +60,9 @@ double simulated_speed_up(const SpeedRow& row, int stages, std::uint64_t seed) {
   return simulate_rooms(plan.outline, plan.evaluation.network, plan.subnets->paper.rules, subnets).speed_up();
 }
 
-double median_simulated(const SpeedRow& row, int stages, int seeds = 3) {
+double median_simulated(const SpeedRow& row, int stages) {
   std::vector<double> all;
-  for (int seed = 1; seed <= seeds; ++seed)
+  for (int seed = 1; seed <= 5; ++seed)
     all.push_back(simulated_speed_up(row, stages, static_cast<std::uint64_t>(seed)));
   return middle_of(all);
 }
@@ -71,20 +71,20 @@ TEST(LaneSpeeds, OfTheSimulatorAreThoseThatAreKnown) {
   if (all_ranks().size > 1 || !whole_matrix()) GTEST_SKIP() << "make test-lane-speeds, on one rank";
   for (const LaneRow& row : lane_rows) {
     const double found =
-        median_simulated(row.speed, lane_stages, 5) / median_simulated(row.alone(), lane_stages, 5);
+        median_simulated(row.speed, lane_stages) / median_simulated(row.alone(), lane_stages);
     EXPECT_NEAR(found, row.simulated, 0.03 * row.simulated) << row.speed.name();
     std::printf("%s: %.2f times one lane, simulated (known: %.2f)\n", row.speed.name().c_str(), found,
                 row.simulated);
   }
   const double uniform =
-      median_simulated(of_lanes("equal", "nlp.c3", SamplerKind::uniform, 1, 2), lane_stages, 5) /
-      median_simulated(of_lanes("equal", "nlp.c3", SamplerKind::uniform, 1, 1), lane_stages, 5);
+      median_simulated(of_lanes("equal", "nlp.c3", SamplerKind::uniform, 1, 2), lane_stages) /
+      median_simulated(of_lanes("equal", "nlp.c3", SamplerKind::uniform, 1, 1), lane_stages);
   std::printf("c3 uniform, two lanes: %.2f times one, simulated\n", uniform);
   EXPECT_LT(uniform, 1) << "units that all wait for gain nothing by moving";
 }
 
-/// Nothing is lost while moves take no longer than passes; with one micro-batch four lanes lose where they
-/// take twice as long, with four, which find other work meanwhile, hardly.
+/// Nothing is lost while moves take no longer than passes. Where they take twice as long two lanes lose up to
+/// 4 %, and four 2 %: each pair of ranks has a channel of its own, which is as fast beside others as alone.
 TEST(LaneSpeeds, HoldAsLongAsMovesAreNoLongerThanPasses) {
   if (all_ranks().size > 1 || !whole_matrix()) GTEST_SKIP() << "make test-lane-speeds, on one rank";
   for (const int micro_batches : {1, 4})
@@ -142,7 +142,7 @@ TEST(LaneSpeeds, OverOneLaneAreNearTheSimulators) {
   for (const LaneRow& row : lane_rows) {
     if (row.speed.lanes * lane_stages != world.size) continue;
     std::vector<double> ratios;
-    for (std::uint64_t seed = 1; seed <= 3; ++seed) {
+    for (std::uint64_t seed = 1; seed <= 5; ++seed) {
       const SpeedUp lanes = best_measured(world.size, row.speed, world, seed);
       SpeedRow alone = row.alone();
       const SpeedUp one = best_measured(lane_stages, alone, world, seed);
@@ -188,7 +188,7 @@ TEST(LaneSpeeds, OfCutsOfTheirOwnAreNearTheSimulators) {
   for (const auto& [space, sampler, wanted] : {std::tuple{"nlp.c0", SamplerKind::permutation, 7.1},
                                                std::tuple{"nlp.c3", SamplerKind::spaced, 7.2}}) {
     std::vector<double> own, one;
-    for (std::uint64_t seed = 1; seed <= 3; ++seed) {
+    for (std::uint64_t seed = 1; seed <= 5; ++seed) {
       own.push_back(
           best_measured(world.size, of_lanes("h200", space, sampler, 4, 1, 0.5, true), world, seed).measured);
       one.push_back(best_measured(world.size, of_lanes("h200", space, sampler, 4, 1), world, seed).measured);
