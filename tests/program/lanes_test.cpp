@@ -18,15 +18,7 @@
 namespace mindpipe {
 namespace {
 
-using testing::Contains;
-using testing::HasSubstr;
 using testing::IsEmpty;
-
-Outline sample_lanes(int lanes, int stages, int candidates, int micro_batches, double share) {
-  Outline outline = sample_space(stages, candidates, micro_batches);
-  give_lanes(outline, lanes, share);
-  return outline;
-}
 
 /// One stage's time for 480 subnets over theirs; the median of five streams.
 double speed_up(const Outline& outline, Draw draw, bool holds_back = false) {
@@ -287,106 +279,6 @@ TEST(Lanes, TheSimulatorRunsTheListsInThePlannersTime) {
     EXPECT_EQ(simulated, end);
     EXPECT_LE(timeline.step, whole.planned);
   }
-}
-
-/// One rank's list of 60 subnets on two lanes of two stages, as it was written.
-class WrongMove : public testing::Test {
- protected:
-  WrongMove() : outline_(sample_lanes(2, 2, 3, 1, 0.5)) {
-    for (UnitCost& unit : outline_.units) unit.moved = 3 << 20;
-    subnets_ = sample_subnets(outline_, Draw::uniform, 60, 1);
-    CausalPlanner planner(outline_, sample_network(1), rules_);
-    starts_ = planner.next(subnets_, true);
-    list_ = StretchWriter(outline_, rank).write(starts_);
-  }
-  std::vector<std::string> errors() const {
-    return StretchCheck(outline_, rules_, rank).check(list_, subnets_, true);
-  }
-  Action& find(bool outgoing, int nth = 5) {
-    for (Action& action : list_.actions)
-      if (is_move(action) && sends(action) == outgoing && action.parts > 1 &&
-          action.part + 1 == action.parts && !action.after.empty() && nth-- == 0)
-        return action;
-    throw std::logic_error("no such move");
-  }
-  /// Takes an action out of the list, as if nobody waited for it.
-  void leave_out(const Action& gone) {
-    const int at = static_cast<int>(&gone - list_.actions.data());
-    list_.actions.erase(list_.actions.begin() + at);
-    list_.times.erase(list_.times.begin() + at);
-    for (Action& action : list_.actions) {
-      std::erase(action.after, at);
-      for (int& earlier : action.after) earlier -= earlier > at ? 1 : 0;
-    }
-  }
-
-  static constexpr int rank = 1;
-  Outline outline_;
-  SubnetRules rules_{.admission = 16};
-  std::vector<Subnet> subnets_;
-  std::vector<PlannedStart> starts_;
-  ListStretch list_;
-};
-
-TEST_F(WrongMove, NothingIsFoundWhereNothingIsWrong) { EXPECT_THAT(errors(), IsEmpty()); }
-
-TEST_F(WrongMove, AMoveBeforeTheUpdateItFollows) {
-  find(true).after.clear();
-  EXPECT_THAT(errors(), Contains(HasSubstr("does not wait for what was last done to unit")));
-}
-
-TEST_F(WrongMove, AnArrivalOverWhatIsStillRead) {
-  find(false).after.clear();
-  EXPECT_THAT(errors(), Contains(HasSubstr("does not wait for what was last done to unit")));
-}
-
-TEST_F(WrongMove, AMoveThatIsLeftOut) {
-  Action& last = find(false);
-  for (int left = last.parts; left > 0; --left) leave_out(find(false));
-  EXPECT_THAT(errors(), Contains(HasSubstr("is on another rank")));
-}
-
-TEST_F(WrongMove, APartTooFew) {
-  leave_out(find(false));
-  EXPECT_THAT(errors(), Contains(HasSubstr("is part 1 of 2, where part 3 is next")));
-}
-
-TEST_F(WrongMove, AUnitOfAMessageThatIsLeftOut) {
-  Action& last = find(false);
-  for (Action* part = &last; part->part >= 0 && is_move(*part); --part) {
-    part->units.pop_back();
-    if (part->part == 0) break;
-  }
-  EXPECT_THAT(errors(), Contains(HasSubstr("finds version 0 of unit")));
-}
-
-TEST_F(WrongMove, AForwardThatDoesNotWaitForItsUnits) {
-  const int arrival = static_cast<int>(&find(false) - list_.actions.data());
-  for (Action& action : list_.actions)
-    if (is_forward(action)) std::erase(action.after, arrival);
-  EXPECT_THAT(errors(), Contains(HasSubstr("does not wait for units")));
-}
-
-TEST_F(WrongMove, AStartBeforeItsUnitsHaveArrived) {
-  StartsCheck check(outline_);
-  EXPECT_THAT(check.check(starts_, 0, 60), IsEmpty());
-  for (PlannedStart& start : starts_)
-    if (start.what == PlannedStart::move) start.end += 20'000'000;
-  EXPECT_THAT(StartsCheck(outline_).check(starts_, 0, 60),
-              Contains(HasSubstr("runs before its units have arrived")));
-}
-
-TEST_F(WrongMove, AMoveThatStartsBeforeTheUpdate) {
-  for (PlannedStart& start : starts_)
-    if (start.what == PlannedStart::move) start.start -= 1'000'000;
-  EXPECT_THAT(StartsCheck(outline_).check(starts_, 0, 60),
-              Contains(HasSubstr("moves a unit that has yet to be updated")));
-}
-
-TEST_F(WrongMove, AMoveOfNothing) {
-  for (PlannedStart& start : starts_)
-    if (start.what == PlannedStart::move) start.units.clear();
-  EXPECT_THAT(StartsCheck(outline_).check(starts_, 0, 60), Contains(HasSubstr("moves no unit")));
 }
 
 #ifdef __SANITIZE_ADDRESS__

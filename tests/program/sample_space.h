@@ -74,6 +74,12 @@ inline void give_lanes(Outline& outline, int lanes, double share) {
   }
 }
 
+inline Outline sample_lanes(int lanes, int stages, int candidates, int micro_batches, double share) {
+  Outline outline = sample_space(stages, candidates, micro_batches);
+  give_lanes(outline, lanes, share);
+  return outline;
+}
+
 /// A network whose messages take 1 % of a micro-batch's forward.
 inline Network sample_network(int micro_batches) {
   Network network;
