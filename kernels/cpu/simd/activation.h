@@ -5,37 +5,33 @@
 /// Activations and their derivatives on sixteen floats.
 namespace mindpipe::MINDPIPE_ISA {
 
-/// 1 / (1 + exp(-x))
-MINDPIPE_INLINE Vector sigmoid(Vector x) { return broadcast(1.0f) / (broadcast(1.0f) + exp(negate(x))); }
-
 namespace detail {
-constexpr float gelu_slope = 1.59576912f, gelu_cube = 0.044715f;  // 2 sqrt(2 / pi)
+constexpr float gelu_cube = 0.044715f, gelu_slope = 1.59576912f;  // 2 sqrt(2 / pi)
+/// u / log(2), u = 2 sqrt(2/pi) (x + 0.044715 x^3)
+MINDPIPE_INLINE Vector gelu_inside(Vector x, Vector square) {
+  constexpr float slope = gelu_slope * log2_of_e;
+  return x * multiply_add(square, broadcast(slope * gelu_cube), broadcast(slope));
 }
+}  // namespace detail
 
-/// x / 2 (1 + tanh(u / 2)) = x / (1 + exp(-u)), u = 2 sqrt(2/pi) (x + 0.044715 x^3)
-MINDPIPE_INLINE Vector gelu(Vector x) {
-  const Vector cube = multiply_add(x * x, broadcast(detail::gelu_cube), broadcast(1.0f));
-  const Vector u = broadcast(detail::gelu_slope) * x * cube;
-  return x / (broadcast(1.0f) + exp(negate(u)));
-}
-/// s + x s (1 - s) u', s = 1 / (1 + exp(-u)); beyond 30 it is exactly 0 or 1
+/// x / 2 (1 + tanh(u / 2)) = x s, s = 1 / (1 + exp(-u))
+MINDPIPE_INLINE Vector gelu(Vector x) { return x * sigmoid_of_log2(detail::gelu_inside(x, x * x)).of; }
+/// s + x s (1 - s) u'; beyond 30 it is exactly 0 or 1
 MINDPIPE_INLINE Vector gelu_derivative(Vector x) {
   x = max(broadcast(-30.0f), min(broadcast(30.0f), x));
-  const Vector square = x * x;
-  const Vector u =
-      broadcast(detail::gelu_slope) * x * multiply_add(square, broadcast(detail::gelu_cube), broadcast(1.0f));
-  const Vector s = sigmoid(u);
-  const Vector slope =
-      broadcast(detail::gelu_slope) * multiply_add(square, broadcast(3 * detail::gelu_cube), broadcast(1.0f));
-  return multiply_add(x * slope, s * (broadcast(1.0f) - s), s);
+  const Vector square = x * x,
+               slope = multiply_add(square, broadcast(3 * detail::gelu_slope * detail::gelu_cube),
+                                    broadcast(detail::gelu_slope));
+  const Sigmoid<Vector> s = sigmoid_of_log2(detail::gelu_inside(x, square));
+  return multiply_add(x * slope, s.of * s.rest, s.of);
 }
-/// x / (1 + exp(-x))
-MINDPIPE_INLINE Vector silu(Vector x) { return x / (broadcast(1.0f) + exp(negate(x))); }
-/// s + x s (1 - s), s = 1 / (1 + exp(-x)); beyond 110 it is exactly 0 or 1
+/// x s, s = 1 / (1 + exp(-x))
+MINDPIPE_INLINE Vector silu(Vector x) { return x * sigmoid(x).of; }
+/// s + x s (1 - s); beyond 110 it is exactly 0 or 1
 MINDPIPE_INLINE Vector silu_derivative(Vector x) {
   x = max(broadcast(-110.0f), min(broadcast(110.0f), x));
-  const Vector s = sigmoid(x);
-  return multiply_add(x, s * (broadcast(1.0f) - s), s);
+  const Sigmoid<Vector> s = sigmoid(x);
+  return multiply_add(x, s.of * s.rest, s.of);
 }
 
 /// x / 2 (1 + erf(x / sqrt(2)))

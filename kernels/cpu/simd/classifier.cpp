@@ -45,7 +45,7 @@ void softmax_sums(const void* logits, const LogitShard& shard, const std::int32_
       V e = nothing, p = nothing;
       for_lanes<T>(count, [&](int64_t j, auto ending) {
         const V x = read(row + begin + j, ending);
-        e = e + only(exp(x - top), nothing, ending);
+        e = e + only(exp_below_zero(x - top), nothing, ending);
         p = p + x;
       });
       exponentials += sum(e);
@@ -89,12 +89,13 @@ void backward(const void* logits, const LogitShard& shard, const std::int32_t* t
     const V top = all<V>(static_cast<const From*>(maximum)[n]),
             scale = all<V>(factor / static_cast<const From*>(sums)[n]);
     for_lanes<From>(valid, [&](int64_t j, auto ending) {
-      write(out + j, exp(read(row + j, ending) - top) * scale - less, ending);
+      write(out + j, exp_below_zero(read(row + j, ending) - top) * scale - less, ending);
     });
     for_lanes<From>(shard.cols - valid,
                     [&](int64_t j, auto ending) { write(out + valid + j, nothing, ending); });
     if (column >= 0)
-      write(out + column, exp(all<V>(logit_of_target) - top) * scale - less - all<V>(of_target), Some{1});
+      write(out + column, exp_below_zero(all<V>(logit_of_target) - top) * scale - less - all<V>(of_target),
+            Some{1});
   }
 }
 

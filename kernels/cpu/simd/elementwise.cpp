@@ -51,17 +51,16 @@ void convert(const void* x, void* y, int64_t first, int64_t last) {
   for (int64_t i = first; i < last; ++i) put(py[i], widen(px[i]));
 }
 
-/// y = g / (1 + exp(-g)) * u
+/// y = g s u, s = 1 / (1 + exp(-g))
 template <class T>
 void swiglu(const void* gate_up, void* y, int64_t cols, int64_t first, int64_t last) {
   using V = Lanes<T>;
-  const V one = all<V>(1);
   for (int64_t n = first; n < last; ++n) {
     const T *gate = static_cast<const T*>(gate_up) + n * 2 * cols, *up = gate + cols;
     T* out = static_cast<T*>(y) + n * cols;
     for_lanes<T>(cols, [&](int64_t j, auto ending) {
       const V g = read(gate + j, ending);
-      write(out + j, g / (one + exp(negate(g))) * read(up + j, ending), ending);
+      write(out + j, g * sigmoid(g).of * read(up + j, ending), ending);
     });
   }
 }
@@ -78,9 +77,9 @@ void swiglu_backward(const void* dy, const void* gate_up, void* dgate_up, int64_
     T *dgate = static_cast<T*>(dgate_up) + n * 2 * cols, *dup = dgate + cols;
     for_lanes<T>(cols, [&](int64_t j, auto ending) {
       const V g = read(gate + j, ending), w = read(d + j, ending), u = read(up + j, ending);
-      const V s = one / (one + exp(negate(g)));
-      write(dgate + j, w * u * s * multiply_add(g, one - s, one), ending);
-      write(dup + j, w * g * s, ending);
+      const Sigmoid<V> s = sigmoid(g);
+      write(dgate + j, w * u * s.of * multiply_add(g, s.rest, one), ending);
+      write(dup + j, w * g * s.of, ending);
     });
   }
 }

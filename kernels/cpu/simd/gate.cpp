@@ -17,8 +17,6 @@ MINDPIPE_INLINE void ask_for_next(const T* from, int64_t row) {
 /// y = a / (1 + exp(-b))
 template <class T>
 void gate(const void* both, void* y, int64_t cols, int64_t first, int64_t last) {
-  using V = Lanes<T>;
-  const V one = all<V>(1);
   for (int64_t n = first; n < last; ++n) {
     const T *a = static_cast<const T*>(both) + n * 2 * cols, *b = a + cols;
     T* out = static_cast<T*>(y) + n * cols;
@@ -26,7 +24,7 @@ void gate(const void* both, void* y, int64_t cols, int64_t first, int64_t last) 
       ask_for_next(a + j, 2 * cols);
       ask_for_next(b + j, 2 * cols);
       ask_for_next(out + j, cols);
-      write(out + j, read(a + j, ending) / (one + exp(negate(read(b + j, ending)))), ending);
+      write(out + j, read(a + j, ending) * sigmoid(read(b + j, ending)).of, ending);
     });
   }
 }
@@ -35,7 +33,6 @@ void gate(const void* both, void* y, int64_t cols, int64_t first, int64_t last) 
 template <class T>
 void gate_backward(const void* dy, const void* both, void* dboth, int64_t cols, int64_t first, int64_t last) {
   using V = Lanes<T>;
-  const V one = all<V>(1);
   for (int64_t n = first; n < last; ++n) {
     const T *a = static_cast<const T*>(both) + n * 2 * cols, *b = a + cols,
             *d = static_cast<const T*>(dy) + n * cols;
@@ -46,10 +43,10 @@ void gate_backward(const void* dy, const void* both, void* dboth, int64_t cols, 
       ask_for_next(d + j, cols);
       ask_for_next(da + j, 2 * cols);
       ask_for_next(db + j, 2 * cols);
-      const V s = one / (one + exp(negate(read(b + j, ending)))), open = read(d + j, ending) * s,
-              value = read(a + j, ending);
+      const Sigmoid<V> s = sigmoid(read(b + j, ending));
+      const V open = read(d + j, ending) * s.of, value = read(a + j, ending);
       write(da + j, open, ending);
-      write(db + j, open * value * (one - s), ending);
+      write(db + j, open * value * s.rest, ending);
     });
   }
 }

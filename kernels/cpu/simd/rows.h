@@ -18,6 +18,10 @@ MINDPIPE_INLINE Single max(Single a, Single b) { return a.v > b.v ? a : b; }
 MINDPIPE_INLINE Single multiply_add(Single a, Single b, Single c) { return {a.v * b.v + c.v}; }
 MINDPIPE_INLINE Single negate(Single a) { return {-a.v}; }
 MINDPIPE_INLINE Single exp(Single a) { return {__builtin_exp(a.v)}; }
+MINDPIPE_INLINE Single exp_below_zero(Single a) { return exp(a); }
+MINDPIPE_INLINE Sigmoid<Single> sigmoid(Single u) {
+  return {{1 / (1 + __builtin_exp(-u.v))}, {1 / (1 + __builtin_exp(u.v))}};
+}
 MINDPIPE_INLINE double sum(Single a) { return a.v; }
 MINDPIPE_INLINE double largest(Single a) { return a.v; }
 MINDPIPE_INLINE Single load(const double* from) { return {*from}; }

@@ -114,13 +114,13 @@ class Subnets(Runs):
     def test_what_overflows_in_one_part_of_the_sequence_falls_away_on_all_ranks(self):
         tiny = (SOURCE / "configs/supernet-tiny.yaml").read_text()
         (self.root / "tiny.yaml").write_text(tiny.replace("configs/spaces", str(SOURCE / "configs/spaces")))
-        wild = ("seed=2 train.steps=60 train.evaluate_every=0 supernet.window=1 optimizer.rate.kind=constant "
+        wild = ("seed=2 train.steps=40 train.evaluate_every=0 supernet.window=1 optimizer.rate.kind=constant "
                 "optimizer.rate.warmup=0 optimizer.rate.peak=5 train.precision=f32 optimizer.weight_decay=0 "
                 "train.clip=0 train.batch=2 train.micro_batch=1 train.sequence_parallel=true trace.steps=0")
         self.trained("one", wild)
         self.assertTrue(any(line["skipped"] > 0 for line in self.told("one")), "something falls away")
         self.trained("two", wild + " grid.pipeline=1 grid.tensor=2", ranks=2)
-        self.assert_same("two", "one", 60)
+        self.assert_same("two", "one", 40)
 
     def test_a_file_says_which_subnets(self):
         choices = self.root / "choices.txt"
