@@ -6,7 +6,6 @@
 #include <cstdint>
 
 #include "cpu/cpu_backend.h"
-#include "cpu/simd/attention_kernels.h"
 #include "operations/attention.h"
 
 namespace mindpipe {
@@ -53,48 +52,53 @@ void AttentionScratch::prepare(int threads, std::size_t task_bytes) {
   base_ = static_cast<std::byte*>(area_.take(memory_, bytes_for(threads, task_bytes)));
 }
 
-std::size_t attention_scratch_bytes(Isa isa, int threads, const AttentionOperands& o, bool backward) {
-  const AttentionCall call = o.checked();
-  const AttentionKernels& kernels = MINDPIPE_PICK_KERNELS(isa, attention_kernels);
-  const int type = dtype_index(o.q.data.dtype);
-  if (backward)
-    return AttentionScratch::bytes_for(team_of(threads, call.samples * call.key_heads),
-                                       kernels.backward_scratch[type](call));
-  return AttentionScratch::bytes_for(
-      team_of(threads, runs_of(call, kernels.tile_queries[type], threads).tasks),
-      kernels.forward_scratch[type](call));
+const AttentionKernels& choose_attention_kernels(Isa isa, DType type, bool few) {
+  if (few) return MINDPIPE_PICK_KERNELS(isa, few_attention_kernels).of[dtype_index(type)];
+  if (type == DType::bf16 && isa == Isa::avx512_amx) return avx512::amx_attention_kernels;
+  if (type == DType::bf16 && isa == Isa::avx512_bf16) return avx512::pair_attention_kernels;
+  return MINDPIPE_PICK_KERNELS(isa, attention_kernels).of[dtype_index(type)];
 }
 
-void run_attention(Isa isa, int threads, AttentionScratch& scratch, const AttentionOperands& o) {
-  const AttentionCall call = o.checked();
-  const AttentionKernels& kernels = MINDPIPE_PICK_KERNELS(isa, attention_kernels);
-  const int type = dtype_index(o.q.data.dtype);
-  const Runs runs = runs_of(call, kernels.tile_queries[type], threads);
-  for_each_task(threads, runs.tasks, kernels.forward_scratch[type](call), scratch,
+std::size_t attention_scratch(const AttentionKernels& kernels, int threads, const AttentionCall& call) {
+  return AttentionScratch::bytes_for(team_of(threads, runs_of(call, kernels.tile_queries, threads).tasks),
+                                     kernels.forward_scratch(call));
+}
+std::size_t attention_backward_scratch(const AttentionKernels& kernels, int threads,
+                                       const AttentionCall& call) {
+  return AttentionScratch::bytes_for(team_of(threads, call.samples * call.key_heads),
+                                     kernels.backward_scratch(call));
+}
+
+void run_attention(const AttentionKernels& kernels, int threads, AttentionScratch& scratch,
+                   const AttentionCall& call) {
+  const Runs runs = runs_of(call, kernels.tile_queries, threads);
+  for_each_task(threads, runs.tasks, kernels.forward_scratch(call), scratch,
                 [&](std::int64_t task, void* memory) {
                   const std::int64_t head = task / runs.of_a_head;
                   const std::int64_t first = (runs.of_a_head - 1 - task % runs.of_a_head) *
                                              runs.queries;  // under a causal mask the last run is the longest
-                  kernels.forward[type](call, head / call.query_heads, head % call.query_heads, first,
-                                        std::min(first + runs.queries, call.queries), memory);
+                  kernels.forward(call, head / call.query_heads, head % call.query_heads, first,
+                                  std::min(first + runs.queries, call.queries), memory);
                 });
 }
 
-void run_attention_backward(Isa isa, int threads, AttentionScratch& scratch,
-                            const AttentionBackwardOperands& o) {
-  const AttentionCall call = o.checked();
-  const AttentionKernels& kernels = MINDPIPE_PICK_KERNELS(isa, attention_kernels);
-  const int type = dtype_index(o.q.data.dtype);
-  for_each_task(threads, call.samples * call.key_heads, kernels.backward_scratch[type](call), scratch,
+void run_attention_backward(const AttentionKernels& kernels, int threads, AttentionScratch& scratch,
+                            const AttentionCall& call) {
+  for_each_task(threads, call.samples * call.key_heads, kernels.backward_scratch(call), scratch,
                 [&](std::int64_t task, void* memory) {
-                  kernels.backward[type](call, task / call.key_heads, task % call.key_heads, memory);
+                  kernels.backward(call, task / call.key_heads, task % call.key_heads, memory);
                 });
 }
 
-void CpuBackend::run(const AttentionOperands& o) { run_attention(isa_, threads_, attention_scratch_, o); }
+void CpuBackend::run(const AttentionOperands& o) {
+  const AttentionCall call = o.checked();
+  run_attention(choose_attention_kernels(isa_, o.q.data.dtype, is_few(call)), threads_, attention_scratch_,
+                call);
+}
 
 void CpuBackend::run(const AttentionBackwardOperands& o) {
-  run_attention_backward(isa_, threads_, attention_scratch_, o);
+  run_attention_backward(choose_attention_kernels(isa_, o.q.data.dtype), threads_, attention_scratch_,
+                         o.checked());
 }
 
 }  // namespace mindpipe

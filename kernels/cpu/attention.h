@@ -2,7 +2,7 @@
 #include <cstddef>
 
 #include "core/memory.h"
-#include "cpu/isa.h"
+#include "cpu/simd/attention_kernels.h"
 #include "operations/attention.h"
 
 namespace mindpipe {
@@ -25,16 +25,22 @@ class AttentionScratch {
   std::size_t block_ = 0;
 };
 
-/// What the threads that run an attention work in, in bytes; nothing is read but shapes.
-std::size_t attention_scratch_bytes(Isa isa, int threads, const AttentionOperands& operands, bool backward);
+/// The kernels that serve operands of this type; of a forward, whether it is one of few queries.
+const AttentionKernels& choose_attention_kernels(Isa isa, DType type, bool few = false);
 
-/// What CpuBackend::attention does, on a given instruction set and number of threads. Rows of padding and of
+/// What the threads that run a forward or a backward work in, in bytes; nothing is read but shapes.
+std::size_t attention_scratch(const AttentionKernels& kernels, int threads, const AttentionCall& call);
+std::size_t attention_backward_scratch(const AttentionKernels& kernels, int threads,
+                                       const AttentionCall& call);
+
+/// What CpuBackend::attention does, by given kernels and on a number of threads. Rows of padding and of
 /// sight are never read beyond: keys from the sample's length on may hold anything. log_sum is f32, or f64
 /// beside f64 operands; a row that sees no key has 0 there.
-void run_attention(Isa isa, int threads, AttentionScratch& scratch, const AttentionOperands& operands);
+void run_attention(const AttentionKernels& kernels, int threads, AttentionScratch& scratch,
+                   const AttentionCall& call);
 /// What CpuBackend::attention_backward does: dk and dv of rows [0, keys) and dq of rows [0, queries) are
 /// written; rows beyond stay as they are.
-void run_attention_backward(Isa isa, int threads, AttentionScratch& scratch,
-                            const AttentionBackwardOperands& operands);
+void run_attention_backward(const AttentionKernels& kernels, int threads, AttentionScratch& scratch,
+                            const AttentionCall& call);
 
 }  // namespace mindpipe

@@ -14,7 +14,8 @@
 namespace mindpipe {
 
 /// Instruction sets in ascending order. The last two are AVX-512 with a unit for bf16: products of two a
-/// lane, or tiles of them (with the system's permission). It changes the bits of bf16 products alone.
+/// lane, or tiles of them (with the system's permission). It changes the bits of bf16 products and attention
+/// alone.
 enum class Isa { baseline, avx2, avx512, avx512_bf16, avx512_amx };
 inline constexpr Isa all_isas[] = {Isa::baseline, Isa::avx2, Isa::avx512, Isa::avx512_bf16, Isa::avx512_amx};
 const char* name_of(Isa isa);

@@ -16,10 +16,13 @@ class CpuWorkspace final : public WorkspaceOnPaper {
     largest_.include({.products = product_workspace(kernels, rows, cols, depth, threads_)});
   }
   void attention(const AttentionOperands& o) override {
-    largest_.include({.attention = attention_scratch_bytes(isa_, threads_, o, false)});
+    const AttentionCall call = o.checked();
+    const AttentionKernels& kernels = choose_attention_kernels(isa_, o.q.data.dtype, is_few(call));
+    largest_.include({.attention = attention_scratch(kernels, threads_, call)});
   }
   void attention_backward(const AttentionBackwardOperands& o) override {
-    largest_.include({.attention = attention_scratch_bytes(isa_, threads_, o.forward(), true)});
+    const AttentionKernels& kernels = choose_attention_kernels(isa_, o.q.data.dtype);
+    largest_.include({.attention = attention_backward_scratch(kernels, threads_, o.forward().checked())});
   }
   void rotary(const Heads& heads) override {
     largest_.include({.rotary = RotaryTable::bytes_for(heads.data.shape[3], heads.data.shape[1])});

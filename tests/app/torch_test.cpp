@@ -45,7 +45,8 @@ std::vector<double> rising_and_falling(int steps) {
 /// larger, by how much depends on the kernels that PyTorch picks for a processor (cells: 3.4e-6 on an EPYC).
 struct Limits {
   double logits = 3e-6, losses = 1e-6, loss = 1e-6, gradient = 5e-6, norm = 2e-6, later_loss = 1e-5,
-         later_norm = 3e-6, moved = 3e-4;
+         later_norm = 3e-6,
+         moved = 1e-3;  // AdamW goes by the sign of a gradient near zero
 };
 
 /// What the comparison of one training found.

@@ -97,10 +97,16 @@ struct Asked {
             dout.tensor, in(dq, query_heads()), in(dkv, k()), in(dkv, v())};
   }
 
-  void forward(Isa isa, int threads = 1) { run_attention(isa, threads, scratch, operands()); }
-  void backward(Isa isa, int threads = 1) {
-    run_attention_backward(isa, threads, scratch, backward_operands());
+  void forward(const AttentionKernels& kernels, int threads = 1) {
+    run_attention(kernels, threads, scratch, operands().checked());
   }
+  void backward(const AttentionKernels& kernels, int threads = 1) {
+    run_attention_backward(kernels, threads, scratch, backward_operands().checked());
+  }
+  void forward(Isa isa, int threads = 1) {
+    forward(choose_attention_kernels(isa, dtype, is_few(operands().checked())), threads);
+  }
+  void backward(Isa isa, int threads = 1) { backward(choose_attention_kernels(isa, dtype), threads); }
   /// What a kernel of both passes is called with; every element that they have to write begins as NaN.
   AttentionCall call_of_both() {
     for (Owned* written : {&out, &log_sum, &dq, &dkv})

@@ -69,12 +69,12 @@ MINDPIPE_INLINE Mask below(Integers a, std::uint32_t b) {
 #endif
 }
 
-/// factors[keys][queries] = 0 or 1 / (1 - p), for the keys from first_key on that each sixteen queries from
+/// factors[keys][row] = 0 or 1 / (1 - p), for the keys from first_key on that each sixteen queries from
 /// first_query on see. The elements of a query's row follow each other along the keys; where keys are no
 /// multiple of 4, queries begin at different words of a block, hence the phases.
-inline void draw_factors(const AttentionCall& call, const Extent& extent, std::int64_t sample,
-                         std::int64_t head, std::int64_t first_query, std::int64_t first_key,
-                         float* factors) {
+template <int row = queries>
+void draw_factors(const AttentionCall& call, const Extent& extent, std::int64_t sample, std::int64_t head,
+                  std::int64_t first_query, std::int64_t first_key, float* factors) {
   alignas(64) std::uint32_t words[keys + 8][lanes];
   alignas(64) std::uint64_t block[lanes];
   alignas(64) std::int32_t phase[lanes];
@@ -104,7 +104,7 @@ inline void draw_factors(const AttentionCall& call, const Extent& extent, std::i
                        high = select(odd, load_words(words[j + 3]), load_words(words[j + 2]));
         word = select(second, high, low);
       }
-      store(factors + j * queries + first, select(below(word, threshold), zero(), broadcast(kept)));
+      store(factors + j * row + first, select(below(word, threshold), zero(), broadcast(kept)));
     }
   }
 }

@@ -7,18 +7,41 @@
 
 namespace mindpipe {
 
-/// Arrays are by dtype: f64, f32, bf16. A forward task is a run of tiles of queries, [first, last), of one
-/// head of one sample: how long the runs are changes no bit, but the longer, the less is packed twice. A
-/// backward task is one key head of one sample with all queries of its group. Scratch begins at a multiple of
-/// 64 bytes.
+/// How attention on operands of one type is computed. A forward task is a run of tiles of queries, [first,
+/// last), of one head of one sample: how long the runs are changes no bit, but the longer, the less is packed
+/// twice. A backward task is one key head of one sample with all queries of its group. Scratch begins at a
+/// multiple of 64 bytes.
 struct AttentionKernels {
-  std::int64_t tile_queries[3];
-  std::size_t (*forward_scratch[3])(const AttentionCall& call);  ///< bytes
-  std::size_t (*backward_scratch[3])(const AttentionCall& call);
-  void (*forward[3])(const AttentionCall& call, std::int64_t sample, std::int64_t head,
-                     std::int64_t first_query, std::int64_t last_query, void* scratch);
-  void (*backward[3])(const AttentionCall& call, std::int64_t sample, std::int64_t key_head, void* scratch);
+  std::int64_t tile_queries;
+  std::size_t (*forward_scratch)(const AttentionCall& call);  ///< bytes
+  std::size_t (*backward_scratch)(const AttentionCall& call);
+  void (*forward)(const AttentionCall& call, std::int64_t sample, std::int64_t head, std::int64_t first_query,
+                  std::int64_t last_query, void* scratch);
+  void (*backward)(const AttentionCall& call, std::int64_t sample, std::int64_t key_head, void* scratch);
 };
-MINDPIPE_DECLARE_KERNELS(AttentionKernels, attention_kernels)
+struct AttentionByType {
+  AttentionKernels of[3];  ///< f64, f32, bf16
+};
+
+/// Those that compute in f64, or in f32 and widen bf16.
+MINDPIPE_DECLARE_KERNELS(AttentionByType, attention_kernels)
+
+/// Those for a few queries, as in generation, which read each key once. They have no backward.
+MINDPIPE_DECLARE_KERNELS(AttentionByType, few_attention_kernels)
+constexpr std::int64_t few_queries = 4;
+inline bool is_few(const AttentionCall& call) { return call.queries <= few_queries && call.threshold == 0; }
+
+/// Those for bf16 whose products are of pairs (Isa::avx512_bf16), and the same over a model of the
+/// instruction in plain C++, which runs everywhere.
+namespace avx512 {
+extern const AttentionKernels pair_attention_kernels;
+}
+MINDPIPE_DECLARE_KERNELS(AttentionKernels, pair_model_attention_kernels)
+
+/// Those for bf16 whose products are of tiles (Isa::avx512_amx), and the same over a model of the tiles,
+/// which runs wherever there is AVX-512.
+namespace avx512 {
+extern const AttentionKernels amx_attention_kernels, amx_model_attention_kernels;
+}
 
 }  // namespace mindpipe

@@ -2,33 +2,60 @@
 #include "cpu/simd/attention_tile.h"
 #include "cpu/simd/transpose.h"
 
-/// Rows of heads into tiles of f32 and back.
+/// Rows of heads into tiles of words and back.
 namespace mindpipe::MINDPIPE_ISA::tile {
 
-MINDPIPE_INLINE int strips_of(std::int64_t width) { return static_cast<int>((width + lanes - 1) / lanes); }
+MINDPIPE_INLINE int strips_of(std::int64_t words) { return static_cast<int>((words + lanes - 1) / lanes); }
 
-/// Rows [0, rows) of a head into strips of `tile_rows` rows; zeros in columns beyond `width` and in rows up
-/// to `padded`. Rows of a head lie far apart, beyond what the processor fetches ahead by itself.
-template <int tile_rows, class T>
-void pack_strips(const T* from, std::int64_t row_stride, int rows, int padded, int width, float* to) {
-  constexpr int ahead = 12;
-  const int whole = width / lanes * lanes;
+/// Floats of a tile of so many rows whose words hold neighbouring columns, or neighbouring rows.
+template <class Words>
+std::int64_t floats_along(int tile_rows, std::int64_t width) {
+  return static_cast<std::int64_t>(strips_of(words_of<Words>(static_cast<int>(width)))) * lanes * tile_rows;
+}
+template <class Words>
+std::int64_t floats_down(int tile_rows, std::int64_t width) {
+  return static_cast<std::int64_t>(strips_of(width)) * lanes * words_of<Words>(tile_rows);
+}
+
+constexpr int rows_ahead = 12;  ///< of a head lie far apart, beyond what the processor fetches by itself
+
+/// Rows [0, rows) of a head into strips of `tile_rows` rows, neighbouring columns in a word; zeros in columns
+/// beyond `width` and in rows up to `padded`.
+template <class Words, int tile_rows>
+void pack_along(const typename Words::Value* from, std::int64_t row_stride, int rows, int padded, int width,
+                float* to) {
+  constexpr int strip = lanes * Words::depths;
+  const int whole = width / strip * strip;
   for (int i = 0; i < rows; ++i, from += row_stride) {
     float* at = to + i * lanes;
     int first = 0;
-    for (; first < whole; first += lanes, at += tile_rows * lanes) {
-      _mm_prefetch(reinterpret_cast<const char*>(from + ahead * row_stride + first), _MM_HINT_T0);
-      store(at, load(from + first));
+    for (; first < whole; first += strip, at += tile_rows * lanes) {
+      _mm_prefetch(reinterpret_cast<const char*>(from + rows_ahead * row_stride + first), _MM_HINT_T0);
+      store(at, Words::along(from + first, strip));
     }
-    if (first < width) store(at, load(from + first, width - first));
+    if (first < width) store(at, Words::along(from + first, width - first));
   }
-  for (int first = 0; first < width; first += lanes, to += tile_rows * lanes)
+  for (int first = 0; first < width; first += strip, to += tile_rows * lanes)
     for (int i = rows; i < padded; ++i) store(to + i * lanes, zero());
 }
 
-/// Strips of queries into [width, rounded up][queries].
-inline void transpose_strips(const float* from, int rows, int width, float* to) {
-  for (int first = 0; first < width; first += lanes, from += queries * lanes, to += lanes * queries)
+/// Rows [0, rows) of a head into strips whose words hold neighbouring rows; zeros where pack_along has them.
+template <class Words, int tile_rows>
+void pack_down(const typename Words::Value* from, std::int64_t row_stride, int rows, int padded, int width,
+               float* to) {
+  constexpr int strip = words_of<Words>(tile_rows) * lanes;
+  for (int i = 0; i < rows; i += Words::depths, from += Words::depths * row_stride) {
+    float* at = to + i / Words::depths * lanes;
+    for (int first = 0; first < width; first += lanes, at += strip)
+      store(at, Words::across(from + first, row_stride, rows - i, width - first));
+  }
+  for (int first = 0; first < width; first += lanes, to += strip)
+    for (int i = words_of<Words>(rows); i < words_of<Words>(padded); ++i) store(to + i * lanes, zero());
+}
+
+/// Strips of queries into [words of the width, rounded up][queries].
+inline void transpose_strips(const float* from, int rows, int words, float* to) {
+  for (int first = 0; first < words; first += lanes, from += queries * lanes, to += lanes * queries)
     for (int block = 0; block < rows; block += lanes) {
       Vector square[lanes];
       for (int i = 0; i < lanes; ++i) square[i] = load(from + (block + i) * lanes);

@@ -6,11 +6,8 @@ namespace mindpipe::MINDPIPE_ISA::few {
 
 using namespace tile;
 
-constexpr std::int64_t most_queries = 4;
 constexpr int block_keys = 32;  ///< read for one query after the other while they are near
 constexpr int ahead = 16;       ///< rows fetched ahead
-
-inline bool fits(const AttentionCall& call) { return call.queries <= most_queries && call.threshold == 0; }
 
 /// What is kept of each query: itself and its sums as whole vectors, and its scores.
 struct Rows {
@@ -21,9 +18,9 @@ inline std::size_t lay_out(const AttentionCall& call, void* scratch, Rows& rows)
   Carver carver{static_cast<float*>(scratch)};
   rows.columns = strips_of(call.width) * lanes;
   rows.row = (call.keys + lanes - 1) / lanes * lanes;
-  rows.q = carver.take(most_queries * rows.columns);
-  rows.out = carver.take(most_queries * rows.columns);
-  rows.scores = carver.take(most_queries * rows.row);
+  rows.q = carver.take(few_queries * rows.columns);
+  rows.out = carver.take(few_queries * rows.columns);
+  rows.scores = carver.take(few_queries * rows.row);
   return carver.bytes();
 }
 inline std::size_t scratch_bytes(const AttentionCall& call) {
@@ -53,8 +50,9 @@ void score_keys(const T* k, std::int64_t row_stride, int count, int width, const
   }
 }
 
-/// scores[j] = 2^(c (scores[j] - maximum)); gives their sum, and c maximum
-inline float soften(float* scores, std::int64_t count, float c, float& maximum) {
+/// scores[j] = 2^(c (scores[j] - maximum)), rounded to T; gives the sum before rounding, and the maximum
+template <class T>
+float soften(float* scores, std::int64_t count, float c, float& maximum) {
   Vector highest = broadcast(lowest), total = zero();
   const std::int64_t whole = count / lanes * lanes;
   const int rest = static_cast<int>(count - whole);
@@ -65,13 +63,13 @@ inline float soften(float* scores, std::int64_t count, float c, float& maximum) 
   for (std::int64_t j = 0; j < whole; j += lanes) {
     const Vector p = power_of_2(multiply_add(load(scores + j), factor, offset));
     total = total + p;
-    store(scores + j, p);
+    store(scores + j, rounded_as(T(), p));
   }
   if (rest > 0) {
     const Vector p =
         select(first_lanes(rest), power_of_2(multiply_add(load(scores + whole), factor, offset)), zero());
     total = total + p;
-    store(scores + whole, p);
+    store(scores + whole, rounded_as(T(), p));
   }
   return sum(total);
 }
@@ -92,7 +90,8 @@ void add_values(const T* v, std::int64_t row_stride, int count, int width, const
 
 /// out = softmax(scale q k^T) v for all queries of the head
 template <class T>
-void forward(const AttentionCall& call, std::int64_t sample, std::int64_t head, void* scratch) {
+void forward(const AttentionCall& call, std::int64_t sample, std::int64_t head, std::int64_t, std::int64_t,
+             void* scratch) {
   Rows rows;
   lay_out(call, scratch, rows);
   const int width = static_cast<int>(call.width);
@@ -116,11 +115,11 @@ void forward(const AttentionCall& call, std::int64_t sample, std::int64_t head, 
     score_keys(row_of<const T>(call.k, call, sample, j, key_head), call.k.row, count, width,
                rows.q + i * rows.columns, rows.scores + i * rows.row + j);
   });
-  float sums[most_queries];
+  float sums[few_queries];
   for (std::int64_t i = 0; i < call.queries; ++i) {
     const std::int64_t count = visible_to(call, i, length);
     float maximum = 0;
-    sums[i] = count == 0 ? 0 : soften(rows.scores + i * rows.row, count, scale * log2_of_e, maximum);
+    sums[i] = count == 0 ? 0 : soften<T>(rows.scores + i * rows.row, count, scale * log2_of_e, maximum);
     const Vector log_sum = multiply_add(broadcast(maximum), broadcast(scale), log(broadcast(sums[i])));
     store(static_cast<float*>(call.log_sum) + (sample * call.query_heads + head) * call.queries + i,
           count == 0 ? zero() : log_sum, 1);

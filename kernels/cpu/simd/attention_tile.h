@@ -1,14 +1,12 @@
 #pragma once
-#include "cpu/simd/vector.h"
+#include "cpu/simd/attention_words.h"
 
-/// Products of tiles by register blocks. Two layouts, both with strides known when compiling:
-///   strips: a matrix as strips of 16 columns, each [rows of the tile][16]: q, k, v, dout and sums of them;
-///   across: [keys][queries of the tile]: scores, so that a softmax goes down the rows, sixteen queries at a
-///   time.
-/// An element of a product is one chain of multiply-adds in ascending order, whichever block it falls into.
+/// Products of tiles by register blocks. Layouts, all with strides known when compiling:
+///   strips: a matrix as strips of 16 words a row, each [rows of the tile][16]: q, k, v, dout, whose words
+///   hold neighbouring columns (along) or neighbouring rows (down), and sums, in f32; across: [keys][queries
+///   of the tile]: scores, so that a softmax goes down the rows, sixteen queries at a time.
+/// An element of a product is one chain in ascending order, whichever block it falls into.
 namespace mindpipe::MINDPIPE_ISA::tile {
-
-constexpr int queries = 96, keys = 96;  ///< of a tile: multiples of 32 and of block_rows
 
 #if MINDPIPE_ISA_LEVEL == 2
 constexpr int block_rows = 12;  ///< 24 of 32 registers are sums
@@ -17,22 +15,14 @@ constexpr int block_rows = 6;  ///< 12 of 16 registers are sums
 #endif
 static_assert(queries % 32 == 0 && queries % block_rows == 0 && keys % block_rows == 0 && keys % 4 == 0);
 
-MINDPIPE_INLINE FloatPart multiply_add_part(FloatPart a, FloatPart b, FloatPart c) {
-#if MINDPIPE_ISA_LEVEL >= 1
-  return MINDPIPE_MM(fmadd_ps)(a, b, c);
-#else
-  return MINDPIPE_MM(add_ps)(MINDPIPE_MM(mul_ps)(a, b), c);
-#endif
-}
-
 /// Where a block's sums begin: at zero, at c, or at c times a factor of its row.
 enum class Start { zero, sum, scaled_sum };
 
 /// c[m][n] = start + sum over steps of a[m][step] b[step][n], for block_rows rows and `width` registers of
 /// columns. The steps come in segments of 16, the last of which may be short, a going on by a_segment; with a
 /// single segment `last` is any number. Columns beyond the first 16 lie b_strip and c_strip further.
-template <Start start, int width, int a_row, int a_step, int a_segment, int b_step, int b_strip, int c_row,
-          int c_strip>
+template <class Unit, Start start, int width, int a_row, int a_step, int a_segment, int b_step, int b_strip,
+          int c_row, int c_strip>
 __attribute__((noinline)) void block(const float* a, int segments, std::int64_t last, const float* b,
                                      const float* factors, float* c) {
   FloatPart sum[block_rows][width];
@@ -59,7 +49,7 @@ __attribute__((noinline)) void block(const float* a, int segments, std::int64_t 
       for (int m = 0; m < block_rows; ++m) {
         const FloatPart left = MINDPIPE_MM(set1_ps)(from[m * a_row]);
 #pragma GCC unroll 4
-        for (int n = 0; n < width; ++n) sum[m][n] = multiply_add_part(left, right[n], sum[m][n]);
+        for (int n = 0; n < width; ++n) sum[m][n] = Unit::meet(left, right[n], sum[m][n]);
       }
     }
   }
@@ -91,62 +81,68 @@ MINDPIPE_INLINE int first_to_see(const Extent& extent, int j) {
   return clamp(j - extent.diagonal + 1, 0, extent.columns);
 }
 
-/// scores[keys][queries] = left(strips) right[width][queries]: blocks that no query sees are left out
-inline void scores(const Extent& extent, int width, const float* left, const float* right, float* result) {
-  const int segments = (width + lanes - 1) / lanes, last = width - (segments - 1) * lanes;
+/// scores[keys][queries] = left(strips) right[words of width][queries]: blocks that no query sees are left
+/// out
+template <class Unit>
+void scores(const Extent& extent, int words, const float* left, const float* right, float* result) {
+  const int segments = (words + lanes - 1) / lanes, last = words - (segments - 1) * lanes;
   for (int column = 0; column < extent.columns; column += panel) {
     const bool half = part_lanes == lanes && extent.columns - column <= lanes;
     const int rows = seen_by(extent, column + panel - 1);
     for (int row = 0; row < rows; row += block_rows) {
       float* at = result + row * queries + column;
       if (half)
-        block<Start::zero, 1, lanes, 1, keys * lanes, queries, lanes, queries, lanes>(
+        block<Unit, Start::zero, 1, lanes, 1, keys * lanes, queries, lanes, queries, lanes>(
             left + row * lanes, segments, last, right + column, nullptr, at);
       else
-        block<Start::zero, 2, lanes, 1, keys * lanes, queries, lanes, queries, lanes>(
+        block<Unit, Start::zero, 2, lanes, 1, keys * lanes, queries, lanes, queries, lanes>(
             left + row * lanes, segments, last, right + column, nullptr, at);
     }
   }
 }
 
-/// sums(strips of queries) = sums factors[queries] + weights[keys][queries]^T right(strips of keys)
-template <Start start>
+/// sums(strips of queries) = sums factors[queries] + weights[words of keys][queries]^T right(strips of keys)
+template <class Words, Start start>
 void add_over_keys(const Extent& extent, int width, const float* weights, const float* right,
                    const float* factors, float* sums) {
   for (int column = 0; column < width; column += panel) {
     const bool half = part_lanes == lanes && width - column <= lanes;
-    const float* b = right + column / lanes * (keys * lanes) + column % lanes;
+    constexpr int strip = words_of<Words>(keys) * lanes;
+    const float* b = right + column / lanes * strip + column % lanes;
     float* c = sums + column / lanes * (queries * lanes) + column % lanes;
     for (int row = 0; row < extent.columns; row += block_rows) {
-      const int count = seen_by(extent, row + block_rows - 1);
+      const int count = words_of<Words>(seen_by(extent, row + block_rows - 1));
       if (count == 0) continue;
       const float* factor = start == Start::scaled_sum ? factors + row : nullptr;
       if (half)
-        block<start, 1, 1, queries, 0, lanes, keys * lanes, lanes, queries * lanes>(
+        block<typename Words::Unit, start, 1, 1, queries, 0, lanes, strip, lanes, queries * lanes>(
             weights + row, 1, count, b, factor, c + row * lanes);
       else
-        block<start, 2, 1, queries, 0, lanes, keys * lanes, lanes, queries * lanes>(
+        block<typename Words::Unit, start, 2, 1, queries, 0, lanes, strip, lanes, queries * lanes>(
             weights + row, 1, count, b, factor, c + row * lanes);
     }
   }
 }
 
-/// sums(strips of keys) += weights[keys][queries] right(strips of queries)
-inline void add_over_queries(const Extent& extent, int width, const float* weights, const float* right,
-                             float* sums) {
+/// sums(strips of keys) += weights[keys][words of queries] right(strips of queries)
+template <class Words>
+void add_over_queries(const Extent& extent, int width, const float* weights, const float* right,
+                      float* sums) {
   for (int column = 0; column < width; column += panel) {
     const bool half = part_lanes == lanes && width - column <= lanes;
-    const float* b = right + column / lanes * (queries * lanes) + column % lanes;
+    constexpr int words = words_of<Words>(queries), strip = words * lanes;
+    const float* b = right + column / lanes * strip + column % lanes;
     float* c = sums + column / lanes * (keys * lanes) + column % lanes;
     for (int row = 0; row < extent.rows; row += block_rows) {
-      const int first = first_to_see(extent, row), count = extent.columns - first;
-      if (count == 0) continue;
-      const float* a = weights + row * queries + first;
+      if (first_to_see(extent, row) == extent.columns) continue;
+      const int first = first_to_see(extent, row) / Words::depths,
+                count = words_of<Words>(extent.columns) - first;
+      const float* a = weights + row * words + first;
       if (half)
-        block<Start::sum, 1, queries, 1, 0, lanes, queries * lanes, lanes, keys * lanes>(
+        block<typename Words::Unit, Start::sum, 1, words, 1, 0, lanes, strip, lanes, keys * lanes>(
             a, 1, count, b + first * lanes, nullptr, c + row * lanes);
       else
-        block<Start::sum, 2, queries, 1, 0, lanes, queries * lanes, lanes, keys * lanes>(
+        block<typename Words::Unit, Start::sum, 2, words, 1, 0, lanes, strip, lanes, keys * lanes>(
             a, 1, count, b + first * lanes, nullptr, c + row * lanes);
     }
   }

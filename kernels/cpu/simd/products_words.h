@@ -9,6 +9,13 @@ namespace mindpipe::MINDPIPE_ISA::products {
 
 struct MultiplyAdd {
   static MINDPIPE_INLINE Vector meet(Vector a, Vector b, Vector sum) { return multiply_add(a, b, sum); }
+  static MINDPIPE_INLINE FloatPart meet(FloatPart a, FloatPart b, FloatPart sum) {
+#if MINDPIPE_ISA_LEVEL >= 1
+    return MINDPIPE_MM(fmadd_ps)(a, b, sum);
+#else
+    return MINDPIPE_MM(add_ps)(MINDPIPE_MM(mul_ps)(a, b), sum);
+#endif
+  }
 };
 
 /// A word is one depth, widened to f32.
@@ -54,29 +61,66 @@ struct Pairs : PairWords {
 #if MINDPIPE_ISA_LEVEL == 2
 /// A pair's product by the processor (AVX512_BF16), as an instruction: the compiler's flags leave it out.
 struct PairInstruction {
-  static MINDPIPE_INLINE Vector meet(Vector a, Vector b, Vector sum) {
-    __asm__("vdpbf16ps %2, %1, %0" : "+v"(sum.part[0]) : "v"(b.part[0]), "v"(a.part[0]));
+  static MINDPIPE_INLINE FloatPart meet(FloatPart a, FloatPart b, FloatPart sum) {
+    __asm__("vdpbf16ps %2, %1, %0" : "+v"(sum) : "v"(b), "v"(a));
     return sum;
+  }
+  static MINDPIPE_INLINE Vector meet(Vector a, Vector b, Vector sum) {
+    return {{meet(a.part[0], b.part[0], sum.part[0])}};
+  }
+  /// Two vectors rounded to bf16, one behind the other; denormal numbers become zero.
+  static MINDPIPE_INLINE __m512i halves(Vector low, Vector high) {
+    __m512i rounded;
+    __asm__("vcvtne2ps2bf16 %2, %1, %0" : "=v"(rounded) : "v"(high.part[0]), "v"(low.part[0]));
+    return rounded;
+  }
+  /// Words of which each has a lane of `low` and the same of `high`, rounded.
+  static MINDPIPE_INLINE Vector pair(Vector low, Vector high) {
+    alignas(64) static constexpr std::uint16_t by_turns[2 * lanes] = {
+        0, 16, 1, 17, 2,  18, 3,  19, 4,  20, 5,  21, 6,  22, 7,  23,
+        8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
+    return {{_mm512_castsi512_ps(_mm512_permutexvar_epi16(_mm512_load_si512(by_turns), halves(low, high)))}};
+  }
+  static MINDPIPE_INLINE void store_halves(std::uint16_t* to, Vector x) {
+    __m256i halves;
+    __asm__("vcvtneps2bf16 %1, %0" : "=v"(halves) : "v"(x.part[0]));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), halves);
   }
 };
 #endif
 
+/// Denormal numbers become zeros of their sign.
+MINDPIPE_INLINE Vector flushed(Vector x) {
+  const Vector size = floats_of_bits(bits_of(x) & broadcast_integer(INT32_MAX)),
+               sign = floats_of_bits(bits_of(x) & broadcast_integer(INT32_MIN));
+  return select(less(size, broadcast(0x1p-126f)), sign, x);
+}
+
 /// A pair's product in plain C++, as the processors' manuals have it: a multiply-add of the second depths,
 /// then one of the first; denormal numbers count as zero wherever they appear.
 struct PairModel {
-  static __attribute__((noinline)) Vector meet(Vector a, Vector b, Vector sum) {
-    float to[lanes];
-    std::uint32_t of_a[lanes], of_b[lanes];
+  template <class Floats>
+  static __attribute__((noinline)) Floats meet(Floats a, Floats b, Floats sum) {
+    constexpr int count = sizeof(Floats) / sizeof(float);
+    float to[count];
+    std::uint32_t of_a[count], of_b[count];
     std::memcpy(of_a, &a, sizeof a);
     std::memcpy(of_b, &b, sizeof b);
-    store(to, sum);
-    for (int i = 0; i < lanes; ++i) {
+    std::memcpy(to, &sum, sizeof sum);
+    for (int i = 0; i < count; ++i) {
       const float odd =
           flushed(__builtin_fmaf(value(of_a[i] & 0xffff0000u), value(of_b[i] & 0xffff0000u), flushed(to[i])));
       to[i] = flushed(__builtin_fmaf(value(of_a[i] << 16), value(of_b[i] << 16), odd));
     }
-    return load(to);
+    std::memcpy(&sum, to, sizeof sum);
+    return sum;
   }
+  static MINDPIPE_INLINE Vector pair(Vector low, Vector high) {
+    const Integers lower = bits_of(rounded_to_bf16(products::flushed(low))),
+                   upper = bits_of(rounded_to_bf16(products::flushed(high)));
+    return floats_of_bits(shift_right<16>(lower) | upper);
+  }
+  static MINDPIPE_INLINE void store_halves(std::uint16_t* to, Vector x) { store(to, products::flushed(x)); }
 
  private:
   static float flushed(float x) { return __builtin_fabsf(x) < 0x1p-126f ? __builtin_copysignf(0.0f, x) : x; }

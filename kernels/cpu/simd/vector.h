@@ -263,6 +263,13 @@ MINDPIPE_INLINE Vector load(const std::uint16_t* from) {
 #endif
   return r;
 }
+/// To the nearest bf16, ties to even, as f32; NaN stays.
+MINDPIPE_INLINE Vector rounded_to_bf16(Vector a) {
+  const Integers bits = bits_of(a);
+  const Integers rounded = bits + broadcast_integer(0x7fff) + (shift_right<16>(bits) & broadcast_integer(1));
+  return floats_of_bits(select(not_a_number(a), bits | broadcast_integer(0x400000), rounded) &
+                        broadcast_integer(static_cast<std::int32_t>(0xffff0000u)));
+}
 MINDPIPE_INLINE void store(std::uint16_t* to, Vector a) {
   const Integers bits = bits_of(a);
   const Integers odd = shift_right<16>(bits) & broadcast_integer(1);
