@@ -3,7 +3,7 @@
 namespace mindpipe {
 
 Linear::Linear(const LayerContext& context, Unit& unit, const LinearSpec& spec)
-    : context_(context), split_(spec.split) {
+    : context_(context), split_(spec.split), stays_(spec.stays && spec.split != Split::in) {
   const std::int64_t shards = context.tensor.logical();
   ParamSpec weight{
       spec.outputs, spec.inputs, spec.split, Form::whole, {Initial::Kind::normal, spec.deviation}, true};
@@ -21,12 +21,18 @@ Linear::Linear(const LayerContext& context, Unit& unit, const LinearSpec& spec)
 }
 
 Tensor Linear::forward(const Tensor& x, Tape& tape, Activation activation, Tensor before) {
+  const Tensor y = multiply(x, tape, activation, before);
+  tape.save(x);
+  return y;
+}
+
+Tensor Linear::multiply(const Tensor& x, Tape& tape, Activation activation, Tensor before) {
   const int shards = local_shards();
   const bool sharded_input = split_ == Split::in;
   const std::int64_t samples = x.shape[sharded_input ? 1 : 0], rows = x.shape[sharded_input ? 2 : 1];
   const Shape shape{shards, samples, rows, outputs_};
-  // What a sum follows is gone once summed; the rest is read again by somebody's backward.
-  const Tensor y = sharded_input ? tape.scratch(shape, context_.dtype) : tape.keep(shape, context_.dtype);
+  // What a sum follows is gone once summed.
+  const Tensor y = stays_ ? tape.keep(shape, context_.dtype) : tape.scratch(shape, context_.dtype);
   for (int s = 0; s < shards; ++s) {
     const Tensor x_s = (sharded_input ? x.at(s) : x).reshaped({samples * rows, inputs_});
     const Tensor y_s = y.at(s).reshaped({samples * rows, outputs_});
@@ -37,12 +43,10 @@ Tensor Linear::forward(const Tensor& x, Tape& tape, Activation activation, Tenso
                              .before = before ? before.at(s).reshaped({samples * rows, outputs_}) : Tensor{},
                              .y = y_s});
   }
-  tape.save(x);
   return y;
 }
 
-Tensor Linear::backward(const Tensor& dy, Tape& tape, Activation activation, Tensor before) {
-  const Tensor x = tape.restore();
+Tensor Linear::backward(const Tensor& dy, const Tensor& x, Tape& tape, Activation activation, Tensor before) {
   const int shards = local_shards();
   const bool sharded_input = split_ == Split::in, sharded_output = split_ == Split::out;
   const std::int64_t samples = x.shape[sharded_input ? 1 : 0], rows = x.shape[sharded_input ? 2 : 1],

@@ -12,6 +12,7 @@ struct LinearSpec {
   Split split = Split::none;
   bool bias = false;
   double deviation = 0.02;
+  bool stays = true;  ///< whether somebody's backward reads what comes out
 };
 
 /// The map that ends a residual branch: `inputs` numbers, cut, to `width`. Its bias is the block's.
@@ -33,12 +34,17 @@ class Linear {
  public:
   Linear(const LayerContext& context, Unit& unit, const LinearSpec& spec);
 
-  /// Saves x where the gradient needs it. `before`, unless none, receives what goes into the activation.
+  /// Saves x for the gradient. `before`, unless none, receives what goes into the activation.
   Tensor forward(const Tensor& x, Tape& tape, Activation activation = Activation::none, Tensor before = {});
+  /// What forward gives, without saving x: for a layer that makes it again.
+  Tensor multiply(const Tensor& x, Tape& tape, Activation activation = Activation::none, Tensor before = {});
   /// dy [shard][..] (Split::in: dy is the same for every shard). Split::out gives [shard][..] gradients of x,
-  /// to be summed by leave(); Split::in gives the gradient of its sharded input, through `activation` with
-  /// its `before` when asked (fused).
-  Tensor backward(const Tensor& dy, Tape& tape, Activation activation = Activation::none, Tensor before = {});
+  /// to be summed by leave(); Split::in gives the gradient of its sharded input.
+  Tensor backward(const Tensor& dy, Tape& tape) { return backward(dy, tape.restore(), tape); }
+  /// The gradients of multiply(), with the x that it had; Split::in goes through `activation` with its
+  /// `before` when asked (fused).
+  Tensor backward(const Tensor& dy, const Tensor& x, Tape& tape, Activation activation = Activation::none,
+                  Tensor before = {});
 
   int local_shards() const { return split_ == Split::none ? 1 : context_.tensor.local_shards(); }
 
@@ -47,6 +53,7 @@ class Linear {
   Split split_;
   Param weight_, bias_;
   std::int64_t inputs_ = 0, outputs_ = 0;  ///< of a shard
+  bool stays_;                             ///< what comes out
 };
 
 }  // namespace mindpipe

@@ -61,6 +61,12 @@ class Tape {
   /// A tensor that is given back when the enclosing Scope ends.
   Tensor scratch(const Shape& shape, DType dtype) { return scratch_.take(shape, dtype); }
 
+  /// A tensor that a backward makes again as an operand of weight gradients, which may be put off.
+  Tensor made_again(const Shape& shape, DType dtype) {
+    return weight_gradients == WeightGradients::later ? kept_.take(shape, dtype)
+                                                      : scratch_.take(shape, dtype);
+  }
+
   void save(const Tensor& t);
   Tensor restore();
   /// What `restore` would give after `above` other ones, before a later layer's backward has run.

@@ -110,7 +110,8 @@ class ActivatedPair final : public Layer {
  public:
   ActivatedPair(const LayerContext& context, Unit& unit, std::int64_t width, std::int64_t inner,
                 Activation activation)
-      : inner_(inner),
+      : context_(context),
+        inner_(inner),
         activation_(activation),
         first_(context, unit, {{{"first", inner}}, width, Split::none, true}),
         second_(context, unit, {{{"second", width}}, inner, Split::none, true}) {}
@@ -119,15 +120,17 @@ class ActivatedPair final : public Layer {
     const Tensor before = tape.keep({1, shape[0], shape[1], inner_}, in.activation.dtype);
     const Tensor h = first_.forward(in.activation, tape, activation_, before);
     tape.save(before);
-    return {second_.forward(h.at(0), tape).at(0), {}};
+    return {second_.multiply(h.at(0), tape).at(0), {}};
   }
   Boundary backward(Boundary dout, Tape& tape) override {
-    const Tensor dbefore = second_.backward(dout.activation, tape, activation_, tape.peek(1));
-    tape.restore();
+    const Tensor before = tape.restore(), h = tape.made_again(before.shape, before.dtype);
+    context_.backend.activation({before, activation_, h});
+    const Tensor dbefore = second_.backward(dout.activation, h.at(0), tape, activation_, before);
     return {first_.backward(dbefore.at(0), tape).at(0), {}};
   }
 
  private:
+  LayerContext context_;
   std::int64_t inner_;
   Activation activation_;
   Linear first_, second_;
