@@ -113,7 +113,9 @@ TEST_F(SubnetMutations, OfWhatARunDoesAreNoticed) {
       // The first users of a slab may find zeros there, whether it is cleared or not; and a unit that moves
       // for its first user is where it comes to as it was initialised.
       const int early = name == "gradients.clear" ? count / 4 : name.starts_with("moves.") ? count / 2 : 0;
-      for (const int number : std::set<int>{early, count / 2, count - 1})
+      // A subnet may hardly read its source: the first of the four shared units then has a gradient of 0.
+      const int middle = name == "windows.add" ? count / 2 + 1 : count / 2;
+      for (const int number : std::set<int>{early, middle, count - 1})
         EXPECT_NE(noticed_without(config, name, number), "")
             << name << " number " << number << " of " << count;
     }
