@@ -24,7 +24,7 @@ Boundary ResidualBlock::forward(Boundary in, Tape& tape) {
   const Window window = window_of(context_, x);
   if (tape.next_norm != nullptr)
     return {y, in.encoder_output,
-            tape.next_norm->forward_sum(x, branch, bias(), dropout(tape), window, y, tape)};
+            tape.next_norm->forward_sum(x, branch, bias(), dropout(tape), window, y, tape, tape.next_normed)};
   context_.backend.residual(
       {.x = x, .branch = branch, .bias = bias(), .dropout = dropout(tape), .window = window, .y = y});
   return {y, in.encoder_output};

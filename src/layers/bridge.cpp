@@ -4,10 +4,8 @@ namespace mindpipe {
 
 Boundary Bridge::forward(Boundary in, Tape& tape) {
   const Tensor memory = tape.output(in.activation.shape, in.activation.dtype);
-  {
-    Tape::Scope scope(tape);
-    context_.backend.copy(norm_ ? norm_->forward(in.activation, tape) : in.activation, memory);
-  }
+  if (norm_) norm_->forward(in.activation, tape, memory);
+  else context_.backend.copy(in.activation, memory);
   return {embedding_->forward({}, tape).activation, memory};
 }
 

@@ -108,7 +108,7 @@ std::size_t CellBlock::cache_bytes(std::int64_t samples) const {
 Tensor CellBlock::run(CellBranchSpec& branch, const Tensor& x, const Boundary& in, Tape& tape) {
   if (is_state(branch)) return x;
   Tensor y = branch.whole && !spec_.shared ? enter(context_, x, tape) : x;
-  if (branch.norm) y = branch.norm->forward(y, tape);
+  if (branch.norm) y = branch.norm->forward(y, tape, tape.keep(y.shape, y.dtype));
   if (branch.layer != nullptr) y = branch.layer->forward(y, in, tape);
   if (branch.activation != Activation::none) {
     const Tensor before = tape.keep(y.shape, y.dtype), after = tape.scratch(y.shape, y.dtype);

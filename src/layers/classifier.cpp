@@ -20,11 +20,12 @@ void Classifier::last_logits(const Tensor& normed, Tape& tape) {
 
 Boundary Classifier::forward(Boundary in, Tape& tape) {
   const auto normed = [&] { return norm_ ? norm_->forward(in.activation, tape) : in.activation; };
+  Tape::Scope scope(tape);
   if (tape.saves()) {
     tape.save(in.normed ? in.normed : normed());
+    tape.save(in.activation);  // which is there anyway, for its shape
     return in;
   }
-  Tape::Scope scope(tape);
   const Tensor whole = enter(context_, normed(), tape);
   if (tape.mode == Tape::Mode::generate) {
     last_logits(whole, tape);
@@ -35,9 +36,9 @@ Boundary Classifier::forward(Boundary in, Tape& tape) {
 }
 
 Boundary Classifier::backward(Boundary, Tape& tape) {
-  const Tensor normed = tape.restore();
-  const Tensor dx = tape.scratch(normed.shape, context_.dtype);
+  const Tensor dx = tape.scratch(tape.restore().shape, context_.dtype);
   Tape::Scope scope(tape);
+  const Tensor normed = tape.restore();
   const Tensor whole = enter_gradient(context_, normed, tape);
   const std::int64_t n = whole.rows();
   const int shards = context_.tensor.local_shards();

@@ -9,27 +9,29 @@ Norm::Norm(const LayerContext& context, Unit& unit, const std::string& name, Nor
   if (offset) offset_ = unit.add({{{name + ".bias", width}}, 0, Split::none, form, {}, false});
 }
 
-Tensor Norm::saved_statistics(const Tensor& x, Tape& tape) {
+Tensor Norm::saved_statistics(const Tensor& x, const Tensor& y, Tape& tape) const {
   const Tensor statistics = tape.keep({x.rows(), 2}, x.dtype == DType::f64 ? DType::f64 : DType::f32);
   tape.save(x);
   tape.save(statistics);
+  tape.can_make_again(y, *this, x, statistics);
   return statistics;
 }
 
+void Norm::forward_again(const Tensor& x, const Tensor& statistics, const Tensor& y) const {
+  context_.backend.norm({kind_, x, gain_.value(), offset(), epsilon_, statistics, y});
+}
+
 Tensor Norm::forward(const Tensor& x, Tape& tape, Tensor y) {
-  if (!y) y = tape.keep(x.shape, x.dtype);
-  const Tensor statistics = saved_statistics(x, tape);
-  context_.backend.norm(
-      {kind_, x, gain_.value(), offset_ ? offset_.value() : Tensor{}, epsilon_, statistics, y});
+  if (!y) y = tape.scratch(x.shape, x.dtype);
+  forward_again(x, saved_statistics(x, y, tape), y);
   return y;
 }
 
 Tensor Norm::forward_sum(const Tensor& x, const Tensor& branch, const Tensor& bias, const Dropout& dropout,
-                         const Window& window, const Tensor& sum, Tape& tape, Tensor y) {
-  if (!y) y = tape.keep(sum.shape, sum.dtype);
-  const Tensor statistics = saved_statistics(sum, tape);
-  context_.backend.residual_norm({x, branch, bias, dropout, window, sum, kind_, gain_.value(),
-                                  offset_ ? offset_.value() : Tensor{}, epsilon_, statistics, y});
+                         const Window& window, const Tensor& sum, Tape& tape, const Tensor& y) {
+  const Tensor statistics = saved_statistics(sum, y, tape);
+  context_.backend.residual_norm(
+      {x, branch, bias, dropout, window, sum, kind_, gain_.value(), offset(), epsilon_, statistics, y});
   return y;
 }
 

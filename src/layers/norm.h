@@ -15,17 +15,21 @@ class Norm {
  public:
   Norm(const LayerContext& context, Unit& unit, const std::string& name, NormKind kind, std::int64_t width,
        double epsilon, bool offset, Form form = Form::rows);
-  /// `y`, where the norm goes, is kept for a backward unless given.
+  /// Without `y`, where the norm goes, it goes to scratch: the tape makes it again for whoever saves it, so it
+  /// is to be left as it is.
   Tensor forward(const Tensor& x, Tape& tape, Tensor y = {});
   /// sum = x + dropout(branch + bias), and its norm, in one pass; the bits are those of one after the other.
   Tensor forward_sum(const Tensor& x, const Tensor& branch, const Tensor& bias, const Dropout& dropout,
-                     const Window& window, const Tensor& sum, Tape& tape, Tensor y = {});
+                     const Window& window, const Tensor& sum, Tape& tape, const Tensor& y);
+  /// What forward gave of x, whose statistics it saved.
+  void forward_again(const Tensor& x, const Tensor& statistics, const Tensor& y) const;
   /// dx = residual + gradient through the norm; `residual` may be none, or dx itself.
   void backward(const Tensor& dy, const Tensor& residual, const Tensor& dx, Tape& tape);
 
  private:
-  /// Room for the statistics of x; both are saved.
-  Tensor saved_statistics(const Tensor& x, Tape& tape);
+  Tensor offset() const { return offset_ ? offset_.value() : Tensor{}; }
+  /// Room for the statistics of x; both are saved, so that the tape can make y again.
+  Tensor saved_statistics(const Tensor& x, const Tensor& y, Tape& tape) const;
 
   LayerContext context_;
   NormKind kind_;

@@ -18,7 +18,8 @@ Boundary ParallelBlock::forward(Boundary in, Tape& tape) {
   const Tensor second = second_->forward(h, in, tape);
   const Dropout dropped = dropout_at(context_, second_dropout_, second_purpose_, tape);
   if (tape.next_norm != nullptr)
-    return {y, in.encoder_output, tape.next_norm->forward_sum(y, second, {}, dropped, window, y, tape)};
+    return {y, in.encoder_output,
+            tape.next_norm->forward_sum(y, second, {}, dropped, window, y, tape, tape.next_normed)};
   context_.backend.residual({.x = y, .branch = second, .dropout = dropped, .window = window, .y = y});
   return {y, in.encoder_output};
 }

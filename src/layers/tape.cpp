@@ -2,23 +2,51 @@
 
 #include <algorithm>
 
+#include "layers/norm.h"
+
 namespace mindpipe {
 
 void Tape::save(const Tensor& t) {
-  if (saves()) saved_.push_back(place_of(t));
+  if (!saves()) return;
+  if (scratch_.holds(t.data)) {
+    const std::size_t offset = scratch_.offset_of(t.data);
+    for (const InScratch& known : in_scratch_)
+      if (known.offset == offset) {
+        saved_.push_back({{0, t.shape, t.dtype}, known.of_norm});
+        return;
+      }
+  }
+  saved_.push_back({place_of(t), {}});
 }
 
 Tensor Tape::restore() {
   MP_CHECK(!saved_.empty(), "the tape is empty (a backward without its forward)");
-  const Place place = saved_.back();
+  const Saved saved = saved_.back();
   saved_.pop_back();
-  return at(place);
+  if (saved.of_norm.norm == nullptr) return at(saved.place);
+  const Tensor y = made_again(saved.place.shape, saved.place.dtype);
+  saved.of_norm.norm->forward_again(at(saved.of_norm.x), at(saved.of_norm.statistics), y);
+  return y;
+}
+
+void Tape::can_make_again(const Tensor& y, const Norm& norm, const Tensor& x, const Tensor& statistics) {
+  if (!saves() || kept_.holds(y.data)) return;
+  const std::size_t offset = scratch_.offset_of(y.data);
+  std::erase_if(in_scratch_, [&](const InScratch& known) { return known.offset == offset; });
+  in_scratch_.push_back({offset, {&norm, place_of(x), place_of(statistics)}});
 }
 
 Tensor Tape::peek(std::size_t above) const {
   MP_CHECK(above < saved_.size(), "the tape holds {} tensors (asked for number {} from the top)",
            saved_.size(), above);
-  return at(saved_[saved_.size() - 1 - above]);
+  const Saved& saved = saved_[saved_.size() - 1 - above];
+  MP_CHECK(saved.of_norm.norm == nullptr, "number {} from the top is made again by `restore` only", above);
+  return at(saved.place);
+}
+
+void Tape::release_scratch(std::size_t mark) {
+  std::erase_if(in_scratch_, [&](const InScratch& known) { return known.offset >= mark; });
+  scratch_.release(mark);
 }
 
 void Tape::weight_gradient(const Tensor& dy, const Tensor& x, const Param& param, int shard) {
@@ -51,6 +79,7 @@ Tensor Tape::cache(const void* layer, const Shape& shape, DType dtype) {
 
 void Tape::clear() {
   saved_.clear();
+  in_scratch_.clear();
   products_.clear();
   kept_.release(0);
 }

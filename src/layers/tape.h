@@ -42,6 +42,7 @@ class Tape {
   WeightGradients weight_gradients = WeightGradients::now;
   MicroBatch batch;
   Norm* next_norm = nullptr;  ///< reads the block's output next, here: a sum may be normed in the same pass
+  Tensor next_normed = {};    ///< room for what next_norm gives: scratch that outlives the block
   double loss_factor = 1;     ///< the constant a backward starts from
   Tensor losses;              ///< f32 (f64 in gradient checks) [samples, targets]: written by the head
   Tensor hits = {};           ///< evaluate, unless none: f64 [Hits::places], which the head adds to
@@ -68,7 +69,11 @@ class Tape {
   }
 
   void save(const Tensor& t);
+  /// What was saved last; where it was a norm's in scratch, made again.
   Tensor restore();
+  /// Tells that `y`, unless it is kept, is what `norm` gives of `x` with `statistics`, both of them kept: so y
+  /// may be saved although its scratch goes.
+  void can_make_again(const Tensor& y, const Norm& norm, const Tensor& x, const Tensor& statistics);
   /// What `restore` would give after `above` other ones, before a later layer's backward has run.
   Tensor peek(std::size_t above) const;
   std::size_t saved() const { return saved_.size(); }
@@ -89,20 +94,32 @@ class Tape {
   /// Gives back the scratch taken in its lifetime.
   class Scope {
    public:
-    explicit Scope(Tape& tape) : arena_(tape.scratch_), mark_(arena_.mark()) {}
+    explicit Scope(Tape& tape) : tape_(tape), mark_(tape.scratch_.mark()) {}
     Scope(const Scope&) = delete;
-    ~Scope() { arena_.release(mark_); }
+    ~Scope() { tape_.release_scratch(mark_); }
 
    private:
-    Arena& arena_;
+    Tape& tape_;
     std::size_t mark_;
   };
 
  private:
   struct Place {
-    std::size_t offset;
+    std::size_t offset = 0;
     Shape shape;
-    DType dtype;
+    DType dtype = DType::f32;
+  };
+  struct OfNorm {
+    const Norm* norm = nullptr;
+    Place x, statistics;
+  };
+  struct Saved {
+    Place place;   ///< unless of_norm has one
+    OfNorm of_norm;
+  };
+  struct InScratch {
+    std::size_t offset;
+    OfNorm of_norm;
   };
   struct Product {
     Place dy, x;
@@ -110,13 +127,15 @@ class Tape {
     int shard;
   };
   Place place_of(const Tensor& t) const { return {kept_.offset_of(t.data), t.shape, t.dtype}; }
+  void release_scratch(std::size_t mark);
   Tensor at(const Place& p) const { return {kept_.address_of(p.offset), p.shape, p.dtype}; }
 
   Backend& backend_;
   Arena& kept_;
   Arena& scratch_;
   Arena* cache_arena_;
-  std::vector<Place> saved_;
+  std::vector<Saved> saved_;
+  std::vector<InScratch> in_scratch_;  ///< what can be made again
   std::vector<Product> products_;
   std::map<const void*, Tensor> caches_;
 };

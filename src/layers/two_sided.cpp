@@ -31,7 +31,7 @@ Tensor TwoSidedBranch::forward(const Tensor& x, const Boundary&, Tape& tape) {
   const Tensor right = spec_.right->forward(h, tape);
   drop(right, right_purpose_, tape);
   context_.backend.pad_columns({right, sum, sum});
-  const Tensor normed = spec_.norm.forward(sum, tape);
+  const Tensor normed = spec_.norm.forward(sum, tape, tape.keep(sum.shape, sum.dtype));
   clear(normed, normed, tape);
   Tensor y = spec_.closing->forward(normed, tape);
   if (spec_.closing_width < spec_.width) {

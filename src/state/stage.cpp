@@ -114,11 +114,18 @@ Stage::Entering Stage::before(int block) const {
 
 Boundary Stage::forward(int first, int last, Boundary in, Tape& tape) {
   Boundary boundary = in;
+  Tape::Scope scope(tape);
+  Tensor normed;  // one room serves all norms in turn: a block has read it when it makes the next one's
   for (int i = first; i < last; ++i) {
     Model::Block& block = model_->blocks()[i];
     if (!block.reads_encoder()) boundary.encoder_output = {};
     tape.next_norm =
         tape.saves() && i + 1 < last ? model_->blocks()[i + 1].layer->opening_norm(tape) : nullptr;
+    if (tape.next_norm != nullptr) {
+      const Shape shape = before(i + 1).activation;
+      if (!normed || normed.shape != shape) normed = tape.scratch(shape, context_.dtype);
+      tape.next_normed = normed;
+    }
     tape.statistics = statistics_ ? &*statistics_ : nullptr;
     if (statistics_) statistics_->enter(i);
     boundary = block.layer->forward(boundary, tape);

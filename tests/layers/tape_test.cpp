@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "layers/norm.h"
 #include "layers/recompute.h"
 #include "make_backend.h"
 
@@ -57,6 +58,67 @@ TEST_F(TapeTest, FindsABackwardWithoutItsForward) {
 
 TEST_F(TapeTest, RefusesToSaveWhatLiesInScratch) {
   EXPECT_THROW(tape.save(tape.scratch({4}, DType::f32)), Error);
+}
+
+struct NormOnTapeTest : TapeTest {
+  Communicator tensor{*backend, 1};
+  LayerContext context{*backend, tensor, DType::f32, false, 5};
+  Unit unit{"norm"};
+  Norm norm{context, unit, "norm", NormKind::layer, 4, 1e-5, true};
+  Tensor x;
+
+  NormOnTapeTest() {
+    unit.lay_out({}, 1, 0, DType::f32);
+    unit.allocate_values(memory);
+    const Tensor gain = unit.value(0, 0), offset = unit.value(1, 0);
+    for (int i = 0; i < 4; ++i) gain.as<float>()[i] = 1 + i, offset.as<float>()[i] = 10 * i;
+    x = kept_with({1, 2, 4, 8, -3, 0, 0, 5}, {1, 2, 4});
+  }
+  static std::vector<float> numbers(const Tensor& t) {
+    return {t.as<float>(), t.as<float>() + t.count()};
+  }
+};
+
+TEST_F(NormOnTapeTest, MakesAgainWhatANormGaveInScratch) {
+  for (auto when : {Tape::WeightGradients::now, Tape::WeightGradients::later}) {
+    tape.weight_gradients = when;
+    std::vector<float> gave;
+    std::size_t mark = 0;
+    {
+      Tape::Scope scope(tape);
+      const Tensor y = norm.forward(x, tape);
+      EXPECT_TRUE(scratch.holds(y.data));
+      mark = kept.mark();
+      tape.save(y);
+      EXPECT_EQ(kept.mark(), mark) << "nothing is kept of it";
+      EXPECT_THROW(tape.peek(0), Error) << "it is nowhere yet";
+      gave = numbers(y);
+      std::fill_n(y.as<float>(), y.count(), 7777.0f);  // the scratch is used by others
+    }
+    const Tensor again = tape.restore();
+    EXPECT_EQ(numbers(again), gave);
+    EXPECT_EQ(again.shape, x.shape);
+    EXPECT_EQ(kept.holds(again.data), when == Tape::WeightGradients::later) << "a put-off product reads it";
+    tape.restore();
+    EXPECT_EQ(tape.restore().data, x.data);
+  }
+}
+
+TEST_F(NormOnTapeTest, ForgetsANormsPlaceInScratchWithItsScope) {
+  void* place = nullptr;
+  {
+    Tape::Scope scope(tape);
+    place = norm.forward(x, tape).data;
+  }
+  const Tensor other = tape.scratch(x.shape, x.dtype);
+  ASSERT_EQ(other.data, place);
+  EXPECT_THROW(tape.save(other), Error) << "what lies there now is not what the norm gave";
+}
+
+TEST_F(NormOnTapeTest, KeepsWhatANormGaveWhereItIsToldTo) {
+  const Tensor y = norm.forward(x, tape, tape.keep(x.shape, x.dtype));
+  tape.save(y);
+  EXPECT_EQ(tape.restore().data, y.data);
 }
 
 TEST_F(TapeTest, SavesNothingWhereNobodyGoesBack) {
