@@ -14,7 +14,7 @@ struct SoftmaxSpec {
 
 /// Rows whose logits exist at once: a function of the kind of device and of the vocabulary, so a constant of
 /// a run. Gradients of the table are added chunk by chunk.
-inline constexpr std::int64_t usual_token_chunk = 256;
+inline constexpr std::int64_t usual_token_chunk = 512;
 std::int64_t token_chunk(bool wants_many_rows, std::int64_t vocabulary);
 
 /// Product with a table of words or classes, cut by rows over the shards, softmax and cross-entropy, in

@@ -64,6 +64,17 @@ TEST_P(Products, have_the_same_bits_on_any_number_of_threads_and_in_passes_of_ma
   }
 }
 
+TEST_P(Products, write_what_is_too_large_for_the_caches_whole) {
+  const std::int64_t rows = 65, cols = 131088;  // 34 MB in lines of the cache; the last tile is half as wide
+  Case given(Form::forward, rows, cols, 2, false, false);
+  run(GetParam(), given.product, 2);
+  int wrong = 0;
+  for (std::int64_t i = 0; i < rows; ++i)
+    for (std::int64_t j = 0; j < cols; ++j)
+      wrong += bits(given.c.at(i, j)) != bits(given.sum(i, j, rule(), 0) + given.bias.at(j));
+  EXPECT_EQ(wrong, 0);
+}
+
 TEST_P(Products, give_a_tile_alone_the_bits_that_it_has_inside_the_whole) {
   const std::int64_t rows = 61, cols = 103, depth = 523;
   for (Form form : {Form::forward, Form::backward_input, Form::backward_weight}) {

@@ -40,6 +40,7 @@ void run(const Product& product, const ProductPart& part, void* workspace) {
                              last_col < all.last_col ? last_col : all.last_col};
       Strip<Tiles>(in_tiles, tiles, some, *static_cast<Workspace*>(workspace)).run();
     }
+  if (streams_c(product)) stream_end();
 }
 
 std::size_t workspace_bytes(std::int64_t rows, std::int64_t depth) {

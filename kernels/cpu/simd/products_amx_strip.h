@@ -158,7 +158,7 @@ class Strip {
       turn(cell.sums, turned.at[0]);
       cell = {turned.at[0], cell.col, cell.row, cell.cols, cell.rows};
     }
-    if (cell.cols == side) finish_rows_(product_, cell.sums, cell.row, cell.rows, cell.col);
+    if (cell.cols == side) finish_rows_(product_, cell.sums, cell.row, cell.rows, cell.col, false);
     else finish_tile(product_, cell.sums, side, cell.row, cell.rows, cell.col, cell.cols);
   }
 

@@ -23,6 +23,15 @@ MINDPIPE_INLINE void store_to(const MatrixView& view, std::int64_t at, Vector x,
   }
 }
 
+/// Whether c is written once, in whole lines of the cache, and is too large for the last cache to keep it
+/// until it is read: logits.
+inline bool streams_c(const Product& product) {
+  constexpr std::int64_t kept_bytes = std::int64_t{32} << 20;
+  return !product.c.bf16 && !product.accumulate && product.cols % lanes == 0 &&
+         reinterpret_cast<std::uintptr_t>(product.c.data) % 64 == 0 &&
+         product.rows * product.cols * 4 > kept_bytes;
+}
+
 /// forward: z = sum + bias; before = z; c = activation(z). backward: c = sum * activation'(before)
 template <Activation activation>
 inline void finish_tile(const Product& product, const float* tile, int tile_stride, std::int64_t row,

@@ -27,18 +27,24 @@ MINDPIPE_INLINE void store_pair(std::uint16_t* to, const Vector (&z)[2]) {
 }
 
 /// finish_tile() for `rows` whole rows of two vectors, one after the other from `sums` on, where c holds bf16
-/// or, not `half`, f32.
+/// or, not `half`, f32. `add_old`: the sums come on top of what c has.
 template <Activation activation, bool half>
-void finish_rows(const Product& product, const float* sums, std::int64_t row, int rows, std::int64_t col) {
+void finish_rows(const Product& product, const float* sums, std::int64_t row, int rows, std::int64_t col,
+                 bool add_old) {
+  using Element = std::conditional_t<half, std::uint16_t, float>;
   constexpr int width = 2 * lanes;
   const bool biased = !product.backward && product.bias.data,
-             keeps = !product.backward && activation != Activation::none && product.before.data;
+             keeps = !product.backward && activation != Activation::none && product.before.data,
+             streams = !half && streams_c(product);
   Vector bias[2] = {zero(), zero()};
   if (biased)
     for (int v = 0; v < 2; ++v) bias[v] = load_from(product.bias, col + v * lanes, lanes);
   for (int i = 0; i < rows; ++i, sums += width) {
     const std::int64_t at = (row + i) * product.cols + col;
     Vector z[2] = {load(sums), load(sums + lanes)};
+    if (add_old)
+      for (int v = 0; v < 2; ++v)
+        z[v] = load(static_cast<const Element*>(product.c.data) + at + v * lanes) + z[v];
 #pragma GCC unroll 2
     for (int v = 0; v < 2; ++v) {
       if (biased) z[v] = z[v] + bias[v];
@@ -56,12 +62,14 @@ void finish_rows(const Product& product, const float* sums, std::int64_t row, in
     if constexpr (half) {
       store_pair(static_cast<std::uint16_t*>(product.c.data) + at, z);
     } else {
-      for (int v = 0; v < 2; ++v) store(static_cast<float*>(product.c.data) + at + v * lanes, z[v]);
+      auto* to = static_cast<float*>(product.c.data) + at;
+      for (int v = 0; v < 2; ++v, to += lanes) streams ? stream(to, z[v]) : store(to, z[v]);
     }
   }
 }
 
-using FinishRows = void (*)(const Product&, const float* sums, std::int64_t row, int rows, std::int64_t col);
+using FinishRows = void (*)(const Product&, const float* sums, std::int64_t row, int rows, std::int64_t col,
+                            bool add_old);
 template <bool half>
 FinishRows choose_finish_rows(Activation activation) {
   if (activation == Activation::relu) return finish_rows<Activation::relu, half>;

@@ -1,6 +1,6 @@
 #pragma once
 #include "cpu/products.h"
-#include "cpu/simd/products_end.h"
+#include "cpu/simd/products_end_rows.h"
 #include "cpu/simd/products_pack.h"
 #include "cpu/simd/products_thin.h"
 
@@ -122,6 +122,19 @@ struct RowPanels {
 /// How many of sixteen lanes there are, of so many that are left.
 inline int clipped(std::int64_t left) { return static_cast<int>(left < lanes ? left : lanes); }
 
+/// Fetches `run` values of each depth of a word that is packed a few words later, where that many are left.
+template <class Words>
+MINDPIPE_INLINE void fetch_rows_ahead(const typename Words::Value* from, std::int64_t stride, int run,
+                                      int left) {
+  constexpr int ahead = 8 * Words::depths, line = 64 / sizeof(typename Words::Value);
+  if (left < ahead + Words::depths) return;
+  for (int d = 0; d < Words::depths; ++d) {
+    const auto* row = from + (ahead + d) * stride;
+    for (int i = 0; i < run; i += line) __builtin_prefetch(row + i);
+    __builtin_prefetch(row + run - 1);
+  }
+}
+
 /// Packs panel r of a, of a depth-first factor a group of most_a_panels; returns where panel r lies.
 template <class Words>
 const float* pack_a(const Factor& a, std::int64_t all_rows, const RowPanels& panels, int r,
@@ -138,10 +151,13 @@ const float* pack_a(const Factor& a, std::int64_t all_rows, const RowPanels& pan
     std::int64_t first_row[most_a_panels];
     for (int i = 0; i < count; ++i) first_row[i] = panels.row(r + i);
     from += first_depth * a.stride;
-    for (int p = 0; p < depth; p += Words::depths, from += Words::depths * a.stride)
+    const auto run = static_cast<int>(panels.row(r + count) - first_row[0]);
+    for (int p = 0; p < depth; p += Words::depths, from += Words::depths * a.stride) {
+      fetch_rows_ahead<Words>(from + first_row[0], a.stride, run, depth - p);
       for (int i = 0; i < count; ++i)  // whole vectors: what is too much is written over by the next word
         store(work.a[i] + p / Words::depths * a_width,
               Words::across(from + first_row[i], a.stride, depth - p, clipped(all_rows - first_row[i])));
+    }
   }
   return work.a[place];
 }
@@ -160,13 +176,17 @@ void pack_b(const Factor& b, std::int64_t col, std::int64_t last_col, int first,
     return;
   }
   from += first_depth * b.stride;
-  for (int p = 0; p < depth; p += Words::depths, from += Words::depths * b.stride)
+  const std::int64_t begin = col + first * tile_cols, end = col + last * tile_cols;
+  const auto run = static_cast<int>((end < last_col ? end : last_col) - begin);
+  for (int p = 0; p < depth; p += Words::depths, from += Words::depths * b.stride) {
+    fetch_rows_ahead<Words>(from + begin, b.stride, run, depth - p);
     for (int c = first; c < last; ++c)
       for (int v = 0; v < tile_vectors; ++v) {
         const std::int64_t at = col + c * tile_cols + v * lanes;
         store(work.slab[c] + p / Words::depths * tile_cols + v * lanes,
               Words::across(from + at, b.stride, depth - p, clipped(last_col - at)));
       }
+  }
 }
 
 /// What the tile (r, c) of `col_panels` in a row can fetch ahead of panels of a to come: of the next panel a
@@ -212,6 +232,8 @@ void run_strip(const Product& product, const ProductPart& part, Workspace& work)
   const std::int64_t blocks = product.depth == 0 ? 1 : (product.depth + block_depth - 1) / block_depth;
   const bool thin = is_thin(product, panels);
   const int packed_at_once = thin ? 1 : 4;  // panels of b
+  const FinishRows finish_whole = choose_finish_rows(product);
+  const bool streams = streams_c(product);
   for (std::int64_t block = 0; block < blocks; ++block) {
     const std::int64_t first_depth = block * block_depth, left = product.depth - first_depth;
     const int depth = static_cast<int>(left < block_depth ? left : block_depth);
@@ -230,8 +252,9 @@ void run_strip(const Product& product, const ProductPart& part, Workspace& work)
         float* tile = blocks == 1 ? work.tiles[0][0] : work.tiles[r][c];
         const bool old = block == 0 && product.accumulate;
         const Ahead of_a = ahead_of_a<Words>(product.a, panels, r, c, col_panels, first_depth, depth);
-        const Ahead of_c = old || blocks == 1 ? ahead_of_c(product, row, col)
-                                              : Ahead{reinterpret_cast<const char*>(tile), tile_cols * 4, 64};
+        const Ahead of_c = old || (blocks == 1 && !streams)
+                               ? ahead_of_c(product, row, col)
+                               : Ahead{reinterpret_cast<const char*>(tile), tile_cols * 4, 64};
         if (in_place)
           thin_table<tile_vectors, Words>[height - 1](
               a, a_stride,
@@ -241,8 +264,13 @@ void run_strip(const Product& product, const ProductPart& part, Workspace& work)
         else
           table<typename Words::Arithmetic>.with[product.a.depth_first][height](
               a, work.slab[c], words_of<Words>(depth), tile, block > 0, of_a, of_c);
+        const bool last = block == blocks - 1, whole_rows = tile_vectors == 2 && width == tile_cols;
+        if (last && whole_rows) {
+          finish_whole(product, tile, row, height, col, old);
+          continue;
+        }
         if (old) add_old(product, tile, tile_cols, row, height, col, width);
-        if (block == blocks - 1) finish_tile(product, tile, tile_cols, row, height, col, width);
+        if (last) finish_tile(product, tile, tile_cols, row, height, col, width);
       }
     }
   }
@@ -263,6 +291,7 @@ void run(const Product& product, const ProductPart& part, void* workspace) {
            part.first_col + panels * strip / strips * tile_cols, last < part.last_col ? last : part.last_col},
           *static_cast<Workspace*>(workspace));
     }
+  if (streams_c(product)) stream_end();
 }
 
 /// Bytes that a thread works in for a part of so many rows, summed by blocks of `block_depth` depths.

@@ -32,7 +32,10 @@ inline void pack_transposed(const typename Words::Value* from, std::int64_t stri
       Vector square[lanes];
       if (deep == whole && j + lanes <= count) {
 #pragma GCC unroll 16
-        for (int i = 0; i < lanes; ++i) square[i] = Words::along(from + (j + i) * stride + p, whole);
+        for (int i = 0; i < lanes; ++i) {
+          square[i] = Words::along(from + (j + i) * stride + p, whole);
+          if constexpr (Words::depths > 1) __builtin_prefetch(from + (j + lanes + i) * stride + p);
+        }
       } else {
         for (int i = 0; i < lanes; ++i)
           square[i] = j + i < count ? Words::along(from + (j + i) * stride + p, deep) : zero();

@@ -214,6 +214,12 @@ MINDPIPE_INLINE Vector load(const float* from) {
 MINDPIPE_INLINE void store(float* to, Vector a) {
   for (int i = 0; i < parts; ++i) MINDPIPE_MM(storeu_ps)(to + i * part_lanes, a.part[i]);
 }
+/// store() to whole lines that nobody reads soon: they go to memory without being fetched from there. Others
+/// may read them behind stream_end().
+MINDPIPE_INLINE void stream(float* to, Vector a) {
+  for (int i = 0; i < parts; ++i) MINDPIPE_MM(stream_ps)(to + i * part_lanes, a.part[i]);
+}
+MINDPIPE_INLINE void stream_end() { _mm_sfence(); }
 MINDPIPE_INLINE Integers load(const std::int32_t* from) {
   Integers r;
   std::memcpy(&r, from, sizeof r);
