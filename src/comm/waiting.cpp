@@ -37,12 +37,12 @@ void Waiting::pause(Turn& turn, const Describe& describe) {
 }
 
 void Waiting::until_time(std::int64_t end_ns) {
-  constexpr std::int64_t awake_ns = 60'000, longest_ns = 200'000;
+  constexpr std::int64_t awake_ns = 60'000, shortest_ns = 400'000, longest_ns = 1'000'000;
   for (std::int64_t left = end_ns - now_ns(); left > 0; left = end_ns - now_ns()) {
     look();
     if (left > awake_ns + 40'000)
       std::this_thread::sleep_for(std::chrono::nanoseconds(
-          std::min(left - awake_ns, std::clamp<std::int64_t>(left / 8, longest_ns, 1'000'000))));
+          std::min(left - awake_ns, std::clamp<std::int64_t>(left / 4, shortest_ns, longest_ns))));
     else std::this_thread::yield();
   }
 }

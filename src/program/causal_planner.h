@@ -183,6 +183,7 @@ class CausalPlanner {
   std::int64_t in_lane(int lane, std::int64_t first, std::int64_t count) const;
   int expected(std::int64_t window, int rank) const;
   void queue_move(const UnitMove& move);
+  void await_link(int from, int to);
   void start_move(int from, int to);
   void end_move(int from, int to);
   bool bring_home();
@@ -206,7 +207,8 @@ class CausalPlanner {
   std::vector<Event> events_;  ///< a heap
   std::vector<PlannedStart> starts_;
   bool moves_ = false;  ///< units do, because there are lanes or cuts of subnets' own
-  std::map<std::pair<int, int>, std::deque<UnitMove>> moving_;  ///< from, to: the first is under way
+  std::map<std::pair<int, int>, std::deque<UnitMove>> moving_;  ///< from, to
+  std::map<int, std::deque<int>> leaving_;  ///< from: readers whose moves wait; the first one's is under way
 };
 
 }  // namespace mindpipe

@@ -54,7 +54,13 @@ std::int64_t CausalPlanner::move_time(const UnitMove& move) const {
 void CausalPlanner::queue_move(const UnitMove& move) {
   std::deque<UnitMove>& channel = moving_[{move.from, move.to}];
   channel.push_back(move);
-  if (channel.size() == 1) start_move(move.from, move.to);
+  if (channel.size() == 1) await_link(move.from, move.to);
+}
+
+/// Channels of one rank share its link: one move is under way, and readers are served in turn.
+void CausalPlanner::await_link(int from, int to) {
+  leaving_[from].push_back(to);
+  if (leaving_[from].size() == 1) start_move(from, to);
 }
 
 /// What waits behind a move for the same reader goes with it.
@@ -87,7 +93,9 @@ void CausalPlanner::end_move(int from, int to) {
     subnets_.at(move.subnet, to).missing -= static_cast<int>(move.units.size());
     ranks_[to].dirty = true;
   }
-  if (!channel.empty()) start_move(from, to);
+  leaving_[from].pop_front();
+  if (!leaving_[from].empty()) start_move(from, leaving_[from].front());
+  if (!channel.empty()) await_link(from, to);
 }
 
 /// Lets all units that were used since the last cut go to all other ranks of their home. False: none was.

@@ -134,7 +134,7 @@ TEST(Lanes, ACutOfASubnetsOwnKeepsBlocksAtHomeOrBesideIt) {
 }
 
 /// Holds a plan against its stream: each unit's users begin and update it in order, where it is, and its
-/// moves stand in between. Returns how many moves there were.
+/// moves stand in between, of each rank one after the other. Returns how many moves there were.
 int moves_with_one_owner(const Outline& outline, Draw draw, int count, int admission) {
   const auto subnets = sample_subnets(outline, draw, count, 1);
   CausalPlanner planner(outline, sample_network(outline.micro_batches), {.admission = admission});
@@ -147,8 +147,13 @@ int moves_with_one_owner(const Outline& outline, Draw draw, int count, int admis
   for (int id = count; id-- > 0;)
     for (int block = 0; block < outline.all_blocks(); ++block)
       owners[outline.units_used[block][subnets[id].choice[block]].front()].to_update.push_back(id);
+  std::vector<std::int64_t> link_is_free(outline.ranks());
   int moves = 0;
   for (const PlannedStart& start : planner.next(subnets, true)) {
+    if (start.what == PlannedStart::move) {
+      EXPECT_LE(link_is_free[start.rank], start.start) << "rank " << start.rank;
+      link_is_free[start.rank] = start.end;
+    }
     for (int block = start.first; start.what <= PlannedStart::update && block < start.last; ++block) {
       const int unit = outline.units_used[block][subnets[start.subnet].choice[block]].front();
       Owner& owner = owners[unit];
