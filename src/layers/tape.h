@@ -71,8 +71,8 @@ class Tape {
   void save(const Tensor& t);
   /// What was saved last; where it was a norm's in scratch, made again.
   Tensor restore();
-  /// Tells that `y`, unless it is kept, is what `norm` gives of `x` with `statistics`, both of them kept: so y
-  /// may be saved although its scratch goes.
+  /// Tells that `y`, unless it is kept, is what `norm` gives of `x` with `statistics`, both of them kept: so
+  /// y may be saved although its scratch goes.
   void can_make_again(const Tensor& y, const Norm& norm, const Tensor& x, const Tensor& statistics);
   /// What `restore` would give after `above` other ones, before a later layer's backward has run.
   Tensor peek(std::size_t above) const;
@@ -114,7 +114,7 @@ class Tape {
     Place x, statistics;
   };
   struct Saved {
-    Place place;   ///< unless of_norm has one
+    Place place;  ///< unless of_norm has one
     OfNorm of_norm;
   };
   struct InScratch {

@@ -98,7 +98,7 @@ class SubnetActions {
   std::int64_t counted_ = 0;         ///< windows whose subnets of other lanes are counted
   std::vector<std::int64_t> users_;  ///< of each unit, as far as subnets are known
   std::map<std::int64_t, std::map<int, std::int64_t>>
-      due_;  ///< of each subnet of this lane: its units' versions
+      due_;                                            ///< of each subnet of this lane: its units' versions
   std::map<int, std::pair<int, int>> blocks_of_slab_;  ///< whose gradients are there
   std::vector<Slot> slots_;
   std::vector<Arena> rings_;

@@ -43,8 +43,8 @@ std::size_t SharedWindows::bytes(const Stage& stage, const Outline& outline) {
   std::size_t bytes = cut_elements(stage) > 0 ? bytes_for({cut_elements(stage)}, DType::i64) : 0;
   for (const int unit : stage.local_units()) {
     if (!stage.model().is_shared(unit)) continue;
-    bytes += 2 * outline.ranks_of(unit).size() *
-             bytes_for({numbers_of(*stage.model().units()[unit])}, DType::i64);
+    bytes +=
+        2 * outline.ranks_of(unit).size() * bytes_for({numbers_of(*stage.model().units()[unit])}, DType::i64);
   }
   return bytes;
 }

@@ -71,12 +71,13 @@ struct NormOnTapeTest : TapeTest {
     unit.lay_out({}, 1, 0, DType::f32);
     unit.allocate_values(memory);
     const Tensor gain = unit.value(0, 0), offset = unit.value(1, 0);
-    for (int i = 0; i < 4; ++i) gain.as<float>()[i] = 1 + i, offset.as<float>()[i] = 10 * i;
+    for (int i = 0; i < 4; ++i) {
+      gain.as<float>()[i] = static_cast<float>(1 + i);
+      offset.as<float>()[i] = static_cast<float>(10 * i);
+    }
     x = kept_with({1, 2, 4, 8, -3, 0, 0, 5}, {1, 2, 4});
   }
-  static std::vector<float> numbers(const Tensor& t) {
-    return {t.as<float>(), t.as<float>() + t.count()};
-  }
+  static std::vector<float> numbers(const Tensor& t) { return {t.as<float>(), t.as<float>() + t.count()}; }
 };
 
 TEST_F(NormOnTapeTest, MakesAgainWhatANormGaveInScratch) {
