@@ -37,7 +37,8 @@ class Layer {
  public:
   virtual ~Layer() = default;
   /// The norm that forward begins with for this tape's micro-batch, if the block before may run it along with
-  /// its own sum.
+  /// its own sum. All norms of a stage go to one room: a forward has read its own when it makes the next
+  /// one's.
   virtual Norm* opening_norm(const Tape& tape) {
     static_cast<void>(tape);
     return nullptr;

@@ -11,7 +11,7 @@ void Tape::save(const Tensor& t) {
   if (scratch_.holds(t.data)) {
     const std::size_t offset = scratch_.offset_of(t.data);
     for (const InScratch& known : in_scratch_)
-      if (known.offset == offset) {
+      if (known.offset == offset && known.of_norm.x.shape.count() == t.count()) {
         saved_.push_back({{0, t.shape, t.dtype}, known.of_norm});
         return;
       }

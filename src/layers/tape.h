@@ -71,8 +71,8 @@ class Tape {
   void save(const Tensor& t);
   /// What was saved last; where it was a norm's in scratch, made again.
   Tensor restore();
-  /// Tells that `y`, unless it is kept, is what `norm` gives of `x` with `statistics`, both of them kept: so
-  /// y may be saved although its scratch goes.
+  /// Tells that `y`, where it lies in scratch, is what `norm` gives of `x` with `statistics`, which are kept:
+  /// so y may be saved although its scratch goes.
   void can_make_again(const Tensor& y, const Norm& norm, const Tensor& x, const Tensor& statistics);
   /// What `restore` would give after `above` other ones, before a later layer's backward has run.
   Tensor peek(std::size_t above) const;
@@ -114,8 +114,8 @@ class Tape {
     Place x, statistics;
   };
   struct Saved {
-    Place place;  ///< unless of_norm has one
-    OfNorm of_norm;
+    Place place;     ///< of what a norm gave only shape and type: it is nowhere
+    OfNorm of_norm;  ///< whose output it was, if that is made again
   };
   struct InScratch {
     std::size_t offset;

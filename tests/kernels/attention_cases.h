@@ -97,11 +97,20 @@ struct Asked {
             dout.tensor, in(dq, query_heads()), in(dkv, k()), in(dkv, v())};
   }
 
+  /// Fills the scratch with NaN, as a call before may have left it.
+  void spoil_scratch(int threads, std::size_t bytes) {
+    scratch.prepare(threads, bytes);
+    std::memset(scratch.of_thread(0), 0xff, AttentionScratch::bytes_for(threads, bytes));
+  }
   void forward(const AttentionKernels& kernels, int threads = 1) {
-    run_attention(kernels, threads, scratch, operands().checked());
+    const AttentionCall call = operands().checked();
+    spoil_scratch(threads, kernels.forward_scratch(call));
+    run_attention(kernels, threads, scratch, call);
   }
   void backward(const AttentionKernels& kernels, int threads = 1) {
-    run_attention_backward(kernels, threads, scratch, backward_operands().checked());
+    const AttentionCall call = backward_operands().checked();
+    spoil_scratch(threads, kernels.backward_scratch(call));
+    run_attention_backward(kernels, threads, scratch, call);
   }
   void forward(Isa isa, int threads = 1) {
     forward(choose_attention_kernels(isa, dtype, is_few(operands().checked())), threads);

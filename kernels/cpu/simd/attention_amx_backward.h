@@ -155,8 +155,7 @@ class BackwardBlock {
     const std::int64_t first = key + at.part * side,
                        left = (2 * at.part * block_panels + at.panel) * tile_floats;
     const bool masked = first + side > limits.whole, dropped = m_.factors != nullptr;
-    if (dropped)
-      draw(call_, limits, sample_, head_, query_of(at.panel), columns_of(at.panel), first, m_.factors);
+    if (dropped) draw(call_, limits, sample_, head_, query_of(at.panel), first, m_.factors);
     const auto kernel =
         dropped ? (masked ? soften_backward<Unit, true, true> : soften_backward<Unit, false, true>)
                 : (masked ? soften_backward<Unit, true, false> : soften_backward<Unit, false, false>);

@@ -143,7 +143,7 @@ class ForwardPanel {
   void soften_part(std::int64_t block, int part, const Vector (&offset)[2], Vector (&total)[2]) {
     const std::int64_t key = block * forward_keys + part * side;
     const bool masked = key + side > limits_.whole, dropped = m_.factors != nullptr;
-    if (dropped) draw(call_, limits_, sample_, head_, first_query_, columns_, key, m_.factors);
+    if (dropped) draw(call_, limits_, sample_, head_, first_query_, key, m_.factors);
     const auto kernel = dropped ? (masked ? soften<Unit, true, true> : soften<Unit, false, true>)
                                 : (masked ? soften<Unit, true, false> : soften<Unit, false, false>);
     kernel(limits_, key, scores_of(block) + part * square, factor_, offset, m_.factors, total,

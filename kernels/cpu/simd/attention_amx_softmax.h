@@ -173,13 +173,14 @@ void soften_backward(const Limits& limits, std::int64_t first_key, const float* 
   }
 }
 
-/// Draws the dropout factors of 32 keys by 32 queries.
+/// Draws the dropout factors of 32 keys by 32 queries, also of queries behind the last: what multiplies their
+/// zeros has to be a number.
 inline void draw(const AttentionCall& call, const Limits& limits, std::int64_t sample, std::int64_t head,
-                 std::int64_t first_query, int columns, std::int64_t first_key, float* factors) {
+                 std::int64_t first_query, std::int64_t first_key, float* factors) {
   const std::int64_t diagonal = call.causal ? first_query + call.keys - call.queries + 1 - first_key : side;
   tile::Extent extent;
   extent.rows = at_most_side(limits.most - first_key);
-  extent.columns = columns;
+  extent.columns = side;
   extent.diagonal = diagonal > side ? side : diagonal < -side ? -side : static_cast<int>(diagonal);
   tile::draw_factors<side>(call, extent, sample, head, first_query, first_key, factors);
 }

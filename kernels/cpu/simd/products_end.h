@@ -24,7 +24,7 @@ MINDPIPE_INLINE void store_to(const MatrixView& view, std::int64_t at, Vector x,
 }
 
 /// Whether c is written once, in whole lines of the cache, and is too large for the last cache to keep it
-/// until it is read: logits.
+/// until it is read: logits, and activations in f32 of many rows.
 inline bool streams_c(const Product& product) {
   constexpr std::int64_t kept_bytes = std::int64_t{32} << 20;
   return !product.c.bf16 && !product.accumulate && product.cols % lanes == 0 &&
