@@ -11,9 +11,10 @@ std::int64_t token_chunk(bool wants_many_rows, std::int64_t vocabulary) {
   if (!wants_many_rows) return usual_token_chunk;
   // A GPU is filled by products of many rows, and with every chunk the table's whole gradient is read and
   // written.
-  constexpr std::int64_t most_bytes_of_logits = std::int64_t{512} << 20, most_tokens = 8192;
+  constexpr std::int64_t most_bytes_of_logits = std::int64_t{512} << 20, least_tokens = 256,
+                         most_tokens = 8192;
   const auto fitting = static_cast<std::uint64_t>(most_bytes_of_logits / (std::int64_t{4} * vocabulary));
-  return std::clamp(static_cast<std::int64_t>(std::bit_floor(fitting)), usual_token_chunk, most_tokens);
+  return std::clamp(static_cast<std::int64_t>(std::bit_floor(fitting)), least_tokens, most_tokens);
 }
 
 Softmax::Softmax(const LayerContext& context, Unit& table, Unit& unit, const SoftmaxSpec& spec)
