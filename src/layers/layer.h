@@ -28,6 +28,10 @@ struct LayerContext {
   bool sequence_parallel = false;  ///< `rows` layers see a part of the sequence
   std::uint64_t seed = 0;
   bool wants_many_rows = false;  ///< whether the device is fast with products of many rows only
+
+  /// Whether outputs of norms are kept for a backward instead of made again: on such a device a pass over
+  /// memory is long beside products.
+  bool keeps_norms() const { return wants_many_rows; }
 };
 
 /// A step of a model: a boundary in, a boundary out. Written once, for every layout.

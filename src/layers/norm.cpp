@@ -22,7 +22,7 @@ void Norm::forward_again(const Tensor& x, const Tensor& statistics, const Tensor
 }
 
 Tensor Norm::forward(const Tensor& x, Tape& tape, Tensor y) {
-  if (!y) y = tape.scratch(x.shape, x.dtype);
+  if (!y) y = context_.keeps_norms() ? tape.keep(x.shape, x.dtype) : tape.scratch(x.shape, x.dtype);
   forward_again(x, saved_statistics(x, y, tape), y);
   return y;
 }

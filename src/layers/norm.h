@@ -15,8 +15,8 @@ class Norm {
  public:
   Norm(const LayerContext& context, Unit& unit, const std::string& name, NormKind kind, std::int64_t width,
        double epsilon, bool offset, Form form = Form::rows);
-  /// Without `y`, where the norm goes, it goes to scratch: the tape makes it again for whoever saves it, so
-  /// nobody may change it.
+  /// Without `y`, where the norm goes, it is kept, or goes to scratch: the tape makes it again for whoever
+  /// saves it, so nobody may change it.
   Tensor forward(const Tensor& x, Tape& tape, Tensor y = {});
   /// sum = x + dropout(branch + bias), and its norm, in one pass; the bits are those of one after the other.
   Tensor forward_sum(const Tensor& x, const Tensor& branch, const Tensor& bias, const Dropout& dropout,

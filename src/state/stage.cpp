@@ -115,7 +115,7 @@ Stage::Entering Stage::before(int block) const {
 Boundary Stage::forward(int first, int last, Boundary in, Tape& tape) {
   Boundary boundary = in;
   Tape::Scope scope(tape);
-  Tensor normed;  // one room serves all norms in turn: a block has read it when it makes the next one's
+  Tensor normed;  // unless kept, in one room for all: a block has read it when it makes the next one's
   for (int i = first; i < last; ++i) {
     Model::Block& block = model_->blocks()[i];
     if (!block.reads_encoder()) boundary.encoder_output = {};
@@ -123,7 +123,8 @@ Boundary Stage::forward(int first, int last, Boundary in, Tape& tape) {
         tape.saves() && i + 1 < last ? model_->blocks()[i + 1].layer->opening_norm(tape) : nullptr;
     if (tape.next_norm != nullptr) {
       const Shape shape = before(i + 1).activation;
-      if (!normed || normed.shape != shape) normed = tape.scratch(shape, context_.dtype);
+      if (context_.keeps_norms()) normed = tape.keep(shape, context_.dtype);
+      else if (!normed || normed.shape != shape) normed = tape.scratch(shape, context_.dtype);
       tape.next_normed = normed;
     }
     tape.statistics = statistics_ ? &*statistics_ : nullptr;
