@@ -147,6 +147,8 @@ PARTS = (
     Part("parity-2", "the bits of one rank on grids of two that share this GPU", 45,
          test(PARITY, "Parity.EveryLayout*", 2)),
     Part("parity-4", "the same on grids of four", 45, test(PARITY, "Parity.EveryLayout*", 4)),
+    Part("subnets-2", "a supernet on two stages, and on two lanes, of this GPU", 20,
+         test(PARITY, "Subnets.OnTheDeviceOfTheTests*", 2)),
     Part("memcheck", "no kernel of ours reads or writes beside its operands", 40,
          sanitized("memcheck", KERNELS, MEMCHECKED)),
     Part("racecheck", "no two threads of a block meet in shared memory", 40,

@@ -132,19 +132,6 @@ void require_same_stream(const Config& config, const Resumed& from) {
       from.directory, done, window, (done / window + 1) * window);
 }
 
-/// Refuses what can be planned for GPUs, and not yet run there.
-void require_carried_moves(const Config& config) {
-  const bool has_lanes = config.grid.supernet > 1;
-  MP_REQUIRE(
-      config.device.kind != DeviceKind::cuda || (!has_lanes && config.supernet.cuts == SubnetCuts::home),
-      Exit::bad_configuration,
-      "{} is {}, and device.kind cuda: units move between processors alone so far (set it to {}; plan "
-      "says what it would bring)",
-      has_lanes ? "grid.supernet" : "supernet.cuts",
-      has_lanes ? std::to_string(config.grid.supernet) : std::string(name_of(config.supernet.cuts)),
-      has_lanes ? "1" : "home");
-}
-
 int train_on_this_job(const Arguments& arguments, const Config& given) {
   const bool emulated = !row_of(given.device.kind).computes;
   std::unique_ptr<RunDirectory> locked;
@@ -175,7 +162,6 @@ int train_on_this_job(const Arguments& arguments, const Config& given) {
   Corpus corpus = training_corpus(config, fields, begun);
   std::optional<Corpus> validation = held_out(config, fields);
   warn_of_oddities(config);
-  require_carried_moves(config);
   run.make_worker(Purpose::training);
   if (row_of(config.model.kind).trains_subnets)
     run.worker().train_subnets(

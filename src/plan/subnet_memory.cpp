@@ -4,6 +4,7 @@
 
 #include "comm/reduction.h"
 #include "core/bulk_parts.h"
+#include "program/stretch_channels.h"
 #include "program/stretch_writer.h"
 #include "state/shared_windows.h"
 #include "state/unit_moves.h"
@@ -24,18 +25,14 @@ Stage stage_of(const Config& config, const RunPlan& plan, CostModel& costs, int 
           plan.reach_of(rank)};
 }
 
-/// A buffer for each channel of moves: to and from the ranks of other lanes, and of neighbours where subnets
-/// have cuts of their own, that may run the same blocks.
+/// A buffer for each channel of moves: to and from each rank that may run the same blocks.
 void give_move_buffers(SubnetRooms& rooms, const Outline& outline, int stage, const std::vector<int>& units) {
-  if (outline.lanes == 1 && !outline.own_cuts) return;
-  int stages = 1;
-  if (outline.own_cuts)
-    for (const int other : {stage - 2, stage - 1, stage + 1, stage + 2})
-      stages += other >= 0 && other < outline.stages ? 1 : 0;
+  const std::vector<int> ranks = ranks_of_moves(outline, stage);
+  if (ranks.empty()) return;
   std::int64_t bytes = 0;
   for (const int unit : units)
     if (!outline.units[unit].shared) bytes += outline.units[unit].moved;
-  rooms.moves = 2 * (outline.lanes * stages - 1);
+  rooms.moves = 2 * static_cast<int>(ranks.size());
   rooms.move = static_cast<std::size_t>(std::min(bytes, bulk_part_bytes));
 }
 

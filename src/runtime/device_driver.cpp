@@ -23,6 +23,7 @@ void DeviceDriver::put(Script& script, StepInputs inputs, std::size_t first, std
     times.before(index, order.queue(index));
     const Request request = actions_.start(script, action, input_of(action, inputs));
     MP_CHECK(actions_.is_done(request), "{} is not carried by the device's queues", to_string(action));
+    actions_.ended(script, action);
     times.behind(index, order.queue(index));
     order.behind(backend_, index);
   }

@@ -108,7 +108,6 @@ void HostDriver::run_compute(int index) {
 /// Waits until the compute queue's head may start, all is over, or what is missing has ended.
 void HostDriver::wait(int index) {
   device_free_ns_ = 0;  // it stands idle until what is missing is here
-  const Cursors& cursors = script_->cursors;
   const int reason = awaited(index);
   const std::int64_t start = now_ns();
   waiting_.until(

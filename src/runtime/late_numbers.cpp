@@ -11,17 +11,20 @@ LateNumbers::LateNumbers(Backend& backend, Memory* pinned, std::int64_t most, st
   for (std::size_t i = 0; i < ring; ++i) ring_.push_back(arena_.take({most}, DType::f64));
 }
 
-void LateNumbers::ask(const Tensor& numbers) {
+void LateNumbers::ask(std::span<const Tensor> numbers) {
   MP_CHECK(has_room(), "the answers to {} questions are still to be taken", ring_.size());
   // The backend's hook may come by here: it finds the question once it is whole.
-  Question question{.count = numbers.count()};
-  if (is_late()) {
-    backend_.copy(numbers, ring_[asked_++ % ring_.size()].range(0, question.count));
-    question.event = backend_.record(Queue::compute);
-  } else {
-    question.numbers.resize(static_cast<std::size_t>(question.count));
-    backend_.download(numbers, question.numbers.data());
+  Question question;
+  for (const Tensor& some : numbers) question.count += some.count();
+  if (!is_late()) question.numbers.resize(static_cast<std::size_t>(question.count));
+  std::int64_t place = 0;
+  for (const Tensor& some : numbers) {
+    if (is_late()) backend_.copy(some, ring_[asked_ % ring_.size()].range(place, some.count()));
+    else backend_.download(some, question.numbers.data() + place);
+    place += some.count();
   }
+  if (is_late()) question.event = backend_.record(Queue::compute);
+  ++asked_;
   open_.push_back(std::move(question));
 }
 

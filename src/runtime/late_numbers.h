@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <deque>
+#include <span>
 #include <vector>
 
 #include "backend.h"
@@ -17,7 +18,8 @@ class LateNumbers {
   LateNumbers(Backend& backend, Memory* pinned, std::int64_t most, std::size_t ring);
 
   /// Asks for numbers (f64), behind what is in the compute queue. `has_room`: whether one more may be asked.
-  void ask(const Tensor& numbers);
+  void ask(std::span<const Tensor> numbers);
+  void ask(const Tensor& numbers) { ask({&numbers, 1}); }
   bool has_room() const { return !is_late() || open_.size() < ring_.size(); }
   /// How many questions were asked and not taken.
   std::size_t open() const { return open_.size(); }

@@ -14,7 +14,8 @@ Shape losses_in_flight(const Stage& stage, int inputs) {
 }  // namespace
 
 SubnetActions::SubnetActions(Stage& stage, GradientUpdates& updates, Groups groups, const Config& config,
-                             const Outline& outline, const SubnetRooms& rooms, Arena& scratch)
+                             const Outline& outline, const SubnetRooms& rooms, LateAnswers& answers,
+                             Arena& scratch)
     : stage_(stage),
       updates_(updates),
       config_(config),
@@ -25,6 +26,7 @@ SubnetActions::SubnetActions(Stage& stage, GradientUpdates& updates, Groups grou
       is_causal_(order_of(config.schedule.kind) == SubnetOrder::causal),
       users_(stage.model().units().size(), 0),
       slots_(rooms.slots),
+      answers_(answers),
       scratch_(scratch),
       kept_(config.trace.steps, config.supernet.window) {
   Backend& backend = stage.context().backend;
@@ -93,24 +95,48 @@ void SubnetActions::know(const Subnet& subnet) {
   }
 }
 
-/// Every older user of a unit has updated it, and its state is here; or the plan, or what carried it out, is
-/// wrong.
-void SubnetActions::require_versions(const Action& action, const std::vector<UnitUse>& uses) const {
-  const auto due = due_.find(action.subnet);
-  if (!is_causal_ || due == due_.end()) return;
-  for (const UnitUse& use : uses) {
-    const std::int64_t found = stage_.unit(use.unit).version, wanted = due->second.at(use.unit);
-    MP_CHECK(found == wanted,
-             "subnet {} finds version {} of unit {}, and {} older subnets use it: its order was not kept",
-             action.subnet, found, stage_.unit(use.unit).name(), wanted);
-  }
+/// How many older subnets use a unit; behind the last subnet that is known, all that do.
+std::int64_t SubnetActions::due_version(std::int64_t subnet, int unit) const {
+  const auto reader = due_.find(subnet);
+  return reader == due_.end() ? users_[unit] : reader->second.at(unit);
 }
 
+/// Every older user of a unit has updated it, and its state is here; or the plan, or what carried it out, is
+/// wrong.
+void SubnetActions::require_version(std::int64_t subnet, int unit, std::int64_t found,
+                                    std::int64_t due) const {
+  MP_CHECK(found == due,
+           "subnet {} finds version {} of unit {}, and {} older subnets use it: its order was not kept",
+           subnet, found, stage_.unit(unit).name(), due);
+}
+
+void SubnetActions::require_versions(const Action& action, const std::vector<UnitUse>& uses) const {
+  if (!is_causal_ || !due_.contains(action.subnet)) return;
+  for (const UnitUse& use : uses)
+    require_version(action.subnet, use.unit, stage_.unit(use.unit).version,
+                    due_version(action.subnet, use.unit));
+}
+
+/// The host may be ahead of the device: it counts on the version that is due, and asks for the one that came.
 void SubnetActions::arrived(const Action& action) {
-  moves_.arrived(action, [&](int unit) {
-    const auto reader = due_.find(action.subnet);
-    return reader == due_.end() ? users_[unit] : reader->second.at(unit);
-  });
+  moves_.arrived(action);
+  if (action.part + 1 < action.parts) return;
+  for (const int unit : action.units) stage_.unit(unit).version = due_version(action.subnet, unit);
+  if (stage_.context().backend.memory().kind() == Memory::Kind::counted) return;
+  std::vector<int>& units = arrivals_[action.subnet];
+  units.insert(units.end(), action.units.begin(), action.units.end());
+}
+
+void SubnetActions::require_arrivals(std::int64_t subnet) {
+  const auto arrived = arrivals_.extract(subnet);
+  if (arrived.empty()) return;
+  for (const int unit : arrived.mapped()) {
+    const Tensor version = moves_.version_of(unit);
+    answers_.ask({&version, 1},
+                 [this, subnet, unit, due = due_version(subnet, unit)](std::span<const double> found) {
+                   require_version(subnet, unit, static_cast<std::int64_t>(found[0]), due);
+                 });
+  }
 }
 
 Tensor SubnetActions::message_of(const Action& action) {
@@ -157,6 +183,7 @@ void SubnetActions::forward(const Action& action, const StepInput& input) {
     windows_.count(action.subnet, input.valid);
   }
   see(action, input);
+  if (action.micro_batch == 0) require_arrivals(action.subnet);
   require_versions(action, stage_.uses_of(input.choice, action.first, action.last));
   Slot& slot = slots_[action.tape];
   Tape& tape = *slot.tape;
@@ -243,32 +270,48 @@ void SubnetActions::update_shared(const Action& action) {
   count_other_lanes(action.subnet);
   windows_.update(action.subnet, action.unit, rule(windows_.valid(action.subnet)),
                   rate_at(config_.optimizer.rate, last, config_.train.steps));
-  if (std::find(counted_here_.begin(), counted_here_.end(), action.unit) == counted_here_.end()) return;
-  count(action.unit, of_window_);
-  if (++updated_of_window_ < counted_here_.size()) return;
-  of_window_.subnet = last;
-  if (hear_) hear_(of_window_);
-  of_window_ = {};
-  updated_of_window_ = 0;
+  if (std::find(counted_here_.begin(), counted_here_.end(), action.unit) != counted_here_.end())
+    tell_shared(action.unit, last);
 }
 
-void SubnetActions::count(int unit, SubnetResult& result) {
-  std::array<double, Decision::places> decided{};
-  stage_.context().backend.download(decisions_.of(unit), decided.data());
+void SubnetActions::count(std::span<const double> decision, SubnetResult& result) const {
   const double clip = config_.train.clip;
   ++result.units;
-  result.skipped += decided[Decision::skipped] != 0 ? 1 : 0;
-  result.clipped += clip > 0 && decided[Decision::gradient_norm] > clip ? 1 : 0;
+  result.skipped += decision[Decision::skipped] != 0 ? 1 : 0;
+  result.clipped += clip > 0 && decision[Decision::gradient_norm] > clip ? 1 : 0;
 }
 
 void SubnetActions::tell(const Action& action, const std::vector<int>& units, std::int64_t valid) {
-  SubnetResult result{.subnet = action.subnet, .valid = valid};
-  for (const int unit : units) count(unit, result);
-  result.has_loss = stage_.has_head();
-  if (result.has_loss)
-    stage_.context().backend.download(updates_.scalars().sum_of_losses(losses_of(action.subnet)),
-                                      &result.loss);
-  if (hear_) hear_(result);
+  std::vector<Tensor> asked;
+  for (const int unit : units) asked.push_back(decisions_.of(unit));
+  if (stage_.has_head()) asked.push_back(updates_.scalars().sum_of_losses(losses_of(action.subnet)));
+  answers_.ask(asked, [this, count = std::ssize(units),
+                       result = SubnetResult{.subnet = action.subnet,
+                                             .has_loss = stage_.has_head(),
+                                             .valid = valid}](std::span<const double> numbers) mutable {
+    for (std::ptrdiff_t k = 0; k < count; ++k)
+      this->count(numbers.subspan(static_cast<std::size_t>(k) * Decision::places, Decision::places), result);
+    if (result.has_loss) result.loss = numbers.back();
+    if (hear_) hear_(result);
+  });
+}
+
+/// What several stages share and update alike is told once its last unit is.
+void SubnetActions::tell_shared(int unit, std::int64_t last) {
+  const Tensor decision = decisions_.of(unit);
+  answers_.ask({&decision, 1}, [this, last](std::span<const double> numbers) {
+    count(numbers, of_window_);
+    if (++updated_of_window_ < counted_here_.size()) return;
+    of_window_.subnet = last;
+    if (hear_) hear_(of_window_);
+    of_window_ = {};
+    updated_of_window_ = 0;
+  });
+}
+
+void SubnetActions::finish() {
+  while (!arrivals_.empty()) require_arrivals(arrivals_.begin()->first);
+  answers_.finish();
 }
 
 }  // namespace mindpipe

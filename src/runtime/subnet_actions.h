@@ -1,12 +1,16 @@
 #pragma once
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "comm/channel.h"
+#include "operations/decision.h"
 #include "plan/subnet_rooms.h"
 #include "program/causal_planner.h"
+#include "runtime/late_answers.h"
 #include "runtime/step_input.h"
 #include "state/shared_windows.h"
 #include "state/unit_moves.h"
@@ -28,9 +32,13 @@ struct SubnetResult {
 /// what all share.
 class SubnetActions {
  public:
-  /// `scratch`: of the compute queue.
+  /// `answers`: brings numbers that the device has made; `scratch`: of the compute queue.
   SubnetActions(Stage& stage, GradientUpdates& updates, Groups groups, const Config& config,
-                const Outline& outline, const SubnetRooms& rooms, Arena& scratch);
+                const Outline& outline, const SubnetRooms& rooms, LateAnswers& answers, Arena& scratch);
+  /// The most numbers that it asks of the device at once.
+  static std::int64_t most_numbers(const SubnetRooms& rooms) {
+    return Decision::places * std::max<std::int64_t>(1, rooms.most_tensors) + 1;
+  }
 
   void forward(const Action& action, const StepInput& input);
   void backward(const Action& action, const StepInput& input);
@@ -42,6 +50,8 @@ class SubnetActions {
   const UnitMoves::Sent& moved() const { return moves_.sent(); }
   /// Takes what a message of units' states has brought.
   void arrived(const Action& action);
+  /// At a cut: makes sure of the versions of what came home, and waits until everything has been told.
+  void finish();
   /// Hears of a subnet before anything of it begins, and of all before it in order: which version it is to
   /// find of each of its units is how many older ones use it.
   void know(const Subnet& subnet);
@@ -80,11 +90,15 @@ class SubnetActions {
   Tensor losses_of(std::int64_t subnet) const { return losses_.at(subnet % losses_.shape[0]); }
   void see(const Action& action, const StepInput& input);
   void tell(const Action& action, const std::vector<int>& units, std::int64_t valid);
+  void tell_shared(int unit, std::int64_t last);
   void update_shared(const Action& action);
   void count_other_lanes(std::int64_t window);
-  void count(int unit, SubnetResult& result);
+  void count(std::span<const double> decision, SubnetResult& result) const;
+  std::int64_t due_version(std::int64_t subnet, int unit) const;
+  void require_arrivals(std::int64_t subnet);
   StepRule rule(std::int64_t valid) const;
   void require_versions(const Action& action, const std::vector<UnitUse>& uses) const;
+  void require_version(std::int64_t subnet, int unit, std::int64_t found, std::int64_t due) const;
 
   Stage& stage_;
   GradientUpdates& updates_;
@@ -99,9 +113,11 @@ class SubnetActions {
   std::vector<std::int64_t> users_;  ///< of each unit, as far as subnets are known
   std::map<std::int64_t, std::map<int, std::int64_t>>
       due_;                                            ///< of each subnet of this lane: its units' versions
+  std::map<std::int64_t, std::vector<int>> arrivals_;  ///< units that came for each subnet
   std::map<int, std::pair<int, int>> blocks_of_slab_;  ///< whose gradients are there
   std::vector<Slot> slots_;
   std::vector<Arena> rings_;
+  LateAnswers& answers_;
   Arena& scratch_;
   Arena losses_arena_;
   KeptActions kept_;

@@ -12,8 +12,10 @@ SubnetTrainer::SubnetTrainer(Executor& executor, Stage& stage, GradientUpdates& 
       rank_(stage.layout().program_rank()),
       window_(config.supernet.window),
       all_subnets_(config.train.steps),
+      answers_(stage.context().backend, wires.waiting, wires.pinned,
+               SubnetActions::most_numbers(plan.subnets->rooms[stage.layout().coord.pipeline])),
       actions_(stage, updates, groups, config, plan.outline,
-               plan.subnets->rooms[stage.layout().coord.pipeline], executor.actions().scratch()),
+               plan.subnets->rooms[stage.layout().coord.pipeline], answers_, executor.actions().scratch()),
       reports_(plan.outline, stage.layout(), wires.reports, wires.waiting, window_, all_subnets_),
       script_(executor.make_growing_script(plan.outline)),
       pass_times_(plan.outline.lanes),
@@ -33,6 +35,7 @@ SubnetTrainer::SubnetTrainer(Executor& executor, Stage& stage, GradientUpdates& 
     reports_.add(result);
   });
   actions_.on_progress([this] {
+    answers_.progress();
     reports_.progress();
     wires_.agreement.progress();
   });
@@ -137,6 +140,7 @@ void SubnetTrainer::run(PlannedStretch stretch) {
   while (!subnets_.empty() && subnets_.front().id < stretch.ended) subnets_.pop_front();
   if (!stretch.last) return;
   keep();
+  actions_.finish();
   reports_.finish();
   actions_.windows().bind_newest();
 }

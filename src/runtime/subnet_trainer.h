@@ -13,11 +13,13 @@
 namespace mindpipe {
 
 /// What the ranks that train subnets tell each other beside their lists. `reports`: of the program's ranks,
-/// in the host's memory; null where there is one.
+/// in the host's memory; null where there is one. `pinned`: memory of the host, where it may not read the
+/// backend's.
 struct SubnetWires {
   Waiting& waiting;
   Agreement& agreement;
   Channels* reports = nullptr;
+  Memory* pinned = nullptr;
 };
 
 /// Trains the subnets of a supernet on one rank, a stretch of the stream at a time. While one runs the next
@@ -98,6 +100,7 @@ class SubnetTrainer {
   SubnetWires wires_;
   int rank_;  ///< of the program
   std::int64_t window_, all_subnets_;
+  LateAnswers answers_;
   SubnetActions actions_;
   SubnetReports reports_;
   Script script_;

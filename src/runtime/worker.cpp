@@ -12,6 +12,7 @@
 #include "hardware.h"
 #include "make_backend.h"
 #include "optim/rate.h"
+#include "program/stretch_channels.h"
 #include "supernet/sampler.h"
 
 namespace mindpipe {
@@ -73,6 +74,9 @@ void Worker::connect_stages() {
       for (const Action& action : program->ranks[rank])
         if (action.kind == ActionKind::send)
           names.insert({rank, action.peer, static_cast<int>(action.payload)});
+  if (plan_.subnets)
+    for (const StretchChannel& channel : channels_of_stretches(plan_.outline))
+      names.insert({channel.from, channel.to, static_cast<int>(channel.payload)});
   channels_->use(*carrier_.transports, {names.begin(), names.end()});
 }
 
@@ -182,7 +186,7 @@ void Worker::train_subnets(SubnetTrainer::Feed feed) {
     reports_ = std::make_unique<Channels>(grid_->program(), waiting_, Axis::pipeline, &ledger_);
   subnets_ = std::make_unique<SubnetTrainer>(
       *executor_, *stage_, *updates_, Groups{*tensor_, *data_, *pipeline_}, config_, plan_, stage_->fields(),
-      std::move(feed), SubnetWires{waiting_, *agreement_, reports_.get()});
+      std::move(feed), SubnetWires{waiting_, *agreement_, reports_.get(), pinned_ ? &*pinned_ : nullptr});
   state_->count_by(&subnets_->actions().decisions());
 }
 

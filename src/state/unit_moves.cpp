@@ -14,7 +14,7 @@ Tensor as_bytes(const Tensor& tensor) {
 }  // namespace
 
 std::size_t UnitMoves::bytes(const Stage& stage) {
-  return bytes_for({std::ssize(stage.local_units())}, DType::i64);
+  return bytes_for({std::ssize(stage.local_units())}, DType::f64);
 }
 
 UnitMoves::UnitMoves(Stage& stage, GradientUpdates& updates, UnitDecisions& decisions, int channels,
@@ -24,17 +24,15 @@ UnitMoves::UnitMoves(Stage& stage, GradientUpdates& updates, UnitDecisions& deci
       decisions_(decisions),
       arena_(stage.context().backend.memory(), MemoryClass::boundary, channels > 0 ? bytes(stage) : 0) {
   if (channels == 0) return;
-  versions_ = arena_.take({std::ssize(stage.local_units())}, DType::i64);
+  versions_ = arena_.take({std::ssize(stage.local_units())}, DType::f64);
   for (const int unit : stage.local_units()) places_.emplace(unit, std::ssize(places_));
   for (int i = 0; i < channels; ++i)
     buffers_.emplace_back(stage.context().backend.memory(), MemoryClass::boundary, most);
 }
 
-Tensor UnitMoves::word_of(int unit) const { return versions_.range(places_.at(unit), 1); }
-
 std::vector<UnitMoves::Piece> UnitMoves::pieces_of(int unit) const {
   const UnitOptimizer& optimizer = *updates_.optimizer_of(unit);
-  std::vector<Piece> pieces{{"version", as_bytes(word_of(unit))},
+  std::vector<Piece> pieces{{"version", as_bytes(version_of(unit))},
                             {"applied", as_bytes(decisions_.of(unit).range(Decision::applied_steps, 1))}};
   if (stage_.unit(unit).dtype() == DType::f32)
     pieces.push_back({"master", as_bytes(stage_.unit(unit).flat_values())});
@@ -86,36 +84,33 @@ Tensor UnitMoves::part_of(const Action& move) {
   if (sends(move)) count(move);
   if (!sends(move) || backend.memory().kind() == Memory::Kind::counted) return part;
   if (move.part == 0)
-    for (const int unit : move.units) backend.upload(&stage_.unit(unit).version, word_of(unit));
+    for (const int unit : move.units) {
+      const auto version = static_cast<double>(stage_.unit(unit).version);
+      backend.upload(&version, version_of(unit));
+    }
   for_stretches(move, [&](const Piece&, const Tensor& state, std::int64_t place) {
     backend.copy(state, part.range(place, state.count()));
   });
   return part;
 }
 
-void UnitMoves::arrived(const Action& move, const std::function<std::int64_t(int unit)>& version) {
+void UnitMoves::arrived(const Action& move) {
   Backend& backend = stage_.context().backend;
-  const bool is_last = move.part + 1 == move.parts;
-  if (backend.memory().kind() == Memory::Kind::counted) {
-    for (const int unit : move.units)
-      if (is_last) stage_.unit(unit).version = version(unit);
-    return;
-  }
+  if (backend.memory().kind() == Memory::Kind::counted) return;
   const Tensor part = buffer_of(move);
   bool leaves_out = false;
   for_stretches(move, [&](const Piece& piece, const Tensor& state, std::int64_t place) {
     const bool begins_unit = piece.name == "version";
     if (begins_unit) leaves_out = is_left_out("moves", "unit");
-    else if (leaves_out || is_left_out("moves", piece.name)) return;
+    if ((leaves_out && !begins_unit) || is_left_out("moves", piece.name)) return;
     backend.copy(part.range(place, state.count()), state);
   });
-  if (!is_last) return;
+  if (move.part + 1 < move.parts) return;
   for (const int number : move.units) {
-    Unit& unit = stage_.unit(number);
     UnitOptimizer& optimizer = *updates_.optimizer_of(number);
-    backend.download(word_of(number), &unit.version);
     optimizer.moments_have_arrived();
-    if (unit.dtype() == DType::bf16) backend.convert({optimizer.slots().front().second, unit.flat_values()});
+    if (stage_.unit(number).dtype() == DType::bf16)
+      backend.convert({optimizer.slots().front().second, stage_.unit(number).flat_values()});
   }
 }
 

@@ -1,5 +1,4 @@
 #pragma once
-#include <functional>
 #include <map>
 #include <string_view>
 #include <utility>
@@ -29,9 +28,11 @@ class UnitMoves {
 
   /// Where a part of a message lies on its way: of one that leaves, filled with what it takes along.
   Tensor part_of(const Action& move);
-  /// Takes what a part has brought; the last one completes its units. `version`: of a unit, where states are
-  /// counted and nothing arrives.
-  void arrived(const Action& move, const std::function<std::int64_t(int unit)>& version);
+  /// Takes what a part has brought; the last one completes its units, but for the versions that the host
+  /// knows.
+  void arrived(const Action& move);
+  /// The version (f64) that a unit had where it came from last.
+  Tensor version_of(int unit) const { return versions_.range(places_.at(unit), 1); }
 
  private:
   /// A part of a unit's state, in bytes.
@@ -46,7 +47,6 @@ class UnitMoves {
   void for_stretches(const Action& move, const See& see);
   void count(const Action& move);
   Tensor buffer_of(const Action& move);
-  Tensor word_of(int unit) const;
 
   Stage& stage_;
   GradientUpdates& updates_;

@@ -12,7 +12,7 @@ scripts/gpu_check/bundle.sh "$build" "$room/made" || fail "no bundle"
 mv "$room/made" "$room/moved"
 check() { (cd "$room" && env -i PATH=/usr/bin:/bin HOME="$room" "$room/moved/gpu-check.sh" "$@" 2>&1); }
 
-output=$(check --device cpu --output "$room/rehearsal" --only kernels,library,models,ceilings,gpt2-124m,parity-2)
+output=$(check --device cpu --output "$room/rehearsal" --only kernels,library,models,ceilings,gpt2-124m,parity-2,subnets-2)
 code=$?
 echo "$output"
 [[ $code == 0 ]] || fail "the rehearsal ended with $code"
@@ -21,7 +21,7 @@ python3 - "$room/rehearsal/gpu-check.json" <<'END' || fail "the figures are not 
 import json, sys
 report = json.load(open(sys.argv[1]))
 outcomes = {part["name"]: part["outcome"] for part in report["parts"]}
-assert outcomes.pop("ceilings") == outcomes.pop("gpt2-124m") == outcomes.pop("parity-2") == "passed", report["parts"]
+assert outcomes.pop("ceilings") == outcomes.pop("gpt2-124m") == outcomes.pop("parity-2") == outcomes.pop("subnets-2") == "passed", report["parts"]
 assert set(outcomes) == {"kernels", "library", "models"} and set(outcomes.values()) <= {"skipped", "passed"}, outcomes
 assert len(report["heaviest"]) == 10 and all(row["microseconds"] > 0 for row in report["heaviest"])
 assert report["training"]["gpt2-124m"]["tokens_per_second"] > 0 and report["code"] == 0

@@ -1,4 +1,7 @@
 // ranks: 1 2 4 8
+#include "late_backend.h"
+#include "ordered_transport.h"
+#include "runtime/styles.h"
 #include "runtime/supernet_runs.h"
 
 #include <gmock/gmock.h>
@@ -96,6 +99,98 @@ TEST(Subnets, OnLanesAndMirrorsHaveTheBitsOfOneAfterTheOther) {
       ++number;
       EXPECT_EQ(compared(c, world, 5000 + 10 * world.size + number), "") << describe_lanes(c);
     }
+}
+
+/// Lets a run be on devices that run behind their hosts, whose memory neither a host nor MPI may read: as
+/// GPUs that ranks share, or, where they carry their messages themselves in the one order that NCCL needs,
+/// GPUs of their own.
+struct LateDevice {
+  LateBackend* device = nullptr;
+  SupernetWatch watch;
+
+  explicit LateDevice(bool queued) {
+    watch.make = [this](const Config& config, Memory& memory, int threads, const World& ranks) {
+      auto late = std::make_unique<LateBackend>(make_backend(config, memory, threads, ranks), ranks.rank);
+      device = late.get();
+      return late;
+    };
+    if (!queued) return;
+    watch.connect = [this](const Config&, const World& ranks, Backend&, Waiting&) {
+      return DeviceTransports{std::make_unique<OrderedTransports>(*device, ranks.comm), "on paper"};
+    };
+    watch.before = [this](Worker& worker) { worker.waiting().on_progress([this] { device->look(); }); };
+  }
+};
+
+std::string compared_on_devices(const SupernetCase& c, const World& world, int number, bool queued) {
+  const Config config = config_of(c);
+  const LateDevice late(queued && world.size > 1);
+  const SubnetsOutcome got = trained(config, world, number, late.watch);
+  return world.rank == 0 ? difference(got, one_after_the_other(config)) : "";
+}
+
+TEST(Subnets, OnDevicesBehindTheirHostsHaveTheBitsOfOneAfterTheOther) {
+  if (asks_all()) GTEST_SKIP() << "a part of the choice";
+  const World world = all_ranks();
+  int number = 0;
+  for (const bool pairs : {false, true})
+    for (const GridConfig& grid : supernet_grids_of(world.size))
+      for (const bool queued : {false, true}) {
+        SupernetCase c = on_grid(grid, pairs, ++number);
+        c.micro_batches = 1 + number % 2;
+        c.subnets = 24;
+        EXPECT_EQ(compared_on_devices(c, world, 9000 + 10 * world.size + number, queued), "") << describe(c);
+      }
+}
+
+TEST(Subnets, ThatMoveBetweenDevicesHaveTheBitsOfOneAfterTheOther) {
+  if (asks_all()) GTEST_SKIP() << "a part of the choice";
+  const World world = all_ranks();
+  if (world.size == 1) GTEST_SKIP() << "one rank is one lane";
+  int number = 0;
+  for (SupernetCase& c : cases_with_lanes(world.size, world.size % 4 == 0, world.size))
+    for (const bool queued : {false, true}) {
+      ++number;
+      c.subnets = 24;
+      EXPECT_EQ(compared_on_devices(c, world, 9500 + 10 * world.size + number, queued), "")
+          << describe_lanes(c) << (queued ? ", queued" : "");
+    }
+}
+
+/// On the device that MINDPIPE_TEST_DEVICE names (a GPU that all ranks share), against one rank there.
+TEST(Subnets, OnTheDeviceOfTheTestsHaveTheBitsOfOneRank) {
+  if (asks_all()) GTEST_SKIP() << "a part of the choice";
+  const World world = all_ranks();
+  for (const bool has_lanes : {false, true}) {
+    SupernetCase c{.pipeline = has_lanes ? 1 : world.size,
+                   .precision = has_lanes ? Precision::bf16 : Precision::f32,
+                   .subnets = 16,
+                   .lanes = has_lanes ? world.size : 1};
+    Config config = config_of(c);
+    config.device.kind = device_of_tests();
+    const SubnetsOutcome got = trained(config, world, 0);
+    config.grid = {1, 1, 1, 1};
+    const SubnetsOutcome wanted = trained(config, World{MPI_COMM_SELF}, 0);
+    if (world.rank == 0) EXPECT_EQ(difference(got, wanted), "") << describe_lanes(c);
+  }
+}
+
+/// Between two cuts a host asks its device how far it has come, and waits for nothing else.
+TEST(Subnets, ArePutIntoTheQueuesOfADeviceWithoutAWait) {
+  const World world = all_ranks();
+  if (world.size > 1) GTEST_SKIP() << "one rank shows it";
+  const Config config = config_of({.subnets = 40});
+  LateDevice late(false);
+  std::vector<std::string> halts;
+  bool looks = false;
+  late.watch.loaded = [&](const Subnet& subnet, StepInput&) { looks = subnet.id + 1 < config.train.steps; };
+  late.watch.before = [&](Worker&) {
+    late.device->on_halt([&](const std::string& call) {
+      if (looks && call != "finished") halts.push_back(call);
+    });
+  };
+  trained(config, world, 0, late.watch);
+  EXPECT_THAT(halts, testing::IsEmpty());
 }
 
 SupernetCase of_cells_on(const GridConfig& grid, bool pairs, int number) {

@@ -146,6 +146,8 @@ inline RunPlan drawn_plan(Config config, const std::vector<Subnet>& subnets, int
 struct SupernetWatch {
   std::function<void(Worker&)> before = [](Worker&) {}, after = [](Worker&) {};
   std::function<void(const Subnet&, StepInput&)> loaded = [](const Subnet&, StepInput&) {};
+  MakeBackend make = make_backend;
+  MakeTransports connect = make_transports;
 };
 
 /// Whether all stages that use what all subnets share hold the same bits of it: both versions of the values,
@@ -255,7 +257,7 @@ inline SubnetsOutcome trained(const Config& config, const World& world, int numb
                               const SupernetWatch& watch = {}) {
   const std::vector<Subnet> subnets = first_of_stream(config);
   RunPlan plan = drawn_plan(config, subnets, number);
-  Worker worker(config, world, std::move(plan));
+  Worker worker(config, world, std::move(plan), watch.make, watch.connect);
   share_processors(worker);
   Lots lengths("lengths", number), delays("delays", 100 * number + world.rank);
   const auto dawdle = [&] {
@@ -273,7 +275,7 @@ inline SubnetsOutcome trained(const Config& config, const World& world, int numb
                               watch.loaded(subnet, input);
                             },
                         .count = [&](std::int64_t id) { return whole.at(static_cast<int>(id)).valid; }});
-  if (number % 3 != 0)
+  if (number % 3 != 0 && worker.backend().host_may_read())
     worker.subnets()->script().pacer = Pacer(
         {}, [&](std::int64_t) { return delays.below(4) == 0 ? std::int64_t{1000} * delays.below(300) : 0; });
   watch.before(worker);

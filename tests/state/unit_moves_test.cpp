@@ -115,6 +115,16 @@ class MovingStage {
     return action;
   }
   UnitMoves& moves() { return *moves_; }
+  /// Takes a part, and with the last one the versions that came.
+  void take(const Action& arrival) {
+    moves_->arrived(arrival);
+    if (arrival.part + 1 < arrival.parts) return;
+    for (const int unit : arrival.units) {
+      double version = 0;
+      backend_->download(moves_->version_of(unit), &version);
+      stage_.unit(unit).version = static_cast<std::int64_t>(version);
+    }
+  }
   Stage& stage() { return stage_; }
 
  private:
@@ -151,8 +161,6 @@ class MovingStage {
 
 constexpr std::size_t ample = 1 << 20;
 
-std::int64_t no_version(int) { return -1; }
-
 /// Brings the states of units from one rank to another, a part at a time. `between` is called after each part
 /// but the last.
 void bring(
@@ -164,7 +172,7 @@ void bring(
     const Tensor taken = to.moves().part_of(arrival);
     ASSERT_EQ(sent.bytes(), taken.bytes());
     std::memcpy(taken.data, sent.data, sent.bytes());
-    to.moves().arrived(arrival, no_version);
+    to.take(arrival);
     if (part + 1 < parts) between();
   }
 }
@@ -227,10 +235,10 @@ TEST_P(UnitsThatMove, TravelAtOnceOnChannelsOfTheirOwn) {
       const Action taken = beyond.move(to_beyond, false, peer, part, parts);
       const Tensor place = beyond.moves().part_of(taken), source = peer == 0 ? three : four;
       std::memcpy(place.data, source.data, source.bytes());
-      beyond.moves().arrived(taken, no_version);
+      beyond.take(taken);
     }
-    here.moves().arrived(other, no_version);
-    here.moves().arrived(arrival, no_version);
+    here.take(other);
+    here.take(arrival);
   }
   for (const int unit : from_left) EXPECT_EQ(here.state_of(unit), left.state_of(unit));
   for (const int unit : from_right) EXPECT_EQ(here.state_of(unit), right.state_of(unit));
