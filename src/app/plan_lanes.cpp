@@ -6,7 +6,7 @@
 
 #include "app/grid_choice.h"
 #include "core/text.h"
-#include "plan/move_ratio.h"
+#include "plan/moves_on_paper.h"
 #include "plan/network_on_paper.h"
 #include "supernet/sampler.h"
 
@@ -21,7 +21,9 @@ struct Choice {
   double idle = 0;                ///< the mean of all ranks, a part of the time
   std::array<double, wait_reasons> because{};
   std::int64_t memory = 0;  ///< of the rank that needs the most
-  double ratio = 0;         ///< r: how long a subnet-stage's moves take, in passes; 0: nothing moves
+  double lost = 0;          ///< to moves, a part of the time
+  double ratio = 0;         ///< how long moves take, in passes
+  bool fits = true;         ///< into memory.device_limit
 };
 
 std::string words_of(const Choice& choice) {
@@ -44,8 +46,9 @@ Choice choice_of(const Config& config, const RunPlan& plan) {
   }
   for (int stage = 0; stage < plan.outline.stages; ++stage)
     choice.memory = std::max(choice.memory, total_of(plan.most_memory(stage)));
-  if (choice.lanes > 1 || choice.cuts == SubnetCuts::own)
-    choice.ratio = move_ratio(plan.outline, network_on_paper(config));
+  choice.lost = lost_to_moves(config, plan);
+  choice.ratio = move_ratio(plan.outline, network_on_paper(config));
+  choice.fits = config.memory.device_limit == 0 || choice.memory <= config.memory.device_limit;
   return choice;
 }
 
@@ -64,17 +67,23 @@ std::optional<Choice> tried(const Config& config, int lanes, int stages, SubnetC
   }
 }
 
-std::vector<Choice> all_choices(const Config& config, int ranks) {
+struct Choices {
+  std::vector<Choice> all;           ///< the fastest first
+  std::vector<std::string> refused;  ///< in words
+};
+
+Choices all_choices(const Config& config, int ranks) {
   const int places = ranks / (config.grid.data * config.grid.tensor);
-  std::vector<Choice> choices;
+  Choices found;
   for (int lanes = 1; lanes <= places; ++lanes)
     for (const SubnetCuts cuts : {SubnetCuts::home, SubnetCuts::own}) {
       if (places % lanes != 0 || (cuts == SubnetCuts::own && lanes == places)) continue;
-      if (const auto choice = tried(config, lanes, places / lanes, cuts, ranks)) choices.push_back(*choice);
+      if (const auto choice = tried(config, lanes, places / lanes, cuts, ranks)) found.all.push_back(*choice);
+      else found.refused.push_back(words_of({.lanes = lanes, .stages = places / lanes, .cuts = cuts}));
     }
-  std::stable_sort(choices.begin(), choices.end(),
+  std::stable_sort(found.all.begin(), found.all.end(),
                    [](const Choice& a, const Choice& b) { return a.each < b.each; });
-  return choices;
+  return found;
 }
 
 /// Why one is faster than another: what its ranks wait less for.
@@ -90,75 +99,83 @@ std::string reason(const Choice& best, const Choice& other) {
       names[most]);
 }
 
-/// How long moves take beside passes, times the part of all subnets whose units come from another lane.
-double shown_moves(const Config& config, const Outline& outline) {
-  return move_ratio(outline, network_on_paper(config)) * (outline.lanes - 1) / outline.lanes;
-}
-
-/// How many times as fast as one of them alone these lanes are on paper.
-double over_one_lane(const Config& config, const RunPlan& plan) {
-  Outline alone = plan.outline;
-  alone.lanes = 1;
-  const std::vector<Subnet> subnets = first_subnets(config);
-  const auto time_of = [&](const Outline& outline) {
-    return static_cast<double>(
-        simulate_rooms(outline, network_on_paper(config), plan.subnets->paper.rules, subnets).time);
-  };
-  return time_of(alone) / time_of(plan.outline);
+/// "2 lanes are 1.61 times as fast on paper as one of them alone"
+std::string gain_text(const std::string& what, double times, const std::string& other) {
+  const std::string by = times < 0.1 ? fmt::format("{:.2g}", times) : fmt::format("{:.2f}", times);
+  return fmt::format("{} are {} times as fast on paper as {}{}\n", what, by, other,
+                     times < 0.995 ? ": plan --simulate compares other layouts" : "");
 }
 
 }  // namespace
 
 std::string lanes_text(const Config& config, int ranks) {
-  const std::vector<Choice> choices = all_choices(config, ranks);
+  const auto [choices, refused] = all_choices(config, ranks);
   if (choices.size() < 2) return "";
   std::string text =
       "\nlanes x stages of as many ranks, on paper\n"
-      "lanes  stages  cuts   subnets/s  over one stage     idle   owners    rooms      r   memory of a "
+      "lanes  stages  cuts   subnets/s  over one stage     idle   owners    rooms    moves   memory of a "
       "rank\n";
   for (const Choice& choice : choices)
-    text += fmt::format("{:<6} {:<7} {:<5} {:>10.4g} {:>15.2f} {:>7.1f}% {:>7.1f}% {:>7.1f}% {:>6} {:>18}\n",
-                        choice.lanes, choice.stages, name_of(choice.cuts), 1 / choice.each, choice.speed_up,
-                        100 * choice.idle, 100 * choice.because[static_cast<int>(WaitReason::owner)],
-                        100 * choice.because[static_cast<int>(WaitReason::room)],
-                        choice.ratio > 0 ? fmt::format("{:.2f}", choice.ratio) : "-",
-                        human_bytes(static_cast<double>(choice.memory)));
-  text += "r: how long a subnet-stage's units are under way beside how long its passes take\n";
-  const Choice& best = choices.front();
-  const auto own = std::find_if(choices.begin(), choices.end(), [&](const Choice& choice) {
-    return choice.lanes == config.grid.supernet && choice.cuts == config.supernet.cuts;
-  });
+    text += fmt::format(
+        "{:<6} {:<7} {:<5} {:>10.4g} {:>15.2f} {:>7.1f}% {:>7.1f}% {:>7.1f}% {:>7.1f}% {:>18}{}\n",
+        choice.lanes, choice.stages, name_of(choice.cuts), 1 / choice.each, choice.speed_up,
+        100 * choice.idle, 100 * choice.because[static_cast<int>(WaitReason::owner)],
+        100 * choice.because[static_cast<int>(WaitReason::room)], 100 * choice.lost,
+        human_bytes(static_cast<double>(choice.memory)), choice.fits ? "" : ", too much");
+  if (!refused.empty()) text += fmt::format("refused: {}\n", join(refused, "; "));
+  text += fmt::format(
+      "moves: the part of the time that they cost; units of a subnet on a stage are under way {:.2f} times "
+      "as "
+      "long as its passes there take (r)\n",
+      choices.front().ratio);
+  const auto best = std::find_if(choices.begin(), choices.end(), [](const Choice&one) { return one.fits; }),
+             own = std::find_if(choices.begin(), choices.end(), [&](const Choice&choice) {
+               return choice.lanes == config.grid.supernet && choice.cuts == config.supernet.cuts;
+             });
+  if (best == choices.end()) return text + "none of them fits into memory.device_limit\n";
   if (own == choices.end()) return text;
-  const double gain = own->each / best.each - 1;
-  if (gain < 0.005) return text + "this configuration is as fast as any of them\n";
-  return text + fmt::format(
-                    "take grid.supernet={} grid.pipeline={} supernet.cuts={}: {:.0f} % faster than this "
-                    "configuration; {}\n",
-                    best.lanes, best.stages, best.cuts, 100 * gain, reason(best, *own));
+  const double gain = own->each / best->each - 1;
+  if (own->fits && gain < 0.005) return text + "this configuration is as fast as any of them\n";
+  text += fmt::format("take grid.supernet={} grid.pipeline={} supernet.cuts={}: ", best->lanes, best->stages,
+                      best->cuts);
+  if (!own->fits) return text + "this configuration does not fit into memory.device_limit\n";
+  return text + fmt::format("{:.0f} % faster than this configuration; {}\n", 100 * gain, reason(*best, *own));
 }
 
-bool lanes_pay(const Config& config, const RunPlan& plan) {
-  return shown_moves(config, plan.outline) < 1 && over_one_lane(config, plan) >= 1;
-}
-
-std::string moves_text(const Config& config, const RunPlan& plan) {
+MovesText moves_text(const Config& config, const RunPlan& plan) {
   const Outline& outline = plan.outline;
-  if (outline.lanes == 1) return "";
-  const double shown = shown_moves(config, outline), over_one = over_one_lane(config, plan);
-  std::string text = fmt::format(
-      "{} lanes are {:.2f} times as fast on paper as one of them alone{}\n"
-      "moves: a subnet-stage's units are under way {:.2f} times as long as its passes take (r), and {} of {} "
-      "subnets find them in another lane",
-      outline.lanes, over_one, over_one < 1 ? " (plan --simulate compares other layouts)" : "",
-      shown * outline.lanes / (outline.lanes - 1), outline.lanes - 1, outline.lanes);
-  if (shown < 1) return text + ": passes hide them\n";
-  const int batch =
-      static_cast<int>(std::ceil(config.train.batch * shown / outline.micro_batches)) * outline.micro_batches;
-  return text +
-         fmt::format(
-             ": passes do not hide them; a batch of {} would (train.batch is {}). On paper this is {:.2f} "
-             "times as fast as one stage\n",
-             batch, config.train.batch, plan.subnets->paper.speed_up());
+  if (!has_moves(outline)) return {};
+  const MovesOnPaper moves = moves_on_paper(config, plan);
+  MovesText found{.is_warning =
+                      moves.over_one_lane < 0.995 || moves.over_one_cut < 0.97 || !moves.are_hidden()};
+  if (outline.lanes > 1)
+    found.text += gain_text(fmt::format("{} lanes", outline.lanes), moves.over_one_lane, "one of them alone");
+  if (outline.own_cuts)
+    found.text += gain_text("cuts of subnets' own", moves.over_one_cut, "one cut for all");
+  found.text += fmt::format(
+      "moves: a subnet's units on a stage are under way {:.2f} times as long as its passes there take (r), "
+      "and {:.0f} % of them come from another rank; on paper that costs {:.1f} % of the time",
+      moves.ratio, 100 * moves.elsewhere, 100 * moves.lost);
+  const RoomsOnPaper& paper = plan.subnets->paper;
+  const std::string cut =
+      fmt::format("at a cut up to {} go home, in {}\n", human_bytes(static_cast<double>(paper.home)),
+                  human_seconds(1e-9 * static_cast<double>(paper.until_home)));
+  if (moves.are_hidden()) {
+    found.text += ": passes hide it\n" + cut;
+    return found;
+  }
+  const int batch = batch_that_hides_moves(config, plan);
+  found.text +=
+      batch > 0 ? fmt::format(": passes do not hide it; train.batch={} would, with micro-batches as they are",
+                              batch)
+                : fmt::format(
+                      ": passes do not hide it, nor would they with a batch of {}; take fewer lanes, "
+                      "supernet.cuts=home, or faster links",
+                      8 * config.train.batch);
+  found.text += fmt::format(" (train.batch is {}, and this is {:.2f} times as fast as one stage)\n",
+                            config.train.batch, paper.speed_up());
+  found.text += cut;
+  return found;
 }
 
 }  // namespace mindpipe

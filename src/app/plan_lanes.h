@@ -9,12 +9,12 @@ namespace mindpipe {
 /// subnets' own, on paper: which is the fastest, and why. Empty where there is nothing to choose.
 std::string lanes_text(const Config& config, int ranks);
 
-/// Whether several lanes are faster on paper than one of them, and passes long enough for moves to go on
-/// beside them.
-bool lanes_pay(const Config& config, const RunPlan& plan);
-
-/// How long moves take beside passes, and where that is too long, the batch that would hide them and what is
-/// lost on paper. Empty where nothing moves.
-std::string moves_text(const Config& config, const RunPlan& plan);
+/// What a supernet's moves cost on paper and what they bring; where passes do not hide them, the batch that
+/// would. `is_warning`: it is not worth it. No text where nothing moves.
+struct MovesText {
+  std::string text;
+  bool is_warning = false;
+};
+MovesText moves_text(const Config& config, const RunPlan& plan);
 
 }  // namespace mindpipe

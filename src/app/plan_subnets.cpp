@@ -80,10 +80,12 @@ std::string stages_of_subnets(const RunPlan& plan) {
   };
   return text +
          fmt::format(
-             "idle, of it because an older subnet has yet to update a unit (owners), or for want of a slot, "
+             "{}idle, of it because an older subnet has yet to update a unit (owners), or for want of a "
+             "slot, "
              "a slab, a place in flight or a version (rooms)\n"
              "a slot holds what one micro-batch in flight keeps (up to {} and a gradient of {}), a slab the "
              "gradients of one subnet's units (up to {})\n",
+             outline.lanes > 1 ? "of lane 0, beside which the others are alike; " : "",
              largest([](const SubnetRooms& rooms) { return rooms.tape; }),
              largest([](const SubnetRooms& rooms) { return rooms.gradient; }),
              largest([](const SubnetRooms& rooms) { return rooms.slab; }));
@@ -141,7 +143,7 @@ std::string subnets_text(const Config& config, const RunPlan& plan, int ranks, b
       links_text(config, ranks));
   const std::string stages = stages_left_out(config);
   if (!stages.empty()) text += stages + "\n";
-  text += rooms_text(config, plan) + moves_text(config, plan) + roots_text(config, plan) +
+  text += rooms_text(config, plan) + moves_text(config, plan).text + roots_text(config, plan) +
           undivided_text(config) + attention_text(config, plan);
   return text + (simulate ? lanes_text(config, ranks) : order_of_subnets(config, plan));
 }

@@ -4,15 +4,16 @@
 #include "app/subnet_log.h"
 #include "core/log_mark.h"
 #include "core/text.h"
+#include "plan/moves_on_paper.h"
 
 namespace mindpipe {
 
 namespace {
 
 /// What moved beside what was planned: of each unit whose last user ran elsewhere all its state.
-std::string text_of_moves(const RunPlan& plan, const std::vector<UnitMoves::Sent>& moved,
-                          std::int64_t subnets) {
-  if (plan.outline.lanes == 1 && !plan.outline.own_cuts) return "";
+std::string text_of_moves(const Config& config, const RunPlan& plan,
+                          const std::vector<UnitMoves::Sent>& moved, std::int64_t subnets) {
+  if (!has_moves(plan.outline)) return "";
   UnitMoves::Sent all;
   for (const UnitMoves::Sent& sent : moved) {
     all.messages += sent.messages;
@@ -20,15 +21,19 @@ std::string text_of_moves(const RunPlan& plan, const std::vector<UnitMoves::Sent
     all.home += sent.home;
   }
   const RoomsOnPaper& paper = plan.subnets->paper;
+  const char* ranks_of_place = config.grid.data * config.grid.tensor > 1
+                                   ? " of one data and tensor rank of each stage, of which all do the same"
+                                   : "";
   const auto each = [&](std::int64_t of_all, std::int64_t count) {
     return static_cast<double>(of_all) / static_cast<double>(count);
   };
   return fmt::format(
-      "moves: {:.1f} messages and {} a subnet (on paper {:.1f} and {}), and {} home at cuts; of each unit "
-      "whose "
-      "last user ran elsewhere 12 bytes a parameter with adamw, and 16\n",
-      each(all.messages, subnets), human_bytes(each(all.bytes, subnets)), each(paper.moves, paper.subnets),
-      human_bytes(each(paper.moved, paper.subnets)), human_bytes(static_cast<double>(all.home)));
+      "moves{}: {:.1f} messages and {} a subnet (on paper, without cuts, {:.1f} and {}), and {} home at "
+      "cuts; a "
+      "candidate whose last user ran elsewhere is {} bytes a parameter, and 16\n",
+      ranks_of_place, each(all.messages, subnets), human_bytes(each(all.bytes, subnets)),
+      each(paper.moves, paper.subnets), human_bytes(each(paper.moved, paper.subnets)),
+      human_bytes(static_cast<double>(all.home)), 4 * (1 + std::ssize(config.optimizer.moments())));
 }
 
 }  // namespace
@@ -56,7 +61,7 @@ void print_subnets_report(Run& run, const SubnetLog& log) {
   if (plan.outline.ranks() > 1)
     text += fmt::format("on paper {:.2f} times as fast as one stage, a subnet every {}\n", paper.speed_up(),
                         human_seconds(paper.seconds_each()));
-  text += text_of_moves(plan, moved, log.subnets());
+  text += text_of_moves(run.config(), plan, moved, log.subnets());
   text += prices + "\n" + table_of_subnets(stages, waits, plan.outline.stages);
   if (worker.ledger().total().calls > 0)
     text += fmt::format("\ntraffic of rank 0\n{}", worker.ledger().table());

@@ -57,8 +57,8 @@ void SubnetLoop::run() {
 void SubnetLoop::tell_costs() const {
   const RunPlan& plan = worker_.plan();
   info("{}", cost_of_window(plan.subnets->paper));
-  if (plan.outline.lanes > 1 && !lanes_pay(config_, plan)) {
-    std::istringstream lines(moves_text(config_, plan));
+  if (const MovesText moves = moves_text(config_, plan); moves.is_warning) {
+    std::istringstream lines(moves.text);
     for (std::string line; std::getline(lines, line);) warning("{}", line);
   }
   const std::string stages = stages_left_out(config_);

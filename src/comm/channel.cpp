@@ -14,8 +14,8 @@ bool is_bulk(TrafficClass kind) { return kind > TrafficClass::pipeline; }
 
 }  // namespace
 
-Channels::Channels(MPI_Comm ranks, Waiting& waiting, Axis axis, TrafficLedger* ledger, const Route& route)
-    : waiting_(waiting), axis_(axis), ledger_(ledger), route_(route) {
+Channels::Channels(MPI_Comm ranks, Waiting& waiting, TrafficLedger* ledger, const Route& route, int of_lane)
+    : waiting_(waiting), ledger_(ledger), route_(route), of_lane_(of_lane) {
   MPI_CHECK(MPI_Comm_dup(ranks, comm_.receive()));
   MPI_CHECK(MPI_Comm_rank(comm_.get(), &rank_));
   world_ranks_ = world_ranks(comm_.get());
@@ -49,7 +49,7 @@ Channels::Transfer Channels::send(int peer, int payload, const Tensor& tensor, T
            peer);
   if (is_message_left_out(rank_, peer, payload)) return next_++;
   if (!queued_.empty()) {
-    if (ledger_ != nullptr) ledger_->add(axis_of(kind), kind, static_cast<std::int64_t>(tensor.bytes()), 0);
+    if (ledger_ != nullptr) ledger_->add(axis_to(peer), kind, static_cast<std::int64_t>(tensor.bytes()), 0);
     return put({rank_, peer, payload}, {Transport::Parcel::Way::send, tensor.data, tensor.bytes(), 1});
   }
   sends_.push_back({next_, peer, payload, kind, tensor.as<std::byte>(), tensor.bytes()});
@@ -119,7 +119,7 @@ void Channels::finish(Messages& messages, bool sending) {
     if (sending) {
       waiting_.gate().end(message->kind);
       if (ledger_ != nullptr)
-        ledger_->add(axis_of(message->kind), message->kind, static_cast<std::int64_t>(message->bytes),
+        ledger_->add(axis_to(message->peer), message->kind, static_cast<std::int64_t>(message->bytes),
                      seconds_since(message->start_ns));
     }
     message = messages.erase(message);

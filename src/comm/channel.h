@@ -31,11 +31,11 @@ class Channels {
  public:
   using Transfer = std::int64_t;  ///< names a message that was begun
 
-  /// Makes channels over `ranks`, which is duplicated; peers are ranks of it. Collective. `axis` names
-  /// traffic in `ledger` (may be null). `route`: how the tensors' bytes travel; a send of a counted tensor
-  /// ends when its receiver is there.
-  Channels(MPI_Comm ranks, Waiting& waiting, Axis axis = Axis::pipeline, TrafficLedger* ledger = nullptr,
-           const Route& route = {});
+  /// Makes channels over `ranks`, which is duplicated; peers are ranks of it, lane by lane. Collective.
+  /// `ledger` (may be null) counts traffic. `route`: how the tensors' bytes travel; a send of a counted
+  /// tensor ends when its receiver is there. `of_lane`: how many ranks a lane has; 0: all are one.
+  Channels(MPI_Comm ranks, Waiting& waiting, TrafficLedger* ledger = nullptr, const Route& route = {},
+           int of_lane = 0);
 
   /// Gives each of these channels a transport of its own: from now on a transfer is put into the device's
   /// current queue, whole, and is done for the host with that. The caller puts the waits for other queues
@@ -70,8 +70,10 @@ class Channels {
     bool same_channel(const Message& other) const { return peer == other.peer && payload == other.payload; }
   };
   using Messages = std::deque<Message>;
-  /// What lanes exchange is theirs, whatever else goes the same way.
-  Axis axis_of(TrafficClass kind) const { return kind == TrafficClass::moves ? Axis::supernet : axis_; }
+  /// What goes from lane to lane belongs to their axis, all else to the pipeline's.
+  Axis axis_to(int peer) const {
+    return of_lane_ > 0 && peer / of_lane_ != rank_ / of_lane_ ? Axis::supernet : Axis::pipeline;
+  }
   Transfer put(const ChannelName& channel, const Transport::Parcel& parcel);
   void begin_part(Message& message, bool sending);
   void begin_sends(TrafficClass kind);
@@ -80,10 +82,9 @@ class Channels {
 
   MpiComm comm_;
   Waiting& waiting_;
-  Axis axis_;
   TrafficLedger* ledger_;
   Route route_;
-  int rank_ = 0;
+  int rank_ = 0, of_lane_;
   std::vector<int> world_ranks_;
   std::map<ChannelName, std::unique_ptr<Transport>> queued_;  ///< those of this rank
   Transfer next_ = 0;

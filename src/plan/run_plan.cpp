@@ -282,14 +282,14 @@ void require_grid(const Config& config) {
   cuts_of(config, std::vector<std::int64_t>(costs.model().blocks().size(), 1));
 }
 
-namespace {
-
 RoomWishes wishes_of(const Config& config) {
   return {.order = order_of(config.schedule.kind),
           .admission = config.supernet.admission,
           .slots = config.supernet.slots,
           .window = config.supernet.window};
 }
+
+namespace {
 
 /// Says how a model's blocks lie on the grid, and how a batch is divided.
 void lay_out(Outline& outline, const Config& config, const Layout& layout) {

@@ -77,6 +77,8 @@ std::int64_t total_of(const BytesByClass& bytes);
 /// are held as far as all of them take little memory.
 RunPlan make_run_plan(const Config& config, Purpose purpose = Purpose::training,
                       std::span<const Subnet> subnets = {}, std::int64_t batches = 1);
+/// What a configuration leaves to the planner of subnets.
+RoomWishes wishes_of(const Config& config);
 /// Fails where make_run_plan would because the degrees do not suit batch, model or schedule; plans nothing.
 void require_grid(const Config& config);
 

@@ -134,11 +134,16 @@ RoomsOnPaper simulate_rooms(const Outline& outline, const Network& network, cons
       found.moved += StretchWriter::bytes_of_move(outline, start.units);
     }
     if (!start.goes_home) found.time = std::max(found.time, start.end);
+    if (start.goes_home) {
+      found.home += StretchWriter::bytes_of_move(outline, start.units);
+      found.until_home = std::max(found.until_home, start.end);
+    }
     const bool is_pass = start.what == PlannedStart::forward || start.what == PlannedStart::backward;
     if (is_pass) found.one_stage += start.end - start.start;
     if (is_pass || start.what == PlannedStart::update || start.what == PlannedStart::shared_update)
       found.busy[start.rank] += start.end - start.start;
   }
+  found.until_home = std::max<std::int64_t>(0, found.until_home - found.time);
   found.subnets = static_cast<std::int64_t>(subnets.size());
   for (int rank = 0; rank < outline.ranks(); ++rank) found.idle.push_back(planner.idle(rank));
   return found;

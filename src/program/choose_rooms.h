@@ -16,13 +16,14 @@ struct RoomWishes {
 /// What a stream of subnets takes with some rules, on paper.
 struct RoomsOnPaper {
   SubnetRules rules;
-  std::int64_t time = 0;                 ///< nanoseconds
-  std::int64_t with_all = 0;             ///< where rooms and admission bind nobody
-  std::int64_t one_stage = 0;            ///< the sum of all passes: one stage that does everything
-  std::int64_t subnets = 0;              ///< how many these were
-  std::int64_t moves = 0, moved = 0;     ///< messages of units, and their bytes, but for those before a cut
-  std::vector<TimesByReason> idle = {};  ///< of each rank, nanoseconds
-  std::vector<std::int64_t> busy = {};   ///< of each rank: nanoseconds of passes and updates
+  std::int64_t time = 0;                  ///< nanoseconds
+  std::int64_t with_all = 0;              ///< where rooms and admission bind nobody
+  std::int64_t one_stage = 0;             ///< the sum of all passes: one stage that does everything
+  std::int64_t subnets = 0;               ///< how many these were
+  std::int64_t moves = 0, moved = 0;      ///< messages of units, and their bytes, but for those before a cut
+  std::int64_t home = 0, until_home = 0;  ///< bytes that go home at the end, and how long that takes
+  std::vector<TimesByReason> idle = {};   ///< of each rank, nanoseconds
+  std::vector<std::int64_t> busy = {};    ///< of each rank: nanoseconds of passes and updates
   /// Where no version of what all share is waited for; and the shortest window with which hardly any is.
   std::int64_t without_window = 0, free_window = 0;
   double speed_up() const { return static_cast<double>(one_stage) / static_cast<double>(time); }

@@ -16,7 +16,8 @@ bool has_units_that_move(const Outline& outline, int block) {
 }
 
 /// What may cross a cut between a stage and the next one.
-void add_crossings(std::vector<StretchChannel>& channels, const Outline& outline, const OwnCuts& cuts, int lane, int stage) {
+void add_crossings(std::vector<StretchChannel>& channels, const Outline& outline, const OwnCuts& cuts,
+                   int lane, int stage) {
   const int before = lane * outline.stages + stage, behind = before + 1;
   for (int cut = cuts.reach(stage + 1).first; cut <= cuts.reach(stage).second; ++cut)
     for (const bool with_forward : {true, false})
@@ -48,7 +49,8 @@ std::vector<StretchChannel> channels_of_stretches(const Outline& outline) {
   std::vector<StretchChannel> channels;
   const OwnCuts cuts(outline);
   for (int lane = 0; lane < outline.lanes; ++lane)
-    for (int stage = 0; stage + 1 < outline.stages; ++stage) add_crossings(channels, outline, cuts, lane, stage);
+    for (int stage = 0; stage + 1 < outline.stages; ++stage)
+      add_crossings(channels, outline, cuts, lane, stage);
   for (int unit = 0; unit < static_cast<int>(outline.units.size()); ++unit) {
     if (!outline.units[unit].shared) continue;
     const std::vector<int> ranks = outline.ranks_of(unit);

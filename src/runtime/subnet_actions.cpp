@@ -105,9 +105,11 @@ std::int64_t SubnetActions::due_version(std::int64_t subnet, int unit) const {
 /// wrong.
 void SubnetActions::require_version(std::int64_t subnet, int unit, std::int64_t found,
                                     std::int64_t due) const {
-  MP_CHECK(found == due,
-           "subnet {} finds version {} of unit {}, and {} older subnets use it: its order was not kept",
-           subnet, found, stage_.unit(unit).name(), due);
+  MP_CHECK(
+      found == due,
+      "subnet {} finds version {} of unit {}, and {} older subnets use it: its order was not kept. This is a "
+      "mistake of the program, or of the machine; a restart goes on from the last checkpoint",
+      subnet, found, stage_.unit(unit).name(), due);
 }
 
 void SubnetActions::require_versions(const Action& action, const std::vector<UnitUse>& uses) const {

@@ -65,8 +65,8 @@ std::unique_ptr<Communicator> Worker::make_group(Axis axis, int logical, Transpo
 
 /// Every channel of the programs gets a transport of its own, before the first step.
 void Worker::connect_stages() {
-  channels_ = std::make_unique<Channels>(grid_->program(), waiting_, Axis::pipeline, &ledger_,
-                                         route_of(memory_, waiting_));
+  channels_ = std::make_unique<Channels>(grid_->program(), waiting_, &ledger_, route_of(memory_, waiting_),
+                                         config_.grid.pipeline);
   if (carrier_.transports == nullptr) return;
   std::set<ChannelName> names;
   for (const Program* program : {&plan_.training.program, &plan_.evaluation.program})
@@ -183,7 +183,8 @@ void Worker::make_executor() {
 
 void Worker::train_subnets(SubnetTrainer::Feed feed) {
   if (plan_.outline.ranks() > 1)
-    reports_ = std::make_unique<Channels>(grid_->program(), waiting_, Axis::pipeline, &ledger_);
+    reports_ =
+        std::make_unique<Channels>(grid_->program(), waiting_, &ledger_, Route{}, config_.grid.pipeline);
   subnets_ = std::make_unique<SubnetTrainer>(
       *executor_, *stage_, *updates_, Groups{*tensor_, *data_, *pipeline_}, config_, plan_, stage_->fields(),
       std::move(feed), SubnetWires{waiting_, *agreement_, reports_.get(), pinned_ ? &*pinned_ : nullptr});

@@ -32,7 +32,7 @@ struct ChannelTest : ::testing::Test {
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     waiting.set_crowded(ranks > 2);
   }
-  Channels channels() { return Channels(MPI_COMM_WORLD, waiting, Axis::pipeline, &ledger); }
+  Channels channels(int of_lane = 0) { return Channels(MPI_COMM_WORLD, waiting, &ledger, {}, of_lane); }
 
   /// Begins all of this rank's messages in an order of its own that keeps each channel's, and waits in
   /// another.
@@ -126,19 +126,24 @@ TEST_F(ChannelTest, NeighboursThatBothSendFirstDoNotDeadlock) {
 }
 
 TEST_F(ChannelTest, TheLedgerCountsWhatWasSentByClass) {
-  Channels channels = this->channels();
-  std::vector<std::uint8_t> bytes(1000);
-  const Tensor tensor{bytes.data(), {1000}, DType::u8};
-  if (rank == 0) {
-    channels.wait(channels.send(1, 0, tensor));
-    channels.wait(channels.send(1, 0, tensor));
-    channels.wait(channels.send(1, 3, tensor, TrafficClass::moves));
-  } else if (rank == 1) {
-    for (int payload : {0, 0, 3}) channels.wait(channels.receive(0, payload, tensor));
+  for (const int of_lane : {0, 1}) {
+    ledger = {};
+    Channels channels = this->channels(of_lane);
+    std::vector<std::uint8_t> bytes(1000);
+    const Tensor tensor{bytes.data(), {1000}, DType::u8};
+    if (rank == 0) {
+      channels.wait(channels.send(1, 0, tensor));
+      channels.wait(channels.send(1, 0, tensor));
+      channels.wait(channels.send(1, 3, tensor, TrafficClass::moves));
+    } else if (rank == 1) {
+      for (int payload : {0, 0, 3}) channels.wait(channels.receive(0, payload, tensor));
+    }
+    const Axis axis = of_lane == 1 ? Axis::supernet : Axis::pipeline;
+    EXPECT_EQ(ledger.of(axis, TrafficClass::pipeline).bytes, rank == 0 ? 2000 : 0);
+    EXPECT_EQ(ledger.of(axis, TrafficClass::pipeline).calls, rank == 0 ? 2 : 0);
+    EXPECT_EQ(ledger.of(axis, TrafficClass::moves).bytes, rank == 0 ? 1000 : 0);
+    EXPECT_EQ(ledger.total().bytes, rank == 0 ? 3000 : 0);
   }
-  EXPECT_EQ(ledger.of(Axis::pipeline, TrafficClass::pipeline).bytes, rank == 0 ? 2000 : 0);
-  EXPECT_EQ(ledger.of(Axis::pipeline, TrafficClass::pipeline).calls, rank == 0 ? 2 : 0);
-  EXPECT_EQ(ledger.of(Axis::supernet, TrafficClass::moves).bytes, rank == 0 ? 1000 : 0);
 }
 
 TEST_F(ChannelTest, EndsThatDifferInSizeAreNoticed) {

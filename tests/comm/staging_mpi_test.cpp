@@ -68,7 +68,7 @@ TEST_F(StagingTest, MaximumAndBroadcastReachEveryRank) {
 }
 
 TEST_F(StagingTest, AChannelKeepsItsOrderAndItsBytes) {
-  Channels channels(MPI_COMM_WORLD, waiting, Axis::pipeline, nullptr, route_of(memory, waiting));
+  Channels channels(MPI_COMM_WORLD, waiting, nullptr, route_of(memory, waiting));
   const int next = (rank + 1) % ranks, before = (rank + ranks - 1) % ranks;
   constexpr int messages = 4;
   constexpr std::int64_t count = 1'500'000;  // two parts each

@@ -13,8 +13,6 @@ constexpr int lane_stages = 8, lane_subnets = 480;
 std::int64_t forward_for(int ranks) { return ranks > 16 ? 16'000'000 : 4'000'000; }
 
 /// What four micro-batches make four times as long is long enough with half as many.
-int subnets_of(const SpeedRow& row) { return row.micro_batches > 1 ? lane_subnets / 2 : lane_subnets; }
-
 /// What lanes of 8 stages reach beside one; moves take half as long as passes.
 struct LaneRow {
   SpeedRow speed;
@@ -109,7 +107,7 @@ SpeedUp measured_on(int ranks, const SpeedRow& row, const World& world, std::uin
   MPI_Comm_split(world.comm, is_in ? 0 : MPI_UNDEFINED, world.rank, &some);
   SpeedUp found;
   if (is_in) {
-    found = speed_up_of(row, {some, world.rank, ranks}, subnets_of(row), seed);
+    found = speed_up_of(row, {some, world.rank, ranks}, lane_subnets, seed);
     MPI_Comm_free(&some);
   }
   MPI_Request all = MPI_REQUEST_NULL;

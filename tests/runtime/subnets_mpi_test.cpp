@@ -71,19 +71,21 @@ TEST(Subnets, HaveTheBitsOfOneAfterTheOtherOnEveryLayout) {
     }
 }
 
-/// The grids of `ranks` ranks with several lanes.
-std::vector<SupernetCase> cases_with_lanes(int ranks, bool pairs, int number) {
+/// The grids of `ranks` ranks with several lanes, or with own cuts. A `whole` space has blocks for more
+/// stages.
+std::vector<SupernetCase> cases_with_lanes(int ranks, bool pairs, int number, bool whole = false) {
   std::vector<SupernetCase> cases;
   for (const int lanes : {1, 2, 4})
     for (const GridConfig& grid : supernet_grids_of(ranks / lanes))
       for (const bool own_cuts : {false, true}) {
         if (ranks % lanes != 0 || (lanes == 1 && !own_cuts) ||
-            (own_cuts && (grid.pipeline == 1 || grid.pipeline > 4)))
+            (own_cuts && (grid.pipeline == 1 || grid.pipeline > (whole ? 8 : 4))))
           continue;
         SupernetCase c = on_grid(grid, pairs, ++number);
         c.lanes = lanes;
         c.own_cuts = own_cuts;
         c.micro_batches = 1 + number % 2;
+        c.whole = whole;
         cases.push_back(c);
       }
   return cases;
@@ -266,10 +268,9 @@ TEST(AllSubnets, OnLanesAndMirrorsHaveTheBitsOfOneAfterTheOther) {
   const World world = all_ranks();
   int number = 0, passed = 0, failed = 0;
   for (const bool pairs : {false, true})
-    for (SupernetCase c : cases_with_lanes(world.size, pairs, 7 * world.size)) {
+    for (SupernetCase c : cases_with_lanes(world.size, pairs, 7 * world.size, true)) {
       if (c.pipeline > 5 && c.pipeline != 8) continue;
       c.subnets = 150;
-      c.whole = true;
       const std::string differs = compared(c, world, 7000 * world.size + ++number);
       if (world.rank != 0) continue;
       EXPECT_EQ(differs, "") << describe_lanes(c);

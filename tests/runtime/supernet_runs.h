@@ -21,7 +21,8 @@ struct SupernetCase {
   OptimizerKind optimizer = OptimizerKind::adamw;
   bool pairs = false, tied = true, sequence_parallel = false, recompute = false, pictures = false;
   int subnets = 40;
-  bool whole = false;  ///< 12 blocks with 4 candidates each, so that 300 subnets use a unit 75 times; else 8
+  bool whole = false;  ///< 12 blocks with 4 candidates each (with own cuts on 8 stages 16), so that 300
+                       ///< subnets use a unit 75 times; else 8
   int lanes = 1;
   bool own_cuts = false;
   bool cells = false;  ///< a space of cells, whose blocks are two branches and what combines them
@@ -51,11 +52,18 @@ inline std::string space_of(const SupernetCase& c) {
     return "{name: pictures, pictures: {groups: [{blocks: 4, width: 8}, {blocks: 4, width: 16}], candidates: "
            "[conv-3, separable-3, dilated-3, max-3, average-3, identity]}}";
   if (c.cells) return space_of_cells(c);
-  if (c.whole)
-    return c.pairs
-               ? "{name: pairs, encoder: {blocks: 6, candidates: [conv-3, light-3-4, attention-4, "
-                 "identity]}, decoder: {blocks: 6, candidates: [glu, separable-3, attention-4, cross-4]}}"
-               : "{name: texts, decoder: {blocks: 12, candidates: [attention-4, mlp-2, separable-3, glu]}}";
+  if (c.whole) {
+    const int blocks = c.own_cuts ? std::max(12, 2 * c.pipeline) : 12;
+    return c.pairs ? fmt::format(
+                         "{{name: pairs, encoder: {{blocks: {}, candidates: [conv-3, light-3-4, attention-4, "
+                         "identity]}}, decoder: {{blocks: {}, candidates: [glu, separable-3, attention-4, "
+                         "cross-4]}}}}",
+                         blocks / 2, blocks / 2)
+                   : fmt::format(
+                         "{{name: texts, decoder: {{blocks: {}, candidates: [attention-4, mlp-2, "
+                         "separable-3, glu]}}}}",
+                         blocks);
+  }
   return c.pairs
              ? "{name: pairs, encoder: {blocks: 4, candidates: [conv-3, separable-3, light-3-4, attention-4, "
                "identity]}, decoder: {blocks: 4, candidates: [glu, mlp-2, attention-4, light-3-2, cross-4]}}"
@@ -232,9 +240,12 @@ inline std::int64_t moved_by_formula(const Outline& outline, const std::vector<S
 /// What the ledger of a run says of that, and its own count.
 inline std::int64_t sent_by_moves(Worker& worker) {
   const UnitMoves::Sent& sent = worker.subnets()->actions().moved();
-  const std::int64_t bytes = worker.ledger().of(Axis::supernet, TrafficClass::moves).bytes;
-  EXPECT_EQ(sent.bytes + sent.home, bytes);
-  return bytes;
+  const std::int64_t to_lanes = worker.ledger().of(Axis::supernet, TrafficClass::moves).bytes,
+                     to_neighbours = worker.ledger().of(Axis::pipeline, TrafficClass::moves).bytes;
+  EXPECT_EQ(sent.bytes + sent.home, to_lanes + to_neighbours);
+  if (worker.layout().grid.supernet == 1) EXPECT_EQ(to_lanes, 0);
+  if (worker.config().supernet.cuts == SubnetCuts::home) EXPECT_EQ(to_neighbours, 0);
+  return to_lanes + to_neighbours;
 }
 
 /// A rank has taken what was planned for it, to the byte.

@@ -93,10 +93,12 @@ void check_what_is_left_out(const Config& config, const Complaints& complain) {
       config.grid.supernet, config.schedule.kind);
   complain.require(
       config.supernet.admission == 0 || config.grid.supernet <= config.supernet.admission, "grid.supernet",
-      "is {}, but supernet.admission lets {} subnets be in flight, one for a lane (take an admission of {}, "
+      "is {}, but supernet.admission lets {} be in flight, where each lane needs one (take an admission of "
+      "{}, "
       "better of {}, or auto)",
-      config.grid.supernet, config.supernet.admission, config.grid.supernet,
-      config.grid.supernet * std::max(1, config.grid.pipeline));
+      config.grid.supernet,
+      config.supernet.admission == 1 ? "1 subnet" : fmt::format("{} subnets", config.supernet.admission),
+      config.grid.supernet, config.grid.supernet * std::max(1, config.grid.pipeline));
   complain.require(config.supernet.cuts == SubnetCuts::home || is_causal, "supernet.cuts",
                    "is {}, and schedule.kind {} (units move between stages in causal order alone; set it to "
                    "home, or schedule.kind to causal)",

@@ -1,0 +1,30 @@
+#pragma once
+#include "plan/run_plan.h"
+
+namespace mindpipe {
+
+/// What it costs on paper that units of a supernet travel, and what it brings.
+struct MovesOnPaper {
+  double ratio = 0;          ///< r, below
+  double elsewhere = 0;      ///< the part of what subnets use whose last user ran on another rank
+  double lost = 0;           ///< the part of the time that would be saved if moves took none
+  double over_one_lane = 1;  ///< how many times as fast as one lane of as many stages
+  double over_one_cut = 1;   ///< and as one cut for all subnets
+  static constexpr double hidden = 0.02;
+  bool are_hidden() const { return lost <= hidden; }
+};
+
+/// Whether units of this plan travel.
+bool has_moves(const Outline& outline);
+/// r: how long units of a subnet-stage are under way, one behind the other, in times of what their passes
+/// take; the mean over all candidates.
+double move_ratio(const Outline& outline, const Network& network);
+/// The part of a plan's time that moves cost.
+double lost_to_moves(const Config& config, const RunPlan& plan);
+MovesOnPaper moves_on_paper(const Config& config, const RunPlan& plan);
+
+/// The smallest batch, of more micro-batches as large as they are, that hides moves; 0: not even one eight
+/// times as large.
+int batch_that_hides_moves(const Config& config, const RunPlan& plan);
+
+}  // namespace mindpipe

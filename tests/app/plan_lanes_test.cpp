@@ -1,0 +1,140 @@
+#include "app/plan_lanes.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <regex>
+
+#include "app/grid_choice.h"
+#include "app/plan.h"
+
+// What a plan says of lanes, of cuts of subnets' own and of what moves for them is what plans of the layouts
+// that it speaks of say.
+namespace mindpipe {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+using Settings = std::vector<std::string>;
+
+Settings operator+(Settings all, const Settings& more) {
+  all.insert(all.end(), more.begin(), more.end());
+  return all;
+}
+
+Config supernet(const std::string& name, const Settings& settings) {
+  std::filesystem::current_path(MINDPIPE_SOURCE_DIR);  // from which files name their spaces
+  return read_config("configs/" + name + ".yaml", settings);
+}
+Config large(const Settings& settings) {
+  return supernet("supernet-nlp-c3",
+                  Settings{"grid.data=1", "supernet.window=64", "device.links.ranks_per_node=32"} + settings);
+}
+
+/// The number in a text where a regular expression has its parenthesis.
+double number_in(const std::string& text, const std::string& where) {
+  std::smatch found;
+  if (std::regex_search(text, found, std::regex(where))) return std::stod(found[1]);
+  ADD_FAILURE() << where << " is not in\n" << text;
+  return 0;
+}
+double over_one_stage(const std::string& text) {
+  return number_in(text, "s/s, ([0-9.]+) times as fast as one stage\n");
+}
+
+MovesText moves_of(const Config& config, int ranks) {
+  const Config known = on_paper(config, ranks);
+  return moves_text(known, make_run_plan(known));
+}
+
+/// Prices of candidates, all the same but for attention, and a move so many forwards.
+std::string prices(double attention, double move) {
+  const std::string path = testing::TempDir() + "prices_of_plans.yaml";
+  std::ofstream(path) << fmt::format(
+      "unit: 333 us\nbackward: 2\nupdate: 0.01\nembedding: 0.01\nbridge: 0.01\nhead: 0.01\nmove: {}\n"
+      "candidates: {{conv: 1, separable: 1, light: 1, attention: {}, cross: {}, glu: 1, identity: 1}}\n",
+      move, attention, attention);
+  return path;
+}
+
+TEST(PlanLanes, SaysHowFastLanesAreBesideOneOfThemAlone) {
+  const Settings links{"device.links.rate=350e9", "supernet.prices=" + prices(1, 1.5)};
+  struct Case {
+    const char* sampler;
+    int micro_batch;
+    bool is_slower;
+  };
+  for (const Case& c : {Case{"uniform", 48, true}, {"permutation", 48, false}, {"spaced", 12, false}}) {
+    const Settings settings = links + Settings{fmt::format("supernet.sampler={}", c.sampler),
+                                               fmt::format("train.micro_batch={}", c.micro_batch)};
+    const Config two = large(settings + Settings{"grid.supernet=2", "grid.pipeline=8"});
+    const std::string one = plan_text(large(settings + Settings{"grid.pipeline=8"}), 8, false),
+                      text = plan_text(two, 16, false);
+    const double told = number_in(text, "2 lanes are ([0-9.]+) times as fast on paper as one of them alone"),
+                 is = over_one_stage(text) / over_one_stage(one);
+    EXPECT_NEAR(told, is, 0.01) << c.sampler;
+    EXPECT_EQ(told < 1, c.is_slower) << c.sampler << ": " << told;
+    EXPECT_EQ(moves_of(two, 16).is_warning, c.is_slower) << c.sampler;
+    EXPECT_THAT(one, Not(HasSubstr("moves:")));
+  }
+}
+
+TEST(PlanLanes, NamesABatchThatHidesMoves) {
+  for (const Settings& slow :
+       {Settings{"device.links.rate=10e9"}, Settings{"device.links.rate=1e9", "supernet.prices=h200"}}) {
+    const Settings settings = slow + Settings{"grid.supernet=2", "grid.pipeline=8"};
+    const MovesText shown = moves_of(large(settings), 16);
+    EXPECT_TRUE(shown.is_warning);
+    EXPECT_GT(number_in(shown.text, "on paper that costs ([0-9.]+) % of the time: passes do not hide it"), 2);
+    const int batch = static_cast<int>(number_in(shown.text, "; train.batch=([0-9]+) would"));
+    const MovesText hidden = moves_of(large(settings + Settings{fmt::format("train.batch={}", batch)}), 16);
+    EXPECT_THAT(hidden.text, HasSubstr("of the time: passes hide it\n"));
+    EXPECT_FALSE(hidden.is_warning);
+  }
+}
+
+TEST(PlanLanes, SaysWhenNoBatchHidesMoves) {
+  const MovesText shown =
+      moves_of(large({"device.links.rate=0.2e9", "grid.supernet=4", "grid.pipeline=4"}), 16);
+  EXPECT_THAT(
+      shown.text,
+      HasSubstr("nor would they with a batch of 384; take fewer lanes, supernet.cuts=home, or faster links"));
+  EXPECT_TRUE(shown.is_warning);
+}
+
+TEST(PlanLanes, WarnsOfOwnCutsWhoseMovesAreSlow) {
+  for (const double move : {0.5, 60.0}) {
+    const Settings settings{"supernet.prices=" + prices(5, move), "grid.pipeline=8"};
+    const Config own = large(settings + Settings{"supernet.cuts=own"});
+    const double one_cut = over_one_stage(plan_text(large(settings), 8, false)),
+                 own_cuts = over_one_stage(plan_text(own, 8, false));
+    const MovesText shown = moves_of(own, 8);
+    EXPECT_NEAR(number_in(shown.text, "cuts of subnets' own are ([0-9.]+) times as fast"), own_cuts / one_cut,
+                0.01);
+    EXPECT_EQ(shown.is_warning, move > 1) << shown.text;
+  }
+}
+
+TEST(PlanLanes, TakesNoLayoutThatDoesNotFit) {
+  const Settings ample{"grid.pipeline=4"}, tight{"grid.pipeline=4", "memory.device_limit=26000000"};
+  const std::string all = plan_text(supernet("supernet-tiny", ample), 4, true);
+  EXPECT_THAT(all, HasSubstr("take grid.supernet=1 grid.pipeline=4 supernet.cuts=own: 5 % faster"));
+  EXPECT_THAT(all, Not(HasSubstr("too much")));
+  const std::string text = plan_text(supernet("supernet-tiny", tight), 4, true);
+  EXPECT_THAT(text, HasSubstr(", too much\n"));
+  std::smatch found;
+  ASSERT_TRUE(std::regex_search(text, found, std::regex("\ntake (\\S+) (\\S+) (\\S+): "))) << text;
+  const Config taken = on_paper(supernet("supernet-tiny", tight + Settings{found[1], found[2], found[3]}), 4);
+  EXPECT_NO_THROW(require_fit(make_run_plan(taken), taken.memory.device_limit)) << text;
+}
+
+TEST(PlanLanes, NamesLayoutsThatARunWouldRefuse) {
+  EXPECT_THAT(plan_text(supernet("supernet-tiny", {"grid.pipeline=6"}), 6, true),
+              HasSubstr("\nrefused: 1 x 6, own cuts\n"));
+}
+
+}  // namespace
+}  // namespace mindpipe
