@@ -83,8 +83,9 @@ TEST(SupernetSettings, LanesAndOwnCutsNeedCausalOrderAndRoom) {
       HasSubstr("grid.supernet is 2, and schedule.kind bulk (units move between lanes in causal order"));
   EXPECT_THAT(
       answer_to({"grid.supernet=4", "grid.pipeline=2", "supernet.admission=3"}),
-      HasSubstr("grid.supernet is 4, but supernet.admission lets 3 subnets be in flight, where each lane needs one "
-                "(take an admission of 4, better of 8, or auto)"));
+      HasSubstr(
+          "grid.supernet is 4, but supernet.admission lets 3 subnets be in flight, where each lane needs one "
+          "(take an admission of 4, better of 8, or auto)"));
   EXPECT_EQ(answer_to({"supernet.cuts=own", "grid.pipeline=2"}), "accepted");
   EXPECT_THAT(answer_to({"supernet.cuts=own", "grid.pipeline=3"}),
               HasSubstr("supernet.cuts is own, but model.space, s, has 4 blocks for 3 stages"));
