@@ -124,14 +124,14 @@ std::string lanes_text(const Config& config, int ranks) {
         human_bytes(static_cast<double>(choice.memory)), choice.fits ? "" : ", too much");
   if (!refused.empty()) text += fmt::format("refused: {}\n", join(refused, "; "));
   text += fmt::format(
-      "moves: the part of the time that they cost; units of a subnet on a stage are under way {:.2f} times "
-      "as "
+      "moves: the part of the time that they cost; a subnet's units on a stage are under way {:.2f} times as "
       "long as its passes there take (r)\n",
       choices.front().ratio);
-  const auto best = std::find_if(choices.begin(), choices.end(), [](const Choice&one) { return one.fits; }),
-             own = std::find_if(choices.begin(), choices.end(), [&](const Choice&choice) {
-               return choice.lanes == config.grid.supernet && choice.cuts == config.supernet.cuts;
-             });
+  const auto best =
+      std::find_if(choices.begin(), choices.end(), [](const Choice& choice) { return choice.fits; });
+  const auto own = std::find_if(choices.begin(), choices.end(), [&](const Choice& choice) {
+    return choice.lanes == config.grid.supernet && choice.cuts == config.supernet.cuts;
+  });
   if (best == choices.end()) return text + "none of them fits into memory.device_limit\n";
   if (own == choices.end()) return text;
   const double gain = own->each / best->each - 1;
@@ -144,7 +144,7 @@ std::string lanes_text(const Config& config, int ranks) {
 
 MovesText moves_text(const Config& config, const RunPlan& plan) {
   const Outline& outline = plan.outline;
-  if (!has_moves(outline)) return {};
+  if (!outline.has_moves()) return {};
   const MovesOnPaper moves = moves_on_paper(config, plan);
   MovesText found{.is_warning =
                       moves.over_one_lane < 0.995 || moves.over_one_cut < 0.97 || !moves.are_hidden()};

@@ -4,7 +4,6 @@
 #include "app/subnet_log.h"
 #include "core/log_mark.h"
 #include "core/text.h"
-#include "plan/moves_on_paper.h"
 
 namespace mindpipe {
 
@@ -13,7 +12,7 @@ namespace {
 /// What moved beside what was planned: of each unit whose last user ran elsewhere all its state.
 std::string text_of_moves(const Config& config, const RunPlan& plan,
                           const std::vector<UnitMoves::Sent>& moved, std::int64_t subnets) {
-  if (!has_moves(plan.outline)) return "";
+  if (!plan.outline.has_moves()) return "";
   UnitMoves::Sent all;
   for (const UnitMoves::Sent& sent : moved) {
     all.messages += sent.messages;
@@ -29,8 +28,7 @@ std::string text_of_moves(const Config& config, const RunPlan& plan,
   };
   return fmt::format(
       "moves{}: {:.1f} messages and {} a subnet (on paper, without cuts, {:.1f} and {}), and {} home at "
-      "cuts; a "
-      "candidate whose last user ran elsewhere is {} bytes a parameter, and 16\n",
+      "cuts; a candidate whose last user ran elsewhere is {} bytes a parameter, and 16\n",
       ranks_of_place, each(all.messages, subnets), human_bytes(each(all.bytes, subnets)),
       each(paper.moves, paper.subnets), human_bytes(each(paper.moved, paper.subnets)),
       human_bytes(static_cast<double>(all.home)), 4 * (1 + std::ssize(config.optimizer.moments())));

@@ -30,8 +30,6 @@ double moved_part(const RunPlan& plan, std::span<const Subnet> subnets) {
 
 }  // namespace
 
-bool has_moves(const Outline& outline) { return outline.lanes > 1 || outline.own_cuts; }
-
 double move_ratio(const Outline& outline, const Network& network) {
   double moves = 0, passes = 0;
   for (int block = 0; block < outline.all_blocks(); ++block)
@@ -50,7 +48,7 @@ double move_ratio(const Outline& outline, const Network& network) {
 }
 
 double lost_to_moves(const Config& config, const RunPlan& plan) {
-  if (!has_moves(plan.outline)) return 0;
+  if (!plan.outline.has_moves()) return 0;
   const RoomsOnPaper& paper = plan.subnets->paper;
   return lost(plan.outline, network_on_paper(config), paper.rules, first_subnets(config), paper.time);
 }

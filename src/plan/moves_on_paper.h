@@ -14,8 +14,6 @@ struct MovesOnPaper {
   bool are_hidden() const { return lost <= hidden; }
 };
 
-/// Whether units of this plan travel.
-bool has_moves(const Outline& outline);
 /// r: how long units of a subnet-stage are under way, one behind the other, in times of what their passes
 /// take; the mean over all candidates.
 double move_ratio(const Outline& outline, const Network& network);

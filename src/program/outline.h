@@ -103,6 +103,8 @@ struct Outline {
   bool priced =
       false;  ///< by a table: on an emulated device passes take these times, whatever they consist of
 
+  /// Whether units travel, because the next user may run on another rank.
+  bool has_moves() const { return lanes > 1 || own_cuts; }
   /// Ranks of a program: rank = lane x stages + stage. A model that is no supernet has one lane.
   int ranks() const { return lanes * stages; }
   int stage_of_rank(int rank) const { return rank % stages; }

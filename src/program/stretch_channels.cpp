@@ -30,7 +30,7 @@ void add_crossings(std::vector<StretchChannel>& channels, const Outline& outline
 }  // namespace
 
 std::vector<int> ranks_of_moves(const Outline& outline, int rank) {
-  if (outline.lanes == 1 && !outline.own_cuts) return {};
+  if (!outline.has_moves()) return {};
   const OwnCuts cuts(outline);
   const auto [first, last] = cuts.reach(outline.stage_of_rank(rank));
   std::vector<int> ranks;

@@ -13,6 +13,7 @@
 #include "program/checker_parts.h"
 #include "program/own_cuts.h"
 #include "program/sample_space.h"
+#include "program/stretch_channels.h"
 
 // Lanes: subnets of one supernet side by side, and their units that move between ranks.
 namespace mindpipe {
@@ -96,6 +97,42 @@ TEST(Lanes, SubnetsWithCutsOfTheirOwnLoseLessWhereCandidatesCostUnlike) {
     EXPECT_GE(own_cuts, 0.97 * known.own_cuts) << name;
     EXPECT_GE(own_cuts, 0.97 * one_cut) << name;
   }
+}
+
+/// The way that a message takes; of what stays on its rank none.
+std::vector<StretchChannel> ways_of(const PlannedStart& start) {
+  switch (start.what) {
+    case PlannedStart::message:
+      return {{start.rank, start.rank + (start.with_forward ? 1 : -1),
+               start.with_forward ? Payload::activation : Payload::gradient}};
+    case PlannedStart::exchange:
+      return {{start.rank, start.peer, Payload::unit_gradient}};
+    case PlannedStart::move:
+      return {{start.rank, start.peer, Payload::unit_state}};
+    default:
+      return {};
+  }
+}
+
+TEST(Lanes, TakeNoWayThatTheirOutlineDoesNotName) {
+  for (const int lanes : {1, 2, 4})
+    for (const int stages : {1, 2, 5})
+      for (const bool own_cuts : {false, true}) {
+        Outline outline = sample_space(stages, 24, 1);
+        price_h200(outline);
+        give_lanes(outline, lanes, 0.5);
+        share_a_table(outline);
+        outline.own_cuts = own_cuts;
+        const std::vector<StretchChannel> named = channels_of_stretches(outline);
+        std::set<StretchChannel> taken;
+        CausalPlanner planner(outline, sample_network(1), {.admission = 2 * outline.ranks(), .window = 8});
+        for (const PlannedStart& start :
+             planner.next(sample_subnets(outline, Draw::permutation, 480, 3), true))
+          for (const StretchChannel& way : ways_of(start)) taken.insert(way);
+        const std::string name = fmt::format("{} lanes of {} stages, own cuts {}", lanes, stages, own_cuts);
+        EXPECT_TRUE(std::includes(named.begin(), named.end(), taken.begin(), taken.end())) << name;
+        if (!own_cuts) EXPECT_EQ(taken.size(), named.size()) << name;
+      }
 }
 
 TEST(Lanes, ACutOfASubnetsOwnKeepsBlocksAtHomeOrBesideIt) {
