@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/check.h"
+#include "core/give_way.h"
 #include "core/random.h"
 #include "program/sorted_ids.h"
 
@@ -27,7 +28,7 @@ CausalPlanner::CausalPlanner(const Outline& outline, const Network& network, Sub
       subnets_(outline, network.data, first),
       admitted_(first),
       begin_(first),
-      moves_(outline.lanes > 1 || outline.own_cuts) {
+      moves_(outline.has_moves()) {
   MP_CHECK(outline.chunks == 1, "subnets on {} chunks a stage", outline.chunks);
   MP_CHECK(!moves_ || rules_.order == SubnetOrder::causal, "units move where subnets are in causal order");
   MP_CHECK(rules_.window == 0 || first % rules_.window == 0, "subnet {} begins no window of {}", first,
@@ -68,11 +69,15 @@ std::vector<PlannedStart> CausalPlanner::next(std::span<const Subnet> more, bool
   subnets_.forget();
   starts_.clear();
   if (last_) begin_ = subnets_.known();
-  for (const Subnet& subnet : more) subnets_.add(subnet);
+  for (const Subnet& subnet : more) {
+    give_way(50);  // a cut of its own takes so long to find
+    subnets_.add(subnet);
+  }
   last_ = last;
   if (last) close();
   for (int lane = 0; lane < outline_.lanes; ++lane) ranks_[lane * count_].dirty = true;
   while (admit()) {
+    give_way();
     for (int rank = 0; rank < outline_.ranks(); ++rank) {
       if (!ranks_[rank].dirty) continue;
       if (!decide(rank)) return std::move(starts_);

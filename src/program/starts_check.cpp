@@ -1,5 +1,7 @@
 #include "program/starts_check.h"
 
+#include "core/give_way.h"
+
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -13,7 +15,7 @@ StartsCheck::StartsCheck(const Outline& outline, std::int64_t first)
       rank_free_(outline.ranks(), 0),
       channel_free_(outline.ranks()),
       slot_free_(outline.ranks()),
-      unit_free_(outline.lanes > 1 || outline.own_cuts ? outline.units.size() : 0, 0) {}
+      unit_free_(outline.has_moves() ? outline.units.size() : 0, 0) {}
 
 std::vector<std::string> StartsCheck::check(std::span<const PlannedStart> starts, std::int64_t oldest,
                                             std::int64_t known) {
@@ -26,7 +28,10 @@ std::vector<std::string> StartsCheck::check(std::span<const PlannedStart> starts
   summed_.resize((known - first_) * stages, never);
   arrived_.resize((known - first_) * stages, never);
   errors_.clear();
-  for (const PlannedStart& start : starts) see(start);
+  for (const PlannedStart& start : starts) {
+    give_way();
+    see(start);
+  }
   return std::move(errors_);
 }
 

@@ -1,5 +1,7 @@
 #include "program/stretch_check.h"
 
+#include "core/give_way.h"
+
 #include <algorithm>
 
 namespace mindpipe {
@@ -11,7 +13,7 @@ StretchCheck::StretchCheck(const Outline& outline, const SubnetRules& rules, int
       rank_(rank),
       stage_(outline.stage_of_rank(rank)),
       lane_(outline.lane_of_rank(rank)),
-      moves_(outline.lanes > 1 || outline.own_cuts),
+      moves_(outline.has_moves()),
       held_(outline.units.size()),
       first_ticket_(first),
       updated_(first),
@@ -84,7 +86,10 @@ std::vector<std::string> StretchCheck::check(const ListStretch& stretch, std::sp
   for (const Subnet& subnet : more) know(subnet);
   stretch_ = &stretch;
   errors_.clear();
-  for (index_ = 0; index_ < static_cast<int>(stretch.actions.size()); ++index_) see();
+  for (index_ = 0; index_ < static_cast<int>(stretch.actions.size()); ++index_) {
+    give_way();
+    see();
+  }
   begin_ += static_cast<std::int64_t>(stretch.actions.size());
   if (!last) return std::move(errors_);
   for (const auto& [id, work] : work_)

@@ -4,6 +4,7 @@
 
 #include "core/bulk_parts.h"
 #include "core/check.h"
+#include "core/give_way.h"
 
 namespace mindpipe {
 
@@ -17,6 +18,7 @@ ListStretch StretchWriter::write(const std::vector<PlannedStart>& starts) {
   begin_ = place();
   stretch_ = {};
   for (const PlannedStart& start : starts) {
+    give_way();
     switch (start.what) {
       case PlannedStart::forward:
         pass(ActionKind::forward, start);

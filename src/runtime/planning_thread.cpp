@@ -1,24 +1,8 @@
 #include "runtime/planning_thread.h"
 
-#include <pthread.h>
-#include <sched.h>
-#include <sys/resource.h>
-#include <unistd.h>
-
 #include "core/check.h"
 
 namespace mindpipe {
-namespace {
-
-/// Lets this thread run behind all that compute, whose priority it has inherited: a plan is wanted only when
-/// what runs meanwhile has ended. What the system refuses stays as it was.
-void stand_back() {
-  const sched_param none{};
-  pthread_setschedparam(pthread_self(), SCHED_OTHER, &none);
-  setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), 10);
-}
-
-}  // namespace
 
 PlanningThread::PlanningThread(std::unique_ptr<Stretches> stretches, std::unique_ptr<Sampler> stream)
     : stretches_(std::move(stretches)), stream_(std::move(stream)), thread_([this] { run(); }) {}
@@ -53,7 +37,6 @@ PlannedStretch PlanningThread::take() {
 }
 
 void PlanningThread::run() {
-  stand_back();
   for (;;) {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return stops_ || question_.has_value(); });
