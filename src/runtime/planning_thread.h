@@ -24,7 +24,7 @@ struct PlannedStretch {
 };
 
 /// Plans, writes and checks stretches beside what runs, one at a time, on a thread of its own that sleeps
-/// while nothing is asked of it, and gives way to threads that compute. It makes no call of MPI's and shares
+/// while nothing is asked of it, and gives way to others. It makes no call of MPI's and shares
 /// nothing that changes with its owner.
 class PlanningThread {
  public:
