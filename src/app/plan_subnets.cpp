@@ -81,8 +81,7 @@ std::string stages_of_subnets(const RunPlan& plan) {
   return text +
          fmt::format(
              "idle{}, of it because an older subnet has yet to update a unit (owners), or for want of a "
-             "slot, "
-             "a slab, a place in flight or a version (rooms)\n"
+             "slot, a slab, a place in flight or a version (rooms)\n"
              "a slot holds what one micro-batch in flight keeps (up to {} and a gradient of {}), a slab the "
              "gradients of one subnet's units (up to {})\n",
              outline.lanes > 1 ? " (of lane 0; other lanes are alike)" : "",

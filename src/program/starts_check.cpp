@@ -1,11 +1,11 @@
 #include "program/starts_check.h"
 
-#include "core/give_way.h"
-
 #include <fmt/core.h>
 
 #include <algorithm>
 #include <limits>
+
+#include "core/give_way.h"
 
 namespace mindpipe {
 

@@ -1,8 +1,8 @@
 #include "program/stretch_check.h"
 
-#include "core/give_way.h"
-
 #include <algorithm>
+
+#include "core/give_way.h"
 
 namespace mindpipe {
 

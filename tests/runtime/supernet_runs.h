@@ -150,7 +150,7 @@ inline RunPlan drawn_plan(Config config, const std::vector<Subnet>& subnets, int
   return plan;
 }
 
-/// What a run does besides, on each rank.
+/// What a run does besides, on each rank, and on what it runs.
 struct SupernetWatch {
   std::function<void(Worker&)> before = [](Worker&) {}, after = [](Worker&) {};
   std::function<void(const Subnet&, StepInput&)> loaded = [](const Subnet&, StepInput&) {};
