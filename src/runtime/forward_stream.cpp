@@ -12,8 +12,6 @@ Outline forwards_alone(Outline outline) {
 
 /// Actions that a device which carries messages itself is given at once.
 constexpr std::size_t most_at_once = 256;
-/// Answers that a device which is behind the host may still owe.
-constexpr std::size_t late_answers = 4;
 
 }  // namespace
 
@@ -28,7 +26,7 @@ ForwardStream::ForwardStream(Executor& executor, Stage& stage, GradientUpdates& 
       waiting_(waiting),
       words_(stage.context().backend, layout_),
       script_(executor.make_growing_script(forwards_alone(plan.outline), 2, most_at_once)),
-      numbers_(stage.context().backend, pinned, layout_.local_data_shards() + Hits::places, late_answers) {
+      answers_(stage.context().backend, waiting, pinned, layout_.local_data_shards() + Hits::places) {
   executor.actions().run_forwards(
       {.load = [this](const Action& forward) -> StepInput& { return load(forward); },
        .told = [this](const Action& forward, const Tensor& losses) { note(forward, losses); },
@@ -137,34 +135,21 @@ StepInput& ForwardStream::load(const Action& forward) {
 /// The last forward of a batch was put into the compute queue.
 void ForwardStream::note(const Action& forward, const Tensor& losses) {
   if (speaks() && input_.mode == Tape::Mode::evaluate) {
-    waiting_.until(
-        [&] {
-          take_numbers();
-          return numbers_.has_room();
-        },
-        [] { return std::string("the device, which is some batches behind"); });
     const Tensor& found = updates_.scalars().evaluated(losses);
-    asked_of_device_.push_back({forward.subnet, input_.valid});
-    numbers_.ask(found);
+    answers_.ask({&found, 1},
+                 [this, number = forward.subnet, targets = input_.valid](std::span<const double> numbers) {
+                   Open& open = open_[passage(number).task - static_cast<std::size_t>(heard_)];
+                   words_.add(open.found, open.batches_found++, numbers, targets);
+                 });
   }
   if (!is_left_out("forwards", "clear")) updates_.scalars().begin_evaluation();
-}
-
-void ForwardStream::take_numbers() {
-  while (numbers_.is_known()) {
-    const std::vector<double> numbers = numbers_.take();
-    const Question question = asked_of_device_.front();
-    asked_of_device_.pop_front();
-    Open& open = open_[passage(question.passage).task - static_cast<std::size_t>(heard_)];
-    words_.add(open.found, open.batches_found++, numbers, question.targets);
-  }
 }
 
 /// Tells the others what is known here of tasks, one after the other; who does not speak says so at once.
 void ForwardStream::tell() {
   if (tasks_ == nullptr) return;
   agreement_.progress();
-  take_numbers();
+  answers_.progress();
   for (; told_ < asked_; ++told_) {
     Open& open = open_[static_cast<std::size_t>(told_ - heard_)];
     if (speaks() && open.batches_found < told_batches()) return;

@@ -9,6 +9,7 @@
 #include "plan/run_plan.h"
 #include "runtime/executor.h"
 #include "runtime/found_words.h"
+#include "runtime/late_answers.h"
 
 namespace mindpipe {
 
@@ -68,11 +69,6 @@ class ForwardStream {
     std::int64_t batch = 0, place = 0;  ///< in its task
   };
 
-  /// What the device was asked for.
-  struct Question {
-    std::int64_t passage = 0, targets = 0;
-  };
-
   void begin(const Tasks& tasks);
   void ask();
   void extend();
@@ -80,7 +76,6 @@ class ForwardStream {
   void hear();
   StepInput& load(const Action& forward);
   void note(const Action& forward, const Tensor& losses);
-  void take_numbers();
   void tell();
   std::int64_t told_batches() const { return tasks_->batches - tasks_->calibrations; }
   const Passage& passage(std::int64_t number) const {
@@ -98,7 +93,7 @@ class ForwardStream {
   Waiting& waiting_;
   FoundWords words_;
   Script script_;
-  LateNumbers numbers_;
+  LateAnswers answers_;
   StepInput input_;
   const Tasks* tasks_ = nullptr;  ///< of the run
   std::optional<ForwardStretches> writer_;
@@ -111,7 +106,6 @@ class ForwardStream {
   std::deque<Open> open_;           ///< from number `heard_` on
   std::deque<Passage> passages_;    ///< of these
   std::int64_t first_passage_ = 0;  ///< the number of the first
-  std::deque<Question> asked_of_device_;
 };
 
 }  // namespace mindpipe

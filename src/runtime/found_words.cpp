@@ -12,7 +12,7 @@ Agreement::Numbers FoundWords::none(std::int64_t batches) const {
                             0);
 }
 
-void FoundWords::add(Agreement::Numbers& words, std::int64_t batch, const std::vector<double>& numbers,
+void FoundWords::add(Agreement::Numbers& words, std::int64_t batch, std::span<const double> numbers,
                      std::int64_t targets) const {
   std::uint64_t* found = &words[1 + static_cast<std::size_t>(batch) * of_batch()];
   for (std::size_t s = 0; s < shards_here() && !is_left_out("forwards", "tell"); ++s)

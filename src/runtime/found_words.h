@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "comm/agreement.h"
@@ -21,7 +22,7 @@ class FoundWords {
   Agreement::Numbers none(std::int64_t batches) const;
   /// Says what this rank has found of a batch: the sum of the losses of each of its data shards, and its hits
   /// (ScalarSums::evaluated); how many targets count.
-  void add(Agreement::Numbers& words, std::int64_t batch, const std::vector<double>& numbers,
+  void add(Agreement::Numbers& words, std::int64_t batch, std::span<const double> numbers,
            std::int64_t targets) const;
   /// Ends what this rank says.
   void end(Agreement::Numbers& words) const;
