@@ -2,9 +2,9 @@
 
 #include <cstdlib>
 
-#include "app/arguments.h"
-#include "app/main_verb.h"
-#include "app/stop_request.h"
+#include "app/train/stop_request.h"
+#include "app/verbs/arguments.h"
+#include "app/verbs/main_verb.h"
 #include "comm/mpi.h"
 #include "core/terminate.h"
 

@@ -1,7 +1,7 @@
 #pragma once
 #include "config/config.h"
 #include "device_description.h"
-#include "program/simulate.h"
+#include "program/clock/simulate.h"
 
 namespace mindpipe {
 

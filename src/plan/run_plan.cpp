@@ -8,7 +8,7 @@
 #include "plan/network_on_paper.h"
 #include "plan/set_prices.h"
 #include "plan/subnet_memory.h"
-#include "program/own_cuts.h"
+#include "program/causal/own_cuts.h"
 #include "program/partition.h"
 #include "program/share_buffers.h"
 #include "state/gradient_updates.h"

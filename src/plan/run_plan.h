@@ -7,7 +7,7 @@
 #include "plan/cost_model.h"
 #include "plan/subnet_rooms.h"
 #include "program/choose_rooms.h"
-#include "program/forward_stretches.h"
+#include "program/lists/forward_stretches.h"
 #include "state/scalar_sums.h"
 
 namespace mindpipe {

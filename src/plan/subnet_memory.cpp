@@ -4,8 +4,8 @@
 
 #include "comm/reduction.h"
 #include "core/bulk_parts.h"
-#include "program/stretch_channels.h"
-#include "program/stretch_writer.h"
+#include "program/lists/stretch_channels.h"
+#include "program/lists/stretch_writer.h"
 #include "state/shared_windows.h"
 #include "state/unit_moves.h"
 

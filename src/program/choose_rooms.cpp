@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "core/check.h"
-#include "program/stretch_writer.h"
+#include "program/lists/stretch_writer.h"
 
 namespace mindpipe {
 namespace {

@@ -1,7 +1,7 @@
 #pragma once
 #include <span>
 
-#include "program/causal_planner.h"
+#include "program/causal/causal_planner.h"
 
 namespace mindpipe {
 

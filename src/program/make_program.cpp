@@ -2,10 +2,10 @@
 
 #include "core/bulk_parts.h"
 #include "core/check.h"
-#include "program/assemble.h"
-#include "program/checker.h"
-#include "program/order.h"
-#include "program/tickets.h"
+#include "program/check/checker.h"
+#include "program/lists/assemble.h"
+#include "program/lists/tickets.h"
+#include "program/schedules/order.h"
 
 namespace mindpipe {
 

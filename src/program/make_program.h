@@ -4,9 +4,9 @@
 
 #include "config/kinds.h"
 #include "program/action.h"
+#include "program/clock/simulate.h"
 #include "program/outline.h"
 #include "program/place.h"
-#include "program/simulate.h"
 
 namespace mindpipe {
 

@@ -6,8 +6,8 @@
 #include <tuple>
 
 #include "core/check.h"
+#include "program/lists/rings.h"
 #include "program/place_gradients.h"
-#include "program/rings.h"
 
 namespace mindpipe {
 

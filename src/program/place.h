@@ -6,8 +6,8 @@
 
 #include "core/memory.h"
 #include "program/action.h"
+#include "program/clock/simulate.h"
 #include "program/outline.h"
-#include "program/simulate.h"
 
 namespace mindpipe {
 

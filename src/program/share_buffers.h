@@ -1,5 +1,5 @@
 #pragma once
-#include "program/forward_stretches.h"
+#include "program/lists/forward_stretches.h"
 
 namespace mindpipe {
 

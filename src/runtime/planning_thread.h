@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "program/stretches.h"
+#include "program/lists/stretches.h"
 #include "supernet/sampler.h"
 
 namespace mindpipe {

@@ -2,7 +2,7 @@
 #include <optional>
 #include <vector>
 
-#include "program/list_stretch.h"
+#include "program/lists/list_stretch.h"
 #include "program/make_program.h"
 #include "runtime/cursors.h"
 #include "runtime/device_order.h"

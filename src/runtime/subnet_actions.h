@@ -9,7 +9,7 @@
 #include "comm/channel.h"
 #include "operations/decision.h"
 #include "plan/subnet_rooms.h"
-#include "program/causal_planner.h"
+#include "program/causal/causal_planner.h"
 #include "runtime/late_answers.h"
 #include "runtime/step_input.h"
 #include "state/shared_windows.h"

@@ -12,7 +12,7 @@
 #include "hardware.h"
 #include "make_backend.h"
 #include "optim/rate.h"
-#include "program/stretch_channels.h"
+#include "program/lists/stretch_channels.h"
 #include "supernet/sampler.h"
 
 namespace mindpipe {

@@ -1,5 +1,5 @@
 // ranks: 2
-#include "app/agreement.h"
+#include "app/run/agreement.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "app/arguments.h"
+#include "app/verbs/arguments.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

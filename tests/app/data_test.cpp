@@ -1,4 +1,4 @@
-#include "app/data.h"
+#include "app/verbs/data.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

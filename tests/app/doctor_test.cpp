@@ -1,4 +1,4 @@
-#include "app/doctor.h"
+#include "app/verbs/doctor.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // ranks: 1 2 4
-#include "app/extract.h"
+#include "app/verbs/extract.h"
 
 #include <gtest/gtest.h>
 #include <mpi.h>
@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "app/weights_file.h"
+#include "app/run/weights_file.h"
 #include "comm/mpi.h"
 #include "spaces.h"
 #include "supernet/sampler.h"

@@ -1,4 +1,4 @@
-#include "app/extract.h"
+#include "app/verbs/extract.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

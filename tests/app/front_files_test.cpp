@@ -1,4 +1,4 @@
-#include "app/front_files.h"
+#include "app/report/front_files.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 #include <limits>
 #include <set>
 
-#include "app/drawing.h"
+#include "app/report/drawing.h"
 #include "core/text.h"
 
 namespace mindpipe {

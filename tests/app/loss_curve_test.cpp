@@ -1,4 +1,4 @@
-#include "app/loss_curve.h"
+#include "app/report/loss_curve.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // ranks: 4
-#include "app/measured_prices.h"
+#include "app/train/measured_prices.h"
 
 #include "plan/set_prices.h"
 #include "runtime/speed_runs.h"

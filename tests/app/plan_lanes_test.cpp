@@ -1,4 +1,4 @@
-#include "app/plan_lanes.h"
+#include "app/plan/plan_lanes.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,8 +7,8 @@
 #include <fstream>
 #include <regex>
 
-#include "app/grid_choice.h"
-#include "app/plan.h"
+#include "app/plan/grid_choice.h"
+#include "app/plan/plan.h"
 
 // What a plan says of lanes, of cuts of subnets' own and of what moves for them is what plans of the layouts
 // that it speaks of say.

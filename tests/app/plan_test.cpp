@@ -1,12 +1,12 @@
-#include "app/plan.h"
+#include "app/plan/plan.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
 
-#include "app/dry_run.h"
-#include "app/run.h"
+#include "app/plan/dry_run.h"
+#include "app/run/run.h"
 #include "core/check.h"
 #include "core/clock.h"
 #include "runtime/worker.h"

@@ -1,4 +1,4 @@
-#include "app/run_directory.h"
+#include "app/run/run_directory.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,8 +11,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "app/run_lock.h"
-#include "app/stop_request.h"
+#include "app/run/run_lock.h"
+#include "app/train/stop_request.h"
 #include "core/check.h"
 #include "core/terminate.h"
 

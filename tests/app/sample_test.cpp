@@ -1,4 +1,4 @@
-#include "app/sample.h"
+#include "app/verbs/sample.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "app/stop_request.h"
+#include "app/train/stop_request.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "app/trace_file.h"
+#include "app/train/trace_file.h"
 #include "runtime/python.h"
 #include "runtime/supernet_runs.h"
 #include "trace/sound_tracks.h"

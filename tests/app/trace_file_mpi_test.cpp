@@ -1,5 +1,5 @@
 // ranks: 4
-#include "app/trace_file.h"
+#include "app/train/trace_file.h"
 
 #include <gtest/gtest.h>
 #include <mpi.h>

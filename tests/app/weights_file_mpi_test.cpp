@@ -1,5 +1,5 @@
 // ranks: 2 4
-#include "app/weights_file.h"
+#include "app/run/weights_file.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

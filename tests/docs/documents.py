@@ -202,6 +202,14 @@ def lost_pointers(tree):
             yield f"{place}:{number}: there is no {page}"
 
 
+def floors_of_another_list(tree):
+    """Rows of the table of floors that are not those of src/floors.txt, in its order."""
+    floors = [re.match(r"([a-z]+): *[a-z ]*\| (.*)", line) for line in (tree.root / "src/floors.txt").read_text().splitlines()]
+    listed = [[f"`{'' if floor[1] == 'kernels' else 'src/'}{floor[1]}`", floor[2]] for floor in floors if floor]
+    if rows_of(tree.text("docs/architecture.md"), "floor") != listed:
+        yield "docs/architecture.md: its floors are not those of src/floors.txt"
+
+
 def rows_of(text, first_column):
     """The rows of the table whose head begins with this cell: each a list of cells."""
     lines = text.split("\n")

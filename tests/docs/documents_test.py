@@ -99,6 +99,7 @@ def main():
     complaints = [f"{name}: {complaint}" for name in tree.documents() for rule in documents.RULES
                   for complaint in rule(tree, name, tree.text(name))]
     complaints += list(documents.ticks_without_a_test(tree)) + list(documents.lost_pointers(tree))
+    complaints += documents.floors_of_another_list(tree)
     print("\n".join(complaints) or "all documents keep the rules")
     sys.exit(bool(complaints))
 

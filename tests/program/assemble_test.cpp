@@ -1,4 +1,4 @@
-#include "program/assemble.h"
+#include "program/lists/assemble.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "program/causal_planner.h"
+#include "program/causal/causal_planner.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

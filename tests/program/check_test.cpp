@@ -1,4 +1,4 @@
-#include "program/checker.h"
+#include "program/check/checker.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,11 +6,11 @@
 #include <cstdlib>
 
 #include "core/check.h"
-#include "program/assemble.h"
-#include "program/forward_stretches.h"
+#include "program/lists/assemble.h"
+#include "program/lists/forward_stretches.h"
+#include "program/lists/tickets.h"
 #include "program/make_program.h"
 #include "program/sample_outline.h"
-#include "program/tickets.h"
 
 namespace mindpipe {
 namespace {

@@ -1,11 +1,11 @@
-#include "program/forward_stretches.h"
+#include "program/lists/forward_stretches.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <random>
 
-#include "program/checker.h"
+#include "program/check/checker.h"
 #include "program/sample_outline.h"
 
 // Forwards alone, batch behind batch: what is written as the list grows can be run by all ranks together.

@@ -1,8 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "program/assemble.h"
-#include "program/checker.h"
+#include "program/check/checker.h"
+#include "program/lists/assemble.h"
 #include "program/make_program.h"
 #include "program/sample_outline.h"
 

@@ -10,10 +10,10 @@
 #include <set>
 #include <utility>
 
-#include "program/checker_parts.h"
-#include "program/own_cuts.h"
+#include "program/causal/own_cuts.h"
+#include "program/check/checker_parts.h"
+#include "program/lists/stretch_channels.h"
 #include "program/sample_space.h"
-#include "program/stretch_channels.h"
 
 // Lanes: subnets of one supernet side by side, and their units that move between ranks.
 namespace mindpipe {

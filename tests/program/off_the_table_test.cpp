@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "program/causal_planner.h"
+#include "program/causal/causal_planner.h"
 #include "program/sample_space.h"
 
 // Lists that are written by a table of prices, on times that are not the table's, beside the rule that

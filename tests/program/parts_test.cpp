@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "core/bulk_parts.h"
-#include "program/checker.h"
+#include "program/check/checker.h"
 #include "program/make_program.h"
 #include "program/sample_outline.h"
 

@@ -4,8 +4,8 @@
 #include <span>
 #include <vector>
 
+#include "program/lists/stretches.h"
 #include "program/partition.h"
-#include "program/stretches.h"
 
 namespace mindpipe {
 

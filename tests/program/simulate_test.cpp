@@ -1,14 +1,14 @@
-#include "program/simulate.h"
+#include "program/clock/simulate.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
-#include "program/assemble.h"
+#include "program/lists/assemble.h"
 #include "program/make_program.h"
 #include "program/optimum.h"
-#include "program/order.h"
 #include "program/sample_outline.h"
+#include "program/schedules/order.h"
 
 namespace mindpipe {
 namespace {

@@ -1,4 +1,4 @@
-#include "program/stretches.h"
+#include "program/lists/stretches.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,9 +7,9 @@
 #include <functional>
 
 #include "core/check.h"
-#include "program/checker_parts.h"
+#include "program/check/checker_parts.h"
+#include "program/clock/task_graph.h"
 #include "program/sample_space.h"
-#include "program/task_graph.h"
 
 // A supernet's program, written a stretch at a time: what is written is sound on all ranks, runs as planned,
 // and what is wrong with a list is found.

@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "program/checker.h"
+#include "program/check/checker.h"
 #include "program/sample_outline.h"
 
 namespace mindpipe {

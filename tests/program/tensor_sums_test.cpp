@@ -1,10 +1,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "program/assemble.h"
+#include "program/lists/assemble.h"
 #include "program/make_program.h"
-#include "program/order.h"
 #include "program/sample_outline.h"
+#include "program/schedules/order.h"
 
 namespace mindpipe {
 namespace {

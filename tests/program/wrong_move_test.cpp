@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "program/checker_parts.h"
+#include "program/check/checker_parts.h"
 #include "program/sample_space.h"
 
 // Mistakes in the moves of units between lanes, which the checker finds.

@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "comm/plain_backend.h"
-#include "program/ended_before.h"
+#include "program/check/ended_before.h"
 #include "program/sample_outline.h"
 #include "runtime/stretches.h"
 

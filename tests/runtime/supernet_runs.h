@@ -6,7 +6,7 @@
 #include <functional>
 #include <thread>
 
-#include "program/own_cuts.h"
+#include "program/causal/own_cuts.h"
 #include "runtime/plain_supernet.h"
 #include "runtime/ranks.h"
 #include "spaces.h"

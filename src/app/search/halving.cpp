@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "app/main_verb.h"
+#include "app/verbs/main_verb.h"
 #include "core/log.h"
 
 namespace mindpipe {

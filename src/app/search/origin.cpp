@@ -2,8 +2,8 @@
 
 #include <fstream>
 
-#include "app/json_line.h"
-#include "app/json_read.h"
+#include "app/run/json_line.h"
+#include "app/run/json_read.h"
 #include "config/models/search.h"
 #include "config/settings.h"
 #include "io/crc32c.h"

@@ -4,10 +4,10 @@
 #include <cmath>
 #include <filesystem>
 
-#include "app/front_files.h"
-#include "app/report_end.h"
+#include "app/report/front_files.h"
+#include "app/run/subnet_config.h"
 #include "app/search/network_search.h"
-#include "app/subnet_config.h"
+#include "app/train/report_end.h"
 #include "config/models/choices.h"
 #include "config/models/search.h"
 #include "core/log.h"

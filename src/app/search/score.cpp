@@ -6,7 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "app/json_line.h"
+#include "app/run/json_line.h"
 
 namespace mindpipe {
 namespace {

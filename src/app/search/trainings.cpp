@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "app/loss_curve.h"
-#include "app/run_lock.h"
-#include "app/stop_request.h"
-#include "app/subnet_config.h"
-#include "app/verbs.h"
+#include "app/report/loss_curve.h"
+#include "app/run/run_lock.h"
+#include "app/run/subnet_config.h"
+#include "app/train/stop_request.h"
+#include "app/verbs/verbs.h"
 #include "comm/text_of_rank_0.h"
 #include "config/settings.h"
 #include "core/log.h"

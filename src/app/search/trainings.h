@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "app/arguments.h"
+#include "app/verbs/arguments.h"
 #include "comm/mpi.h"
 #include "config/config.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "app/main_verb.h"
+#include "app/verbs/main_verb.h"
 #include "config/models/search.h"
 #include "core/log.h"
 #include "supernet/rank_statistics.h"

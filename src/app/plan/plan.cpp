@@ -1,0 +1,140 @@
+#include "app/plan/plan.h"
+
+#include <algorithm>
+
+#include "app/plan/dry_run.h"
+#include "app/plan/grid_choice.h"
+#include "app/plan/plan_subnets.h"
+#include "app/train/report_end.h"
+#include "app/verbs/main_verb.h"
+#include "app/verbs/verbs.h"
+#include "core/launcher.h"
+#include "core/text.h"
+#include "plan/network_on_paper.h"
+
+namespace mindpipe {
+
+std::string blocks_of_stage(const Outline& outline, int rank) {
+  std::string blocks;
+  for (int chunk = 0; chunk < outline.all_chunks(); ++chunk)
+    if (outline.rank_of(chunk) == rank)
+      blocks += fmt::format("{}{}-{}", blocks.empty() ? "" : ",", outline.first_block[chunk],
+                            outline.first_block[chunk + 1] - 1);
+  return blocks;
+}
+
+namespace {
+
+std::string name_of_pass(const Action& action, int chunks) {
+  return fmt::format("{}{}{}", pass_of(action)->letter, action.micro_batch,
+                     chunks > 1 ? fmt::format(".{}", action.chunk) : "");
+}
+
+/// "F0 F1 B0 ..." of one stage; a backward that is split by blocks counts once.
+std::string passes_of(const std::vector<Action>& list, int chunks) {
+  constexpr int most = 20;
+  std::string text, newest;
+  int passes = 0;
+  for (const Action& action : list) {
+    if (!is_pass(action)) continue;
+    const std::string name = name_of_pass(action, chunks);
+    if (name == newest) continue;
+    if (++passes <= most) text += " " + name;
+    newest = name;
+  }
+  return passes <= most ? text : fmt::format("{} ... ({} in all)", text, passes);
+}
+
+/// The order of passes, one line a stage, below a heading.
+std::string order_text(const std::string& heading, const PlannedStep& step, const Outline& outline) {
+  std::string text =
+      fmt::format("\n{}{}\n", heading, outline.chunks > 1 ? " (behind the point: of which chunk)" : "");
+  for (std::size_t rank = 0; rank < step.program.ranks.size(); ++rank)
+    text += fmt::format("{:<6}{}\n", rank, passes_of(step.program.ranks[rank], outline.chunks));
+  return text;
+}
+
+/// The idle time of a stage, and what its passes spend in sums with the ranks that share their products.
+std::string shares_of(const Timeline& expected, int stage) {
+  const double sums = 100 * static_cast<double>(expected.sums[stage]) /
+                      static_cast<double>(std::max<std::int64_t>(expected.step, 1));
+  return fmt::format(" {:>6.1f}% {:>6.1f}%", 100 * expected.bubble(stage), sums);
+}
+
+}  // namespace
+
+std::string links_text(const Config& config, int ranks) {
+  const LinkDescription links = links_on_paper(config);
+  if (ranks == 1) return "";
+  const auto one = [](double bytes, double latency) {
+    return fmt::format("{:.3g} GB/s after {}", bytes * 1e-9, human_seconds(latency));
+  };
+  std::string text = fmt::format("links (device.links): {}", one(links.bytes, links.latency));
+  if (ranks > links.ranks_per_node)
+    text += fmt::format(" within a node of {} ranks, {} between nodes", links.ranks_per_node,
+                        one(links.bytes_between_nodes, links.latency_between_nodes));
+  return text + "\n";
+}
+
+namespace {
+
+/// The blocks, tapes and memory of each stage; simulated, its idle time too.
+std::string stages_text(const RunPlan& plan, const PlannedStep& step, bool simulate) {
+  const Outline& outline = plan.outline;
+  std::size_t width = 6;
+  for (int rank = 0; rank < outline.stages; ++rank)
+    width = std::max(width, blocks_of_stage(outline, rank).size());
+  std::string text = fmt::format("{:<6} {:<{}}{} {:>6}{}\n", "stage", "blocks", width,
+                                 simulate ? "  bubble  tensor" : "", "tapes", memory_head());
+  for (int rank = 0; rank < outline.stages; ++rank)
+    text += fmt::format("{:<6} {:<{}}{} {:>6}{}\n", rank, blocks_of_stage(outline, rank), width,
+                        simulate ? shares_of(step.expected, rank) : "", step.placement.ranks[rank].arenas,
+                        memory_row(plan.most_memory(rank)));
+  return text;
+}
+
+std::string text_of(const Config& config, const RunPlan& plan, int ranks, bool simulate) {
+  if (plan.subnets) return subnets_text(config, plan, ranks, simulate);
+  const Outline& outline = plan.outline;
+  const double step = static_cast<double>(plan.training.expected.step) * 1e-9,
+               counted = static_cast<double>(config.train.batch * plan.counted.of_sample);
+  std::string text =
+      fmt::format("{}: {} parameters, {} rank{} ({}), schedule {}, {} micro-batches a rank\n",
+                  config.model.kind, plan.parameters, ranks, ranks == 1 ? "" : "s",
+                  to_string(make_layout(config, {}).grid), config.schedule.kind, outline.micro_batches);
+  if (simulate)
+    text += fmt::format("simulated on paper for the device {} (device.description): step {}, {} {}s/s\n{}",
+                        device_on_paper(config), human_seconds(step), human_count(counted / step),
+                        plan.counted.what, links_text(config, ranks));
+  text += '\n' + stages_text(plan, plan.training, simulate) + roots_text(config, plan) +
+          undivided_text(config) + attention_text(config, plan);
+  if (simulate)
+    return text + fmt::format("evaluation of a batch: {}\n",
+                              human_seconds(static_cast<double>(plan.evaluation.expected.step) * 1e-9));
+  const RunPlan reading = make_run_plan(config, Purpose::reading);
+  return text +
+         order_text("a step: passes of each stage in order, F forward, B backward, I and W its halves",
+                    plan.training, outline) +
+         order_text("an evaluation: passes of each stage in order", plan.evaluation, outline) +
+         "\nan evaluation lies in the memory of the step; eval by itself needs\n" +
+         stages_text(reading, reading.evaluation, false);
+}
+
+}  // namespace
+
+std::string plan_text(const Config& given, int ranks, bool simulate) {
+  const Config config = on_paper(given, ranks);
+  return text_of(config, make_run_plan(config), ranks, simulate);
+}
+
+int plan(const Arguments& arguments, const Config& given) {
+  if (launch().rank != 0) return 0;
+  const int ranks = arguments.ranks > 0 ? arguments.ranks : ranks_of_grid(given);
+  const Config config = on_paper(given, ranks);
+  const RunPlan made = make_run_plan(config);
+  print(text_of(config, made, ranks, arguments.simulate));
+  require_fit(made, config.memory.device_limit);
+  return 0;
+}
+
+}  // namespace mindpipe

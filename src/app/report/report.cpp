@@ -1,0 +1,38 @@
+#include <filesystem>
+
+#include "app/report/loss_curve.h"
+#include "app/verbs/main_verb.h"
+#include "app/verbs/verbs.h"
+#include "core/launcher.h"
+#include "core/log.h"
+#include "core/terminal.h"
+#include "core/text.h"
+#include "io/file.h"
+
+namespace mindpipe {
+namespace {
+
+constexpr int columns = 72, rows = 10;
+
+void write_picture(const std::string& path, const std::string& picture) {
+  NewFile file(path);
+  file.write(picture.data(), picture.size());
+  file.commit();
+}
+
+}  // namespace
+
+int report(const Arguments& arguments, const Config&) {
+  if (launch().rank != 0) return 0;
+  const std::string& run = arguments.report.run;
+  const LossCurve curve = read_losses(run);
+  print(fmt::format("{}: training loss of {} steps, {} of computing\n\n{}", run, curve.training.size(),
+                    human_seconds(curve.seconds), drawn_as_text(curve, columns, rows, is_utf8_locale())));
+  if (const std::string& svg = arguments.report.svg; !svg.empty()) {
+    write_picture(svg, drawn_as_svg(curve, std::filesystem::path(run).lexically_normal().string()));
+    info("picture: {}", svg);
+  }
+  return 0;
+}
+
+}  // namespace mindpipe

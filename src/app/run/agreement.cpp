@@ -1,0 +1,85 @@
+#include "app/run/agreement.h"
+
+#include <fstream>
+#include <iterator>
+#include <sstream>
+
+#include "app/run/version.h"
+#include "comm/text_of_rank_0.h"
+#include "config/settings.h"
+#include "core/check.h"
+
+namespace mindpipe {
+namespace {
+
+/// What a file holds that is an input of the arithmetic; nothing where none is named.
+std::string contents_of(const std::string& file) {
+  std::ifstream in(file);
+  return file.empty() ? "" : std::string(std::istreambuf_iterator<char>(in), {});
+}
+
+/// A line for each setting, "grid.tensor is 2".
+std::string text_of(Config config) {
+  config.device.threads = 0;
+  std::string text;
+  for (const Setting& setting : settings_of(config))
+    text += fmt::format("{} is {}\n", setting.key(), setting.written());
+  return text;
+}
+
+/// "grid.data is 1 here and 2 on rank 0, ...": the first that differ, of texts with the same keys.
+std::string difference(const std::string& here, const std::string& there) {
+  constexpr int most = 3;
+  std::istringstream mine(here), other(there);
+  std::string text, a, b;
+  int found = 0;
+  while (std::getline(mine, a) && std::getline(other, b)) {
+    if (a == b) continue;
+    if (found > 0 && a.substr(0, a.find(" is ")) != b.substr(0, b.find(" is "))) break;  // of another kind
+    if (++found <= most)
+      text +=
+          fmt::format("{}{} here and {} on rank 0", found == 1 ? "" : ", ", a, b.substr(b.find(" is ") + 4));
+  }
+  return found > most ? fmt::format("{}, and {} more", text, found - most) : text;
+}
+
+/// Fails where there is a difference; of several ranks that differ the first one speaks.
+void require_none(const World& world, const std::string& difference) {
+  if (is_first_with(world, !difference.empty()))
+    fail(Exit::bad_configuration, "this rank, on {}, does not run what rank 0 runs: {}", host_name(),
+         difference);
+}
+
+}  // namespace
+
+void require_same_settings(const World& world, const Config& config) {
+  const std::string program = version(), settings = text_of(config),
+                    table = contents_of(config.device.kernels);
+  const std::string their_program = text_of_rank_0(world, program),
+                    their_settings = text_of_rank_0(world, settings),
+                    their_table = text_of_rank_0(world, table);
+  std::string differs;
+  if (program != their_program)
+    differs = fmt::format("the program is {} here and {} on rank 0; start the same binary everywhere",
+                          program, their_program);
+  else if (settings != their_settings)
+    differs = difference(settings, their_settings) + "; start with the same settings everywhere";
+  else if (table != their_table)
+    differs = fmt::format("the table of device.kernels ({}) has other contents; give every machine the same",
+                          config.device.kernels);
+  require_none(world, differs);
+}
+
+std::string arithmetic_of(const std::string& description, Precision precision) {
+  return description.substr(0, description.find_first_of(precision == Precision::bf16 ? "," : ",+"));
+}
+
+void require_same_arithmetic(const World& world, const std::string& description, Precision precision) {
+  const std::string here = arithmetic_of(description, precision), there = text_of_rank_0(world, here);
+  require_none(world, here == there ? ""
+                                    : fmt::format("its instruction set is {} here and {} on rank 0; set "
+                                                  "device.instructions to one that all have",
+                                                  here, there));
+}
+
+}  // namespace mindpipe

@@ -1,0 +1,18 @@
+#include "app/run/json_read.h"
+
+#include <nlohmann/json.hpp>
+
+namespace mindpipe {
+
+std::optional<JsonMembers> read_json(const std::string& text) {
+  const auto json = nlohmann::json::parse(text, nullptr, false);
+  if (!json.is_object()) return std::nullopt;
+  JsonMembers members;
+  for (const auto& [key, value] : json.items()) {
+    if (value.is_string()) members.texts[key] = value.get<std::string>();
+    if (value.is_number_integer()) members.integers[key] = value.get<std::int64_t>();
+  }
+  return members;
+}
+
+}  // namespace mindpipe

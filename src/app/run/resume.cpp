@@ -1,0 +1,248 @@
+#include "app/run/resume.h"
+
+#include <filesystem>
+#include <fstream>
+#include <limits>
+
+#include "app/run/agreement.h"
+#include "app/run/json_read.h"
+#include "app/run/version.h"
+#include "comm/text_of_rank_0.h"
+#include "config/settings.h"
+#include "core/log.h"
+#include "core/text.h"
+#include "io/checkpoint_directory.h"
+#include "runtime/checkpoint_reader.h"
+
+namespace mindpipe {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The manifest of the checkpoint at `place`, or nothing and a warning.
+std::optional<Resumed> readable(const CheckpointPlace& place) {
+  try {
+    Resumed found{place.path, read_manifest(place.path)};
+    MP_REQUIRE(found.manifest.progress.step == place.step, Exit::checkpoint_corrupt,
+               "{}: its manifest is of step {} (it stands in another's place)", place.path,
+               found.manifest.progress.step);
+    return found;
+  } catch (const Error& error) {
+    MP_REQUIRE(error.code == Exit::checkpoint_corrupt, error.code, "{}", error.what());
+    warning("{}; it is passed over", error.what());
+    return std::nullopt;
+  }
+}
+
+/// Lets the link `latest` name a checkpoint, which nothing here depends on.
+void name_latest(const std::string& checkpoint) {
+  try {
+    mend_latest(checkpoint);
+  } catch (const Error& error) {
+    warning("{}; {} is the newest", error.what(), checkpoint);
+  }
+}
+
+std::optional<Resumed> newest_readable(const std::vector<CheckpointPlace>& places, std::int64_t below) {
+  for (const CheckpointPlace& place : places)
+    if (place.step < below)
+      if (std::optional<Resumed> found = readable(place)) return found;
+  return std::nullopt;
+}
+
+[[noreturn]] void none_is_whole(const std::string& run_directory) {
+  fail(Exit::checkpoint_corrupt,
+       "{}: no checkpoint is whole (see the warnings above; to begin anew choose another run.dir, or move "
+       "them "
+       "away)",
+       checkpoints_of(run_directory));
+}
+
+std::optional<Resumed> automatic(const std::string& run_directory) {
+  const std::vector<CheckpointPlace> places = checkpoints_in(run_directory);
+  std::optional<Resumed> found = newest_readable(places, std::numeric_limits<std::int64_t>::max());
+  if (!found && !places.empty()) none_is_whole(run_directory);
+  if (found) name_latest(found->directory);
+  return found;
+}
+
+/// A checkpoint that was named must not leave newer ones behind, which the next start would take for the
+/// run's.
+std::optional<Resumed> named(const std::string& path, const std::string& run_directory) {
+  std::error_code problem;
+  const fs::path whole = fs::canonical(path, problem);
+  MP_REQUIRE(!problem, Exit::input_missing, "run.resume is {}: {} (auto, never, or a checkpoint's directory)",
+             path, problem.message());
+  const bool is_one = fs::exists(whole / Manifest::name, problem),
+             is_run = !is_one && !checkpoints_in(whole).empty();
+  MP_REQUIRE(!is_run, Exit::bad_configuration,
+             "run.resume is {}, a run's directory (name one of its checkpoints, {} for instance)", path,
+             (whole / "checkpoints" / "latest").string());
+  MP_REQUIRE(is_one, Exit::input_missing,
+             "run.resume is {}, where no {} is (auto, never, or a checkpoint's directory)", path,
+             Manifest::name);
+  Resumed found{whole, read_manifest(whole)};
+  const std::vector<CheckpointPlace> places = checkpoints_in(run_directory);
+  const bool own = is_in(whole, run_directory);
+  MP_REQUIRE(places.empty() || (own && places.front().step == found.manifest.progress.step),
+             Exit::bad_configuration,
+             "run.resume is {}, but {} has {} (let run.resume be auto to go on from there, choose another "
+             "run.dir, or move newer ones away)",
+             path, checkpoints_of(run_directory), fs::path(places.front().path).filename().string());
+  return found;
+}
+
+std::optional<Resumed> chosen(const Config& config) {
+  const std::string &wish = config.run.resume, &directory = config.run.dir;
+  if (wish == "auto") return automatic(directory);
+  if (wish != "never") return named(wish, directory);
+  const std::vector<CheckpointPlace> places = checkpoints_in(directory);
+  MP_REQUIRE(places.empty(), Exit::bad_configuration,
+             "run.resume is never, but {} is there (auto goes on from it; to begin anew choose another "
+             "run.dir, or move the checkpoints away)",
+             places.front().path);
+  return std::nullopt;
+}
+
+/// What rank 0 has found, on all ranks.
+std::optional<Resumed> told(const World& world, const std::optional<Resumed>& found) {
+  const std::string text =
+      text_of_rank_0(world, found ? found->directory + "\n" + text_of(found->manifest) : std::string());
+  if (text.empty()) return std::nullopt;
+  const std::size_t end = text.find('\n');
+  const std::string directory = text.substr(0, end);
+  return Resumed{directory, parse_manifest(text.substr(end + 1), directory + "/" + Manifest::name)};
+}
+
+/// The logical shards of an axis that a checkpoint was made with; 0: it says nothing of them.
+int shards_in(const Resumed& from, const char* key) {
+  const auto stored = from.manifest.settings.find(key);
+  if (stored == from.manifest.settings.end()) return 0;
+  const bool short_enough = is_plain_integer(stored->second) && stored->second.size() <= 7;
+  const int number = short_enough ? std::stoi(stored->second) : 0;
+  MP_REQUIRE(number > 0 && number <= (1 << 20), Exit::checkpoint_corrupt, "{}: its {} is {}", from.directory,
+             key, stored->second);
+  return number;
+}
+
+void take_shards(int& shards, bool& follows, const Resumed& from, const char* key) {
+  const int stored = follows ? shards_in(from, key) : 0;
+  if (stored == 0) return;
+  shards = stored;
+  follows = false;
+}
+
+}  // namespace
+
+std::map<std::string, std::string> lasting_settings(Config config) {
+  std::map<std::string, std::string> settings;
+  for (const Setting& setting : settings_of(config))
+    if (setting.role() != Setting::Role::layout) settings[setting.key()] = setting.written();
+  return settings;
+}
+
+std::optional<Resumed> find_checkpoint(const World& world, const Config& config) {
+  if (!row_of(config.device.kind).computes) {
+    MP_REQUIRE(checkpoints_in(config.run.dir).empty(), Exit::bad_configuration,
+               "{} is there, and device.kind {} computes nothing that could go on from it (choose another "
+               "run.dir)",
+               checkpoints_of(config.run.dir), config.device.kind);
+    return std::nullopt;
+  }
+  return told(world, world.rank == 0 ? chosen(config) : std::nullopt);
+}
+
+std::vector<std::string> shards_of_checkpoint(const Config& config) {
+  const ReproducibleConfig& shards = config.reproducible;
+  std::vector<std::string> settings;
+  const std::string& wish = config.run.resume;
+  std::vector<std::string> places;
+  if (wish == "auto")
+    for (const CheckpointPlace& place : checkpoints_in(config.run.dir)) places.push_back(place.path);
+  else if (wish != "never") places.push_back(wish);
+  for (const std::string& place : places) {
+    try {
+      const Resumed newest{place, read_manifest(place)};
+      for (const auto& [key, follows] : {std::pair{"reproducible.tensor", shards.tensor_follows},
+                                         {"reproducible.data", shards.data_follows}})
+        if (const int stored = follows ? shards_in(newest, key) : 0; stored > 0)
+          settings.push_back(fmt::format("{}={}", key, stored));
+      return settings;
+    } catch (const Error&) {  // the start says what is wrong with it
+    }
+  }
+  return settings;
+}
+
+Config continued(Config config, const Resumed& from, bool speaks) {
+  ReproducibleConfig& shards = config.reproducible;
+  take_shards(shards.tensor, shards.tensor_follows, from, "reproducible.tensor");
+  take_shards(shards.data, shards.data_follows, from, "reproducible.data");
+  std::string refused;
+  for (const Setting& setting : settings_of(config)) {
+    if (setting.role() == Setting::Role::layout) continue;
+    const auto stored = from.manifest.settings.find(setting.key());
+    const std::string before = stored == from.manifest.settings.end() ? "not set" : stored->second;
+    if (before == setting.written()) continue;
+    if (setting.role() == Setting::Role::arithmetic)
+      refused += fmt::format("{}{} is {} (there {})", refused.empty() ? "" : ", ", setting.key(),
+                             setting.written(), before);
+    else if (speaks) info("from here on {} is {} (before {})", setting.key(), setting.written(), before);
+  }
+  MP_REQUIRE(refused.empty(), Exit::bad_configuration,
+             "{}: a checkpoint of a run with other arithmetic: {} (take its settings, or choose another "
+             "run.dir)",
+             from.directory, refused);
+  return config;
+}
+
+Resumed load_newest(Run& run, Resumed from) {
+  const std::string run_directory = fs::path(from.directory).parent_path().parent_path();
+  for (;;) {
+    require_same_tensors(run.worker(), from.manifest, from.directory);
+    const std::string damage = load_checkpoint(run.worker(), from.manifest, from.directory);
+    if (damage.empty()) break;
+    MP_REQUIRE(run.config().run.resume == "auto", Exit::checkpoint_corrupt, "{} (run.resume named it)",
+               damage);
+    std::optional<Resumed> older;
+    if (run.is_rank_0()) {
+      warning("{}; the next older checkpoint is taken", damage);
+      older = newest_readable(checkpoints_in(run_directory), from.manifest.progress.step);
+      if (!older) none_is_whole(run_directory);
+      name_latest(older->directory);
+    }
+    from = *told(run.world(), older);
+    continued(run.config(), from, false);
+  }
+  const std::string here = arithmetic_of(run.worker().backend().description(), run.config().train.precision);
+  if (from.manifest.arithmetic != here)
+    warning("the checkpoint was made with other kernels ({}; here {}): bits may differ from here on",
+            from.manifest.arithmetic, here);
+  if (from.manifest.created_by != version())
+    warning("the checkpoint was made by {} (here {}): bits may differ from here on", from.manifest.created_by,
+            version());
+  return from;
+}
+
+bool is_in(const std::string& checkpoint, const std::string& run_directory) {
+  std::error_code none;
+  const fs::path folder = fs::path(checkpoint).parent_path();
+  return fs::equivalent(folder, checkpoints_of(run_directory), none) && !none;
+}
+
+bool is_finished(const World& world, const Config& config, const Resumed& from) {
+  std::ifstream in(config.run.dir + "/status.json");
+  std::string line;
+  std::getline(in, line);
+  const auto members = read_json(line);
+  bool done = members && members->texts.count("state") > 0 && members->texts.at("state") == "done";
+  try {
+    if (done && world.rank == 0) CheckpointFile(from.directory, from.manifest.file_bytes);
+  } catch (const Error&) {  // a start finds what is wrong, and goes on from an older one
+    done = false;
+  }
+  return text_of_rank_0(world, done ? "done" : "") == "done" &&
+         from.manifest.progress.step >= config.train.steps;
+}
+
+}  // namespace mindpipe

@@ -1,0 +1,42 @@
+#pragma once
+#include <optional>
+#include <string>
+
+#include "app/run/run.h"
+#include "io/manifest.h"
+
+namespace mindpipe {
+
+/// A checkpoint to go on from.
+struct Resumed {
+  std::string directory;
+  Manifest manifest;
+};
+
+/// The checkpoint that run.resume means, by the manifests alone: none where the run begins. Rank 0 looks and
+/// tells. Fails where there are checkpoints of which none has a whole manifest, or where the wish and what is
+/// there do not go together. Collective.
+std::optional<Resumed> find_checkpoint(const World& world, const Config& config);
+
+/// Settings that fix the logical shards which are left to the program as the run's newest checkpoint has
+/// them; none where the run begins. For a sentence about a grid that is refused before the ranks have met.
+std::vector<std::string> shards_of_checkpoint(const Config& config);
+
+/// The configuration with which the run goes on: logical shards that were left to the program are the
+/// checkpoint's. Refuses other arithmetic; says what of the course changes.
+Config continued(Config config, const Resumed& from, bool speaks);
+
+/// Sets the run's state from the checkpoint, or where it is damaged, loudly, from the next older one that is
+/// whole; fails with Exit::checkpoint_corrupt where there is none. Gives back the one taken. Collective.
+Resumed load_newest(Run& run, Resumed from);
+
+/// Whether a checkpoint lies in a run's directory.
+bool is_in(const std::string& checkpoint, const std::string& run_directory);
+
+/// Whether the run in this directory has come to its end: all steps done, everything written. Collective.
+bool is_finished(const World& world, const Config& config, const Resumed& from);
+
+/// All settings but those of the layout, as they stand in a file.
+std::map<std::string, std::string> lasting_settings(Config config);
+
+}  // namespace mindpipe

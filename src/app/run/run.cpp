@@ -1,0 +1,131 @@
+#include "app/run/run.h"
+
+#include <algorithm>
+
+#include "app/run/agreement.h"
+#include "comm/text_of_rank_0.h"
+#include "core/launcher.h"
+#include "core/log.h"
+#include "core/log_mark.h"
+#include "core/text.h"
+#include "runtime/diagnose.h"
+
+namespace mindpipe {
+
+Run::Run(const Arguments& arguments, const Config& config, const OnRanks& on_ranks, const std::string& roll)
+    : argc_(arguments.argc),
+      argv_(arguments.argv),
+      roll_(roll),
+      watchdog_(armed_watchdog(config, roll)),
+      session_(argc_, argv_),
+      config_(on_ranks(agreed(config), world())) {
+  set_log_rank(session_.rank());
+  if (!row_of(config_.device.kind).computes) set_log_mark("emulated: ");
+  watchdog_->begin_wait("all ranks to say where they run", now_ns());
+  find_places(1);
+  watchdog_->end_wait();
+}
+
+Run::~Run() {
+  watchdog_->arm(config_.watchdog.start, "end", "watchdog.start");
+  worker_.reset();
+  watchdog_->begin_wait("all ranks to end (MPI_Finalize)", now_ns());
+}
+
+const Config& Run::agreed(const Config& given) {
+  watchdog_->begin_wait("all ranks to compare their settings", now_ns());
+  require_same_settings(world(), given);
+  return given;
+}
+
+std::unique_ptr<Watchdog> Run::armed_watchdog(const Config& config, const std::string& roll) const {
+  auto watchdog = std::make_unique<Watchdog>(launch().rank);
+  if (!roll.empty()) watchdog->call_roll_in(roll, std::vector<std::string>(launch().ranks));
+  watchdog->arm(config.watchdog.start, "start", "watchdog.start");
+  watchdog->begin_wait("all ranks to begin (MPI_Init)", start_ns_);
+  return watchdog;
+}
+
+void Run::find_places(int threads) {
+  places_ = all_places(session_.world(), place_of_this_rank(threads));
+  if (roll_.empty()) return;
+  std::vector<std::string> where;
+  for (const RankPlace& place : places_)
+    where.push_back(fmt::format(" on {} (process {})", place.host, place.process));
+  watchdog_->call_roll_in(roll_, where);
+}
+
+/// The ranks on this rank's machine, itself among them.
+std::vector<Coord> Run::neighbours() const {
+  std::vector<Coord> ranks;
+  for (int rank = 0; rank < session_.size(); ++rank)
+    if (std::string_view(places_[rank].host) == places_[session_.rank()].host)
+      ranks.push_back(coord_at(degrees_of(config_), rank));
+  return ranks;
+}
+
+double step_limit(double said, double median_seconds, double seconds_on_paper) {
+  if (said > 0) return said;
+  return std::max(300.0, median_seconds > 0 ? 10 * median_seconds : 30 * seconds_on_paper);
+}
+
+double Run::step_limit(double median_seconds) const {
+  return mindpipe::step_limit(config_.watchdog.step, median_seconds,
+                              static_cast<double>(worker_->plan().expected().step) * 1e-9);
+}
+
+double Run::subnets_limit(std::int64_t count, double seconds_each) const {
+  const auto subnets = static_cast<double>(count);
+  return mindpipe::step_limit(config_.watchdog.step * subnets, seconds_each * subnets,
+                              worker_->plan().subnets->paper.seconds_each() * subnets);
+}
+
+std::int64_t Run::evaluation_batches(const Corpus& corpus) const {
+  const std::int64_t batch = config_.train.batch;
+  return corpus.samples() > 0 ? (corpus.samples() + batch - 1) / batch : config_.train.evaluate_batches;
+}
+
+Evaluation Run::evaluate(Corpus& corpus, double limit, const std::string& phase, const std::string& what) {
+  const std::int64_t batches = evaluation_batches(corpus);
+  return finite_evaluation(*worker_, corpus, batches, what, [&](std::int64_t batch) {
+    watchdog_->arm(limit, fmt::format("batch {} of {} of {}", batch + 1, batches, phase), "watchdog.step");
+  });
+}
+
+void Run::make_worker(Purpose purpose, std::int64_t batches) {
+  Config mine = config_;
+  if (mine.device.threads == 0) mine.device.threads = fair_threads(places_, session_.rank());
+  const bool on_host = row_of(mine.device.kind).memory == Memory::Kind::host;
+  if (on_host) require_sensible(mine.device.threads, places_[session_.rank()]);
+  RunPlan plan = make_run_plan(mine, purpose, {}, batches);
+  if (on_host) {
+    const bool crowded = plan.copies_state && !fits_here(plan, neighbours(), memory_here());
+    if (any_rank(world(), crowded)) plan.save_without_copy();
+    require_fit_here(plan, neighbours(), memory_here());
+  }
+  worker_ = std::make_unique<Worker>(mine, world(), std::move(plan), make_backend, make_transports,
+                                     watchdog_.get());
+  require_same_arithmetic(world(), worker_->backend().description(), mine.train.precision);
+  find_places(worker_->threads());
+  worker_->waiting().set_crowded(is_crowded(places_, session_.rank()));
+  if (!is_rank_0()) return;
+  const Worker& w = *worker_;
+  info("{}: {} parameters on {}; {}", config_.model.kind, w.plan().parameters, to_string(w.layout().grid),
+       worker_->backend().description());
+  if (!w.carrier().empty()) info("messages between ranks: {}", w.carrier());
+  info("logical shards: tensor {}, data {} (reproducible); schedule {}; {} blocks cut at {}",
+       w.layout().tensor_shards, w.layout().data_shards, config_.schedule.kind,
+       w.plan().outline.blocks.size(), joined(w.plan().outline.first_block));
+  if (w.plan().copy_left_out > 0)
+    info("training waits for each checkpoint: a copy of the state to write from would take {} more of a rank",
+         human_bytes(static_cast<double>(w.plan().copy_left_out)));
+  const std::string affinity = affinity_report(places_);
+  std::size_t begin = 0;
+  while (begin < affinity.size()) {
+    const std::size_t end = affinity.find('\n', begin);
+    info("{}", affinity.substr(begin, end - begin));
+    begin = end == std::string::npos ? affinity.size() : end + 1;
+  }
+}
+
+}  // namespace mindpipe

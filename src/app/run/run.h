@@ -1,0 +1,81 @@
+#pragma once
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "app/plan/grid_choice.h"
+#include "app/verbs/arguments.h"
+#include "comm/affinity.h"
+#include "comm/mpi.h"
+#include "comm/watchdog.h"
+#include "runtime/worker.h"
+
+namespace mindpipe {
+
+/// What a step may take before the watchdog ends the job: what the user has said; or ten times the median of
+/// the steps that are done, or, before the first, thirty times its price on paper, which may be far off; five
+/// minutes at least.
+double step_limit(double said, double median_seconds, double seconds_on_paper);
+
+/// What every verb that computes begins with: messages between ranks, the grid, a worker. Collective over the
+/// job.
+class Run {
+ public:
+  /// The configuration of a job of these ranks, or a refusal. Collective.
+  using OnRanks = std::function<Config(const Config& config, const World& world)>;
+  /// The configuration of a job of so many ranks, or a refusal.
+  static OnRanks on_job(Config (*on_ranks)(const Config& config, int ranks)) {
+    return [on_ranks](const Config& config, const World& world) { return on_ranks(config, world.size); };
+  }
+  /// Starts a run; in the directory `roll`, if any, the watchdogs of all ranks agree on whom to name.
+  Run(const Arguments& arguments, const Config& config, const OnRanks& on_ranks,
+      const std::string& roll = "");
+  /// Waits for all ranks to end; one that does not is named, too.
+  ~Run();
+  Run(const Run&) = delete;
+  Run& operator=(const Run&) = delete;
+
+  const Config& config() const { return config_; }
+  Worker& worker() { return *worker_; }
+  Watchdog& watchdog() { return *watchdog_; }
+  bool is_rank_0() const { return session_.rank() == 0; }
+  World world() const { return {session_.world(), session_.rank(), session_.size()}; }
+  /// Builds this rank's part; says what was built. `batches`: that many networks are to be scored on.
+  void make_worker(Purpose purpose, std::int64_t batches = 1);
+  /// What one of this run's steps may take, given the median of those that are done.
+  double step_limit(double median_seconds = 0) const;
+  /// What so many subnets may take, given the seconds of each that is done.
+  double subnets_limit(std::int64_t count, double seconds_each) const;
+  /// Batches of an evaluation: train.evaluate_batches, or as many as hold all samples of the corpus.
+  std::int64_t evaluation_batches(const Corpus& corpus) const;
+  /// finite_evaluation on so many batches, each of which may take `limit` seconds. Collective.
+  Evaluation evaluate(Corpus& corpus, double limit, const std::string& phase, const std::string& what);
+  /// Steps that are done where this start ends: all of them, or run.stop_after.
+  std::int64_t last_step() const {
+    const int stop = config_.run.stop_after, all = config_.train.steps;
+    return stop > 0 ? std::min(stop, all) : all;
+  }
+  double seconds() const { return seconds_since(start_ns_); }
+
+ private:
+  /// What was given, once all ranks are known to have been given the same.
+  const Config& agreed(const Config& given);
+  /// Finds out where all ranks run. Collective.
+  void find_places(int threads);
+  std::vector<Coord> neighbours() const;
+  std::unique_ptr<Watchdog> armed_watchdog(const Config& config, const std::string& roll) const;
+
+  std::int64_t start_ns_ = now_ns();
+  int argc_;
+  char** argv_;
+  std::string roll_;
+  std::unique_ptr<Watchdog> watchdog_;  // there before MPI and after it: a rank that never comes to its
+                                        // beginning or end is a rank that hangs, too
+  MpiSession session_;
+  Config config_;
+  std::unique_ptr<Worker> worker_;
+  std::vector<RankPlace> places_;
+};
+
+}  // namespace mindpipe

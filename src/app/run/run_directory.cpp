@@ -1,0 +1,201 @@
+#include "app/run/run_directory.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include "app/run/json_read.h"
+#include "app/run/run_lock.h"
+#include "app/train/stop_request.h"
+#include "core/check.h"
+#include "core/log.h"
+#include "core/terminate.h"
+#include "io/checkpoint_directory.h"
+
+namespace mindpipe {
+namespace {
+
+File open_metrics(const std::string& path) {
+  File file(open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
+  MP_REQUIRE(file, Exit::cannot_create, "{}: cannot be created ({}; run.dir must be writable)", path,
+             std::strerror(errno));
+  return file;
+}
+
+std::string text_of(const Status& status, bool emulated) {
+  JsonLine line;
+  line.add("state", status.state)
+      .add("step", status.step)
+      .add("reason", status.reason)
+      .add("checkpoint", status.checkpoint);
+  if (emulated) line.add("emulated", true);
+  return line.text() + "\n";
+}
+
+/// Replaces a file by last words: where a full disk has no room for a new file, the old one's is used, though
+/// a reader might see it half written.
+void replace_file_at_last(const std::string& path, const std::string& text) noexcept {
+  try {
+    replace_file(path, text);
+  } catch (...) {
+    const File file(open(path.c_str(), O_WRONLY | O_CLOEXEC));
+    if (file && pwrite(file.get(), text.data(), text.size(), 0) == static_cast<ssize_t>(text.size()))
+        [[maybe_unused]]
+      const int cut = ftruncate(file.get(), static_cast<off_t>(text.size()));
+  }
+}
+
+/// status.json.4711.partial: what a process that was killed has left of a file that it wrote.
+bool is_leftover(const std::string& name) {
+  constexpr std::string_view ending = ".partial";
+  if (!name.ends_with(ending)) return false;
+  const std::string whole = name.substr(0, name.size() - ending.size());
+  const std::string writer = whole.substr(whole.rfind('.') + 1);
+  return writer == "stopped" ||
+         (!writer.empty() && writer.find_first_not_of("0123456789") == std::string::npos);
+}
+
+/// Removes files that runs left unfinished; for who holds the directory, in which nobody else writes.
+void remove_leftovers(const std::string& directory) {
+  std::error_code ignored;
+  for (std::filesystem::directory_iterator entry(directory, ignored), end; !ignored && entry != end;
+       entry.increment(ignored))
+    if (is_leftover(entry->path().filename())) std::filesystem::remove(entry->path(), ignored);
+}
+
+}  // namespace
+
+RunDirectory::RunDirectory(const std::string& directory, bool emulated)
+    : path_(directory), emulated_(emulated) {
+  MP_REQUIRE(!directory.empty(), Exit::bad_configuration,
+             "run.dir is empty (name the directory that the run writes to)");
+  std::error_code problem;
+  std::filesystem::create_directories(directory, problem);
+  MP_REQUIRE(!problem && std::filesystem::is_directory(directory), Exit::cannot_create,
+             "{}: the run directory cannot be created ({}; choose another run.dir)", directory,
+             problem ? problem.message() : "a file has this name");
+  MP_REQUIRE(access(directory.c_str(), W_OK | X_OK) == 0, Exit::cannot_create,
+             "{}: the run directory is not writable ({}; choose another run.dir)", directory,
+             std::strerror(errno));
+  take_lock(path_of("lock"));
+  remove_leftovers(directory);
+  remove_unfinished_checkpoints(directory);
+  leave_at_stop("", "", "", path_of("lock"));
+  set_last_words([this](int, const std::string& sentence) {
+    leave_at_stop("", "", "", path_of("lock"));
+    if (status_) {
+      status_->state = "failed";
+      status_->reason = sentence;
+      replace_file_at_last(path_of("status.json"), text_of(*status_, emulated_));
+    }
+    release_lock(path_of("lock"));
+  });
+}
+
+RunDirectory::~RunDirectory() {
+  set_last_words({});
+  leave_at_stop("", "", "", "");
+  release_lock(path_of("lock"));
+}
+
+void RunDirectory::replace(const std::string& name, const std::string& text) const {
+  replace_file(path_of(name), text);
+}
+
+void RunDirectory::write_config(const Config& config) { replace("config.yaml", to_yaml(config)); }
+
+void RunDirectory::write_status(const Status& given) {
+  Status status = given;
+  if (status.checkpoint.empty()) status.checkpoint = checkpoint_;
+  status_ = status;
+  if (status.state != "running") {
+    leave_at_stop("", "", "", path_of("lock"));
+    return replace("status.json", text_of(status, emulated_));
+  }
+  const auto cut_short = [&](std::string_view reason) {
+    return text_of({"stopped", status.step, std::string(reason), status.checkpoint}, emulated_);
+  };
+  const std::string by_launcher = cut_short(ended_by_launcher);
+  leave_at_stop(path_of("status.json"), cut_short(ended_by_signal), by_launcher, path_of("lock"));
+  NewFile file(path_of("status.json"));
+  const std::string text = text_of(status, emulated_);
+  file.write(text.data(), text.size());
+  if (launcher_ends_it()) return;  // what it leaves is written already
+  // Another rank may say at any moment that the job failed, or the launcher that it ends, also while this
+  // rank is stopped between two of these lines: that stays.
+  file.trade_places();
+  const char* const earlier = file.earlier().c_str();
+  if (says_running_ && (says(earlier, "failed") || says(earlier, "stopped"))) return file.appear();
+  says_running_ = true;
+  if (launcher_ends_it() && !says(path_of("status.json").c_str(), "failed"))
+    replace("status.json", by_launcher);
+}
+
+void RunDirectory::append_metrics(const JsonLine& line) {
+  if (!metrics_) metrics_ = open_metrics(path_of("metrics.jsonl"));
+  const std::string text = line.text() + "\n";
+  for (std::size_t done = 0; done < text.size();) {
+    const ssize_t written = write(metrics_.get(), text.data() + done, text.size() - done);
+    if (written < 0 && errno == EINTR) continue;
+    MP_REQUIRE(written >= 0, Exit::io_error,
+               "{}: writing failed ({}; make room and start again, the run goes on from its last checkpoint)",
+               path_of("metrics.jsonl"), std::strerror(errno));
+    done += static_cast<std::size_t>(written);
+  }
+}
+
+void RunDirectory::keep_metrics_through(std::int64_t step, bool has_lines) {
+  std::ifstream in(path_of("metrics.jsonl"));
+  std::string kept, line;
+  std::int64_t last = 0, missing = 0;
+  const auto go_on_to = [&](std::int64_t next) {
+    missing += next - last - 1;
+    last = next;
+  };
+  while (std::getline(in, line)) {
+    const auto members = read_json(line);
+    if (in.eof()) break;  // cut short by a crash
+    if (!members || members->integers.count("step") == 0) continue;
+    const std::int64_t found = members->integers.at("step");
+    if (found <= last || found > step) continue;
+    if (kept.empty()) last = found - 1;  // a run may begin at another's checkpoint
+    go_on_to(found);
+    kept += line + "\n";
+  }
+  if (!kept.empty() || has_lines) go_on_to(step + 1);
+  if (missing > 0)
+    warning("{}: the lines of {} steps up to {} are missing; the run goes on without them",
+            path_of("metrics.jsonl"), missing, step);
+  replace("metrics.jsonl", kept);
+  metrics_ = open_metrics(path_of("metrics.jsonl"));
+}
+
+void RunDirectory::flush_metrics() {
+  if (!metrics_ || reaches_device(metrics_)) return;
+  warning("{}: writing it out (fsync) failed ({})", path_of("metrics.jsonl"), std::strerror(errno));
+}
+
+bool RunDirectory::stop_asked() const { return access(path_of("STOP").c_str(), F_OK) == 0; }
+
+void RunDirectory::forget_stop() { unlink(path_of("STOP").c_str()); }
+
+PeerStatus::PeerStatus(const std::string& directory, bool emulated) {
+  set_last_words([path = directory + "/status.json", emulated](int, const std::string& sentence) {
+    std::ifstream in(path);
+    std::string line;
+    std::getline(in, line);
+    const auto members = read_json(line);
+    if (!members || members->texts.at("state") != "running") return;
+    replace_file_at_last(
+        path, text_of({"failed", members->integers.at("step"), sentence, members->texts.at("checkpoint")},
+                      emulated));
+  });
+}
+
+PeerStatus::~PeerStatus() { set_last_words({}); }
+
+}  // namespace mindpipe

@@ -1,0 +1,93 @@
+#include "app/train/measured_prices.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "app/train/report_end.h"
+#include "core/text.h"
+#include "io/file.h"
+#include "supernet/sampler.h"
+
+namespace mindpipe {
+namespace {
+
+constexpr std::int64_t fewest_subnets = 8;
+
+/// What ranks measured, with the choices of its subnets.
+std::vector<StagePasses> passes_of(const Config& config, const Outline& outline,
+                                   const std::vector<PassTimes::Rows>& ranks) {
+  std::int64_t first = std::numeric_limits<std::int64_t>::max(), last = -1;
+  for (const PassTimes::Rows& rows : ranks)
+    for (const SubnetTimes& times : rows) {
+      if (times.subnet < 0) continue;
+      first = std::min(first, times.subnet);
+      last = std::max(last, times.subnet);
+    }
+  std::vector<StagePasses> passes;
+  if (last < 0) return passes;
+  const auto stream = stream_of(config, first);
+  std::vector<Subnet> subnets;
+  while (std::ssize(subnets) <= last - first) subnets.push_back(stream->next());
+  const auto seconds = [&](std::int64_t of_all) {
+    return 1e-9 * static_cast<double>(of_all) / outline.micro_batches;
+  };
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank)
+    for (const SubnetTimes& times : ranks[rank]) {
+      if (times.subnet < 0 || times.forward == 0 || times.backward == 0) continue;
+      passes.push_back({.stage = outline.stage_of_rank(static_cast<int>(rank)),
+                        .first = static_cast<int>(times.first),
+                        .last = static_cast<int>(times.last),
+                        .choice = subnets[static_cast<std::size_t>(times.subnet - first)].choice,
+                        .forward = seconds(times.forward),
+                        .backward = seconds(times.backward),
+                        .update = 1e-9 * static_cast<double>(times.update)});
+    }
+  return passes;
+}
+
+/// The word whose price is farthest off that of all others, of those that cost something: "conv-7, 2.1
+/// times".
+std::string farthest_off(const FittedPrices& prices) {
+  constexpr double something = 0.1;  // of the mean price
+  std::string text;
+  double farthest = 0;
+  for (const auto& [word, off] : prices.off) {
+    const double distance = std::abs(std::log(off / prices.forwards_off));
+    if (prices.candidates.at(word) < something || distance < farthest) continue;
+    farthest = distance;
+    text = fmt::format("; farthest off is {}, {:.2f} times", word, off);
+  }
+  return text;
+}
+
+std::string slow_stages(const FittedPrices& prices) {
+  std::string text;
+  for (std::size_t stage = 0; stage < prices.stages.size(); ++stage)
+    if (prices.stages[stage] != 1)
+      text += fmt::format("; stage {} takes {:.2f} times as long as others", stage, prices.stages[stage]);
+  return text;
+}
+
+}  // namespace
+
+std::optional<FittedPrices> measured_prices(Worker& worker, bool is_rank_0) {
+  const auto ranks = of_stages(worker, worker.subnets()->pass_times().rows());
+  if (!is_rank_0) return std::nullopt;
+  const Outline& outline = worker.plan().outline;
+  const std::vector<StagePasses> passes = passes_of(worker.config(), outline, ranks);
+  if (std::ssize(passes) < fewest_subnets * outline.stages) return std::nullopt;
+  return fit_prices(outline, worker.config().model.supernet.space, passes);
+}
+
+std::string write_measured_prices(Run& run, const std::string& file) {
+  const auto prices = measured_prices(run.worker(), run.is_rank_0());
+  if (!prices) return "";
+  replace_file(file, text_of(*prices, run.config().run.dir));
+  return fmt::format(
+      "prices: forwards took {:.2f} times as long as planned, backwards {:.2f} times{}{}; a run with "
+      "supernet.prices={} is planned by what was measured here\n",
+      prices->forwards_off, prices->backwards_off, farthest_off(*prices), slow_stages(*prices), file);
+}
+
+}  // namespace mindpipe

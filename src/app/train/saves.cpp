@@ -1,0 +1,148 @@
+#include "app/train/saves.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "app/run/agreement.h"
+#include "app/run/resume.h"
+#include "app/run/version.h"
+#include "core/log.h"
+#include "core/text.h"
+#include "supernet/sampler.h"
+
+namespace mindpipe {
+namespace {
+
+// A save may take as long as this rate needs, beyond what a step may take, before the watchdog ends the job.
+constexpr double slowest_bytes_per_second = 10e6;
+
+std::map<std::string, std::int64_t> named(const Coord& grid) {
+  std::map<std::string, std::int64_t> degrees;
+  for (const Axis axis : axes) degrees[name_of(axis)] = grid[axis];
+  return degrees;
+}
+
+}  // namespace
+
+Saves::Saves(Run& run, RunDirectory* directory, const RunProgress& begun, const std::optional<Resumed>& from)
+    : run_(run), directory_(directory), progress_(begun), restarts_(from ? from->manifest.restarts + 1 : 0) {
+  if (run.is_rank_0())
+    for (const CheckpointPlace& place : checkpoints_in(run.config().run.dir))
+      if (place.step > begun.step) damaged_.push_back(place.step);
+  const NewCheckpoint own(run.config().run.dir, begun.step);
+  std::error_code other;
+  if (from && std::filesystem::equivalent(from->directory, own.final_path(), other) && !other) {
+    saved_ = made_ = begun.step;
+    if (directory_) directory_->note_checkpoint("checkpoints/" + checkpoint_name(saved_));
+  }
+  if (!row_of(run.config().device.kind).computes) return;
+  writer_ = std::make_unique<CheckpointWriter>(run.worker(), run.config().run.dir,
+                                               [this](const Manifest& newest) { retire(newest); });
+}
+
+bool Saves::due(std::int64_t steps) const {
+  const int every = run_.config().checkpoint.every;
+  return writer_ && every > 0 && steps % every == 0;
+}
+
+bool Saves::due_by_time() const {
+  const double every = run_.config().checkpoint.every_time;
+  return writer_ && run_.is_rank_0() && every > 0 && seconds_since(began_ns_) >= every;
+}
+
+void Saves::evaluated(std::int64_t steps, double loss) {
+  if (progress_.best_loss && *progress_.best_loss <= loss) return;
+  progress_.best_loss = loss;
+  progress_.best_step = steps;
+}
+
+Manifest Saves::manifest_after(std::int64_t steps) const {
+  const Config& config = run_.config();
+  Manifest manifest;
+  manifest.progress = progress_;
+  manifest.progress.step = steps;
+  manifest.progress.samples = steps * config.train.batch;
+  manifest.progress.tokens = manifest.progress.samples * run_.worker().plan().counted.of_sample;
+  manifest.restarts = restarts_;
+  manifest.created_by = version();
+  manifest.arithmetic = arithmetic_of(run_.worker().backend().description(), config.train.precision);
+  manifest.settings = lasting_settings(config);
+  if (row_of(config.model.kind).trains_subnets) manifest.choices = hash_of_choices(config, steps);
+  manifest.grid = named(run_.worker().layout().grid);
+  return manifest;
+}
+
+void Saves::save(std::int64_t steps) {
+  if (!writer_ || steps == saved_) return;
+  saved_ = steps;
+  began_ns_ = now_ns();
+  const double bytes = static_cast<double>(writer_->bytes());
+  run_.watchdog().arm(run_.step_limit() + bytes / slowest_bytes_per_second,
+                      fmt::format("the checkpoint after step {}", steps), "watchdog.step");
+  finish();  // a save that has come to nothing may end the run, before another begins
+  if (directory_) directory_->flush_metrics();
+  writer_->begin(manifest_after(steps), to_yaml(run_.config()));
+  tell();
+}
+
+void Saves::attend(bool all_written) {
+  if (!writer_) return;
+  if (all_written && writer_->to_be_collected()) writer_->collect();
+  tell();
+}
+
+void Saves::finish() {
+  if (!writer_) return;
+  writer_->finish();
+  tell();
+}
+
+std::string Saves::next_start(std::int64_t steps) const {
+  const std::string& wish = run_.config().run.resume;
+  if (made_ < 0 && (wish == "auto" || wish == "never")) return "begins anew: there is no checkpoint";
+  if (made_ < 0) return "begins again at " + wish;
+  return fmt::format("{}goes on from {}", wish == "auto" ? "" : "with run.resume=auto ",
+                     made_ == steps ? "there" : checkpoint_name(made_));
+}
+
+/// Says on rank 0 what has become of saves.
+void Saves::tell() {
+  const std::string problem = writer_->problem();
+  if (!problem.empty()) {
+    MP_REQUIRE(run_.config().checkpoint.on_error != SaveFailure::stop, Exit::io_error,
+               "{}; the checkpoint was not made, older ones stand (checkpoint.on_error: warn would train on)",
+               problem);
+    warning("{}; the checkpoint was not made, older ones stand", problem);
+  }
+  const std::optional<CheckpointWriter::Saved> made = writer_->made();
+  if (!made) return;
+  made_ = made->step;
+  const std::string place = "checkpoints/" + checkpoint_name(made->step);
+  info("checkpoint: {}/{} ({} in {}; training has stood still for saves for {})", run_.config().run.dir,
+       place, human_bytes(static_cast<double>(writer_->bytes())), human_seconds(made->seconds),
+       human_seconds(writer_->stood_still()));
+  if (directory_) directory_->note_checkpoint(place);
+}
+
+/// Takes away what need not stay once a newer checkpoint has been read back. Those that were passed over when
+/// the run came back are damaged, and count for nothing.
+void Saves::retire(const Manifest& newest) {
+  std::erase(damaged_, newest.progress.step);  // made anew
+  const CheckpointConfig& rules = run_.config().checkpoint;
+  const std::vector<CheckpointPlace> places = checkpoints_in(run_.config().run.dir);
+  std::int64_t kept = 0, best = -1;
+  const auto counts = [&](std::int64_t step) {
+    return std::find(damaged_.begin(), damaged_.end(), step) == damaged_.end();
+  };
+  for (const CheckpointPlace& place : places)  // the first behind the best evaluation; the newest come first
+    if (newest.progress.best_loss && place.step >= newest.progress.best_step && counts(place.step))
+      best = place.step;
+  for (const CheckpointPlace& place : places) {
+    const std::int64_t step = place.step;
+    if (!counts(step) || kept++ < rules.keep) continue;
+    const bool stays = step == best || (rules.keep_every > 0 && step % rules.keep_every == 0);
+    if (!stays) remove_checkpoint(place.path);
+  }
+}
+
+}  // namespace mindpipe

@@ -1,0 +1,52 @@
+#pragma once
+#include <optional>
+#include <string>
+
+#include "app/run/resume.h"
+#include "app/run/run.h"
+#include "app/run/run_directory.h"
+#include "io/manifest.h"
+#include "runtime/checkpoint_writer.h"
+
+namespace mindpipe {
+
+/// When a run is saved, what a checkpoint says of it, and which checkpoints stay.
+class Saves {
+ public:
+  /// `directory`: of the rank that writes, else none. `from`: the checkpoint that the run goes on from, which
+  /// is not made again where it is the directory's own. Collective.
+  Saves(Run& run, RunDirectory* directory, const RunProgress& begun, const std::optional<Resumed>& from);
+
+  /// Whether a checkpoint is due after this many steps by their number.
+  bool due(std::int64_t steps) const;
+  /// Whether one is due by the time since the last one began; rank 0 decides.
+  bool due_by_time() const;
+  /// Hears of the loss of an evaluation.
+  void evaluated(std::int64_t steps, double loss);
+
+  /// Saves the run as it is after so many steps, unless it has been. Collective.
+  void save(std::int64_t steps);
+  /// Whether this rank's writing keeps a save from coming to its end.
+  bool writes() const { return writer_ && writer_->writes(); }
+  /// Moves a save under way on; `all_written`: no rank `writes`. Collective.
+  void attend(bool all_written);
+  /// Waits until what was saved is a checkpoint. Collective.
+  void finish();
+  /// What a start does that follows a run's end after so many steps.
+  std::string next_start(std::int64_t steps) const;
+
+ private:
+  Manifest manifest_after(std::int64_t steps) const;
+  void tell();
+  void retire(const Manifest& newest);
+
+  Run& run_;
+  RunDirectory* directory_;
+  std::unique_ptr<CheckpointWriter> writer_;  ///< none: the run computes nothing that could be saved
+  std::vector<std::int64_t> damaged_;  ///< steps whose checkpoints were passed over when the run came back
+  RunProgress progress_;
+  std::int64_t restarts_, began_ns_ = now_ns();
+  std::int64_t saved_ = -1, made_ = -1;  ///< steps of the last save that was begun, and that became whole
+};
+
+}  // namespace mindpipe

@@ -1,0 +1,203 @@
+#include <algorithm>
+#include <optional>
+
+#include "app/plan/dry_run.h"
+#include "app/run/resume.h"
+#include "app/run/subnet_config.h"
+#include "app/run/weights_file.h"
+#include "app/train/evaluation.h"
+#include "app/train/saves.h"
+#include "app/train/subnet_loop.h"
+#include "app/train/trace_file.h"
+#include "app/train/training_loop.h"
+#include "app/verbs/verbs.h"
+#include "config/models/choices.h"
+#include "core/launcher.h"
+#include "core/log.h"
+#include "core/text.h"
+#include "optim/rate.h"
+#include "supernet/sampler.h"
+
+namespace mindpipe {
+namespace {
+
+Corpus training_corpus(const Config& config, const std::vector<Field>& fields, const RunProgress& begun) {
+  Corpus corpus(config.data, Subset::train, fields, config.seed, begun.planned_samples);
+  for (const std::string& line : corpus.describe()) info("train: {}", line);
+  return corpus;
+}
+
+/// What evaluations among steps read; none where the run evaluates nothing.
+std::optional<Corpus> held_out(const Config& config, const std::vector<Field>& fields) {
+  if (config.data.validation.empty() || config.train.evaluate_every == 0) return std::nullopt;
+  return validation_corpus(config, fields);
+}
+
+void warn_of_oddities(const Config& config) {
+  const RateConfig& rate = config.optimizer.rate;
+  const int steps = config.train.steps;
+  if (const auto network = network_of(config)) {
+    const std::string blind = blindness_of(network->space, network->choice);
+    if (!blind.empty()) warning("model.choice: {}", blind);
+  }
+  if (steps > 0 && rate.warmup > steps)
+    warning(
+        "optimizer.rate.warmup is {} and train.steps {}: the rate rises to {:.3g}, not to "
+        "optimizer.rate.peak "
+        "{:.3g} (a shorter warm-up reaches it)",
+        rate.warmup, steps, rate_at(rate, steps - 1, steps), rate.peak);
+}
+
+/// What a training leaves for others: its weights, unless none were computed, and the trace of its end.
+void write_results(Worker& worker, bool emulated) {
+  const Config& config = worker.config();
+  if (!emulated) {
+    save_weights(worker, config.run.dir + "/model.safetensors");
+    info("weights: {}/model.safetensors", config.run.dir);
+  }
+  if (config.trace.steps > 0) {
+    write_trace(worker, config.run.dir + "/trace.json");
+    info("trace of the last steps: {}/trace.json (ui.perfetto.dev opens it)", config.run.dir);
+  }
+}
+
+/// How far a run that begins has come.
+RunProgress beginning(const Config& config) {
+  RunProgress begun;
+  begun.planned_samples = std::int64_t{config.train.steps} * config.train.batch;
+  return begun;
+}
+
+/// Refuses an order of the data that takes more memory than the model, and that is much longer than what this
+/// start asks for: a manifest may come from anybody.
+void require_planned(const Config& config, const Resumed& from) {
+  const std::int64_t planned = from.manifest.progress.planned_samples,
+                     own = std::int64_t{config.train.steps} * config.train.batch,
+                     fitting = parameters_of(config) * static_cast<std::int64_t>(sizeof(float)) /
+                               static_cast<std::int64_t>(sizeof(std::int64_t));
+  constexpr std::int64_t much_more = 16;
+  MP_REQUIRE(planned <= std::max(fitting, own * much_more), Exit::bad_configuration,
+             "{}: the order of its data was planned for {} samples, and takes more memory than the model; "
+             "train.steps x train.batch are {} here (to go on in that order set train.steps to {} or more)",
+             from.directory, planned, own, planned / config.train.batch / much_more + 1);
+}
+
+/// How far a training has come, and why it went no further; empty: all is done.
+struct Ended {
+  std::int64_t steps = 0;
+  std::string stopped;
+};
+
+/// Trains, and tells of it; `prints`: where the time went, too.
+Ended train_all(Run& run, RunDirectory* directory, Corpus& corpus, Corpus* validation, Saves& saves,
+                const RunProgress& begun, bool prints) {
+  const bool emulated = !row_of(run.config().device.kind).computes;
+  if (row_of(run.config().model.kind).trains_subnets) {
+    SubnetLoop loop(run, directory, validation, saves, begun);
+    loop.run();
+    write_results(run.worker(), emulated);
+    if (prints) loop.report();
+    return {loop.done(), loop.stopped()};
+  }
+  TrainingLoop loop(run, directory, corpus, validation, saves, begun);
+  loop.run();
+  write_results(run.worker(), emulated);
+  if (prints) loop.report().print_table(run.is_rank_0());
+  return {loop.steps_done(), loop.stopped()};
+}
+
+int end(RunDirectory* directory, const Ended& ended, const Saves& saves) {
+  if (directory)
+    directory->write_status({ended.stopped.empty() ? "done" : "stopped", ended.steps, ended.stopped, ""});
+  if (ended.stopped.empty()) return 0;
+  info("{}; the same command {}", ended.stopped, saves.next_start(ended.steps));
+  if (directory) directory->forget_stop();
+  return static_cast<int>(Exit::stopped);
+}
+
+/// Refuses to go on from where no window has ended, which is the end of a run, and with other subnets than
+/// those that were trained: a sampler's file may have changed.
+void require_same_stream(const Config& config, const Resumed& from) {
+  if (!row_of(config.model.kind).trains_subnets) return;
+  const std::int64_t done = from.manifest.progress.step, window = config.supernet.window;
+  MP_REQUIRE(hash_of_choices(config, done) == from.manifest.choices, Exit::bad_configuration,
+             "{}: was trained with other subnets than the first {} that supernet.sampler, {}, names now (its "
+             "file may go on behind those, and not change them)",
+             from.directory, done, config.supernet.sampler);
+  MP_REQUIRE(
+      done % window == 0, Exit::bad_configuration,
+      "{}: was saved after {} subnets, amid a window of supernet.window = {}, where the run came to its "
+      "end; it cannot go on from there (a run that is to go on later has train.steps between windows, "
+      "{} for instance)",
+      from.directory, done, window, (done / window + 1) * window);
+}
+
+int train_on_this_job(const Arguments& arguments, const Config& given) {
+  const bool emulated = !row_of(given.device.kind).computes;
+  std::unique_ptr<RunDirectory> locked;
+  std::optional<Resumed> from;
+  const auto on_ranks = [&](const Config& config, const World& world) {
+    if (world.rank == 0) locked = std::make_unique<RunDirectory>(config.run.dir, emulated);
+    from = find_checkpoint(world, config);
+    return with_grid(from ? continued(config, *from, world.rank == 0) : config, world.size);
+  };
+  Run run(arguments, given, on_ranks, given.run.dir + "/log");
+  const std::unique_ptr<RunDirectory> directory = std::move(locked);  // let go of before the run's ranks part
+  const Config& config = run.config();
+  if (from && is_finished(run.world(), config, *from)) {
+    info("{} is finished: all {} steps are done (train.steps: more of them go on from there)", config.run.dir,
+         from->manifest.progress.step);
+    return 0;
+  }
+  std::optional<PeerStatus> peer;
+  if (!directory) peer.emplace(config.run.dir, emulated);
+  if (directory) {
+    run.watchdog().forget_earlier_rolls();
+    directory->write_status({"running", from ? from->manifest.progress.step : 0, "", ""});
+  }
+  if (from) require_planned(config, *from);
+  if (from) require_same_stream(config, *from);
+  RunProgress begun = from ? from->manifest.progress : beginning(config);
+  const std::vector<Field> fields = fields_of(config);
+  Corpus corpus = training_corpus(config, fields, begun);
+  std::optional<Corpus> validation = held_out(config, fields);
+  warn_of_oddities(config);
+  run.make_worker(Purpose::training);
+  if (row_of(config.model.kind).trains_subnets)
+    run.worker().train_subnets(
+        {.load = [&](const Subnet& subnet,
+                     StepInput& input) { run.worker().load_subnet(corpus, subnet, input); },
+         .count = [&](std::int64_t subnet) { return run.worker().targets_of_subnet(corpus, subnet); }});
+  if (from) {
+    const std::int64_t start = now_ns();
+    from = load_newest(run, std::move(*from));
+    begun = from->manifest.progress;
+    info("going on from {}, after step {} ({} in {})", from->directory, begun.step,
+         human_bytes(static_cast<double>(from->manifest.file_bytes)), human_seconds(seconds_since(start)));
+  }
+  if (!from && !config.run.weights.empty() && !emulated) {
+    begin_with_weights(run.worker());
+    info("the weights to begin with are those of {}", config.run.weights);
+  }
+  if (directory) {  // a start that fails before here leaves what an earlier run has written
+    directory->keep_metrics_through(begun.step, from && is_in(from->directory, config.run.dir));
+    directory->write_config(config);
+  }
+  if (run.is_rank_0()) info("memory of this rank:\n{}", run.worker().memory().ledger());
+  info("ready after {}", human_seconds(run.seconds()));
+
+  Saves saves(run, directory.get(), begun, from);
+  const Ended ended = train_all(run, directory.get(), corpus, validation ? &*validation : nullptr, saves,
+                                begun, !arguments.is_part);
+  return end(directory.get(), ended, saves);
+}
+
+}  // namespace
+
+int train(const Arguments& arguments, const Config& given) {
+  if (!arguments.dry_run) return train_on_this_job(arguments, given);
+  if (launch().rank == 0) dry_run(given, arguments.ranks > 0 ? arguments.ranks : ranks_of_grid(given));
+  return 0;
+}
+
+}  // namespace mindpipe

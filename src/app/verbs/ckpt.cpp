@@ -1,0 +1,95 @@
+#include <algorithm>
+#include <filesystem>
+#include <map>
+
+#include "app/verbs/checkpoint_tools.h"
+#include "app/verbs/main_verb.h"
+#include "app/verbs/verbs.h"
+#include "comm/affinity.h"
+#include "comm/mpi.h"
+#include "core/text.h"
+#include "io/checkpoint_directory.h"
+#include "runtime/checkpoint_reader.h"
+
+namespace mindpipe {
+namespace {
+
+std::string grid_of(const Manifest& manifest) {
+  Coord grid{1, 1, 1, 1};
+  for (const Axis axis : axes)
+    if (const auto degree = manifest.grid.find(name_of(axis)); degree != manifest.grid.end())
+      grid[axis] = static_cast<int>(degree->second);
+  return to_string(grid);
+}
+
+std::string loss_of(const RunProgress& progress) {
+  return progress.best_loss ? fmt::format("{:.4f} after step {}", *progress.best_loss, progress.best_step)
+                            : "none";
+}
+
+/// A line for each checkpoint of a run, the newest first; a damaged manifest has its sentence there.
+std::string list(const std::string& run_directory) {
+  const std::vector<CheckpointPlace> places = checkpoints_in(run_directory);
+  MP_REQUIRE(!places.empty(), Exit::input_missing, "{}: there is no checkpoint (name a run directory)",
+             checkpoints_of(run_directory));
+  std::string text;
+  for (const CheckpointPlace& place : places) {
+    text += std::filesystem::path(place.path).filename().string();
+    try {
+      const Manifest manifest = read_manifest(place.path);
+      text +=
+          fmt::format("  {:>10}  {}  best loss {}\n", human_bytes(static_cast<double>(manifest.file_bytes)),
+                      grid_of(manifest), loss_of(manifest.progress));
+    } catch (const Error& error) {
+      text += fmt::format("  damaged: {}\n", error.what());
+    }
+  }
+  return text;
+}
+
+std::string info_of(const std::string& directory) {
+  const Manifest m = read_manifest(directory);
+  const RunProgress& p = m.progress;
+  std::int64_t parameters = 0;
+  for (const CheckpointTensor& tensor : m.tensors)
+    if (tensor.path.starts_with("/model/"))
+      parameters += tensor.bytes / static_cast<std::int64_t>(sizeof(float));
+  std::string text = fmt::format(
+      "{}\n  step {} ({} changed the weights), {} tokens, samples {} of {} planned\n  best loss {}; taken up "
+      "again {} times\n  {} parameters, {} tensors, {}\n  saved by {} on {}\n  kernels: {}\n",
+      directory, p.step, p.applied, p.tokens, p.samples, p.planned_samples, loss_of(p), m.restarts,
+      parameters, m.tensors.size(), human_bytes(static_cast<double>(m.file_bytes)), m.created_by, grid_of(m),
+      m.arithmetic);
+  for (const auto& [key, value] : m.settings) text += fmt::format("  {}: {}\n", key, value);
+  return text;
+}
+
+/// Ranks, where there are several, share the blocks.
+int verify(const Arguments& arguments, const std::string& directory) {
+  int argc = arguments.argc;
+  char** argv = arguments.argv;
+  const MpiSession session(argc, argv);
+  const World world{session.world(), session.rank(), session.size()};
+  const Manifest manifest = read_manifest(directory);
+  const std::string damage = damage_of(
+      world, manifest, directory, fair_threads(all_places(world.comm, place_of_this_rank(1)), world.rank));
+  if (world.rank > 0) return damage.empty() ? 0 : static_cast<int>(Exit::checkpoint_corrupt);
+  MP_REQUIRE(damage.empty(), Exit::checkpoint_corrupt, "{}", damage);
+  print(fmt::format("{}: all {} in {} blocks are as they were written\n", directory,
+                    human_bytes(static_cast<double>(manifest.file_bytes)), manifest.crcs.size()));
+  return 0;
+}
+
+}  // namespace
+
+int ckpt(const Arguments& arguments, const Config&) {
+  const CheckpointArguments& asked = arguments.checkpoint;
+  if (asked.action == "list") print(list(asked.first));
+  else if (asked.action == "info") print(info_of(checkpoint_at(asked.first)));
+  else if (asked.action == "verify") return verify(arguments, checkpoint_at(asked.first));
+  else if (asked.action == "export") print(export_weights(checkpoint_at(asked.first), asked.output));
+  else return print_difference(checkpoint_at(asked.first), checkpoint_at(asked.second)) ? 1 : 0;
+  return 0;
+}
+
+}  // namespace mindpipe

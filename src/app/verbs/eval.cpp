@@ -1,0 +1,31 @@
+#include "app/run/run.h"
+#include "app/run/weights_file.h"
+#include "app/train/evaluation.h"
+#include "app/verbs/main_verb.h"
+#include "app/verbs/verbs.h"
+#include "core/log.h"
+#include "io/file.h"
+
+namespace mindpipe {
+
+/// How well the run's saved weights do on its validation data.
+int eval(const Arguments& arguments, const Config& given) {
+  MP_REQUIRE(!given.data.validation.empty(), Exit::bad_configuration,
+             "eval needs data.validation: name a source there, or on the command line");
+  Run run(arguments, given, Run::on_job(with_any_grid),
+          given.run.dir + "/log/eval");  // beside the roll of a training that may be going on there
+  const Config& config = run.config();
+  if (run.is_rank_0()) run.watchdog().forget_earlier_rolls();
+  Corpus corpus = validation_corpus(config, fields_of(config));
+  for (const std::string& line : corpus.describe()) info("validation: {}", line);
+  run.make_worker(Purpose::reading);
+  read_weights_of_run(run.worker());
+  const Evaluation found = run.evaluate(corpus, run.step_limit(), "the evaluation", "the validation loss");
+  if (!run.is_rank_0()) return 0;
+  JsonLine line;
+  add_evaluation(line, found, run.worker().plan());
+  print(line.add("batches", run.evaluation_batches(corpus)).text() + "\n");
+  return 0;
+}
+
+}  // namespace mindpipe

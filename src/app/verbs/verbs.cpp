@@ -1,0 +1,226 @@
+#include "app/verbs/verbs.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <charconv>
+
+#include "core/check.h"
+#include "core/text.h"
+
+namespace mindpipe {
+namespace {
+
+/// Integers are written on the command line as in a configuration: 010 is neither ten nor eight.
+std::string refuse_unless_plain(const std::string& text) {
+  return is_plain_integer(text) ? "" : "'" + text + "' is not an integer in plain digits (40)";
+}
+const CLI::Validator plain_integer(refuse_unless_plain, "");
+const CLI::Validator plain_seed(
+    [](const std::string& text) {
+      if (std::string problem = refuse_unless_plain(text); !problem.empty()) return problem;
+      std::uint64_t seed = 0;
+      return std::from_chars(text.data(), text.data() + text.size(), seed).ec == std::errc{}
+                 ? std::string()
+                 : "'" + text + "' is not a seed (0 to 18446744073709551615)";
+    },
+    "");
+
+void declare_config(CLI::App& app, Arguments& a) {
+  app.add_option("--config", a.config, "the configuration, a YAML file")->option_text("FILE");
+  app.add_option("key=value", a.overrides, "settings that take the file's place")->option_text("...");
+  app.add_flag("--print-config", a.print_config, "print every setting, resolved, and stop");
+}
+
+void declare_ranks(CLI::App& app, Arguments& a) {
+  app.add_option("--ranks", a.ranks, "plan, or dry run, for this many ranks")
+      ->check(plain_integer)
+      ->check(CLI::Range(1, 1 << 20))
+      ->option_text("N");
+}
+
+void declare_train(CLI::App& app, Arguments& a) {
+  declare_config(app, a);
+  app.add_flag("--dry-run", a.dry_run,
+               "check the settings, print layout and memory, train nothing; data is not opened");
+  app.add_option_function<std::string>(
+         "--max-walltime",
+         [&a](const std::string& time) { a.overrides.push_back("run.max_walltime=" + time); },
+         "the same as run.max_walltime=TIME (23h50m)")
+      ->option_text("TIME");
+  declare_ranks(app, a);
+}
+
+void declare_plan(CLI::App& app, Arguments& a) {
+  declare_config(app, a);
+  app.add_flag("--simulate", a.simulate,
+               "run the step in virtual time on device.description and device.links: its length, tokens/s, "
+               "and the idle share of every stage");
+  declare_ranks(app, a);
+}
+
+void declare_report(CLI::App& app, Arguments& a) {
+  app.add_option("RUN", a.report.run, "the run directory")->required()->option_text("");
+  app.add_option("--svg", a.report.svg, "draw the curve into this file too")->option_text("FILE");
+}
+
+void declare_doctor(CLI::App& app, Arguments& a) {
+  app.add_option("--tune", a.tune,
+                 "time the products of a configuration on a GPU and write the table for device.kernels")
+      ->option_text("TABLE");
+  app.add_option("--config", a.config, "--tune: the configuration, a YAML file")->option_text("FILE");
+  app.add_option("key=value", a.overrides, "--tune: settings that take the file's place")->option_text("...");
+}
+
+void declare_data(CLI::App& app, Arguments& a) {
+  DataArguments& data = a.data;
+  app.require_subcommand(1);
+  CLI::App* importer = app.add_subcommand("import", "turn a text into a token file, one token a byte");
+  importer->add_option("INPUT", data.input, "a text, or one JSON object per line")
+      ->required()
+      ->option_text("");
+  importer->add_option("--output", data.output, "write PREFIX.bin and PREFIX.idx")
+      ->required()
+      ->option_text("PREFIX");
+  importer
+      ->add_option("--format", data.format,
+                   "text: one document; paragraphs: one each; jsonl; auto: by the file's ending")
+      ->check(CLI::IsMember({"auto", "text", "paragraphs", "jsonl"}))
+      ->option_text("FORMAT");
+  importer->add_flag_callback("--jsonl", [&] { data.format = "jsonl"; })
+      ->description("the same as --format jsonl");
+  importer->add_option("--key", data.key, "jsonl: the member that holds the text (text)")->option_text("KEY");
+  importer->add_flag("--end-of-text", data.end_of_text, "end every document in token 256");
+  CLI::App* inspect = app.add_subcommand("inspect", "say what a token file or a text holds");
+  inspect->add_option("PREFIX", data.input, "the path without .bin, or a .txt file")
+      ->required()
+      ->option_text("");
+  inspect->add_option("--show", data.show, "print this many tokens as text (64)")
+      ->check(plain_integer)
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 20))
+      ->option_text("N");
+  CLI::App* synthesize = app.add_subcommand("synthesize", "make a corpus from rules");
+  synthesize->add_option("NAME", data.input, "arithmetic")->required()->option_text("");
+  synthesize->add_option("--output", data.output, "write PREFIX.bin and PREFIX.idx, or a .txt file")
+      ->required()
+      ->option_text("PREFIX");
+  synthesize->add_option("--documents", data.documents, "how many (1000)")
+      ->check(plain_integer)
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40))
+      ->option_text("N");
+  synthesize->add_option("--seed", data.seed, "the same seed, the same corpus (1)")
+      ->check(plain_seed)
+      ->option_text("S");
+}
+
+void declare_ckpt(CLI::App& app, Arguments& a) {
+  CheckpointArguments& asked = a.checkpoint;
+  app.require_subcommand(1);
+  const auto add = [&](const char* name, const char* meaning, const char* word) {
+    CLI::App* sub = app.add_subcommand(name, meaning);
+    sub->add_option(word, asked.first)->required()->option_text("");
+    return sub;
+  };
+  add("list", "the checkpoints of a run, the newest first", "RUN");
+  add("info", "what a checkpoint, or the newest of a run, is of", "PATH");
+  add("verify", "read every byte and compare it with its CRC; ranks share the work", "PATH");
+  add("diff", "how two checkpoints differ, tensor by tensor; exit code 1 if they do", "A")
+      ->add_option("B", asked.second)
+      ->required()
+      ->option_text("");
+  add("export", "write the weights as safetensors, as a run does at its end", "PATH")
+      ->add_option("--output", asked.output, "the file to write")
+      ->required()
+      ->option_text("FILE");
+}
+
+void declare_extract(CLI::App& app, Arguments& a) {
+  ExtractArguments& asked = a.extract;
+  app.add_option("RUN", asked.from, "the run directory of a supernet, or one of its checkpoints")
+      ->required()
+      ->option_text("");
+  app.add_option("--choice", asked.choice,
+                 "each block's candidate, from 0 (0,3,4), or a YAML file with a model.choice")
+      ->required()
+      ->option_text("NUMBERS|FILE");
+  app.add_option("--output", asked.output, "write DIR/subnet.yaml and DIR/inherited.safetensors")
+      ->required()
+      ->option_text("DIR");
+}
+
+const Verb verbs[] = {
+    {.name = "train",
+     .summary = "train a model, or go on with one (the verb when none is named)",
+     .meaning = "Train a model, or go on with one.",
+     .has_steps = true,
+     .declare = declare_train,
+     .run = train},
+    {.name = "eval",
+     .summary = "loss and accuracy of a trained model on data.validation",
+     .meaning = "Loss, perplexity and accuracy of a trained model on data.validation: train.evaluate_batches "
+                "batches, or all, once over it.",
+     .declare = declare_config,
+     .run = eval},
+    {.name = "generate",
+     .summary = "text from a trained model",
+     .meaning = "Text from a trained model (generate.prompt=... generate.tokens=...).",
+     .declare = declare_config,
+     .run = generate},
+    {.name = "search",
+     .summary = "the best networks of a trained supernet",
+     .meaning = "Score networks of a trained supernet on held-out batches, with its weights as they are, and "
+                "write the best as configurations (search.*). A search that was stopped goes on.",
+     .has_steps = true,
+     .declare = declare_config,
+     .run = search},
+    {.name = "plan",
+     .summary = "what every rank would do and hold; --simulate: how long a step takes",
+     .meaning = "What every stage would do and hold, for any number of ranks, without training; with "
+                "--simulate, how long a step takes.",
+     .declare = declare_plan,
+     .run = plan},
+    {.name = "report",
+     .summary = "the losses of a run, drawn in the terminal and as SVG",
+     .meaning = "The losses of a run, drawn in the terminal and, with --svg, as a picture.",
+     .reads_config = false,
+     .declare = declare_report,
+     .run = report},
+    {.name = "data",
+     .summary = "import, inspect or synthesize token files",
+     .meaning = "Import, inspect or synthesize token files.",
+     .reads_config = false,
+     .declare = declare_data,
+     .run = data},
+    {.name = "ckpt",
+     .summary = "list, describe, verify, compare or export checkpoints",
+     .meaning = "List, describe, verify, compare or export checkpoints.",
+     .reads_config = false,
+     .declare = declare_ckpt,
+     .run = ckpt},
+    {.name = "extract",
+     .summary = "a network out of a trained supernet, to evaluate or to train",
+     .meaning =
+         "A network out of a supernet, to evaluate or to train: its configuration, and its weights as the "
+         "run has left them (where it was cut off, its newest checkpoint), or as a checkpoint has them.",
+     .reads_config = false,
+     .declare = declare_extract,
+     .run = extract},
+    {.name = "doctor",
+     .summary = "examine this machine and say what to do about it",
+     .meaning = "Examine this machine and say what to do about it, or tune products for its GPU.",
+     .reads_config = false,
+     .declare = declare_doctor,
+     .run = doctor},
+};
+
+}  // namespace
+
+std::span<const Verb> all_verbs() { return verbs; }
+
+const Verb& verb_named(const std::string& name) {
+  const auto found =
+      std::find_if(std::begin(verbs), std::end(verbs), [&](const Verb& verb) { return name == verb.name; });
+  MP_CHECK(found != std::end(verbs), "no verb {}", name);
+  return *found;
+}
+
+}  // namespace mindpipe

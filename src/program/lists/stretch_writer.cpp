@@ -1,0 +1,302 @@
+#include "program/lists/stretch_writer.h"
+
+#include <algorithm>
+
+#include "core/bulk_parts.h"
+#include "core/check.h"
+#include "core/give_way.h"
+
+namespace mindpipe {
+
+StretchWriter::StretchWriter(const Outline& outline, int rank)
+    : outline_(outline),
+      rank_(rank),
+      comes_first_(outline.stage_of_rank(rank) == 0),
+      comes_last_(outline.stage_of_rank(rank) + 1 == outline.stages) {}
+
+ListStretch StretchWriter::write(const std::vector<PlannedStart>& starts) {
+  begin_ = place();
+  stretch_ = {};
+  for (const PlannedStart& start : starts) {
+    give_way();
+    switch (start.what) {
+      case PlannedStart::forward:
+        pass(ActionKind::forward, start);
+        break;
+      case PlannedStart::backward:
+        pass(ActionKind::backward, start);
+        break;
+      case PlannedStart::update:
+        update(start);
+        break;
+      case PlannedStart::message:
+        message(start);
+        break;
+      case PlannedStart::sum:
+        sum(start);
+        break;
+      case PlannedStart::shared_sum:
+        shared_sum(start);
+        break;
+      case PlannedStart::exchange:
+        exchange(start);
+        break;
+      case PlannedStart::shared_update:
+        shared_update(start);
+        break;
+      case PlannedStart::move:
+        move(start);
+        break;
+    }
+  }
+  return stretch_;
+}
+
+StretchWriter::Slot& StretchWriter::slot(int number) {
+  if (number >= static_cast<int>(slots_.size())) slots_.resize(number + 1);
+  return slots_[number];
+}
+
+std::int64_t StretchWriter::add(Action action, std::int64_t time) {
+  std::sort(action.after.begin(), action.after.end());
+  action.after.erase(std::unique(action.after.begin(), action.after.end()), action.after.end());
+  const std::int64_t at = place();
+  stretch_.actions.push_back(std::move(action));
+  stretch_.times.push_back(time);
+  return at;
+}
+
+void StretchWriter::wait_for(Action& action, std::int64_t earlier) const {
+  if (earlier >= 0) action.after.push_back(static_cast<int>(earlier - begin_));
+}
+
+void StretchWriter::wait_for(Action& action, const Places& earlier) const {
+  for (const std::int64_t one : earlier) wait_for(action, one);
+}
+
+Action StretchWriter::of_blocks(ActionKind kind, const PlannedStart& start) const {
+  Action action = action_of(kind);
+  action.subnet = start.subnet;
+  action.chunk = outline_.stage_of_rank(start.rank);
+  action.first = start.first;
+  action.last = start.last;
+  action.slab = start.slab;
+  action.waits = start.waits;
+  return action;
+}
+
+void StretchWriter::pass(ActionKind kind, const PlannedStart& start) {
+  if (start.rank != rank_) return;
+  Action action = of_blocks(kind, start);
+  const bool forward = kind == ActionKind::forward;
+  const int of_shard = outline_.micro_batches_of_shard();
+  action.micro_batch = start.micro_batch;
+  action.shard = start.micro_batch / of_shard;
+  action.tape = start.slot;
+  action.clears = !forward && start.micro_batch == 0;
+  action.fold = !forward && (start.micro_batch + 1) % of_shard == 0;
+  action.sums = start.sums.calls;
+  action.bytes = start.sums.bytes;
+  Slot& here = slot(start.slot);
+  wait_for(action, forward ? here.received : here.gradient);
+  if (forward && start.micro_batch == 0) wait_for_moves(action);
+  const bool leaves = !(forward ? comes_last_ : comes_first_);
+  Ring& ring = forward ? forwards_ : backwards_;
+  if (leaves) {
+    const std::int64_t buffer = ring.passes++ % 2;
+    action.to_buffer = static_cast<int>(buffer) + (forward ? 0 : 2);
+    wait_for(action, ring.sends[buffer]);
+  }
+  const std::int64_t at = add(std::move(action), start.end - start.start);
+  if (leaves) ring.producers.push_back(at);
+  (forward ? here.forward : here.backward) = at;
+  if (!forward) last_backward_ = at;
+}
+
+/// The first pass of a subnet reads its units here.
+void StretchWriter::wait_for_moves(Action& action) {
+  const auto moved = moved_.find(action.subnet);
+  if (moved == moved_.end()) return;
+  for (const std::int64_t last_part : moved->second) wait_for(action, last_part);
+  moved_.erase(moved);
+}
+
+void StretchWriter::message(const PlannedStart& start) {
+  const int peer = start.rank + (start.with_forward ? 1 : -1), cut = start.first;
+  const auto payloads = payloads_of(outline_.cuts[cut], start.with_forward);
+  for (int k = 0; k < static_cast<int>(payloads.size()); ++k) {
+    const auto& [payload, bytes] = payloads[k];
+    if (bytes == 0) continue;
+    const std::int64_t ticket = tickets_++;
+    if (rank_ != start.rank && rank_ != peer) continue;
+    Action action = action_of(rank_ == peer ? ActionKind::receive : ActionKind::send);
+    action.ticket = ticket;
+    action.subnet = start.subnet;
+    action.chunk = outline_.stage_of_rank(rank_);
+    action.micro_batch = start.micro_batch;
+    action.shard = start.micro_batch / outline_.micro_batches_of_shard();
+    action.first = action.last = cut;
+    action.peer = rank_ == peer ? start.rank : peer;
+    action.payload = payload;
+    action.bytes = bytes;
+    const std::int64_t time = start.end - start.start;
+    if (rank_ == peer) {
+      action.tape = start.slot;
+      receive(std::move(action), start.with_forward, k, time);
+    } else {
+      send(std::move(action), start.with_forward, k, time);
+    }
+  }
+  Ring& ring = start.with_forward ? forwards_ : backwards_;
+  if (rank_ == start.rank) {
+    ring.producers.pop_front();
+    ++ring.messages;
+  }
+}
+
+void StretchWriter::send(Action message, bool with_forward, int payload, std::int64_t time) {
+  Ring& ring = with_forward ? forwards_ : backwards_;
+  const std::int64_t buffer = ring.messages % 2;
+  message.from_buffer = static_cast<int>(buffer) + (with_forward ? 0 : 2);
+  wait_for(message, ring.producers.front());
+  ring.sends[buffer][payload] = add(std::move(message), time);
+}
+
+/// What arrives with a forward lies where the slot's micro-batch before it was; a gradient follows the
+/// forward of its own.
+void StretchWriter::receive(Action message, bool with_forward, int payload, std::int64_t time) {
+  Slot& there = slot(message.tape);
+  wait_for(message, with_forward ? there.backward : there.forward);
+  Places& places = with_forward ? there.received : there.gradient;
+  places[payload] = add(std::move(message), time);
+}
+
+/// Writes a transfer as actions of their own, each with its ticket on every rank; gives the place of the
+/// last.
+std::int64_t StretchWriter::in_parts(Action action, std::int64_t bytes, int parts, std::int64_t time) {
+  action.parts = parts;
+  std::int64_t last = -1;
+  for (action.part = 0; action.part < parts; ++action.part) {
+    action.bytes = bytes * (action.part + 1) / parts - bytes * action.part / parts;
+    action.ticket = tickets_++;
+    last = add(action, time * (action.part + 1) / parts - time * action.part / parts);
+  }
+  return last;
+}
+
+int StretchWriter::parts_of_sum(const Outline& outline, const UnitCost& unit) {
+  return parts_of(unit.gradients * (unit.shared ? 2 : outline.data_tree().most_roots()), outline.data);
+}
+
+/// Writes a unit's sum over data behind the last backward; gives the place of its last part, -1 on other
+/// stages.
+std::int64_t StretchWriter::reduce(const PlannedStart& start, std::int64_t bytes) {
+  const int parts = parts_of_sum(outline_, outline_.units[start.unit]);
+  if (start.rank != rank_) {
+    tickets_ += parts;
+    return -1;
+  }
+  Action action = of_blocks(ActionKind::reduce, start);
+  action.unit = start.unit;
+  action.first = start.block;
+  action.last = start.block + 1;
+  wait_for(action, last_backward_);
+  return in_parts(std::move(action), bytes, parts, start.end - start.start);
+}
+
+void StretchWriter::sum(const PlannedStart& start) {
+  const std::int64_t last = reduce(start, outline_.units[start.unit].gradients);
+  if (last >= 0) sums_[start.slab].push_back(last);
+}
+
+void StretchWriter::update(const PlannedStart& start) {
+  if (start.rank != rank_) return;
+  Action action = of_blocks(ActionKind::update, start);
+  for (const std::int64_t last_part : sums_[start.slab]) wait_for(action, last_part);
+  sums_[start.slab].clear();
+  const std::int64_t at = add(std::move(action), start.end - start.start);
+  for (const int unit : start.units) touched_[unit] = at;
+}
+
+void StretchWriter::shared_sum(const PlannedStart& start) {
+  const std::int64_t last = reduce(start, 2 * outline_.units[start.unit].gradients);
+  if (last < 0) return;
+  shared_sums_[start.unit] = last;
+  exchanged_[start.subnet].push_back(last);
+}
+
+void StretchWriter::exchange(const PlannedStart& start) {
+  const std::int64_t bytes = 2 * outline_.units[start.unit].gradients;
+  const int parts = parts_of(bytes, 0);
+  if (start.rank != rank_ && start.peer != rank_) {
+    tickets_ += parts;
+    return;
+  }
+  const bool sends = start.rank == rank_;
+  Action message = action_of(sends ? ActionKind::send : ActionKind::receive);
+  message.queue = Queue::bulk;
+  message.payload = Payload::unit_gradient;
+  message.subnet = start.subnet;
+  message.chunk = outline_.stage_of_rank(start.rank);
+  message.unit = start.unit;
+  message.first = message.last = start.block;
+  message.peer = sends ? start.peer : start.rank;
+  if (!sends) wait_for(message, applied_[start.subnet % 2]);  // it lies where that of two windows before did
+  const auto summed = shared_sums_.find(start.unit);
+  if (sends) wait_for(message, summed != shared_sums_.end() ? summed->second : last_backward_);
+  exchanged_[start.subnet].push_back(in_parts(std::move(message), bytes, parts, start.end - start.start));
+}
+
+/// The bytes of units' states in one message.
+std::int64_t StretchWriter::bytes_of_move(const Outline& outline, const std::vector<int>& units) {
+  std::int64_t bytes = 0;
+  for (const int unit : units) bytes += outline.units[unit].moved;
+  return bytes;
+}
+
+/// States leave behind the updates of their last users here, and arrive where neither a user nor a message is
+/// at them any more.
+void StretchWriter::move(const PlannedStart& start) {
+  const std::int64_t bytes = bytes_of_move(outline_, start.units);
+  const int parts = parts_of(bytes, 0);
+  if (start.rank != rank_ && start.peer != rank_) {
+    tickets_ += parts;
+    return;
+  }
+  const bool sends = start.rank == rank_;
+  Action message = action_of(sends ? ActionKind::send : ActionKind::receive);
+  message.queue = Queue::bulk;
+  message.payload = Payload::unit_state;
+  message.subnet = start.subnet;
+  message.units = start.units;
+  message.peer = sends ? start.peer : start.rank;
+  message.chunk = start.goes_home ? -1 : outline_.stage_of_rank(start.peer);
+  for (const int unit : start.units)
+    if (const auto touched = touched_.find(unit); touched != touched_.end())
+      wait_for(message, touched->second);
+  const std::int64_t last = in_parts(std::move(message), bytes, parts, start.end - start.start);
+  if (start.goes_home) return;  // home, where nobody reads it before the cut
+  if (!sends) return moved_[start.subnet].push_back(last);
+  for (const int unit : start.units) touched_[unit] = last;
+}
+
+void StretchWriter::shared_update(const PlannedStart& start) {
+  if (start.rank != rank_) return;
+  std::int64_t time = start.end - start.start;
+  const int stage = outline_.stage_of_rank(rank_);
+  for (const int unit : outline_.units_of_rank(stage)) {
+    if (!outline_.units[unit].shared) continue;
+    Action action = action_of(ActionKind::update);
+    action.unit = unit;
+    action.chunk = stage;
+    action.subnet = start.subnet;
+    action.waits = start.waits;
+    for (const std::int64_t earlier : exchanged_[start.subnet]) wait_for(action, earlier);
+    const std::int64_t update = outline_.lasting(stage, outline_.units[unit].update);
+    applied_[start.subnet % 2] = add(std::move(action), std::min(time, update));
+    time -= update;
+  }
+  exchanged_.erase(start.subnet);
+}
+
+}  // namespace mindpipe

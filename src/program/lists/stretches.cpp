@@ -1,0 +1,27 @@
+#include "program/lists/stretches.h"
+
+#include "program/check/checker.h"
+
+namespace mindpipe {
+
+Stretches::Stretches(const Outline& outline, const Network& network, const SubnetRules& rules,
+                     const std::vector<int>& ranks, std::int64_t first)
+    : planner_(outline, network, rules, first), starts_(outline, first) {
+  for (const int rank : ranks)
+    ranks_.push_back({StretchWriter(outline, rank), StretchCheck(outline, rules, rank, first)});
+}
+
+std::vector<ListStretch> Stretches::next(std::span<const Subnet> more, bool last) {
+  const std::int64_t oldest = planner_.oldest();
+  const std::vector<PlannedStart> starts = planner_.next(more, last);
+  require_sound(starts_.check(starts, oldest, planner_.known()));
+  for (const PlannedStart& start : starts) hash_.add(start);
+  std::vector<ListStretch> stretches;
+  for (Rank& rank : ranks_) {
+    stretches.push_back(rank.writer.write(starts));
+    require_sound(rank.check.check(stretches.back(), more, last, oldest));
+  }
+  return stretches;
+}
+
+}  // namespace mindpipe

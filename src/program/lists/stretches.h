@@ -1,0 +1,39 @@
+#pragma once
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "program/check/starts_check.h"
+#include "program/check/starts_hash.h"
+#include "program/check/stretch_check.h"
+
+namespace mindpipe {
+
+/// A supernet's program as it is written, a stretch at a time, for some ranks: planned, written, numbered,
+/// and proved sound before it runs.
+class Stretches {
+ public:
+  /// Writes the lists of `ranks`, from subnet `first` on, as after a cut before it.
+  Stretches(const Outline& outline, const Network& network, const SubnetRules& rules,
+            const std::vector<int>& ranks, std::int64_t first = 0);
+
+  /// The next stretch of each of these ranks: all that starts before a subnet is needed that is not known
+  /// yet; with `last`, to a cut, at which nothing is open.
+  std::vector<ListStretch> next(std::span<const Subnet> more, bool last);
+
+  const CausalPlanner& planner() const { return planner_; }
+  /// A number for all that was planned so far, alike on all ranks.
+  std::uint64_t hash() const { return hash_.value(); }
+
+ private:
+  struct Rank {
+    StretchWriter writer;
+    StretchCheck check;
+  };
+  CausalPlanner planner_;
+  StartsCheck starts_;
+  StartsHash hash_;
+  std::vector<Rank> ranks_;
+};
+
+}  // namespace mindpipe
