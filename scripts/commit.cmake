@@ -4,7 +4,7 @@ execute_process(COMMAND git describe --always --dirty --abbrev=12 WORKING_DIRECT
 if(NOT commit)
   set(commit unknown)
 endif()
-set(text "#include \"app/version.h\"\n\nnamespace mindpipe {\nconst char* const commit = \"${commit}\";\n}\n")
+set(text "#include \"app/run/version.h\"\n\nnamespace mindpipe {\nconst char* const commit = \"${commit}\";\n}\n")
 set(old "")
 if(EXISTS ${FILE})
   file(READ ${FILE} old)
