@@ -4,7 +4,7 @@
 #include <CLI/Version.hpp>
 #include <nlohmann/detail/abi_macros.hpp>
 
-#include "app/build.h"
+#include "app/run/build.h"
 #include "comm/device_transports.h"
 #include "comm/mpi.h"
 #include "hardware.h"
