@@ -6,6 +6,7 @@
 
 #include "comm/reduction.h"
 #include "plan/network_on_paper.h"
+#include "plan/operation_counts.h"
 #include "plan/set_prices.h"
 #include "plan/subnet_memory.h"
 #include "program/causal/own_cuts.h"

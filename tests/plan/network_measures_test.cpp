@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "plan/cost_model.h"
+#include "plan/operation_counts.h"
 #include "plan/run_plan.h"
 #include "spaces.h"
 

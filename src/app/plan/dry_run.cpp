@@ -10,6 +10,7 @@
 #include "comm/reduction.h"
 #include "core/text.h"
 #include "plan/cost_model.h"
+#include "plan/operation_counts.h"
 
 namespace mindpipe {
 namespace {
