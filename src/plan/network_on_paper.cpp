@@ -9,7 +9,7 @@ namespace mindpipe {
 namespace {
 
 Link link_of(double latency, double bytes_per_second) {
-  return {std::llround(latency * 1e9), 1e12 / bytes_per_second, -1};
+  return {std::llround(latency * 1e9), 1e12 / bytes_per_second};
 }
 
 }  // namespace

@@ -107,8 +107,8 @@ TEST(Check, VPlacementPasses) {
 
 TEST(Check, SlowLinksChangeTicketsNotSoundness) {
   Network network;
-  network.message = {700, 90000, 0};
-  network.data = {2000, 50000, 0};
+  network.message = {700, 90000};
+  network.data = {2000, 50000};
   for (const std::string& schedule : all_schedules())
     EXPECT_NO_THROW(make_program(with_everything(equal_stages(4, 6, has_chunks(schedule) ? 2 : 1, {}, 2)),
                                  schedule, network))

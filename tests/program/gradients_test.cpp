@@ -83,7 +83,7 @@ TEST(ShardedGradients, CountersAndPartsOfTheSequenceLieInTheSlabToo) {
 
 TEST(ShardedGradients, SlabsNeverSlowAStepDown) {
   Network network;
-  network.data = {1000, 30000, -1};  // a block's sum takes 1600 ns, its backward 333
+  network.data = {1000, 30000};  // a block's sum takes 1600 ns, its backward 333
   const Outline outline = equal_stages(1, 1, 1, {}, 6);
   Outline whole = outline;
   whole.data = 2;

@@ -78,33 +78,6 @@ TEST(Parts, OfOneReplicaAreNotCut) {
   for (const Action& action : step.program.ranks[0]) EXPECT_EQ(action.parts, 1);
 }
 
-/// A message that meets bulk traffic on a shared link waits for one part, not for all.
-TEST(Parts, LetAMessageOfAHigherClassThrough) {
-  // Stage 1 reduces its last block while its gradient goes to stage 0: both over one link, 1 ns a byte.
-  Outline outline = equal_stages(2, 1, 1, {}, 2);
-  outline.data = 2;
-  outline.units[3].gradients = 12 * mebibyte;  // four parts, 3 MiB each on the link
-  Network network;
-  network.message = {0, 1000, 0};
-  network.data = {0, 1000, 0};
-  network.grid = {0, 0, -1};
-  const PlannedStep step = make_program(outline, "1f1b", network);
-  const auto& list = step.program.ranks[1];
-  std::vector<std::int64_t> ends;
-  std::int64_t made = 0, sent = 0;
-  for (std::size_t i = 0; i < list.size(); ++i) {
-    if (list[i].kind == ActionKind::reduce && list[i].first == 3)
-      ends.push_back(step.expected.spans[1][i].end);
-    if (list[i].kind == ActionKind::backward && list[i].first == 2) made = step.expected.spans[1][i].end;
-    if (list[i].kind == ActionKind::send && list[i].payload == Payload::gradient)
-      sent = step.expected.spans[1][i].end;
-  }
-  ASSERT_EQ(ends.size(), 4u);
-  EXPECT_LT(made, ends[0]);
-  EXPECT_EQ(sent, ends[0] + 8) << "8 bytes, behind the part that had begun";
-  EXPECT_EQ(ends[1], sent + 3 * mebibyte) << "the next part follows the message";
-}
-
 struct PartControls : ::testing::Test {
   Outline outline = with_a_large_block(equal_stages(1, 1, 1, {}, 2));
   Program program = make_program(outline, "1f1b").program;

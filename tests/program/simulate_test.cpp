@@ -128,20 +128,10 @@ TEST(Simulate, NoOrderBeatsZeroBubble) {
 TEST(Simulate, SlowTrafficTakesTime) {
   const Outline outline = equal_stages(2, 1);
   Network network;
-  network.message = {100, 1000, -1};  // 100 ns + 1 ns a byte, 8 bytes
+  network.message = {100, 1000};  // 100 ns + 1 ns a byte, 8 bytes
   EXPECT_EQ(make_program(outline, "1f1b", network).expected.step, 6000 + 2 * 108);
-  network.between[{1, 0}] = {500, 0, -1};
+  network.between[{1, 0}] = {500, 0};
   EXPECT_EQ(make_program(outline, "1f1b", network).expected.step, 6000 + 108 + 500);
-}
-
-TEST(Simulate, MessagesOnASharedLinkTakeTurns) {
-  Outline outline = equal_stages(2, 1);
-  for (auto& cut : outline.cuts) cut = {8, 16, 8, 16};
-  Network network;
-  network.message = {0, 1000, -1};
-  EXPECT_EQ(make_program(outline, "1f1b", network).expected.step, 6000 + 2 * 16);
-  network.message.shared = 0;
-  EXPECT_EQ(make_program(outline, "1f1b", network).expected.step, 6000 + 2 * 24);
 }
 
 TEST(Simulate, ReductionsStartWhileTheLastBackwardGoesOn) {
@@ -149,9 +139,21 @@ TEST(Simulate, ReductionsStartWhileTheLastBackwardGoesOn) {
   outline.data = 2;
   Network network;
   network.data = {
-      0, 10000, -1};  // 40 bytes, of which 40 are sent: 400 ns for a block; its half of a backward takes 1000
+      0, 10000};  // 40 bytes, of which 40 are sent: 400 ns for a block; its half of a backward takes 1000
   const PlannedStep step = make_program(outline, "1f1b", network);
   EXPECT_EQ(step.expected.step, 6000 + 400);
+}
+
+TEST(Simulate, WhatMayBeginAtOneMomentDoesSoByClass) {
+  Program program{{{}, {}}};
+  program.ranks[0] = {action_of(ActionKind::reduce), action_of(ActionKind::send),
+                      action_of(ActionKind::update)};
+  program.ranks[1] = {action_of(ActionKind::receive)};
+  program.ranks[0][1].peer = 1;
+  program.ranks[1][0].peer = 0;
+  const Timeline line = simulate(program, {{7, 7, 7}, {7}}, {});
+  EXPECT_EQ(line.started[0], (std::vector<std::int64_t>{2, 1, 0})) << "computation first";
+  EXPECT_EQ(line.started[1], (std::vector<std::int64_t>{1})) << "a message begins on both its ranks";
 }
 
 TEST(Simulate, MeasuredDurationsReplaceTheTable) {

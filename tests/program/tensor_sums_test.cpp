@@ -10,38 +10,29 @@ namespace mindpipe {
 namespace {
 
 using testing::ElementsAre;
-using testing::HasSubstr;
 
-/// The span of the n-th action of a kind on a rank.
-Span span_of(const PlannedStep& step, int rank, ActionKind kind, int nth = 0,
-             Payload payload = Payload::none) {
+/// The span of the first action of a kind on a rank.
+Span span_of(const PlannedStep& step, int rank, ActionKind kind) {
   const auto& list = step.program.ranks[rank];
   for (std::size_t i = 0; i < list.size(); ++i)
-    if (list[i].kind == kind && (payload == Payload::none || list[i].payload == payload) && nth-- == 0)
-      return step.expected.spans[rank][i];
+    if (list[i].kind == kind) return step.expected.spans[rank][i];
   ADD_FAILURE() << "no such action";
   return {};
-}
-
-Network with_tensor(Link link) {
-  Network network;
-  network.tensor = link;
-  return network;
 }
 
 TEST(TensorSums, AreTimeOfTheirPassLatencyAndBytes) {
   Outline outline = equal_stages(1, 1);
   outline.blocks[0][0].forward_sums = {2, 100};
   outline.blocks[0][0].backward_sums = {1, 50};
-  for (int shared : {-1, 0}) {
-    const PlannedStep step = make_program(outline, "1f1b", with_tensor({10, 1000, shared}));
-    const Span forward = span_of(step, 0, ActionKind::forward),
-               backward = span_of(step, 0, ActionKind::backward);
-    EXPECT_EQ(forward.end - forward.start, 1000 + 2 * 10 + 100) << shared;
-    EXPECT_EQ(backward.end - backward.start, 2000 + 10 + 50) << shared;
-    EXPECT_THAT(step.expected.sums, ElementsAre(2 * 10 + 100 + 10 + 50)) << shared;
-    EXPECT_EQ(step.expected.bubble(0), 0) << "a sum is a part of its pass";
-  }
+  Network network;
+  network.tensor = {10, 1000};
+  const PlannedStep step = make_program(outline, "1f1b", network);
+  const Span forward = span_of(step, 0, ActionKind::forward),
+             backward = span_of(step, 0, ActionKind::backward);
+  EXPECT_EQ(forward.end - forward.start, 1000 + 2 * 10 + 100);
+  EXPECT_EQ(backward.end - backward.start, 2000 + 10 + 50);
+  EXPECT_THAT(step.expected.sums, ElementsAre(2 * 10 + 100 + 10 + 50));
+  EXPECT_EQ(step.expected.bubble(0), 0) << "a sum is a part of its pass";
 }
 
 TEST(TensorSums, OfABlockAreThoseOfItsPasses) {
@@ -71,56 +62,6 @@ TEST(TensorSums, OfABlockAreThoseOfItsPasses) {
     EXPECT_EQ(sums, 2 * 7) << schedule << ": of pieces, too";
     EXPECT_EQ(bytes, 2 * 75) << schedule;
   }
-}
-
-/// A message of 1500 ns and a sum of 100 ns meet on one link.
-TEST(TensorSums, WaitForAMessageThatHasASharedLink) {
-  Outline outline = equal_stages(2, 2);
-  outline.cuts[1].activation = 1500;
-  outline.blocks[0][0].forward_sums = {1, 100};
-  Network network = with_tensor({0, 1000, 0});
-  network.message = {0, 1000, 0};
-  const PlannedStep step = make_program(outline, "gpipe", network);
-  EXPECT_EQ(span_of(step, 0, ActionKind::forward, 0).end, 1000 + 100);
-  EXPECT_EQ(span_of(step, 0, ActionKind::send, 0, Payload::activation).end, 1100 + 1500);
-  EXPECT_EQ(span_of(step, 0, ActionKind::forward, 1).end, 2600 + 100)
-      << "computed at 2100, the link is free at 2600";
-  EXPECT_EQ(step.expected.sums[0], 100 + 500 + 100) << "waits for the link are the sums'";
-  EXPECT_EQ(span_of(step, 0, ActionKind::send, 1, Payload::activation).end, 2700 + 1500);
-}
-
-/// A tensor sum is the first to get a link that others wait for: passes wait for it.
-TEST(TensorSums, GoBeforeAllOtherTraffic) {
-  // The last two blocks' gradients are reduced one after the other, 1000 ns each, while the block before
-  // computes and sums.
-  Outline outline = equal_stages(1, 1, 1, {3000, 3000, 1500, 1500}, 3);
-  outline.data = 2;
-  for (UnitCost& unit : outline.units) unit.gradients = 1500;
-  outline.blocks[0][0].backward_sums = {1, 100};
-  Network network = with_tensor({0, 1000, 0});
-  network.data = {0, 1000, 0};  // a sum of 1500 bytes sends as many
-  const PlannedStep step = make_program(outline, "1f1b", network);
-  // Backwards end at 4000 and 5000; the reductions run from 4000 and 5500; block 0 is computed at 6000, its
-  // sum waits until 7000.
-  EXPECT_EQ(span_of(step, 0, ActionKind::reduce, 0).end, 5500);
-  EXPECT_EQ(span_of(step, 0, ActionKind::reduce, 1).end, 7000);
-  EXPECT_EQ(span_of(step, 0, ActionKind::backward, 2).end, 7100);
-  outline.data = 1;
-  EXPECT_EQ(span_of(make_program(outline, "1f1b", network), 0, ActionKind::backward, 2).end, 6100);
-}
-
-TEST(TensorSums, SeveralInAPassLetMessagesThroughInBetween) {
-  Outline outline = equal_stages(2, 2);
-  outline.cuts[1].activation = 100;
-  outline.blocks[0][0].forward_sums = {4, 400};
-  Network network = with_tensor({0, 1000, 0});
-  network.message = {0, 1000, 0};
-  const PlannedStep step = make_program(outline, "gpipe", network);
-  // Four times 250 ns of computing and a sum of 100; the first micro-batch's message goes while the second
-  // one computes.
-  EXPECT_EQ(span_of(step, 0, ActionKind::forward, 0).end, 1400);
-  EXPECT_EQ(span_of(step, 0, ActionKind::send, 0, Payload::activation).end, 1500);
-  EXPECT_EQ(span_of(step, 0, ActionKind::forward, 1).end, 2800) << "nothing was in its way";
 }
 
 }  // namespace

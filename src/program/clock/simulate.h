@@ -10,11 +10,10 @@
 
 namespace mindpipe {
 
-/// How long a message takes: latency + bytes x time for a byte. Links of one `shared` number take turns.
+/// How long a message takes: latency + bytes x time for a byte.
 struct Link {
   std::int64_t latency = 0;         ///< nanoseconds
   double picoseconds_per_byte = 0;  ///< 100: 10 GB/s; 0: free
-  int shared = -1;                  ///< -1: with nobody
   std::int64_t carries(std::int64_t bytes) const {
     return static_cast<std::int64_t>(std::ceil(static_cast<double>(bytes) * picoseconds_per_byte / 1000));
   }
@@ -54,15 +53,14 @@ struct Timeline {
   std::int64_t step = 0;                           ///< nanoseconds from the first start to the last end
   std::vector<std::vector<Span>> spans;            ///< [rank][index]
   std::vector<std::vector<std::int64_t>> started;  ///< numbers in the order of starts, dependencies first
-  std::vector<std::int64_t> busy;  ///< of each rank's compute queue, tensor sums and their waits included
-  std::vector<std::int64_t> sums;  ///< of these in tensor sums, waits for the link included
+  std::vector<std::int64_t> busy;                  ///< of each rank's compute queue, tensor sums included
+  std::vector<std::int64_t> sums;                  ///< of these in tensor sums
   double bubble(int rank) const {
     return step == 0 ? 0 : 1 - static_cast<double>(busy[rank]) / static_cast<double>(step);
   }
 };
 
 /// Runs the lists in virtual time: each queue first in, first out; a message when both its ends are there.
-/// The sums of a pass lie evenly in it; on a shared link each of them takes its turn.
 Timeline simulate(const Program& program, const Durations& durations, const Network& network);
 
 /// True for the pass after which its micro-batch's tape is empty.

@@ -39,7 +39,7 @@ struct Task {
   bool clears = false, fold = false;     ///< as an action's
   int rank = 0;                          ///< where it runs, or whence it leaves
   int peer = -1;                         ///< where a message, an exchange or a move goes
-  Owner owner;
+  Owner owner = {};
   int chunk = 0, micro_batch = 0;
   int first = 0, last = 0;   ///< blocks of a pass or an update; a message: the cut
   int unit = -1, block = 0;  ///< the use that is summed or exchanged; the unit that is gathered
@@ -47,8 +47,10 @@ struct Task {
   int slot = -1, slab = -1, apart = -1;
   TensorSums sums = {};  ///< inside a pass
   std::span<const int> units =
-      {};  ///< that move or are updated, ascending; the source keeps them until it is asked for more
-  std::int64_t start = 0, end = 0;  ///< nanoseconds
+      {};           ///< that move or are updated, ascending; the source keeps them until it is asked for more
+  int number = -1;  ///< by which its source knows it
+  std::int64_t lasts = 0;           ///< nanoseconds, as its source says
+  std::int64_t start = 0, end = 0;  ///< nanoseconds, as the clock says
 };
 
 }  // namespace mindpipe

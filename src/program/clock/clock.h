@@ -1,0 +1,116 @@
+#pragma once
+#include <bit>
+#include <cstdint>
+#include <vector>
+
+#include "program/clock/idle_clock.h"
+#include "program/clock/source.h"
+#include "program/clock/task.h"
+
+namespace mindpipe {
+
+/// One clock for all that is planned: it gives times to the tasks of a source, in one order. A source asks it
+/// what is under way, and nothing of what has not begun.
+class Clock {
+ public:
+  /// Where a task leaves a rank; those of one way follow each other.
+  struct Way {
+    TaskKind kind = TaskKind::message;
+    int peer = -1;
+    bool with_forward = true;
+    bool operator==(const Way&) const = default;
+  };
+
+  /// `ranks`: that a source is asked for.
+  explicit Clock(int ranks);
+
+  std::int64_t now() const { return now_; }
+  /// What a rank's compute queue runs; null: it is idle.
+  const Task* runs(int rank) const { return task_at(running_[rank]); }
+  /// What is under way from a rank; null: nothing is.
+  const Task* on_way(int rank, const Way& way) const;
+  /// How long a rank has stood idle before something that began there.
+  const TimesByReason& idle(int rank) const { return idle_[rank].all(); }
+
+  /// Lets a rank be asked at this moment.
+  void touch(int rank) { touched_[rank / 64] |= std::uint64_t{1} << (rank % 64); }
+  /// Begins a task at once, whatever is under way.
+  void begin(const Task& task) { begin_at(hold(task)); }
+  /// Begins a task once those that were put before it on its way have ended.
+  void put(const Task& task);
+
+  /// Goes on until nothing is under way and the source has no more (true), or the source depends on something
+  /// that is not known yet (false). Calls begun(task) in the order of beginnings.
+  template <class Begun>
+  bool run(Source& source, const Begun& begun);
+
+ private:
+  /// A task that is under way, or waits for its way.
+  struct Held {
+    Task task;
+    bool computes = false;  ///< a source began it for its rank
+    int line = -1;          ///< -1: none
+    int next = -1;          ///< that waits behind it; of a free place: the next free one
+  };
+  struct Line {
+    Way way;
+    int first = -1, last = -1;  ///< under way; who came last
+  };
+  struct End {
+    std::int64_t time = 0, order = 0;
+    int held = 0;
+    bool operator>(const End& other) const {
+      return time != other.time ? time > other.time : order > other.order;
+    }
+  };
+
+  const Task* task_at(int held) const { return held < 0 ? nullptr : &held_[held].task; }
+  int hold(const Task& task);
+  int line_of(int rank, const Way& way) const;
+  void begin_at(int held);
+  /// False: the source does not know.
+  bool ask(Source& source, int rank);
+  void end_first(Source& source);
+
+  std::int64_t now_ = 0, ends_made_ = 0;
+  std::vector<int> running_;  ///< of each rank; -1: idle
+  std::vector<IdleClock> idle_;
+  std::vector<std::uint64_t> touched_;  ///< a bit for each rank
+  std::vector<Held> held_;
+  int free_ = -1;  ///< the first free place
+  std::vector<Line> lines_;
+  std::vector<std::vector<int>> lines_of_;  ///< of each rank
+  std::vector<End> ends_;                   ///< a heap
+  std::vector<int> begun_;                  ///< that nobody has been told of
+};
+
+template <class Begun>
+bool Clock::run(Source& source, const Begun& begun) {
+  const auto tell = [&] {
+    for (const int held : begun_) begun(static_cast<const Task&>(held_[held].task));
+    begun_.clear();
+  };
+  while (true) {
+    const bool opened = source.open(*this);
+    tell();
+    if (!opened) return false;
+    for (std::size_t word = 0; word < touched_.size(); ++word)
+      while (touched_[word] != 0) {
+        if (!ask(source, static_cast<int>(word) * 64 + std::countr_zero(touched_[word]))) return false;
+        tell();
+        touched_[word] &= touched_[word] - 1;
+      }
+    if (ends_.empty()) {
+      const bool more = source.at_rest(*this);
+      tell();
+      if (!more) return true;
+    }
+    now_ = ends_.front().time;
+    while (!ends_.empty() && ends_.front().time == now_) {
+      end_first(source);
+      tell();
+    }
+  }
+}
+
+}  // namespace mindpipe
