@@ -23,6 +23,7 @@ Reductions::Reductions(Backend& backend, std::unique_ptr<Group> group, Axis axis
     : backend_(backend),
       group_(std::move(group)),
       tree_(shards > 0 ? shards : size(), size(), rank()),
+      of_ranks_(size(), size(), rank()),
       axis_(axis),
       ledger_(ledger) {
   for (int area = 0; area < parts_ahead; ++area) free_areas_.push_back(area);
@@ -32,13 +33,13 @@ void Reductions::reserve(std::size_t part_scratch) {
   for (WorkArea& area : scratch_) area.reserve(backend_.memory(), part_scratch);
 }
 
-Reductions::Request Reductions::begin(Exchange::Halves halves, Pieces pieces, std::vector<Pieces> earlier,
-                                      const Tensor& own) {
+Reductions::Request Reductions::begin(const SumTree& tree, Exchange::Halves halves, Pieces pieces,
+                                      std::vector<Pieces> earlier, const Tensor& own) {
   MP_CHECK(static_cast<int>(pieces.size()) == size(), "{} pieces for {} ranks", pieces.size(), size());
   const bool adds = halves != Exchange::Halves::gather;
   if (adds) earlier.push_back(pieces);
-  Job job{halves, std::move(pieces), std::move(earlier), own};
-  const std::size_t arriving = adds ? Exchange::scratch_bytes(tree_, job.pieces[rank()].bytes()) : 0;
+  Job job{&tree, halves, std::move(pieces), std::move(earlier), own};
+  const std::size_t arriving = adds ? Exchange::scratch_bytes(tree, job.pieces[rank()].bytes()) : 0;
   MP_CHECK(size() == 1 || arriving <= most_arriving(tree_),
            "{} bytes arrive of one part, where a part brings {} at most", arriving, most_arriving(tree_));
   job.finished = size() == 1 || is_left_out(name_of(axis_), job.name());
@@ -63,7 +64,7 @@ bool Reductions::begin_exchange() {
   group_->waiting().gate().begin(job->kind());
   const bool adds = job->halves != Exchange::Halves::gather;
   void* scratch = scratch_[job->area].take(
-      backend_.memory(), adds ? Exchange::scratch_bytes(tree_, job->pieces[rank()].bytes()) : 0);
+      backend_.memory(), adds ? Exchange::scratch_bytes(*job->tree, job->pieces[rank()].bytes()) : 0);
   // Counted pieces are not added: the simulator's price of a reduction, which the executor waits for, holds
   // the additions too.
   const bool counted = backend_.memory().kind() == Memory::Kind::counted;
@@ -71,8 +72,8 @@ bool Reductions::begin_exchange() {
                                   : [this](const Tensor& a, const Tensor& b, const Tensor& sum) {
                                       backend_.add({a, b, sum});
                                     };
-  job->exchange.emplace(*group_, tree_, job->halves, std::move(job->pieces), std::move(job->roots), scratch,
-                        combine, group_->route(backend_.memory()), job->own);
+  job->exchange.emplace(*group_, *job->tree, job->halves, std::move(job->pieces), std::move(job->roots),
+                        scratch, combine, group_->route(backend_.memory()), job->own);
   return true;
 }
 

@@ -20,7 +20,8 @@ namespace mindpipe {
 /// time.
 ///
 /// Each rank brings the roots of what it holds of the tree over logical shards; the rest of the tree runs
-/// over the ranks, every node rounded to the dtype, as in Communicator. pieces[r] is the piece that rank r
+/// over the ranks, every node rounded to the dtype, as in Communicator. Sums of integers have no order: each
+/// rank adds up its shards and brings one root. pieces[r] is the piece that rank r
 /// owns; sizes are equal on all ranks and may be zero. Where the group has a transport, messages and
 /// additions go into the device's current queue at once, and are done for the host with that.
 class Reductions {
@@ -44,15 +45,19 @@ class Reductions {
   /// Begins a sum: all pieces = the tree sums of all ranks' pieces. `pieces` are those of this rank's last
   /// root, `earlier` those of the roots before it, which are used up.
   Request sum(Pieces pieces, std::vector<Pieces> earlier = {}) {
-    return begin(Exchange::Halves::both, std::move(pieces), std::move(earlier), {});
+    return begin(tree_, Exchange::Halves::both, std::move(pieces), std::move(earlier), {});
+  }
+  /// Begins a sum of integers: all pieces = the sums of all ranks' pieces, however many shards each rank has.
+  Request sum_of_integers(Pieces pieces) {
+    return begin(of_ranks_, Exchange::Halves::both, std::move(pieces), {}, {});
   }
   /// Begins a sum whose result every rank gets of its own piece only, in `own` or in the piece's place; the
   /// other pieces stay as they are.
   Request sum_scatter(Pieces pieces, const Tensor& own = {}, std::vector<Pieces> earlier = {}) {
-    return begin(Exchange::Halves::scatter, std::move(pieces), std::move(earlier), own);
+    return begin(tree_, Exchange::Halves::scatter, std::move(pieces), std::move(earlier), own);
   }
   /// Begins a gather: the other ranks' pieces arrive from their owners.
-  Request gather(Pieces pieces) { return begin(Exchange::Halves::gather, std::move(pieces), {}, {}); }
+  Request gather(Pieces pieces) { return begin(tree_, Exchange::Halves::gather, std::move(pieces), {}, {}); }
 
   /// Whether one more sum or gather of this class may begin: no higher class has something on its way out,
   /// and there is room for what arrives.
@@ -69,6 +74,7 @@ class Reductions {
 
  private:
   struct Job {
+    const SumTree* tree;
     Exchange::Halves halves;
     Pieces pieces;
     std::vector<Pieces> roots;
@@ -86,13 +92,15 @@ class Reductions {
       return halves == Exchange::Halves::gather ? TrafficClass::values : TrafficClass::gradients;
     }
   };
-  Request begin(Exchange::Halves halves, Pieces pieces, std::vector<Pieces> earlier, const Tensor& own);
+  Request begin(const SumTree& tree, Exchange::Halves halves, Pieces pieces, std::vector<Pieces> earlier,
+                const Tensor& own);
   bool begin_exchange();
   void finish_exchanges();
 
   Backend& backend_;
   std::unique_ptr<Group> group_;
-  SumTree tree_;
+  SumTree tree_;      ///< over logical shards
+  SumTree of_ranks_;  ///< one leaf a rank
   Axis axis_ = Axis::data;
   TrafficLedger* ledger_ = nullptr;
   std::array<WorkArea, parts_ahead> scratch_;  ///< what arrives of each exchange under way

@@ -93,7 +93,7 @@ SubnetRooms rooms_of(const Config& config, const RunPlan& plan, CostModel& costs
 std::vector<std::size_t> arriving_of_subnets(const Config& config, const RunPlan& plan, CostModel& costs,
                                              int rank) {
   const int data = plan.outline.data;
-  const SumTree tree = plan.outline.data_tree();
+  const SumTree of_shards = plan.outline.data_tree(), of_ranks(data, data);
   std::vector<std::size_t> arriving(data, 0);
   const Stage stage = stage_of(config, plan, costs, rank);
   for (const int index : stage.local_units()) {
@@ -108,7 +108,8 @@ std::vector<std::size_t> arriving_of_subnets(const Config& config, const RunPlan
           cost.shared ? 8 * (numbers * (piece + 1) / (data * parts) - numbers * piece / (data * parts))
                       : 4 * (cuts[piece + 1] - cuts[piece]);
       std::size_t& most = arriving[piece / parts];
-      most = std::max(most, Exchange::scratch_bytes(tree, static_cast<std::size_t>(bytes)));
+      most = std::max(
+          most, Exchange::scratch_bytes(cost.shared ? of_ranks : of_shards, static_cast<std::size_t>(bytes)));
     }
   }
   return arriving;

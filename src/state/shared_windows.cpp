@@ -145,7 +145,7 @@ Reductions::Request SharedWindows::reduce(Reductions& over_data, std::int64_t wi
     const std::int64_t piece = std::int64_t{rank} * parts + part, first = count * piece / pieces;
     of_ranks.push_back(totals.range(first, count * (piece + 1) / pieces - first));
   }
-  return over_data.sum(std::move(of_ranks));
+  return over_data.sum_of_integers(std::move(of_ranks));
 }
 
 Tensor SharedWindows::part_to_send(std::int64_t window, int unit, int part, int parts) const {

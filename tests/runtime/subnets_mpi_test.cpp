@@ -71,6 +71,26 @@ TEST(Subnets, HaveTheBitsOfOneAfterTheOtherOnEveryLayout) {
     }
 }
 
+// A data rank that holds 3, 5, 6, ... logical shards has several roots of the tree over all of them.
+TEST(Subnets, OfAnyNumberOfShardsHaveTheBitsOfOneAfterTheOther) {
+  if (asks_all()) GTEST_SKIP() << "a part of the choice";
+  const World world = all_ranks();
+  if (world.size == 1 || world.size > 4) GTEST_SKIP() << "two and four ranks show it";
+  Lots lots("shards", world.size);
+  std::vector<int> shards_here{3, 6, 5};
+  for (int drawn = 0; drawn < 3; ++drawn) shards_here.push_back(7 + lots.below(6));
+  int number = 0;
+  for (int data = 2; data <= world.size; data *= 2)
+    for (const int here : shards_here) {
+      SupernetCase c = on_grid({1, world.size / data, data, 1}, number % 2 == 1, number);
+      c.data_shards = here * data;
+      c.micro_batches = 1 + ++number % 2;
+      c.subnets = 24;
+      EXPECT_EQ(compared(c, world, 8000 + 10 * world.size + number), "")
+          << c.data_shards << " shards, " << describe(c);
+    }
+}
+
 /// The grids of `ranks` ranks with several lanes, or with own cuts. A `whole` space has blocks for more
 /// stages.
 std::vector<SupernetCase> cases_with_lanes(int ranks, bool pairs, int number, bool whole = false) {

@@ -25,7 +25,8 @@ struct SupernetCase {
                        ///< subnets use a unit 75 times; else 8
   int lanes = 1;
   bool own_cuts = false;
-  bool cells = false;  ///< a space of cells, whose blocks are two branches and what combines them
+  int data_shards = 2;  ///< logical ones
+  bool cells = false;   ///< a space of cells, whose blocks are two branches and what combines them
 };
 
 /// Two states cross each cut inside a cell; branches that differ in their input or activation share weights.
@@ -93,8 +94,8 @@ inline Config config_of(const SupernetCase& c) {
   config.grid = {c.lanes, c.pipeline, c.data, c.tensor};
   config.supernet.cuts = c.own_cuts ? SubnetCuts::own : SubnetCuts::home;
   config.reproducible.tensor = 2;
-  config.reproducible.data = 2;
-  config.train.batch = 4 * c.micro_batches;
+  config.reproducible.data = c.data_shards;
+  config.train.batch = 2 * c.data_shards * c.micro_batches;
   config.train.micro_batch = 2;
   config.train.steps = c.subnets;
   config.train.precision = c.precision;
