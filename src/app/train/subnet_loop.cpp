@@ -39,7 +39,7 @@ SubnetLoop::SubnetLoop(Run& run, RunDirectory* directory, Corpus* validation, Sa
 void SubnetLoop::run() {
   stop_after_step();
   if (run_.is_rank_0()) tell_costs();
-  worker_.subnets()->begin(stream_of(config_, done_), done_);
+  if (goes_on()) worker_.subnets()->begin(stream_of(config_, done_), done_);
   while (goes_on()) {
     done_ = worker_.subnets()->train_to(next_cut());
     evaluate();

@@ -115,8 +115,13 @@ int end(RunDirectory* directory, const Ended& ended, const Saves& saves) {
   return static_cast<int>(Exit::stopped);
 }
 
-/// Refuses to go on from where no window has ended, which is the end of a run, and with other subnets than
-/// those that were trained: a sampler's file may have changed.
+/// Whether a supernet's training ended amid a window, from where it cannot go on.
+bool ends_amid_window(const Config& config, std::int64_t done) {
+  return row_of(config.model.kind).trains_subnets && done % config.supernet.window != 0;
+}
+
+/// Refuses to train on amid a window, and with other subnets than those that were trained: a sampler's file
+/// may have changed.
 void require_same_stream(const Config& config, const Resumed& from) {
   if (!row_of(config.model.kind).trains_subnets) return;
   const std::int64_t done = from.manifest.progress.step, window = config.supernet.window;
@@ -125,11 +130,18 @@ void require_same_stream(const Config& config, const Resumed& from) {
              "file may go on behind those, and not change them)",
              from.directory, done, config.supernet.sampler);
   MP_REQUIRE(
-      done % window == 0, Exit::bad_configuration,
+      !ends_amid_window(config, done) || config.train.steps <= done, Exit::bad_configuration,
       "{}: was saved after {} subnets, amid a window of supernet.window = {}, where the run came to its "
       "end; it cannot go on from there (a run that is to go on later has train.steps between windows, "
       "{} for instance)",
       from.directory, done, window, (done / window + 1) * window);
+}
+
+/// What can be done with a run whose steps are all done.
+std::string after_the_end(const Config& config, std::int64_t done) {
+  return ends_amid_window(config, done)
+             ? "it ended amid a window, so more of them need another run.dir, where they begin anew"
+             : "a larger train.steps goes on from there";
 }
 
 int train_on_this_job(const Arguments& arguments, const Config& given) {
@@ -145,16 +157,11 @@ int train_on_this_job(const Arguments& arguments, const Config& given) {
   const std::unique_ptr<RunDirectory> directory = std::move(locked);  // let go of before the run's ranks part
   const Config& config = run.config();
   if (from && is_finished(run.world(), config, *from)) {
-    info("{} is finished: all {} steps are done (train.steps: more of them go on from there)", config.run.dir,
-         from->manifest.progress.step);
+    const std::int64_t done = from->manifest.progress.step;
+    info("{} is finished: all {} steps are done ({})", config.run.dir, done, after_the_end(config, done));
     return 0;
   }
-  std::optional<PeerStatus> peer;
-  if (!directory) peer.emplace(config.run.dir, emulated);
-  if (directory) {
-    run.watchdog().forget_earlier_rolls();
-    directory->write_status({"running", from ? from->manifest.progress.step : 0, "", ""});
-  }
+  if (directory) run.watchdog().forget_earlier_rolls();
   if (from) require_planned(config, *from);
   if (from) require_same_stream(config, *from);
   RunProgress begun = from ? from->manifest.progress : beginning(config);
@@ -179,14 +186,17 @@ int train_on_this_job(const Arguments& arguments, const Config& given) {
     begin_with_weights(run.worker());
     info("the weights to begin with are those of {}", config.run.weights);
   }
+  Saves saves(run, directory.get(), begun, from);
+  std::optional<PeerStatus> peer;
+  if (!directory) peer.emplace(config.run.dir, emulated);
   if (directory) {  // a start that fails before here leaves what an earlier run has written
     directory->keep_metrics_through(begun.step, from && is_in(from->directory, config.run.dir));
     directory->write_config(config);
+    directory->write_status({"running", begun.step, "", ""});
   }
   if (run.is_rank_0()) info("memory of this rank:\n{}", run.worker().memory().ledger());
   info("ready after {}", human_seconds(run.seconds()));
 
-  Saves saves(run, directory.get(), begun, from);
   const Ended ended = train_all(run, directory.get(), corpus, validation ? &*validation : nullptr, saves,
                                 begun, !arguments.is_part);
   return end(directory.get(), ended, saves);
