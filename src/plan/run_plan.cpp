@@ -80,13 +80,15 @@ std::vector<std::size_t> arriving_bytes(const Config& config, const RunPlan& pla
   return arriving;
 }
 
-ScalarCounts scalars_of(const Config& config, const Layout& layout, const RunPlan& plan, CostModel& costs,
-                        int rank) {
-  const bool trains = plan.trains_steps();
-  std::int64_t chunks = 0;
+ScalarBytes scalars_of(const Config& config, const Layout& layout, const RunPlan& plan, CostModel& costs,
+                       int rank) {
+  if (!plan.trains_steps()) return scalar_bytes(layout, nullptr, false);
+  DecisionCounts counts{.shards = layout.tensor_shards / layout.grid.tensor};
   for (int u : plan.outline.units_of_rank(rank))
-    if (trains) chunks += UnitOptimizer(*costs.model().units()[u], config.optimizer, 0, 1).chunks();
-  return scalar_counts(layout, costs.model(), chunks, trains && plan.outline.sharded_optimizer, trains);
+    counts.chunks += UnitOptimizer(*costs.model().units()[u], config.optimizer, 0, 1).chunks();
+  for (const auto& unit : costs.model().units()) counts.tensors += std::ssize(unit->params());
+  counts.tensors_of_scopes = {counts.tensors};
+  return scalar_bytes(layout, &counts, plan.outline.sharded_optimizer);
 }
 
 /// Adds what training keeps of a unit: its gradients, masters and moments.
@@ -150,7 +152,7 @@ BytesByClass bytes_of_rank(const Config& config, const Layout& layout, const Run
   const RankFootprint& footprint = plan.footprints[rank];
   for (std::size_t tape : footprint.tapes) at(MemoryClass::activations) += aligned(tape);
   at(MemoryClass::workspace) += static_cast<std::int64_t>(
-      footprint.workspace(data_rank) + footprint.scalars.bytes() +
+      footprint.workspace(data_rank) + footprint.scalars.kept +
       (row_of(config.device.kind).memory == Memory::Kind::device ? gpu_workspace_bytes : 0));
   for (std::size_t buffer : footprint.buffers) at(MemoryClass::boundary) += aligned(buffer);
   at(MemoryClass::boundary) +=
@@ -188,7 +190,7 @@ std::vector<int> cuts_of(const Config& config, const std::vector<std::int64_t>& 
 std::size_t RankFootprint::workspace(int data_rank) const {
   return aligned(passes.scratch) + aligned(passes.exchange) + aligned(passes.zeros) +
          Reductions::parts_ahead * aligned(reduction[data_rank]) + passes.backend.total() +
-         aligned(scalars.data_exchange()) + aligned(scalars.pipeline_exchange());
+         aligned(scalars.data_exchange) + aligned(scalars.pipeline_exchange);
 }
 
 std::int64_t total_of(const BytesByClass& bytes) {
@@ -365,7 +367,7 @@ RunPlan make_run_plan(const Config& config, Purpose purpose, std::span<const Sub
     const auto degree = static_cast<std::size_t>(std::max({stages, outline.data, layout.grid.tensor}));
     footprint.passes.scratch = std::max(footprint.passes.scratch, least_passing + degree * alignment);
     plan.passing = std::min(plan.passing, footprint.passes.scratch / alignment * alignment);
-    footprint.passes.exchange = std::max(footprint.passes.exchange, footprint.scalars.tensor_exchange());
+    footprint.passes.exchange = std::max(footprint.passes.exchange, footprint.scalars.tensor_exchange);
     if (!row_of(config.device.kind).computes)
       footprint.passes.backend = {};  // no operation works in anything
     auto& memory = plan.memory.emplace_back();

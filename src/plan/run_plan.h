@@ -8,7 +8,7 @@
 #include "plan/subnet_rooms.h"
 #include "program/choose_rooms.h"
 #include "program/lists/forward_stretches.h"
-#include "state/scalar_sums.h"
+#include "state/decisions.h"
 
 namespace mindpipe {
 
@@ -18,7 +18,7 @@ struct RankFootprint {
   std::vector<std::size_t> buffers;    ///< boundary buffers
   CostModel::Footprint passes;         ///< the largest of all its chunks
   std::vector<std::size_t> reduction;  ///< what arrives of one part of a sum over data, on each data rank
-  ScalarCounts scalars;
+  ScalarBytes scalars;
   std::size_t workspace(int data_rank) const;  ///< all working memory but that of the scalars
 };
 

@@ -74,9 +74,10 @@ SubnetRooms rooms_of(const Config& config, const RunPlan& plan, CostModel& costs
   }
   const Stage stage = stage_of(config, plan, costs, rank);
   give_move_buffers(rooms, outline, rank, stage.local_units());
-  passes.exchange =
-      std::max({passes.exchange, UnitDecisions::exchange_bytes(stage.context().tensor, rooms.most_tensors),
-                SharedWindows::exchange_bytes(stage)});
+  const Communicator& tensor = stage.context().tensor;
+  const SumTree tensor_tree(tensor.logical(), tensor.size());
+  passes.exchange = std::max({passes.exchange, Communicator::scalars_bytes(tensor_tree, rooms.most_tensors),
+                              SharedWindows::exchange_bytes(stage)});
   const auto bytes_before = [&](int block, bool with_forward) {
     const BoundaryBytes& cut = outline.cuts[block];
     return static_cast<std::size_t>(with_forward ? cut.activation + cut.encoder_output
@@ -122,7 +123,7 @@ void add_subnets(BytesByClass& bytes, const Config& config, const RunPlan& plan,
   };
   const SubnetRooms& rooms = plan.subnets->rooms[rank];
   Stage stage = stage_of(config, plan, costs, rank);
-  std::map<int, std::unique_ptr<UnitOptimizer>> optimizers;
+  Optimizers optimizers;
   for (int unit : stage.local_units()) {
     optimizers[unit] = std::make_unique<UnitOptimizer>(stage.unit(unit), config.optimizer, 0, 1);
     at(MemoryClass::values) += plan.outline.units[unit].values;
@@ -146,7 +147,8 @@ void add_subnets(BytesByClass& bytes, const Config& config, const RunPlan& plan,
     at(MemoryClass::boundary) +=
         static_cast<std::int64_t>(bytes_for({rooms.inputs * stage.losses_shape().count()}, DType::f32));
   at(MemoryClass::workspace) += static_cast<std::int64_t>(
-      UnitDecisions::bytes(optimizers, stage.context().tensor.local_shards(), rooms.most_tensors));
+      counts_of(Decisions::of_each(optimizers), stage.context().tensor.local_shards(), rooms.most_tensors)
+          .bytes());
 }
 
 }  // namespace mindpipe

@@ -5,90 +5,76 @@ namespace {
 
 constexpr int channel_of(Payload payload) { return static_cast<int>(payload); }
 
-}  // namespace
-
-Actions::Actions(Stage& stage, GradientUpdates& updates, Wires wires, const PassMemory& sizes)
-    : stage_(stage), updates_(updates), wires_(wires), arenas_(sizes.tapes.size()) {
-  Backend& backend = stage.context().backend;
-  Memory& memory = backend.memory();
-  scratch_ = Arena(memory, MemoryClass::workspace, sizes.scratch);
-  for (std::size_t i = 0; i < arenas_.size(); ++i) {
-    arenas_[i].arena = Arena(memory, MemoryClass::activations, sizes.tapes[i]);
-    arenas_[i].tape = std::make_unique<Tape>(backend, arenas_[i].arena, scratch_);
-  }
-  for (std::size_t bytes : sizes.buffers) buffers_.emplace_back(memory, MemoryClass::boundary, bytes);
-  losses_arena_ = Arena(memory, MemoryClass::boundary, bytes_for(stage.losses_shape(), DType::f32));
-  losses_ = losses_arena_.take(stage.losses_shape(), DType::f32);
+/// Says which versions of its units a pass or an update finds on this rank.
+void see(Script& script, const RankState& state, const Action& action) {
+  if (!script.kept.keeps()) return;
+  Stage& stage = state.stage;
+  if (names_unit(action)) return script.kept.see({{action.unit, stage.unit(action.unit).version}}, {});
+  std::vector<UnitVersion> units, shared;
+  for (const UnitUse& use : state.residency->uses(action.subnet, action.first, action.last))
+    units.push_back({use.unit, stage.unit(use.unit).version});
+  for (int block = action.first; block < action.last && is_pass(action); ++block)
+    for (const int unit : stage.model().blocks()[block].units)
+      if (stage.model().is_shared(unit))
+        shared.push_back({unit, state.windows->version_read(action.subnet, unit)});
+  script.kept.see(std::move(units), std::move(shared));
 }
 
-Request Actions::start_of_subnet(const Action& action, const StepInput& input) {
-  const auto message = [&] { return subnets_->message_of(action); };
-  switch (action.kind) {
-    case ActionKind::forward:
-      subnets_->forward(action, input);
-      return {};
-    case ActionKind::backward:
-      subnets_->backward(action, input);
-      return {};
-    case ActionKind::update:
-      subnets_->update(action, input);
-      return {};
-    case ActionKind::reduce:
-      return {Request::reductions, subnets_->reduce(wires_.reductions, action, input)};
-    case ActionKind::send:
-      return {Request::channels,
-              wires_.channels->send(action.peer, channel_of(action.payload), message(), class_of(action))};
-    case ActionKind::receive:
-      return {Request::channels,
-              wires_.channels->receive(action.peer, channel_of(action.payload), message())};
-    case ActionKind::backward_input:
-    case ActionKind::backward_weight:
-    case ActionKind::gather:
-    case ActionKind::sum_scalar:
-      break;
-  }
-  fail(Exit::internal, "{} in the list of a supernet", to_string(action));
+/// At the end of a data shard the gradients that a backward has completed go to the binary counter. Of a
+/// backward in two halves the list says so at the second one; what the first one makes is complete with it.
+void fold(const RankState& state, const Action& action, std::span<const UnitUse> uses) {
+  const MadeGradients made = pass_of(action)->makes;
+  const Layout& layout = state.stage.layout();
+  const int of_shard = layout.micro_batches() / layout.local_data_shards();
+  const bool folds = made == MadeGradients::at_once ? (action.micro_batch + 1) % of_shard == 0 : action.fold;
+  for (const UnitUse& use : uses)
+    if (folds) state.updates.fold(use, action.shard, made);
+}
+
+}  // namespace
+
+Actions::Actions(const RankState& state, Wires wires, const WorkMemory& memory)
+    : state_(state),
+      wires_(wires),
+      scratch_(state.stage.context().backend.memory(), MemoryClass::workspace, memory.scratch),
+      passes_(state.stage, memory.passes, scratch_) {
+  if (memory.subnets) subnets_.emplace(state.stage, *memory.subnets, scratch_);
 }
 
 Request Actions::start(Script& script, const Action& action, const StepInput& input) {
-  if (script.grows && script.trains() && subnets_ != nullptr) return start_of_subnet(action, input);
+  GradientUpdates& updates = state_.updates;
   switch (action.kind) {
     case ActionKind::forward:
-      if (script.trains()) forward(action, input);
-      else forward_alone(action);
+      forward(script, action, input);
       return {};
     case ActionKind::backward:
     case ActionKind::backward_input:
       backward(script, action, input);
       return {};
     case ActionKind::backward_weight:
-      backward_weight(action);
-      fold(script, action);
+      backward_weight(script, action);
       return {};
     case ActionKind::update:
-      updates_.update(action.unit, input.rate);
+      update(script, action, input);
       return {};
-    case ActionKind::sum_scalar:
-      sum_scalars(script, input);
+    case ActionKind::sum_scalar: {
+      const Tensor losses = state_.stage.has_head() ? passes_.losses_of(action.subnet) : Tensor{};
+      const std::int64_t valid = updates.decide_step(losses, input.valid);
+      script.answers.ask(input.step, valid, updates.decisions()->of(all_units));
       return {};
+    }
     case ActionKind::send:
       return {Request::channels, wires_.channels->send(action.peer, channel_of(action.payload),
-                                                       message_of(action), class_of(action))};
+                                                       message_of(script, action), class_of(action))};
     case ActionKind::receive:
       return {Request::channels,
-              wires_.channels->receive(action.peer, channel_of(action.payload), message_of(action))};
+              wires_.channels->receive(action.peer, channel_of(action.payload), message_of(script, action))};
     case ActionKind::reduce:
-      return {Request::reductions,
-              updates_.reduce(wires_.reductions, {action.unit, action.first}, action.part, action.parts)};
+      return {Request::reductions, reduce(action)};
     case ActionKind::gather:
-      return {Request::reductions,
-              updates_.gather(wires_.reductions, action.unit, action.part, action.parts)};
+      return {Request::reductions, updates.gather(wires_.reductions, action.unit, action.part, action.parts)};
   }
   fail(Exit::internal, "an action of no kind");
-}
-
-void Actions::ended(const Script& script, const Action& action) {
-  if (is_move(action) && !sends(action) && script.trains()) subnets_->arrived(action);
 }
 
 bool Actions::is_done(const Request& request) const {
@@ -106,8 +92,7 @@ bool Actions::is_done(const Request& request) const {
 void Actions::progress() {
   if (wires_.channels != nullptr && wires_.channels->under_way() > 0) wires_.channels->progress();
   if (wires_.reductions.under_way() > 0) wires_.reductions.progress();
-  if (subnets_ != nullptr) subnets_->progress();
-  if (forwards_.progress) forwards_.progress();
+  for (Feed* feed : feeds_) feed->progress();
 }
 
 /// Whose part is missing is said in ranks of the job, so no other ranks stand here.
@@ -142,15 +127,17 @@ std::string Actions::describe(const Script& script, const Action& action, const 
 }
 
 std::int64_t Actions::bytes_of(const Action& action) const {
+  const GradientUpdates& updates = state_.updates;
   switch (action.kind) {
     case ActionKind::reduce:
-      return updates_.sent_by_reduce({action.unit, action.first}, action.part, action.parts);
+      return updates.sent_by_reduce({action.unit, action.first}, action.part, action.parts);
     case ActionKind::gather:
-      return updates_.sent_by_gather(action.unit, action.part, action.parts);
+      return updates.sent_by_gather(action.unit, action.part, action.parts);
     case ActionKind::send:
     case ActionKind::receive:
-      if (!crosses_cut(action) && !is_move(action))
-        return static_cast<std::int64_t>(exchanged(action).bytes());
+      if (action.payload == Payload::unit_gradient)
+        return static_cast<std::int64_t>(
+            updates.exchanged_part({action.unit, action.first}, action.part, action.parts).bytes());
       return action.bytes;
     case ActionKind::forward:
     case ActionKind::backward:
@@ -163,123 +150,125 @@ std::int64_t Actions::bytes_of(const Action& action) const {
   return action.bytes;
 }
 
-void Actions::sum_scalars(Script& script, const StepInput& input) {
-  const Tensor losses = stage_.has_head() ? losses_ : Tensor{};
-  updates_.add_uses();
-  const std::int64_t valid = updates_.sum_over_data(input.valid);
-  updates_.clip_and_scale(losses, valid, 1.0 / static_cast<double>(stage_.targets_of_step()));
-  script.answers.ask(input.step, valid, updates_.decision());
+Tensor Actions::message_of(const Script& script, const Action& action) {
+  if (is_move(action)) return state_.residency->part(action);
+  if (action.payload != Payload::unit_gradient) return rooms_of(script).message(action);
+  if (state_.windows != nullptr) return state_.windows->part(action);
+  return state_.updates.exchanged_part({action.unit, action.first}, action.part, action.parts);
 }
 
-/// The tensors of a buffer for what crosses the cut before block `cut`: an activation and perhaps an
-/// encoder's output behind it, or their gradients.
-Boundary Actions::buffer(int number, int cut, bool gradient) {
-  if (number < 0) return {};
-  const Stage::Entering shapes = stage_.before(cut);
-  const DType dtype = stage_.context().dtype;
-  Arena& arena = buffers_[number];
-  arena.release(0);
-  Boundary b;
-  b.activation = arena.take(shapes.activation, dtype);
-  if (shapes.memory.rank > 0) b.encoder_output = arena.take(shapes.memory, gradient ? DType::f32 : dtype);
-  return b;
+Reductions::Request Actions::reduce(const Action& action) {
+  if (state_.windows != nullptr && state_.stage.model().is_shared(action.unit))
+    return state_.windows->reduce(wires_.reductions, action.subnet, action.unit, action.part, action.parts);
+  const UnitUse use{action.unit, action.first};
+  if (action.slab >= 0) state_.residency->bind(use, action.slab);
+  return state_.updates.reduce(wires_.reductions, use, action.part, action.parts, action.apart >= 0);
 }
 
-Tensor Actions::message_of(const Action& action) {
-  if (action.payload == Payload::unit_gradient) return exchanged(action);
-  const int number = sends(action) ? action.from_buffer : action.to_buffer;
-  const Boundary b = buffer(number, action.first, !travels_forward(action.payload));
-  const bool encoded =
-      action.payload == Payload::encoder_output || action.payload == Payload::encoder_output_gradient;
-  return encoded ? b.encoder_output : b.activation;
-}
-
-void Actions::copy(const Boundary& from, const Boundary& to) {
-  Backend& backend = stage_.context().backend;
-  backend.copy(from.activation, to.activation);
-  if (to.encoder_output) backend.copy(from.encoder_output, to.encoder_output);
-}
-
-void Actions::set_micro_batch(Tape& tape, const StepInput& input, int micro_batch) const {
-  const Layout& layout = stage_.layout();
-  tape.batch = {input.fields.part(micro_batch), layout.samples, layout.first_sample(micro_batch), input.step,
-                input.choice};
-  tape.batch.calibrated = input.calibrated + (input.mode == Tape::Mode::calibrate ? micro_batch : 0);
-  tape.loss_factor = 1.0 / static_cast<double>(stage_.targets_of_step());
-  tape.losses = losses_.at(micro_batch);
-}
-
-void Actions::forward(const Action& action, const StepInput& input) {
-  Tape& tape = *arenas_[action.tape].tape;
+void Actions::forward(Script& script, const Action& action, const StepInput& given) {
+  const bool trains = script.trains(), begins = action.micro_batch == 0;
+  const StepInput& input = script.feed != nullptr && (begins || !trains) ? script.feed->bring(action) : given;
+  if (trains) {
+    if (state_.windows != nullptr && begins) state_.windows->count(action.subnet, input.valid);
+    if (state_.windows != nullptr) state_.windows->bind(action.subnet);
+    see(script, state_, action);
+    if (begins)
+      for (const Residency::Arrival& one : state_.residency->take_arrivals(action.subnet))
+        script.feed->came(one.reader, one.unit, one.due, one.version);
+    state_.residency->require_due(action.subnet, action.first, action.last);
+  }
+  PassRooms& rooms = rooms_of(script);
+  PassRooms::Slot& slot = rooms.slot(action.tape);
+  slot.first = action.first;
+  slot.last = action.last;
+  Tape& tape = *slot.tape;
   tape.clear();
-  tape.mode = Tape::Mode::train;
-  set_micro_batch(tape, input, action.micro_batch);
-  tape.hits = {};
-  Boundary in;
-  if (action.first > 0) {  // what arrived moves on to the tape: its buffer is free for the next message
-    const Boundary arrived = buffer(action.from_buffer, action.first, false);
+  tape.mode = trains ? Tape::Mode::train : input.mode;
+  tape.hits = trains ? Tensor{} : state_.updates.losses().hits();
+  rooms.set_micro_batch(tape, input, action.micro_batch, action.subnet);
+  Boundary in = rooms.entering(action);
+  if (trains &&
+      action.from_buffer >= 0) {  // it moves on to the tape: its buffer is free for the next message
+    const Boundary arrived = std::exchange(in, {});
     in.activation = tape.output(arrived.activation.shape, arrived.activation.dtype);
     if (arrived.encoder_output)
       in.encoder_output = tape.output(arrived.encoder_output.shape, arrived.encoder_output.dtype);
-    copy(arrived, in);
+    rooms.copy(arrived, in);
   }
-  const Boundary out = stage_.forward(action.first, action.last, in, tape);
-  if (action.to_buffer >= 0) copy(out, buffer(action.to_buffer, action.last, false));
+  const Boundary out = state_.stage.forward(action.first, action.last, in, tape);
+  if (action.to_buffer >= 0) rooms.copy(out, rooms.buffer(action.to_buffer, action.last, false));
+  if (trains) return;
+  tape.clear();
+  const bool at_end = action.last == static_cast<int>(state_.stage.model().blocks().size()) &&
+                      action.micro_batch + 1 == state_.stage.layout().micro_batches();
+  const Tensor losses = rooms.losses_of(action.subnet);
+  if (at_end) script.feed->found(action, action.subnet, input.valid, {&losses, 1});
 }
 
-/// A forward behind which nothing comes back.
-void Actions::forward_alone(const Action& action) {
-  Tape& tape = *arenas_[action.tape].tape;
-  const StepInput& input = forwards_.load(action);
-  tape.clear();
-  tape.mode = input.mode;
-  set_micro_batch(tape, input, action.micro_batch);
-  tape.hits = updates_.scalars().hits();
-  const Boundary in = action.first > 0 ? buffer(action.from_buffer, action.first, false) : Boundary{};
-  const Boundary out = stage_.forward(action.first, action.last, in, tape);
-  if (action.to_buffer >= 0) copy(out, buffer(action.to_buffer, action.last, false));
-  tape.clear();
-  const bool at_end = action.last == static_cast<int>(stage_.model().blocks().size()) &&
-                      action.micro_batch + 1 == stage_.layout().micro_batches();
-  if (at_end) forwards_.told(action, losses_);
-}
-
-void Actions::backward(const Script& script, const Action& action, const StepInput& input) {
-  if (action.clears)
-    for (const UnitUse& use : script.outline.uses_in(action.first, action.last)) updates_.clear(use);
-  TapeArena& arena = arenas_[action.tape];
-  Tape& tape = *arena.tape;
-  if (action.last == script.outline.first_block[action.chunk + 1]) {  // whole, or the first piece
-    arena.gradient = {};
-    arena.scratch_mark = scratch_.mark();
+/// The whole of a backward, or a piece of it: the first one begins where the forward ended.
+void Actions::backward(Script& script, const Action& action, const StepInput& input) {
+  PassRooms& rooms = rooms_of(script);
+  PassRooms::Slot& slot = rooms.slot(action.tape);
+  Tape& tape = *slot.tape;
+  see(script, state_, action);
+  if (state_.windows != nullptr) state_.windows->bind(action.subnet);
+  if (action.last == slot.last) {
+    if (action.slab >= 0) state_.residency->bind(action.subnet, slot.first, slot.last, action.slab);
+    slot.scratch_mark = scratch_.mark();
     tape.weight_gradients =
         makes_gradients(action) ? Tape::WeightGradients::now : Tape::WeightGradients::later;
-    set_micro_batch(tape, input, action.micro_batch);
-    if (action.from_buffer >= 0) arena.gradient = buffer(action.from_buffer, action.last, true);
+    rooms.set_micro_batch(tape, input, action.micro_batch, action.subnet);
+    slot.gradient = rooms.entering(action);
   }
-  arena.gradient = stage_.backward(action.first, action.last, arena.gradient, tape);
-  if (action.first == script.outline.first_block[action.chunk]) {
+  const std::span<const UnitUse> uses = state_.residency->uses(action.subnet, action.first, action.last);
+  if (action.clears)
+    for (const UnitUse& use : uses) state_.updates.clear(use);
+  slot.gradient = state_.stage.backward(action.first, action.last, slot.gradient, tape);
+  if (action.first == slot.first) {
     MP_CHECK(tape.saved() == 0, "{} left {} tensors on its tape", to_string(action), tape.saved());
-    if (action.to_buffer >= 0) copy(arena.gradient, buffer(action.to_buffer, action.first, true));
-    scratch_.release(arena.scratch_mark);
+    if (action.to_buffer >= 0) rooms.copy(slot.gradient, rooms.buffer(action.to_buffer, action.first, true));
+    scratch_.release(slot.scratch_mark);
     if (makes_gradients(action)) tape.clear();
   }
-  fold(script, action);
+  if (state_.windows != nullptr) state_.windows->add(action.subnet, action.first, action.last);
+  fold(state_, action, uses);
 }
 
-void Actions::backward_weight(const Action& action) {
+void Actions::backward_weight(const Script& script, const Action& action) {
+  const std::span<const UnitUse> uses = state_.residency->uses(action.subnet, action.first, action.last);
   std::vector<const Unit*> units;
-  for (int block = action.first; block < action.last; ++block)
-    for (int unit : stage_.model().blocks()[block].units) units.push_back(&stage_.unit(unit));
-  arenas_[action.tape].tape->run_weight_gradients(units);
+  for (const UnitUse& use : uses) units.push_back(&state_.stage.unit(use.unit));
+  rooms_of(script).slot(action.tape).tape->run_weight_gradients(units);
+  fold(state_, action, uses);
 }
 
-/// At the end of a data shard the gradients that a backward has completed go to the binary counter.
-void Actions::fold(const Script& script, const Action& action) {
-  const int of_shard = script.outline.micro_batches_of_shard();
-  if ((action.micro_batch + 1) % of_shard != 0) return;
-  for (const UnitUse& use : script.outline.uses_in(action.first, action.last))
-    updates_.fold(use, action.micro_batch / of_shard, pass_of(action)->makes);
+void Actions::update(Script& script, const Action& action, const StepInput& input) {
+  see(script, state_, action);
+  if (!names_unit(action)) return update_subnet(script, action, input);
+  if (state_.windows == nullptr) return state_.updates.update(action.unit, input.rate);
+  state_.windows->count_other_lanes(action.subnet,
+                                    [&](std::int64_t id) { return script.feed->targets_of(id); });
+  state_.windows->update(action.subnet, action.unit);
+  const Tensor decision = state_.updates.decisions()->of(action.unit);
+  script.feed->found(action, state_.windows->last_of(action.subnet), 0, {&decision, 1});
+}
+
+void Actions::update_subnet(const Script& script, const Action& action, const StepInput& input) {
+  GradientUpdates& updates = state_.updates;
+  const std::span<const UnitUse> uses = state_.residency->uses(action.subnet, action.first, action.last);
+  state_.residency->require_due(action.subnet, action.first, action.last);
+  state_.residency->bind(action.subnet, action.first, action.last, action.slab);
+  if (!uses.empty()) updates.decide(uses, input.valid);
+  std::vector<Tensor> found;
+  for (const UnitUse& use : uses) {
+    updates.update(use.unit, input.rate);
+    found.push_back(updates.decisions()->of(use.unit));
+  }
+  if (state_.stage.has_head()) {
+    found.push_back(updates.decisions()->loss());
+    updates.losses().sum_over_data(rooms_of(script).losses_of(action.subnet), found.back());
+  }
+  script.feed->found(action, action.subnet, input.valid, found);
 }
 
 }  // namespace mindpipe

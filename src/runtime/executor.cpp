@@ -2,14 +2,13 @@
 
 namespace mindpipe {
 
-Executor::Executor(Stage& stage, GradientUpdates& updates, Wires wires, const PassMemory& memory, bool queued,
-                   Memory* pinned)
-    : stage_(stage),
-      place_{stage.context().backend, wires.waiting, queued, pinned},
-      actions_(stage, updates, wires, memory),
+Executor::Executor(const RankState& state, Wires wires, const WorkMemory& memory, bool queued, Memory* pinned)
+    : stage_(state.stage),
+      place_{state.stage.context().backend, wires.waiting, queued, pinned},
+      actions_(state, wires, memory),
       host_(actions_, place_.backend, wires.waiting),
       device_(actions_, place_.backend, wires.waiting) {
-  stage.context().tensor.on_tensor_sum([this](const TensorSum& sum) {
+  stage_.context().tensor.on_tensor_sum([this](const TensorSum& sum) {
     // Where the device carries them, these would be the times at which they were put in.
     if (running_ != nullptr && !place_.queued)
       running_->recorder.add({sum.operation, sum.start, sum.end, sum.bytes});

@@ -15,7 +15,7 @@ class Executor {
   /// `queued`: whether messages and sums are put into the backend's current queue, as its operations are, and
   /// done for the host with that. (So is everything where nobody else takes part.) `pinned`: memory of the
   /// host, where it may not read the backend's.
-  Executor(Stage& stage, GradientUpdates& updates, Wires wires, const PassMemory& memory, bool queued = false,
+  Executor(const RankState& state, Wires wires, const WorkMemory& memory, bool queued = false,
            Memory* pinned = nullptr);
 
   /// Makes a script ready for `run`, before the first run of any.

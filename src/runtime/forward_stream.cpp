@@ -27,10 +27,8 @@ ForwardStream::ForwardStream(Executor& executor, Stage& stage, GradientUpdates& 
       words_(stage.context().backend, layout_),
       script_(executor.make_growing_script(forwards_alone(plan.outline), 2, most_at_once)),
       answers_(stage.context().backend, waiting, pinned, layout_.local_data_shards() + Hits::places) {
-  executor.actions().run_forwards(
-      {.load = [this](const Action& forward) -> StepInput& { return load(forward); },
-       .told = [this](const Action& forward, const Tensor& losses) { note(forward, losses); },
-       .progress = [this] { tell(); }});
+  script_.feed = this;
+  executor.actions().join(*this);
 }
 
 std::int64_t ForwardStream::in_flight(std::int64_t batches) const {
@@ -66,7 +64,7 @@ void ForwardStream::begin(const Tasks& tasks) {
   loaded_ = -1;
   over_ = false;
   input_ = {};
-  updates_.scalars().begin_evaluation();
+  updates_.losses().begin_evaluation();
 }
 
 /// Asks for tasks, and hears of others, as far as nothing has to be waited for.
@@ -118,7 +116,7 @@ void ForwardStream::run_one() {
   executor_.run(script_, {&input_, 1}, static_cast<std::size_t>(forwards_written_ - forwards_ran_));
 }
 
-StepInput& ForwardStream::load(const Action& forward) {
+const StepInput& ForwardStream::bring(const Action& forward) {
   if (forward.subnet == loaded_) return input_;
   loaded_ = forward.subnet;
   if (is_left_out("forwards", "load")) return input_;
@@ -133,16 +131,16 @@ StepInput& ForwardStream::load(const Action& forward) {
 }
 
 /// The last forward of a batch was put into the compute queue.
-void ForwardStream::note(const Action& forward, const Tensor& losses) {
+void ForwardStream::found(const Action&, std::int64_t batch, std::int64_t targets,
+                          std::span<const Tensor> losses) {
   if (speaks() && input_.mode == Tape::Mode::evaluate) {
-    const Tensor& found = updates_.scalars().evaluated(losses);
-    answers_.ask({&found, 1},
-                 [this, number = forward.subnet, targets = input_.valid](std::span<const double> numbers) {
-                   Open& open = open_[passage(number).task - static_cast<std::size_t>(heard_)];
-                   words_.add(open.found, open.batches_found++, numbers, targets);
-                 });
+    const Tensor& found = updates_.losses().evaluated(losses.front());
+    answers_.ask({&found, 1}, [this, number = batch, targets](std::span<const double> numbers) {
+      Open& open = open_[passage(number).task - static_cast<std::size_t>(heard_)];
+      words_.add(open.found, open.batches_found++, numbers, targets);
+    });
   }
-  if (!is_left_out("forwards", "clear")) updates_.scalars().begin_evaluation();
+  if (!is_left_out("forwards", "clear")) updates_.losses().begin_evaluation();
 }
 
 /// Tells the others what is known here of tasks, one after the other; who does not speak says so at once.

@@ -23,7 +23,7 @@ struct ForwardTask {
 /// Runs batches through networks of a model, forwards alone and without dropout, as a list that grows:
 /// several tasks are under way at once, and what they have found reaches all ranks beside them. All of it is
 /// collective: every rank of the job asks the same functions in the same order.
-class ForwardStream {
+class ForwardStream : private Feed {
  public:
   /// What a stream is told, and tells.
   struct Tasks {
@@ -47,7 +47,7 @@ class ForwardStream {
   /// `pinned`: memory of the host, where it may not read the backend's.
   ForwardStream(Executor& executor, Stage& stage, GradientUpdates& updates, const RunPlan& plan,
                 Agreement& agreement, Waiting& waiting, Memory* pinned);
-  ~ForwardStream() { executor_.actions().run_forwards({}); }
+  ~ForwardStream() override { executor_.actions().leave(*this); }
 
   /// Runs tasks until there are no more, from a cut to a cut.
   void run(const Tasks& tasks);
@@ -74,8 +74,12 @@ class ForwardStream {
   void extend();
   void run_one();
   void hear();
-  StepInput& load(const Action& forward);
-  void note(const Action& forward, const Tensor& losses);
+  void progress() override { tell(); }
+  const StepInput& bring(const Action& forward) override;
+  std::int64_t targets_of(std::int64_t) override { return 0; }
+  void found(const Action& by, std::int64_t batch, std::int64_t targets,
+             std::span<const Tensor> losses) override;
+  void came(std::int64_t, int, std::int64_t, const Tensor&) override {}
   void tell();
   std::int64_t told_batches() const { return tasks_->batches - tasks_->calibrations; }
   const Passage& passage(std::int64_t number) const {

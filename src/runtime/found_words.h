@@ -21,7 +21,7 @@ class FoundWords {
   /// The numbers of a rank that has nothing to say yet of so many batches.
   Agreement::Numbers none(std::int64_t batches) const;
   /// Says what this rank has found of a batch: the sum of the losses of each of its data shards, and its hits
-  /// (ScalarSums::evaluated); how many targets count.
+  /// (LossSums::evaluated); how many targets count.
   void add(Agreement::Numbers& words, std::int64_t batch, std::span<const double> numbers,
            std::int64_t targets) const;
   /// Ends what this rank says.

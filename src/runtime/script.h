@@ -9,10 +9,13 @@
 #include "runtime/device_times.h"
 #include "runtime/pacer.h"
 #include "runtime/step_answers.h"
+#include "trace/kept_actions.h"
 #include "trace/recorder.h"
 #include "trace/summary.h"
 
 namespace mindpipe {
+
+class Feed;
 
 /// Where a script runs: what its parts ask of the device and of the wires.
 struct ScriptPlace {
@@ -49,8 +52,10 @@ struct Script {
   Cursors cursors;
   DeviceOrder order;
   Pacer pacer;
+  Feed* feed = nullptr;  ///< of a list that grows: brings what it reads, and hears what it finds
   StepAnswers answers;
   Recorder recorder;
+  KeptActions kept;                         ///< of a supernet's list
   std::optional<DeviceTimes> device_times;  ///< where the device's queues carry everything
   std::size_t put_in = 0;                   ///< there, of a list that grows: how many actions they were given
   bool at_cut = true;                       ///< and whether all queues wait for what comes next

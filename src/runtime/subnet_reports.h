@@ -7,10 +7,19 @@
 
 #include "comm/channel.h"
 #include "program/outline.h"
-#include "runtime/subnet_actions.h"
 #include "state/layout.h"
 
 namespace mindpipe {
+
+/// What a stage knows of a subnet once it has updated it; of a window's last one, a second time, once what
+/// all subnets share is updated there.
+struct SubnetResult {
+  std::int64_t subnet = 0;
+  bool has_loss = false;   ///< on the stage with the head
+  double loss = 0;         ///< added up over the targets of the whole batch
+  std::int64_t valid = 0;  ///< targets of the whole batch that count
+  std::int64_t units = 0, clipped = 0, skipped = 0;
+};
 
 /// What rank 0 knows of a subnet once all stages have ended it. Units that all subnets share belong to a
 /// window: they are counted with its last subnet.

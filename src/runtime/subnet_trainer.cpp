@@ -1,48 +1,64 @@
 #include "runtime/subnet_trainer.h"
 
 namespace mindpipe {
+namespace {
 
-SubnetTrainer::SubnetTrainer(Executor& executor, Stage& stage, GradientUpdates& updates, Groups groups,
-                             const Config& config, const RunPlan& plan, const std::vector<Field>& fields,
-                             Feed feed, SubnetWires wires)
+/// The most numbers that are asked of the device at once.
+std::int64_t most_numbers(const SubnetRooms& rooms) {
+  return Decision::places * std::max<std::int64_t>(1, rooms.most_tensors) + 1;
+}
+
+}  // namespace
+
+SubnetTrainer::SubnetTrainer(Executor& executor, const RankState& state, const Config& config,
+                             const RunPlan& plan, const std::vector<Field>& fields, Feed feed,
+                             SubnetWires wires)
     : executor_(executor),
+      state_(state),
       plan_(plan),
-      memory_(stage.context().backend.memory()),
+      memory_(state.stage.context().backend.memory()),
       wires_(wires),
-      rank_(stage.layout().program_rank()),
+      rank_(state.stage.layout().program_rank()),
       window_(config.supernet.window),
       all_subnets_(config.train.steps),
-      answers_(stage.context().backend, wires.waiting, wires.pinned,
-               SubnetActions::most_numbers(plan.subnets->rooms[stage.layout().coord.pipeline])),
-      actions_(stage, updates, groups, config, plan.outline,
-               plan.subnets->rooms[stage.layout().coord.pipeline], answers_, executor.actions().scratch()),
-      reports_(plan.outline, stage.layout(), wires.reports, wires.waiting, window_, all_subnets_),
+      clip_(config.train.clip),
+      answers_(state.stage.context().backend, wires.waiting, wires.pinned,
+               most_numbers(plan.subnets->rooms[state.stage.layout().coord.pipeline])),
+      reports_(plan.outline, state.stage.layout(), wires.reports, wires.waiting, window_, all_subnets_),
       script_(executor.make_growing_script(plan.outline)),
       pass_times_(plan.outline.lanes),
       load_(std::move(feed.load)),
-      inputs_(plan.subnets->rooms[stage.layout().coord.pipeline].inputs) {
+      count_(std::move(feed.count)),
+      inputs_(plan.subnets->rooms[state.stage.layout().coord.pipeline].inputs) {
+  Stage& stage = state.stage;
   const Layout& layout = stage.layout();
+  script_.feed = this;
+  script_.kept = KeptActions(config.trace.steps, window_);
   inputs_arena_ = Arena(memory_, MemoryClass::boundary,
                         inputs_.size() * static_cast<std::size_t>(input_bytes(fields, layout)));
   for (StepInput& input : inputs_)
     for (const Field& field : fields)
       input.fields.set(field.name,
                        inputs_arena_.take(field.of(layout.micro_batches(), layout.samples), field.type));
-  actions_.on_count(std::move(feed.count));
-  actions_.on_load([this](std::int64_t subnet) { this->load(subnet); });
-  actions_.on_result([this](const SubnetResult& result) {
-    if (on_result_) on_result_(result);
-    reports_.add(result);
-  });
-  actions_.on_progress([this] {
-    answers_.progress();
-    reports_.progress();
-    wires_.agreement.progress();
-  });
-  executor.actions().train_subnets(&actions_);
+  for (const int unit : stage.local_units())
+    if (tells_of(unit)) ++told_units_;
+  executor.actions().join(*this);
 }
 
-SubnetTrainer::~SubnetTrainer() { executor_.actions().train_subnets(nullptr); }
+SubnetTrainer::~SubnetTrainer() { executor_.actions().leave(*this); }
+
+/// What several stages share and update alike is told by the first of them.
+bool SubnetTrainer::tells_of(int unit) const {
+  const Stage& stage = state_.stage;
+  return stage.model().is_shared(unit) && stage.model().units()[unit]->flat_count() > 0 &&
+         stage.layout().coord.supernet == 0 && stage.has_block(stage.model().blocks_of(unit).front());
+}
+
+void SubnetTrainer::progress() {
+  answers_.progress();
+  reports_.progress();
+  wires_.agreement.progress();
+}
 
 void SubnetTrainer::begin(std::unique_ptr<Sampler> stream, std::int64_t first) {
   const bool draws = stream != nullptr;
@@ -51,7 +67,8 @@ void SubnetTrainer::begin(std::unique_ptr<Sampler> stream, std::int64_t first) {
       std::make_unique<Stretches>(plan_.outline, plan_.evaluation.network, plan_.subnets->paper.rules,
                                   std::vector<int>{rank_}, first),
       std::move(stream));
-  actions_.begin(first);
+  state_.residency->begin(first);
+  state_.windows->begin(first);
   reports_.begin(first);
   subnets_.clear();
   known_ = planned_ = first;
@@ -99,18 +116,56 @@ SubnetTrainer::Wishes SubnetTrainer::answer() {
   return {most_of_all[0] != 0, most_of_all[1] == ~most_of_all[2]};
 }
 
-void SubnetTrainer::load(std::int64_t id) {
+const StepInput& SubnetTrainer::bring(const Action& forward) {
+  const std::int64_t id = forward.subnet;
   const Subnet& subnet = subnets_[static_cast<std::size_t>(id - subnets_.front().id)];
   StepInput& input = inputs_[static_cast<std::size_t>(id) % inputs_.size()];
   input.step = id;
   input.choice = subnet.choice.data();
   reports_.start(id);
   load_(subnet, input);
+  return input;
+}
+
+void SubnetTrainer::found(const Action& by, std::int64_t subnet, std::int64_t valid,
+                          std::span<const Tensor> numbers) {
+  if (names_unit(by) && !tells_of(by.unit)) return;
+  const bool has_loss = !names_unit(by) && state_.stage.has_head();
+  answers_.ask(numbers,
+               [this, by, result = SubnetResult{.subnet = subnet, .has_loss = has_loss, .valid = valid}](
+                   std::span<const double> answers) { hear(by, result, answers); });
+}
+
+/// What all subnets share is told with a window's last one, once its last unit is updated.
+void SubnetTrainer::hear(const Action& by, SubnetResult result, std::span<const double> numbers) {
+  if (result.has_loss) {
+    result.loss = numbers.back();
+    numbers = numbers.first(numbers.size() - 1);
+  }
+  SubnetResult& counts = names_unit(by) ? of_window_ : result;
+  for (; !numbers.empty(); numbers = numbers.subspan(Decision::places)) {
+    ++counts.units;
+    counts.skipped += numbers[Decision::skipped] != 0 ? 1 : 0;
+    counts.clipped += clip_ > 0 && numbers[Decision::gradient_norm] > clip_ ? 1 : 0;
+  }
+  if (names_unit(by)) {
+    if (of_window_.units < told_units_) return;
+    of_window_.subnet = result.subnet;
+    result = std::exchange(of_window_, {});
+  }
+  if (on_result_) on_result_(result);
+  reports_.add(result);
+}
+
+void SubnetTrainer::came(std::int64_t subnet, int unit, std::int64_t due, const Tensor& version) {
+  answers_.ask({&version, 1}, [this, subnet, unit, due](std::span<const double> found) {
+    state_.residency->require_due(subnet, unit, static_cast<std::int64_t>(found[0]), due);
+  });
 }
 
 /// Keeps the times of what has ended and is about to be dropped from the list, or of all at a cut.
 void SubnetTrainer::keep() {
-  KeptActions& kept = actions_.kept();
+  KeptActions& kept = script_.kept;
   const std::int64_t ended = script_.dropped + static_cast<std::int64_t>(script_.cursors.ended_for_good());
   for (; kept_ < ended; ++kept_) {
     const auto index = static_cast<std::size_t>(kept_ - script_.dropped);
@@ -123,11 +178,11 @@ void SubnetTrainer::keep() {
   if (kept.keeps()) kept.forget(known_);
 }
 
-std::vector<KeptAction> SubnetTrainer::traced() { return actions_.kept().last(known_); }
+std::vector<KeptAction> SubnetTrainer::traced() { return script_.kept.last(known_); }
 
 void SubnetTrainer::run(PlannedStretch stretch) {
   for (Subnet& subnet : stretch.subnets) {
-    actions_.know(subnet);
+    state_.residency->know(subnet);
     subnets_.push_back(std::move(subnet));
   }
   reports_.expect(stretch.end);
@@ -136,13 +191,16 @@ void SubnetTrainer::run(PlannedStretch stretch) {
   if (stretch.last) executor_.finish(script_, inputs_);
   else executor_.run(script_, inputs_);
   const Recorder& recorder = script_.recorder;
-  actions_.kept().add_sums(recorder.sums(recorder.held() - 1));
+  script_.kept.add_sums(recorder.sums(recorder.held() - 1));
   while (!subnets_.empty() && subnets_.front().id < stretch.ended) subnets_.pop_front();
+  state_.residency->forget(stretch.ended);
   if (!stretch.last) return;
   keep();
-  actions_.finish();
+  for (const Residency::Arrival& one : state_.residency->take_arrivals())
+    came(one.reader, one.unit, one.due, one.version);
+  answers_.finish();
   reports_.finish();
-  actions_.windows().bind_newest();
+  state_.windows->bind_newest();
 }
 
 /// The wish that ranks have before a stretch is asked about while that runs, and heard before the next, which

@@ -6,6 +6,7 @@
 #include "comm/agreement.h"
 #include "plan/run_plan.h"
 #include "runtime/executor.h"
+#include "runtime/late_answers.h"
 #include "runtime/planning_thread.h"
 #include "runtime/subnet_reports.h"
 #include "trace/pass_times.h"
@@ -24,7 +25,7 @@ struct SubnetWires {
 
 /// Trains the subnets of a supernet on one rank, a stretch of the stream at a time. While one runs the next
 /// is planned.
-class SubnetTrainer {
+class SubnetTrainer : private mindpipe::Feed {
  public:
   static constexpr std::int64_t longest_stretch = 64;  ///< subnets
 
@@ -38,10 +39,9 @@ class SubnetTrainer {
   };
 
   /// Takes all its memory. `fields`: that blocks here read.
-  SubnetTrainer(Executor& executor, Stage& stage, GradientUpdates& updates, Groups groups,
-                const Config& config, const RunPlan& plan, const std::vector<Field>& fields, Feed feed,
-                SubnetWires wires);
-  ~SubnetTrainer();
+  SubnetTrainer(Executor& executor, const RankState& state, const Config& config, const RunPlan& plan,
+                const std::vector<Field>& fields, Feed feed, SubnetWires wires);
+  ~SubnetTrainer() override;
 
   /// Begins before subnet `first` (a multiple of the window) with the weights as they are; `stream` gives the
   /// subnets from there on. To be called at a cut. Where `first` is above 0, what all share has to be there
@@ -75,7 +75,6 @@ class SubnetTrainer {
   /// How long the passes of the last subnets took here, at a cut.
   const PassTimes& pass_times() const { return pass_times_; }
 
-  SubnetActions& actions() { return actions_; }
   Script& script() { return script_; }
   /// How long the compute queue has waited so far, by reason. (Where the device's queues carry the messages
   /// only it knows; there is nothing but the plan then.)
@@ -85,7 +84,14 @@ class SubnetTrainer {
   struct Wishes {
     bool cut = false, same_plans = true;
   };
-  void load(std::int64_t subnet);
+  void progress() override;
+  const StepInput& bring(const Action& forward) override;
+  std::int64_t targets_of(std::int64_t subnet) override { return count_(subnet); }
+  void found(const Action& by, std::int64_t subnet, std::int64_t valid,
+             std::span<const Tensor> numbers) override;
+  void came(std::int64_t subnet, int unit, std::int64_t due, const Tensor& version) override;
+  bool tells_of(int unit) const;
+  void hear(const Action& by, SubnetResult result, std::span<const double> numbers);
   void plan_first();
   void plan_next(std::int64_t goal);
   PlannedStretch take_plan();
@@ -95,18 +101,20 @@ class SubnetTrainer {
   void keep();
 
   Executor& executor_;
+  RankState state_;
   const RunPlan& plan_;
   Memory& memory_;
   SubnetWires wires_;
   int rank_;  ///< of the program
   std::int64_t window_, all_subnets_;
+  double clip_;
   LateAnswers answers_;
-  SubnetActions actions_;
   SubnetReports reports_;
   Script script_;
   std::int64_t kept_ = 0;  ///< actions of the list whose times were kept
   PassTimes pass_times_;
   Load load_;
+  std::function<std::int64_t(std::int64_t)> count_;
   std::function<void(std::int64_t, std::int64_t)> on_stretch_;
   std::function<bool()> wish_;
   std::function<void(const SubnetResult&)> on_result_;
@@ -117,6 +125,8 @@ class SubnetTrainer {
   std::int64_t planned_ = 0;       ///< and of the one that was asked for
   std::uint64_t hash_ = 0;         ///< of all plans up to the stretch that ran last
   std::unique_ptr<PlanningThread> planning_;
+  int told_units_ = 0;      ///< units that all share and this stage tells of
+  SubnetResult of_window_;  ///< as far as they are updated
 };
 
 }  // namespace mindpipe

@@ -141,34 +141,55 @@ void Worker::make_stage() {
                              row_of(config_.device.kind).wants_many_rows};
   stage_ = std::make_unique<Stage>(config_, layout_, context, plan_.ranges_of(here), plan_.reach_of(here));
   stage_->allocate_values();
-  updates_ = std::make_unique<GradientUpdates>(*stage_, config_, Groups{*tensor_, *data_, *pipeline_});
-  if (plan_.subnets) {
-    const SubnetRooms& rooms = plan_.subnets->rooms[here];
-    stage_->allocate_subnet_gradients(rooms.slabs, rooms.slab);
-    updates_->allocate_for_subnets();
-  } else if (plan_.purpose == Purpose::training) {
-    const RankMemory& placed = plan_.training.placement.ranks[here];
-    stage_->allocate_gradients(placed);
-    updates_->allocate(placed);
-  } else {
-    updates_->allocate_for_reading();
-  }
+  const Groups groups{*tensor_, *data_, *pipeline_};
+  updates_ = std::make_unique<GradientUpdates>(*stage_, config_, groups);
+  keep_units(groups);
   const RankFootprint& footprint = plan_.footprints[here];
   updates_->reserve(footprint.passes.zeros);
   tensor_->reserve(footprint.passes.exchange);
-  data_->reserve(footprint.scalars.data_exchange());
-  pipeline_->reserve(footprint.scalars.pipeline_exchange());
+  data_->reserve(footprint.scalars.data_exchange);
+  pipeline_->reserve(footprint.scalars.pipeline_exchange);
   reductions_->reserve(footprint.reduction[layout_.coord.data]);
   backend_->reserve(footprint.passes.backend);
+}
+
+void Worker::keep_units(Groups groups) {
+  if (plan_.purpose == Purpose::reading) return updates_->allocate_for_reading();
+  const int here = layout_.coord.pipeline;
+  ResidencyPlan plan;
+  if (!plan_.subnets) {
+    const RankMemory& placed = plan_.training.placement.ranks[here];
+    plan.placed = &placed;
+    residency_ = std::make_unique<Residency>(*stage_, *updates_, *pipeline_, plan);
+    residency_->know_steps(plan_.outline.uses_in(0, plan_.outline.all_blocks()));
+    return updates_->allocate(placed);
+  }
+  const SubnetRooms& rooms = plan_.subnets->rooms[here];
+  plan = {.slabs = rooms.slabs,
+          .slab = rooms.slab,
+          .ways = rooms.moves,
+          .way = rooms.move,
+          .in_order = order_of(config_.schedule.kind) == SubnetOrder::causal,
+          .travels_in_stages = config_.supernet.cuts == SubnetCuts::own};
+  updates_->allocate_for_subnets(rooms.most_tensors);
+  residency_ = std::make_unique<Residency>(*stage_, *updates_, *pipeline_, plan);
+  windows_ = std::make_unique<SharedWindows>(*stage_, *updates_, groups, config_, plan_.outline);
 }
 
 void Worker::make_executor() {
   const RankFootprint& footprint = plan_.footprints[layout_.coord.pipeline];
   const bool queued = carrier_.transports != nullptr || (!backend_->host_may_read() && world_.size == 1);
-  executor_ =
-      std::make_unique<Executor>(*stage_, *updates_, Wires{channels_.get(), *reductions_, waiting_},
-                                 PassMemory{footprint.tapes, footprint.buffers, footprint.passes.scratch},
-                                 queued, pinned_ ? &*pinned_ : nullptr);
+  WorkMemory memory{.passes = {.tapes = footprint.tapes, .buffers = footprint.buffers},
+                    .scratch = footprint.passes.scratch};
+  if (plan_.subnets) {
+    const SubnetRooms& rooms = plan_.subnets->rooms[layout_.coord.pipeline];
+    memory.subnets = {.tapes = std::vector<std::size_t>(static_cast<std::size_t>(rooms.slots), rooms.tape),
+                      .gradient = rooms.gradient,
+                      .buffers = {rooms.forwards, rooms.forwards, rooms.backwards, rooms.backwards},
+                      .batches = stage_->has_head() ? rooms.inputs : 0};
+  }
+  executor_ = std::make_unique<Executor>(state_of_rank(), Wires{channels_.get(), *reductions_, waiting_},
+                                         memory, queued, pinned_ ? &*pinned_ : nullptr);
   agreement_ = std::make_unique<Agreement>(world_, waiting_);
   forwards_ = std::make_unique<ForwardStream>(*executor_, *stage_, *updates_, plan_, *agreement_, waiting_,
                                               pinned_ ? &*pinned_ : nullptr);
@@ -186,9 +207,8 @@ void Worker::train_subnets(SubnetTrainer::Feed feed) {
     reports_ =
         std::make_unique<Channels>(grid_->program(), waiting_, &ledger_, Route{}, config_.grid.pipeline);
   subnets_ = std::make_unique<SubnetTrainer>(
-      *executor_, *stage_, *updates_, Groups{*tensor_, *data_, *pipeline_}, config_, plan_, stage_->fields(),
-      std::move(feed), SubnetWires{waiting_, *agreement_, reports_.get(), pinned_ ? &*pinned_ : nullptr});
-  state_->count_by(&subnets_->actions().decisions());
+      *executor_, state_of_rank(), config_, plan_, stage_->fields(), std::move(feed),
+      SubnetWires{waiting_, *agreement_, reports_.get(), pinned_ ? &*pinned_ : nullptr});
 }
 
 void Worker::load_subnet(Corpus& corpus, const Subnet& subnet, StepInput& input) {

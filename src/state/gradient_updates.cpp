@@ -22,12 +22,16 @@ void GradientUpdates::allocate(const RankMemory& placed) {
   Memory& memory = stage_.context().backend.memory();
   for (auto& [unit, optimizer] : optimizers_)
     optimizer->allocate(memory, shares_apart(stage_.model(), unit, placed));
-  scalars_.emplace(stage_, groups_, optimizers_, sharded(), true);
+  allocate_for_reading();
+  const DecisionScopes scopes = Decisions::of_step(stage_, optimizers_);
+  decisions_.emplace(stage_.context().backend, groups_, scopes, scopes.begin()->second.tensors, sharded());
 }
 
-void GradientUpdates::allocate_for_subnets() {
-  for (auto& [unit, optimizer] : optimizers_) optimizer->allocate(stage_.context().backend.memory());
+void GradientUpdates::allocate_for_subnets(std::int64_t most_tensors) {
+  Backend& backend = stage_.context().backend;
+  for (auto& [unit, optimizer] : optimizers_) optimizer->allocate(backend.memory());
   allocate_for_reading();
+  decisions_.emplace(backend, groups_, Decisions::of_each(optimizers_), most_tensors, false);
 }
 
 void GradientUpdates::clear(const UnitUse& use) {
@@ -109,7 +113,8 @@ std::vector<Tensor> GradientUpdates::pieces_of(int unit, const Tensor& flat, int
   return pieces;
 }
 
-Reductions::Request GradientUpdates::reduce(Reductions& over_data, const UnitUse& use, int part, int parts) {
+Reductions::Request GradientUpdates::reduce(Reductions& over_data, const UnitUse& use, int part, int parts,
+                                            bool moves_out) {
   std::vector<Tensor> pieces = pieces_of(use.unit, accumulator_of(use), part, parts);
   std::vector<std::vector<Tensor>> earlier;
   for (int level = 0; level + 1 < static_cast<int>(over_data_.roots().size()); ++level)
@@ -118,7 +123,10 @@ Reductions::Request GradientUpdates::reduce(Reductions& over_data, const UnitUse
   if (!sharded()) return over_data.sum(std::move(pieces), std::move(earlier));
   const auto cuts = share_cuts(stage_.unit(use.unit), groups_.data.size() * parts);
   const std::int64_t* own = &cuts[share_ * parts];
-  const Tensor place = optimizers_.at(use.unit)->gradient_share(stage_.use_of(use));
+  const UnitOptimizer& optimizer = *optimizers_.at(use.unit);
+  const Tensor place =
+      moves_out ? optimizer.gradient_share(stage_.use_of(use))
+                : accumulator_of(use).range(optimizer.begin(), optimizer.end() - optimizer.begin());
   return over_data.sum_scatter(std::move(pieces), place.range(own[part] - own[0], own[part + 1] - own[part]),
                                std::move(earlier));
 }
@@ -147,6 +155,7 @@ Tensor GradientUpdates::exchanged_part(const UnitUse& use, int part, int parts) 
   return whole.range(first, whole.count() * (part + 1) / parts - first);
 }
 
+/// Use 0 += the others, in model order.
 void GradientUpdates::add_uses() {
   for (int index : stage_.local_units()) {
     const UnitOptimizer& optimizer = *optimizers_.at(index);
@@ -158,21 +167,25 @@ void GradientUpdates::add_uses() {
   }
 }
 
-std::int64_t GradientUpdates::sum_over_data(std::int64_t value) {
-  std::vector<std::int64_t> one{value};
-  groups_.data.sum_integers(one);
-  return one[0];
+StepRule GradientUpdates::rule(std::int64_t valid) const {
+  return {1.0 / static_cast<double>(stage_.targets_of_step()), static_cast<double>(valid), config_.train.clip,
+          static_cast<float>(config_.optimizer.beta1), static_cast<float>(config_.optimizer.beta2)};
 }
 
-void GradientUpdates::clip_and_scale(const Tensor& losses, std::int64_t valid, double loss_factor) {
-  scalars_->run(optimizers_, losses,
-                {loss_factor, static_cast<double>(valid), config_.train.clip,
-                 static_cast<float>(config_.optimizer.beta1), static_cast<float>(config_.optimizer.beta2)});
+std::int64_t GradientUpdates::decide_step(const Tensor& losses, std::int64_t valid) {
+  add_uses();
+  std::vector<std::int64_t> of_batch{valid};
+  groups_.data.sum_integers(of_batch);
+  losses_->sum_over_data(losses, decisions_->loss());
+  decisions_->decide_step(rule(of_batch[0]));
+  return of_batch[0];
 }
 
 void GradientUpdates::update(int unit, double rate) {
   const Layout& layout = stage_.layout();
-  optimizers_.at(unit)->update(stage_.context().backend, rate, decision(), layout.batch / layout.samples);
+  if (!is_left_out("units", "update"))
+    optimizers_.at(unit)->update(stage_.context().backend, rate, decisions_->of(unit),
+                                 layout.batch / layout.samples);
   ++stage_.unit(unit).version;
 }
 

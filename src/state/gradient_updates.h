@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "comm/reduction.h"
-#include "state/scalar_sums.h"
+#include "state/decisions.h"
 
 namespace mindpipe {
 
@@ -18,10 +18,10 @@ class GradientUpdates {
   /// Masters, moments, and what the scalars of a step are added up in.
   void allocate(const RankMemory& placed);
   /// Takes what losses are added up in, for who only reads.
-  void allocate_for_reading() { scalars_.emplace(stage_, groups_, Optimizers{}, false, false); }
-
-  /// Masters and moments of a supernet, whose units are decided each by itself.
-  void allocate_for_subnets();
+  void allocate_for_reading() { losses_.emplace(stage_, groups_.data); }
+  /// Masters and moments of a supernet, whose units are decided each by itself. `most_tensors`: of the units
+  /// of one update.
+  void allocate_for_subnets(std::int64_t most_tensors);
 
   /// Zeroes what the backwards of a use add to.
   void clear(const UnitUse& use);
@@ -30,8 +30,8 @@ class GradientUpdates {
   void fold(const UnitUse& use, int shard, MadeGradients made = MadeGradients::all);
 
   /// Begins one part of the sum of a use's gradient over the data axis: to all ranks, or under ZeRO to the
-  /// rank that owns each piece.
-  Reductions::Request reduce(Reductions& over_data, const UnitUse& use, int part, int parts);
+  /// rank that owns each piece. `moves_out`: to this rank's place apart, since the accumulators go to others.
+  Reductions::Request reduce(Reductions& over_data, const UnitUse& use, int part, int parts, bool moves_out);
   /// Begins one part of bringing a unit's new values from the ranks that own them.
   Reductions::Request gather(Reductions& over_data, int unit, int part, int parts);
   /// Bytes that this rank sends in one part of a reduce or gather.
@@ -41,19 +41,22 @@ class GradientUpdates {
   Tensor exchanged_part(const UnitUse& use, int part, int parts) const;
   bool sharded() const { return shares_ > 1; }
 
-  /// Once the gradients of all uses are here and summed over data: use 0 += the others, in model order.
-  void add_uses();
-  /// Decides the step from its losses [micro_batches, samples, sequence] on the rank that has the head
-  /// (others: none) and from the gradients; `valid`: targets of the whole batch that count.
-  void clip_and_scale(const Tensor& losses, std::int64_t valid, double loss_factor);
-  /// The scalars of steps and evaluations.
-  ScalarSums& scalars() { return *scalars_; }
-  /// Exact sum over the data axis; no device takes part.
-  std::int64_t sum_over_data(std::int64_t value);
-  const Tensor& decision() const { return scalars_->decision(); }
+  /// Decides a step once the gradients of all uses are here and summed over data, from them and from its
+  /// losses [micro_batches, samples, targets] on the rank that has the head (others: none). `valid`: targets
+  /// of this rank's micro-batches that count. Gives back those of the whole batch. Collective over the
+  /// groups.
+  std::int64_t decide_step(const Tensor& losses, std::int64_t valid);
+  /// Decides each unit of these uses by itself. `valid`: targets of the whole batch that count. Collective
+  /// over the tensor group.
+  void decide(std::span<const UnitUse> uses, std::int64_t valid) { decisions_->decide(uses, rule(valid)); }
+  /// Moves a unit's values, as was decided.
   void update(int unit, double rate);
+  /// The losses of steps, subnets and evaluations.
+  LossSums& losses() { return *losses_; }
+  /// Null for who only reads.
+  Decisions* decisions() { return decisions_ ? &*decisions_ : nullptr; }
 
-  const std::map<int, std::unique_ptr<UnitOptimizer>>& optimizers() const { return optimizers_; }
+  const Optimizers& optimizers() const { return optimizers_; }
   UnitOptimizer* optimizer_of(int unit) {
     return optimizers_.count(unit) ? optimizers_.at(unit).get() : nullptr;
   }
@@ -64,11 +67,12 @@ class GradientUpdates {
   void reserve(std::size_t zeros_bytes) { zeros_.reserve(stage_.context().backend.memory(), zeros_bytes); }
 
  private:
-  using Optimizers = ScalarSums::Optimizers;
   /// Each data rank's piece of part `part` of `parts` of a unit's flat elements. Pieces are cut at edges of
   /// chunks, and a rank's pieces of all parts are its share under ZeRO.
   std::vector<Tensor> pieces_of(int unit, const Tensor& flat, int part, int parts) const;
   Tensor accumulator_of(const UnitUse& use) const { return stage_.unit(use.unit).root(stage_.use_of(use)); }
+  StepRule rule(std::int64_t valid) const;
+  void add_uses();
   bool sequence_is_cut() const { return stage_.context().sequence_parallel && groups_.tensor.size() > 1; }
   void combine_sequence(Unit& unit, int use);
   void count_shard(Unit& unit, int use, int shard, std::int64_t first, std::int64_t elements);
@@ -80,7 +84,8 @@ class GradientUpdates {
   SumTree over_data_;
   int share_, shares_;
   Optimizers optimizers_;
-  std::optional<ScalarSums> scalars_;
+  std::optional<LossSums> losses_;
+  std::optional<Decisions> decisions_;
   WorkArea zeros_;
 };
 

@@ -179,18 +179,19 @@ void ModelState::load_weights(const ReadElements& read) {
 
 std::vector<CheckpointUnit> ModelState::unit_counters() {
   std::vector<CheckpointUnit> counters;
-  std::vector<std::int64_t> counts;
+  std::vector<std::int64_t> numbers;
+  const Decisions* counts = counts_of_units();
   for (int u = 0; u < static_cast<int>(stage_.model().units().size()); ++u) {
     const Unit& unit = stage_.unit(u);
     const bool is_here = stage_.counts_here(u);
     counters.push_back({unit.name(), 0, unit.uses()});
-    counts.push_back(is_here ? unit.version : 0);
-    counts.push_back(is_here && decisions_ != nullptr ? decisions_->applied(u) : 0);
+    numbers.push_back(is_here ? unit.version : 0);
+    numbers.push_back(is_here && counts != nullptr ? counts->applied(u) : 0);
   }
-  groups_.pipeline.sum_integers(counts, TrafficClass::files);
+  groups_.pipeline.sum_integers(numbers, TrafficClass::files);
   for (std::size_t u = 0; u < counters.size(); ++u) {
-    counters[u].version = counts[2 * u];
-    counters[u].applied = counts[2 * u + 1];
+    counters[u].version = numbers[2 * u];
+    counters[u].applied = numbers[2 * u + 1];
   }
   return counters;
 }
@@ -198,20 +199,16 @@ std::vector<CheckpointUnit> ModelState::unit_counters() {
 void ModelState::set_unit_counters(const std::vector<CheckpointUnit>& counters) {
   for (std::size_t u = 0; u < counters.size(); ++u)
     stage_.unit(static_cast<int>(u)).version = counters[u].version;
-  if (decisions_ == nullptr) return;
-  for (const int unit : stage_.local_units()) decisions_->set_applied(unit, counters[unit].applied);
+  Decisions* counts = counts_of_units();
+  for (const int unit : stage_.local_units())
+    if (counts != nullptr) counts->set_applied(unit, counters[unit].applied);
 }
 
-std::int64_t ModelState::applied_steps() {
-  double steps = 0;
-  backend().download(updates_.decision().range(Decision::applied_steps, 1), &steps);
-  return static_cast<std::int64_t>(steps);
-}
+std::int64_t ModelState::applied_steps() { return updates_.decisions()->applied(all_units); }
 
 void ModelState::set_applied_steps(std::int64_t count) {
-  const auto steps = static_cast<double>(count);
-  backend().upload(&steps, updates_.decision().range(Decision::applied_steps, 1));
-  backend().synchronize();
+  if (Decisions* decisions = updates_.decisions(); decisions != nullptr && decisions->is_of_step())
+    decisions->set_applied(all_units, count);
 }
 
 /// Digest of all slots of the parameters that no rank of the tensor group has alone: one rank gives them to

@@ -9,7 +9,6 @@
 #include "state/gradient_updates.h"
 #include "state/shard_map.h"
 #include "state/staging_buffer.h"
-#include "state/unit_decisions.h"
 
 namespace mindpipe {
 
@@ -50,8 +49,6 @@ class ModelState {
   void load_weights(const std::vector<WholeTensor>& tensors, const ReadElements& read) {
     load(Slots{"value", "master"}, tensors, read);
   }
-  /// Lets the counters be those of units that are decided each by itself; none: of steps.
-  void count_by(UnitDecisions* decisions) { decisions_ = decisions; }
   /// Name, users, updates and uses of every unit, whichever rank has it. Collective over the pipeline.
   std::vector<CheckpointUnit> unit_counters();
   void set_unit_counters(const std::vector<CheckpointUnit>& counters);
@@ -72,6 +69,11 @@ class ModelState {
   Sha256::Digest digest();
 
  private:
+  /// The counts of units that are decided each by itself; null: all are decided together, or none.
+  Decisions* counts_of_units() {
+    Decisions* decisions = updates_.decisions();
+    return decisions == nullptr || decisions->is_of_step() ? nullptr : decisions;
+  }
   using Slots = std::initializer_list<std::string_view>;
   /// Writes elements `flat` of a unit's flat order, in f32.
   using GiveElements = std::function<void(Elements flat, float* to)>;
@@ -88,7 +90,6 @@ class ModelState {
   Stage& stage_;
   GradientUpdates& updates_;
   Groups groups_;
-  UnitDecisions* decisions_ = nullptr;
   Arena& scratch_;
   std::size_t staging_bytes_;
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "comm/fault_points.h"
+#include "optim/rate.h"
 
 namespace mindpipe {
 namespace {
@@ -55,13 +56,13 @@ std::size_t SharedWindows::exchange_bytes(const Stage& stage) {
                                      cut_elements(stage) / tensor.local_shards());
 }
 
-SharedWindows::SharedWindows(Stage& stage, GradientUpdates& updates, UnitDecisions& decisions, Groups groups,
-                             const Outline& outline, std::int64_t window)
+SharedWindows::SharedWindows(Stage& stage, GradientUpdates& updates, Groups groups, const Config& config,
+                             const Outline& outline)
     : stage_(stage),
       updates_(updates),
-      decisions_(decisions),
       groups_(groups),
-      window_(window),
+      config_(config),
+      window_(config.supernet.window),
       arena_(stage.context().backend.memory(), MemoryClass::gradients, bytes(stage, outline)) {
   const auto take = [&](const Unit& unit) {
     std::array<Tensor, 2> pair;
@@ -87,6 +88,7 @@ SharedWindows::SharedWindows(Stage& stage, GradientUpdates& updates, UnitDecisio
 void SharedWindows::begin(std::int64_t first) {
   MP_CHECK(first % window_ == 0, "subnet {} begins no window of {}", first, window_);
   newest_ = window_of(first) - 1;
+  counted_ = first;
   valid_.clear();
   for (auto& [number, sums] : sums_) {
     Unit& unit = stage_.unit(number);
@@ -148,12 +150,10 @@ Reductions::Request SharedWindows::reduce(Reductions& over_data, std::int64_t wi
   return over_data.sum_of_integers(std::move(of_ranks));
 }
 
-Tensor SharedWindows::part_to_send(std::int64_t window, int unit, int part, int parts) const {
-  return part_of(sums_.at(unit).of_window[window % 2], part, parts);
-}
-
-Tensor SharedWindows::part_of_arrival(std::int64_t window, int unit, int from, int part, int parts) const {
-  return part_of(sums_.at(unit).arrived.at(from)[window % 2], part, parts);
+Tensor SharedWindows::part(const Action& message) const {
+  const Sums& sums = sums_.at(message.unit);
+  const std::array<Tensor, 2>& of_windows = sends(message) ? sums.of_window : sums.arrived.at(message.peer);
+  return part_of(of_windows[message.subnet % 2], message.part, message.parts);
 }
 
 /// Parts that tensor ranks have of a parameter's sum; exact, whatever the order.
@@ -174,7 +174,7 @@ void SharedWindows::sum_over_sequence(Unit& unit, const Tensor& totals) {
   for (const int p : cut) sum(totals.range(unit.flat_offset(p, 0), unit.shard_shape(p).count()));
 }
 
-void SharedWindows::update(std::int64_t window, int number, const StepRule& rule, double rate) {
+void SharedWindows::update(std::int64_t window, int number) {
   Backend& backend = stage_.context().backend;
   Unit& unit = stage_.unit(number);
   Sums& sums = sums_.at(number);
@@ -187,14 +187,13 @@ void SharedWindows::update(std::int64_t window, int number, const StepRule& rule
   const Tensor marks = totals.range(unit.flat_count(), 1), root = unit.root(0);
   backend.from_integers({totals.range(0, unit.flat_count()), marks, root});
   backend.fill({marks, 0});
-  const int chosen[] = {number};
-  decisions_.decide(chosen, rule);
+  const UnitUse whole{number, 0};
+  updates_.decide({&whole, 1}, valid_.at(window));
   // The version that nobody reads any more becomes that of the window before, and then moves on.
   backend.copy(unit.version_of_values((window + 1) % 2), unit.version_of_values(window % 2));
   sums.applied[window % 2] = sums.applied[(window + 1) % 2] + 1;
   unit.bind_version(window % 2);
-  updates_.optimizer_of(number)->update(backend, rate, decisions_.of(number));
-  ++unit.version;
+  updates_.update(number, rate_at(config_.optimizer.rate, last_of(window), config_.train.steps));
   backend.fill({root, 0});
   newest_ = window;
   valid_.erase(valid_.begin(), valid_.lower_bound(window));

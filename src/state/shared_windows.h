@@ -1,10 +1,10 @@
 #pragma once
+#include <algorithm>
 #include <array>
 #include <map>
 #include <vector>
 
 #include "state/gradient_updates.h"
-#include "state/unit_decisions.h"
 
 namespace mindpipe {
 
@@ -15,9 +15,8 @@ namespace mindpipe {
 /// sums take turns.
 class SharedWindows {
  public:
-  /// `window`: subnets of one.
-  SharedWindows(Stage& stage, GradientUpdates& updates, UnitDecisions& decisions, Groups groups,
-                const Outline& outline, std::int64_t window);
+  SharedWindows(Stage& stage, GradientUpdates& updates, Groups groups, const Config& config,
+                const Outline& outline);
   static std::size_t bytes(const Stage& stage, const Outline& outline);
   /// Bytes of what arrives in the tensor group's exchange.
   static std::size_t exchange_bytes(const Stage& stage);
@@ -39,17 +38,28 @@ class SharedWindows {
 
   /// Counts a subnet's targets that count.
   void count(std::int64_t subnet, std::int64_t valid) { valid_[window_of(subnet)] += valid; }
+  /// Counts those of subnets that other lanes run, of whom `targets_of` says how many they have; a window's
+  /// are counted once.
+  template <class TargetsOf>
+  void count_other_lanes(std::int64_t window, const TargetsOf& targets_of) {
+    const Layout& layout = stage_.layout();
+    for (std::int64_t id = std::max(counted_, window * window_); id <= last_of(window); ++id)
+      if (id % layout.grid.supernet != layout.coord.supernet) count(id, targets_of(id));
+    counted_ = std::max(counted_, last_of(window) + 1);
+  }
+  /// The last subnet of a window, which the end of the run may make a shorter one.
+  std::int64_t last_of(std::int64_t window) const {
+    return std::min<std::int64_t>((window + 1) * window_, config_.train.steps) - 1;
+  }
   /// Adds what a micro-batch's backward over blocks [first, last) has given, and zeroes it.
   void add(std::int64_t subnet, int first, int last);
   /// One part of a window's sum over this rank's data axis.
   Reductions::Request reduce(Reductions& over_data, std::int64_t window, int unit, int part, int parts);
-  /// One part of what is sent to other ranks that use the unit, or arrives from rank `from` of the program.
-  Tensor part_to_send(std::int64_t window, int unit, int part, int parts) const;
-  Tensor part_of_arrival(std::int64_t window, int unit, int from, int part, int parts) const;
-  /// Applies a complete window to a unit, once everything has arrived. Collective over the tensor group.
-  void update(std::int64_t window, int unit, const StepRule& rule, double rate);
-  /// Targets of a window's subnets that count, as long as it is open.
-  std::int64_t valid(std::int64_t window) const { return valid_.at(window); }
+  /// One part of what is sent to other ranks that use the unit, or arrives from them.
+  Tensor part(const Action& message) const;
+  /// Applies a complete window to a unit, once everything has arrived, at the rate of its last subnet.
+  /// Collective over the tensor group.
+  void update(std::int64_t window, int unit);
 
  private:
   /// The sums of one unit: a whole number for each element, and how many elements none stands for.
@@ -66,9 +76,11 @@ class SharedWindows {
 
   Stage& stage_;
   GradientUpdates& updates_;
-  UnitDecisions& decisions_;
   Groups groups_;
-  std::int64_t window_, newest_ = -1;
+  Config config_;
+  std::int64_t window_;       ///< subnets of one
+  std::int64_t newest_ = -1;  ///< window that was applied
+  std::int64_t counted_ = 0;  ///< subnets, all ids below
   Arena arena_;
   std::map<int, Sums> sums_;
   std::vector<UnitUse> uses_;                   ///< of shared units in blocks here

@@ -63,47 +63,6 @@ std::size_t Stage::statistics_bytes() const {
   return sum;
 }
 
-void Stage::allocate_gradients(const RankMemory& placed) {
-  Memory& memory = context_.backend.memory();
-  if (placed.slabs.empty()) {
-    for (int unit : local_units_) model_->units()[unit]->allocate_gradients(memory);
-    return;
-  }
-  for (std::int64_t bytes : placed.slabs)
-    slabs_.emplace_back(memory, MemoryClass::gradients, static_cast<std::size_t>(bytes));
-  for (const auto& [use, place] : placed.gradients) {
-    Arena& slab = slabs_[place.slab];
-    slab.release(0);
-    const auto bytes = static_cast<std::int64_t>(unit(use.unit).accumulator_bytes());
-    unit(use.unit).place_gradients(use_of(use), slab.take({bytes}, DType::u8).data);
-  }
-}
-
-void Stage::allocate_subnet_gradients(int slabs, std::size_t bytes) {
-  Memory& memory = context_.backend.memory();
-  for (int unit : local_units_)
-    if (model_->is_shared(unit)) model_->units()[unit]->allocate_gradients(memory);
-  for (int slab = 0; slab < slabs; ++slab) slabs_.emplace_back(memory, MemoryClass::gradients, bytes);
-}
-
-void Stage::bind(const std::vector<UnitUse>& uses, int number) {
-  Arena& slab = slabs_[number];
-  slab.release(0);
-  for (const UnitUse& use : uses) {
-    const auto bytes = static_cast<std::int64_t>(unit(use.unit).accumulator_bytes());
-    unit(use.unit).place_gradients(0, slab.take({bytes}, DType::u8).data);
-  }
-}
-
-std::vector<UnitUse> Stage::uses_of(const std::uint8_t* choice, int first, int last) const {
-  std::vector<UnitUse> uses;
-  for (int b = first; b < last; ++b) {
-    for (const Model::Block::Choice& part : model_->blocks()[b].choices)
-      if (const int unit = part.units[choice[part.place]]; unit >= 0) uses.push_back({unit, b});
-  }
-  return uses;
-}
-
 Stage::Entering Stage::before(int block) const {
   const int parts = context_.sequence_parallel ? context_.tensor.size() : 1;
   const auto here = [&](const Shape& of_sample) {

@@ -44,17 +44,6 @@ class Stage {
   void allocate_statistics(const std::vector<std::pair<int, int>>& ranges);
   /// What batch norms collect here.
   std::size_t statistics_bytes() const;
-  /// Accumulators of the units that live here: each block's in its gradient slab where the step has them,
-  /// else each unit's own.
-  void allocate_gradients(const RankMemory& placed);
-
-  /// Accumulators of a supernet: those of units that all subnets share are their own; the others' lie in one
-  /// of `slabs` slabs, of so many bytes, where `bind` puts them.
-  void allocate_subnet_gradients(int slabs, std::size_t bytes);
-  /// Lets the accumulators of these units, which a subnet uses, lie one after the other in a slab.
-  void bind(const std::vector<UnitUse>& uses, int slab);
-  /// The uses in blocks [first, last) that a choice makes of units which subnets do not share.
-  std::vector<UnitUse> uses_of(const std::uint8_t* choice, int first, int last) const;
 
   /// Shapes [samples, rows of this rank, width] of what enters a block: an activation, and an encoder's
   /// output; none where none enters.
@@ -84,7 +73,6 @@ class Stage {
   std::vector<std::pair<int, int>> ranges_, reach_;
   std::vector<int> local_units_;
   std::optional<NetworkStatistics> statistics_;
-  std::vector<Arena> slabs_;  ///< memory in which the gradients of blocks take turns
 };
 
 /// For each use of a unit, whether this rank's share of its gradient needs a place of its own: when it moves

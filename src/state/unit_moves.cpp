@@ -17,11 +17,9 @@ std::size_t UnitMoves::bytes(const Stage& stage) {
   return bytes_for({std::ssize(stage.local_units())}, DType::f64);
 }
 
-UnitMoves::UnitMoves(Stage& stage, GradientUpdates& updates, UnitDecisions& decisions, int channels,
-                     std::size_t most)
+UnitMoves::UnitMoves(Stage& stage, GradientUpdates& updates, int channels, std::size_t most)
     : stage_(stage),
       updates_(updates),
-      decisions_(decisions),
       arena_(stage.context().backend.memory(), MemoryClass::boundary, channels > 0 ? bytes(stage) : 0) {
   if (channels == 0) return;
   versions_ = arena_.take({std::ssize(stage.local_units())}, DType::f64);
@@ -32,8 +30,9 @@ UnitMoves::UnitMoves(Stage& stage, GradientUpdates& updates, UnitDecisions& deci
 
 std::vector<UnitMoves::Piece> UnitMoves::pieces_of(int unit) const {
   const UnitOptimizer& optimizer = *updates_.optimizer_of(unit);
-  std::vector<Piece> pieces{{"version", as_bytes(version_of(unit))},
-                            {"applied", as_bytes(decisions_.of(unit).range(Decision::applied_steps, 1))}};
+  std::vector<Piece> pieces{
+      {"version", as_bytes(version_of(unit))},
+      {"applied", as_bytes(updates_.decisions()->of(unit).range(Decision::applied_steps, 1))}};
   if (stage_.unit(unit).dtype() == DType::f32)
     pieces.push_back({"master", as_bytes(stage_.unit(unit).flat_values())});
   for (const auto& [name, slot] : optimizer.slots())

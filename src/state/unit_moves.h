@@ -6,7 +6,6 @@
 
 #include "program/action.h"
 #include "state/gradient_updates.h"
-#include "state/unit_decisions.h"
 
 namespace mindpipe {
 
@@ -16,7 +15,7 @@ namespace mindpipe {
 class UnitMoves {
  public:
   /// `channels`: to other ranks and from them; `most`: bytes of a part.
-  UnitMoves(Stage& stage, GradientUpdates& updates, UnitDecisions& decisions, int channels, std::size_t most);
+  UnitMoves(Stage& stage, GradientUpdates& updates, int channels, std::size_t most);
   /// Bytes of what a rank with channels needs beside a buffer for each.
   static std::size_t bytes(const Stage& stage);
 
@@ -50,7 +49,6 @@ class UnitMoves {
 
   Stage& stage_;
   GradientUpdates& updates_;
-  UnitDecisions& decisions_;
   Arena arena_;
   Sent sent_;
   Tensor versions_;                     ///< of each unit here, as it travels

@@ -284,9 +284,10 @@ inline Answer answer_of(const Task& task, Precision precision) {
     if (worker.stage().model().continuation()) answer.logits = generated_logits(task, config, worker);
     Feeder feeder(worker, task.batches);
     const StepScalars scalars = feeder.step(0, 0);
-    Tape& tape = worker.executor().actions().tape(0);
+    PassRooms& rooms = worker.executor().actions().rooms_of(worker.training());
+    Tape& tape = *rooms.slot(0).tape;
     for (int i = 0; i < worker.layout().micro_batches(); ++i) {
-      worker.executor().actions().set_micro_batch(tape, feeder.load(0, 0), i);
+      rooms.set_micro_batch(tape, feeder.load(0, 0), i);
       std::vector<float> losses(tape.losses.count());
       worker.backend().download(tape.losses, losses.data());
       answer.losses.insert(answer.losses.end(), losses.begin(), losses.end());

@@ -80,7 +80,7 @@ inline std::unique_ptr<Worker> worker_of(const Config& config, const World& worl
 
 /// Some steps of a worker from step `first` on; their losses and norms go to `outcome`.
 inline void train_steps(Worker& worker, int first, int count, Outcome& outcome) {
-  Feed feed(worker.config(), worker.layout());
+  BatchFeed feed(worker.config(), worker.layout());
   const auto keep = [&](const std::optional<StepScalars>& known) {
     if (!known) return;
     outcome.losses.push_back(known->loss);

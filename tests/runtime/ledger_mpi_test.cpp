@@ -99,7 +99,7 @@ void compare(const Config& given) {
   const World world = all_ranks();
   Worker worker(config, world);
   worker.waiting().set_crowded(true);
-  Feed feed(worker.config(), worker.layout());
+  BatchFeed feed(worker.config(), worker.layout());
   worker.ledger().clear();
   worker.executor().run(worker.training(), feed.at(0));
   compare_sums(worker, config);

@@ -163,7 +163,7 @@ TEST(NoWait, TheHostIsTwoStretchesAheadOfTheDevice) {
   LateWorker late(config);
   Worker& worker = *late.worker;
   Script script = worker.executor().make_growing_script(worker.plan().outline);
-  Feed feed(config, worker.layout(), &worker.backend());
+  BatchFeed feed(config, worker.layout(), &worker.backend());
   const std::vector<StepInput> inputs{feed.at(0)};
   const std::vector<Action> list = without_end(worker.training().list, 1, true);
   for (std::size_t piece = 0; piece < 4; ++piece) {
@@ -199,7 +199,7 @@ TEST(NoWait, AThousandStretchesHoldNoMoreThanAHundred) {
   constexpr std::size_t of_stretch = 3;
   const int steps = static_cast<int>(1000 * of_stretch / worker.training().list.size()) + 1;
   Script script = worker.executor().make_growing_script(worker.plan().outline, 3);
-  Feed feed(config, worker.layout(), &worker.backend());
+  BatchFeed feed(config, worker.layout(), &worker.backend());
   const std::vector<StepInput> inputs{feed.at(0)};
   const std::vector<Action> list = without_end(worker.training().list, steps, true);
   std::vector<std::size_t> rooms;

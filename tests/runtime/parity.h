@@ -81,10 +81,10 @@ inline std::string difference(const Outcome& got, const Outcome& wanted) {
 /// Samples that are a function of (step, place in the batch): unequal numbers of targets that count, one
 /// sample without any, one whose source is all padding, rows to be found in ascending order, of which the
 /// last are not there.
-class Feed {
+class BatchFeed {
  public:
   /// `device`: where the samples have to lie, if not in the host's memory.
-  Feed(const Config& config, const Layout& layout, Backend* device = nullptr)
+  BatchFeed(const Config& config, const Layout& layout, Backend* device = nullptr)
       : fields_(fields_of(config)),
         layout_(layout),
         device_(device),
@@ -192,7 +192,8 @@ class Feed {
 /// step.
 inline void train_some(Worker& worker, int steps, Outcome& outcome,
                        const std::function<void(int)>& before = {}) {
-  Feed feed(worker.config(), worker.layout(), worker.backend().host_may_read() ? nullptr : &worker.backend());
+  BatchFeed feed(worker.config(), worker.layout(),
+                 worker.backend().host_may_read() ? nullptr : &worker.backend());
   const auto keep = [&](const std::optional<StepScalars>& known) {
     if (!known) return;
     MP_CHECK(known->step == static_cast<std::int64_t>(outcome.losses.size()),

@@ -297,7 +297,7 @@ class PlainLoop {
   LayerContext context_;
   std::unique_ptr<Model> model_;
   Arena kept_, scratch_;
-  Feed feed_;
+  BatchFeed feed_;
   std::vector<State> states_;
   std::int64_t applied_ = 0;
   std::array<double, Hits::places> hits_{};

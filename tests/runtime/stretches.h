@@ -97,7 +97,7 @@ class StretchedTraining {
         of_step_(worker.training().list.size()),
         lots_(worker.world().rank, of_step_, to_yaml(worker.config())) {
     for (int i = 0; i < inputs_ahead; ++i)
-      feeds_.push_back(std::make_unique<Feed>(
+      feeds_.push_back(std::make_unique<BatchFeed>(
           worker.config(), worker.layout(), worker.backend().host_may_read() ? nullptr : &worker.backend()));
     inputs_.resize(inputs_ahead);
   }
@@ -160,7 +160,7 @@ class StretchedTraining {
   std::vector<Action> list_;
   std::size_t of_step_;
   StretchLots lots_;
-  std::vector<std::unique_ptr<Feed>> feeds_;
+  std::vector<std::unique_ptr<BatchFeed>> feeds_;
   std::vector<StepInput> inputs_;
   int fed_ = 0;
 };

@@ -153,7 +153,7 @@ TEST(Stretches, NoOtherListRunsWhileOneHasSomethingUnderWay) {
   Worker worker(gathers_at_the_end(ranks), all_ranks());
   share_processors(worker);
   Script script = worker.executor().make_growing_script(worker.plan().outline);
-  Feed feed(worker.config(), worker.layout());
+  BatchFeed feed(worker.config(), worker.layout());
   const std::vector<StepInput> inputs{feed.at(0)};
   Executor::extend(script, cut_out(worker.training().list, 0, worker.training().list.size()));
   worker.executor().run(script, inputs);

@@ -166,8 +166,7 @@ TEST_F(SubnetMutations, ALocalClockIsNoticed) {
   const auto count = [&](const Subnet&, StepInput&) {
     const double uses = static_cast<double>(clock++);
     for (const int unit : here->stage().local_units())
-      here->backend().upload(
-          &uses, here->subnets()->actions().decisions().of(unit).range(Decision::applied_steps, 1));
+      here->backend().upload(&uses, here->updates().decisions()->of(unit).range(Decision::applied_steps, 1));
   };
   EXPECT_NE(noticed(config, {.before = [&](Worker& worker) { here = &worker; }, .loaded = count}), "")
       << "counter";

@@ -126,9 +126,9 @@ class SubnetRun {
     for (const CheckpointUnit& unit : worker_.state().unit_counters())
       outcome.counters.push_back(unit.version);
     outcome.newest = worker_.state().digest();
-    trainer().actions().windows().bind_older();
+    worker_.windows()->bind_older();
     outcome.before_newest = worker_.state().digest();
-    trainer().actions().windows().bind_newest();
+    worker_.windows()->bind_newest();
     return outcome;
   }
   Worker& worker() { return worker_; }
@@ -138,7 +138,7 @@ class SubnetRun {
 
  private:
   Worker worker_;
-  Feed feed_, whole_;
+  BatchFeed feed_, whole_;
   Config config_;
 };
 
@@ -302,7 +302,7 @@ TEST_P(SubnetTraining, RanksWithDifferentPlansFindItOutAtTheCut) {
       for (BlockCost& cost : candidates) cost.forward += 1000;
   Worker worker(own, world, std::move(plan));
   share_processors(worker);
-  Feed feed(own, worker.layout());
+  BatchFeed feed(own, worker.layout());
   worker.train_subnets({.load =
                             [&](const Subnet& subnet, StepInput& input) {
                               const StepInput& drawn = feed.at(static_cast<int>(subnet.id));

@@ -240,7 +240,7 @@ inline std::int64_t moved_by_formula(const Outline& outline, const std::vector<S
 
 /// What the ledger of a run says of that, and its own count.
 inline std::int64_t sent_by_moves(Worker& worker) {
-  const UnitMoves::Sent& sent = worker.subnets()->actions().moved();
+  const UnitMoves::Sent& sent = worker.residency()->sent();
   const std::int64_t to_lanes = worker.ledger().of(Axis::supernet, TrafficClass::moves).bytes,
                      to_neighbours = worker.ledger().of(Axis::pipeline, TrafficClass::moves).bytes;
   EXPECT_EQ(sent.bytes + sent.home, to_lanes + to_neighbours);
@@ -275,7 +275,7 @@ inline SubnetsOutcome trained(const Config& config, const World& world, int numb
   const auto dawdle = [&] {
     if (delays.below(4) == 0) std::this_thread::sleep_for(std::chrono::microseconds(delays.below(400)));
   };
-  Feed feed(config, worker.layout()), whole(config, of_one_rank(worker.layout()));
+  BatchFeed feed(config, worker.layout()), whole(config, of_one_rank(worker.layout()));
   worker.train_subnets({.load =
                             [&](const Subnet& subnet, StepInput& input) {
                               dawdle();
@@ -316,7 +316,7 @@ inline SubnetsOutcome trained(const Config& config, const World& world, int numb
   outcome.copies_agree = copies_agree(worker, world);
   outcome.newest = worker.state().digest();
   outcome.copies_agree = outcome.copies_agree && same_in_all_lanes(worker, outcome.newest, counters);
-  worker.subnets()->actions().windows().bind_older();
+  worker.windows()->bind_older();
   outcome.before_newest = worker.state().digest();
   std::vector<double> sums(outcome.losses);
   MPI_Allreduce(sums.data(), outcome.losses.data(), static_cast<int>(sums.size()), MPI_DOUBLE, MPI_MAX,

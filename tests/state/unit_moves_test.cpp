@@ -64,9 +64,8 @@ class MovingStage {
                LayerContext{*backend_, tensor_, compute_dtype(config_), false, config_.seed}, {{0, 6}}),
         updates_(stage_, config_, Groups{tensor_, alone_, alone_}) {
     stage_.allocate_values();
-    updates_.allocate_for_subnets();
-    decisions_.emplace(*backend_, tensor_, updates_.optimizers(), 100);
-    moves_.emplace(stage_, updates_, *decisions_, channels, most);
+    updates_.allocate_for_subnets(100);
+    moves_.emplace(stage_, updates_, channels, most);
     if (kind == Memory::Kind::host) fill(name);
   }
 
@@ -78,11 +77,11 @@ class MovingStage {
         units.push_back(unit);
     return units;
   }
-  StateOfUnit state_of(int unit) const {
+  StateOfUnit state_of(int unit) {
     StateOfUnit state;
     const Unit& kept = *stage_.model().units()[unit];
     state.version = kept.version;
-    backend_->download(decisions_->of(unit).range(Decision::applied_steps, 1), &state.applied);
+    backend_->download(updates_.decisions()->of(unit).range(Decision::applied_steps, 1), &state.applied);
     const auto add = [&](const Tensor& tensor) {
       const auto* bytes = static_cast<const std::byte*>(tensor.data);
       state.tensors.emplace_back(bytes, bytes + tensor.bytes());
@@ -91,7 +90,7 @@ class MovingStage {
     for (const auto& [name, slot] : updates_.optimizers().at(unit)->slots()) add(slot);
     return state;
   }
-  std::vector<StateOfUnit> all_states() const {
+  std::vector<StateOfUnit> all_states() {
     std::vector<StateOfUnit> states;
     for (const int unit : movable()) states.push_back(state_of(unit));
     return states;
@@ -145,7 +144,8 @@ class MovingStage {
       for (const auto& [slot, tensor] : updates_.optimizers().at(number)->slots())
         backend_->copy(draw(slot == "master" ? 0 : ++what), tensor);
       unit.version = 1 + static_cast<std::int64_t>(stream.word(2 * number) % 1000);
-      decisions_->set_applied(number, static_cast<std::int64_t>(stream.word(2 * number + 1) % 1000));
+      updates_.decisions()->set_applied(number,
+                                        static_cast<std::int64_t>(stream.word(2 * number + 1) % 1000));
     }
   }
 
@@ -155,7 +155,6 @@ class MovingStage {
   Communicator tensor_, alone_;
   Stage stage_;
   GradientUpdates updates_;
-  std::optional<UnitDecisions> decisions_;
   std::optional<UnitMoves> moves_;
 };
 

@@ -35,7 +35,7 @@ TracedSubnets traced_here(Worker& worker, std::int64_t shift) {
                        .has_lanes = layout.grid.supernet > 1,
                        .name = name_of_rank(worker, worker.world().rank, layout.coord),
                        .actions = worker.subnets()->traced(),
-                       .sums = worker.subnets()->actions().kept().sums()};
+                       .sums = worker.subnets()->script().kept.sums()};
   for (KeptAction& kept : traced.actions) {
     kept.times = {kept.times.start + shift, kept.times.end + shift};
     traced.bytes.push_back(kept.of_window ? kept.action.bytes

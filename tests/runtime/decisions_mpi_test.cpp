@@ -1,5 +1,5 @@
 // ranks: 1 2 4
-#include "state/unit_decisions.h"
+#include "state/decisions.h"
 
 #include <gtest/gtest.h>
 #include <mpi.h>
@@ -34,7 +34,8 @@ class Sample {
       optimizers_[number] = std::make_unique<UnitOptimizer>(unit, OptimizerConfig{}, 0, 1);
       optimizers_[number]->allocate(backend.memory());
     }
-    decisions_.emplace(backend, tensor, optimizers_, 2 * units);
+    decisions_.emplace(backend, Groups{tensor, alone_, alone_}, Decisions::of_each(optimizers_), 2 * units,
+                       false);
   }
 
   void make_gradients(int turn) {
@@ -57,14 +58,15 @@ class Sample {
     backend_.download(decisions_->of(unit), numbers.data());
     return numbers;
   }
-  UnitDecisions& decisions() { return *decisions_; }
+  Decisions& decisions() { return *decisions_; }
 
  private:
   Backend& backend_;
   Communicator& tensor_;
+  Communicator alone_{backend_, 1};
   std::vector<std::unique_ptr<Unit>> units_;
-  UnitDecisions::Optimizers optimizers_;
-  std::optional<UnitDecisions> decisions_;
+  Optimizers optimizers_;
+  std::optional<Decisions> decisions_;
 };
 
 constexpr StepRule rule{.loss_factor = 0.25, .valid = 8, .clip = 0.05, .beta1 = 0.9f, .beta2 = 0.95f};
@@ -88,8 +90,10 @@ class DecisionsOfUnits : public testing::Test {
     }
   }
   void decide(std::vector<int> chosen) {
-    here_->decisions().decide(chosen, rule);
-    whole_->decisions().decide(chosen, rule);
+    std::vector<UnitUse> uses;
+    for (const int unit : chosen) uses.push_back({unit, 0});
+    here_->decisions().decide(uses, rule);
+    whole_->decisions().decide(uses, rule);
   }
 
   int ranks_ = 1;

@@ -1,0 +1,37 @@
+#pragma once
+#include <cstdint>
+#include <span>
+
+#include "program/action.h"
+#include "runtime/step_input.h"
+
+namespace mindpipe {
+
+/// What a list is fed, while it runs: a step has one input; of the subnets in flight each has its own.
+using StepInputs = std::span<const StepInput>;
+inline const StepInput& input_of(const Action& action, StepInputs inputs) {
+  return inputs.size() == 1 ? inputs.front()
+                            : inputs[static_cast<std::size_t>(action.subnet) % inputs.size()];
+}
+
+/// Whoever has a list run: brings what its actions read, and hears what they find.
+class Feed {
+ public:
+  virtual ~Feed() = default;
+  /// Moves on what travels beside the list, without waiting.
+  virtual void progress() {}
+  /// Brings what the forwards of a subnet, or of a batch in line, read; asked before each of a batch, and
+  /// before a subnet's first one here.
+  virtual const StepInput& bring(const Action& forward) = 0;
+  /// The targets that count of a subnet's batch, which another lane runs.
+  virtual std::int64_t targets_of(std::int64_t subnet) = 0;
+  /// Hears of numbers on the device that say what an action has found, of `valid` targets that count: of a
+  /// subnet's update the decisions of its units and, where the head is, the sum of its losses; of a batch in
+  /// line its losses. `number`: of the subnet, the batch.
+  virtual void found(const Action& by, std::int64_t number, std::int64_t valid,
+                     std::span<const Tensor> numbers) = 0;
+  /// Hears of the version (f64, on the device) with which a unit came for a subnet, to which `due` is due.
+  virtual void came(std::int64_t subnet, int unit, std::int64_t due, const Tensor& version) = 0;
+};
+
+}  // namespace mindpipe

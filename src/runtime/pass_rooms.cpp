@@ -1,0 +1,66 @@
+#include "runtime/pass_rooms.h"
+
+namespace mindpipe {
+
+PassRooms::PassRooms(Stage& stage, const PassMemory& sizes, Arena& scratch)
+    : stage_(stage), slots_(sizes.tapes.size()) {
+  Backend& backend = stage.context().backend;
+  Memory& memory = backend.memory();
+  for (std::size_t i = 0; i < slots_.size(); ++i) {
+    slots_[i].kept = Arena(memory, MemoryClass::activations, sizes.tapes[i]);
+    slots_[i].arrived_gradient = Arena(memory, MemoryClass::boundary, sizes.gradient);
+    slots_[i].tape = std::make_unique<Tape>(backend, slots_[i].kept, scratch);
+  }
+  for (const std::size_t bytes : sizes.buffers) buffers_.emplace_back(memory, MemoryClass::boundary, bytes);
+  if (sizes.batches == 0) return;
+  const Shape one = stage.losses_shape(), all{sizes.batches, one[0], one[1], one[2]};
+  losses_arena_ = Arena(memory, MemoryClass::boundary, bytes_for(all, DType::f32));
+  losses_ = losses_arena_.take(all, DType::f32);
+}
+
+/// The tensors of what crosses the cut before block `cut`, from an arena's beginning on: an activation and
+/// perhaps an encoder's output behind it, or their gradients.
+Boundary PassRooms::take(Arena& arena, int cut, bool gradient) const {
+  const Stage::Entering shapes = stage_.before(cut);
+  const DType dtype = stage_.context().dtype;
+  arena.release(0);
+  Boundary b;
+  b.activation = arena.take(shapes.activation, dtype);
+  if (shapes.memory.rank > 0) b.encoder_output = arena.take(shapes.memory, gradient ? DType::f32 : dtype);
+  return b;
+}
+
+Boundary PassRooms::entering(const Action& pass) {
+  const bool forward = is_forward(pass);
+  const int cut = forward ? pass.first : pass.last;
+  if (cut == (forward ? 0 : static_cast<int>(stage_.model().blocks().size()))) return {};
+  return pass.from_buffer >= 0 ? buffer(pass.from_buffer, cut, !forward) : arrival(pass.tape, cut, !forward);
+}
+
+Tensor PassRooms::message(const Action& message) {
+  const bool gradient = !travels_forward(message.payload);
+  const int number = sends(message) ? message.from_buffer : message.to_buffer;
+  const Boundary b =
+      number >= 0 ? buffer(number, message.first, gradient) : arrival(message.tape, message.first, gradient);
+  const bool encoded =
+      message.payload == Payload::encoder_output || message.payload == Payload::encoder_output_gradient;
+  return encoded ? b.encoder_output : b.activation;
+}
+
+void PassRooms::copy(const Boundary& from, const Boundary& to) const {
+  Backend& backend = stage_.context().backend;
+  backend.copy(from.activation, to.activation);
+  if (to.encoder_output) backend.copy(from.encoder_output, to.encoder_output);
+}
+
+void PassRooms::set_micro_batch(Tape& tape, const StepInput& input, int micro_batch,
+                                std::int64_t batch) const {
+  const Layout& layout = stage_.layout();
+  tape.batch = {input.fields.part(micro_batch), layout.samples, layout.first_sample(micro_batch), input.step,
+                input.choice};
+  tape.batch.calibrated = input.calibrated + (input.mode == Tape::Mode::calibrate ? micro_batch : 0);
+  tape.loss_factor = 1.0 / static_cast<double>(stage_.targets_of_step());
+  if (losses_) tape.losses = losses_of(batch).at(micro_batch);
+}
+
+}  // namespace mindpipe

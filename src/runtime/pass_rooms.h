@@ -1,0 +1,64 @@
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "program/action.h"
+#include "runtime/step_input.h"
+#include "state/stage.h"
+
+namespace mindpipe {
+
+/// Bytes that the passes of a rank's lists work in, large enough for all lists that share them.
+struct PassMemory {
+  std::vector<std::size_t> tapes;  ///< of each slot
+  std::size_t gradient = 0;        ///< of a slot: the gradient that arrives there; 0: it arrives in a buffer
+  std::vector<std::size_t> buffers;  ///< boundary buffers
+  std::int64_t batches = 1;          ///< whose losses are kept at a time
+};
+
+/// Where passes work: a slot for each micro-batch in flight, buffers for what crosses cuts, places for
+/// losses. An action says which: what enters a pass, or arrives, is in the buffer that the action names, else
+/// in the slot.
+class PassRooms {
+ public:
+  struct Slot {
+    Arena kept, arrived_gradient;  ///< what arrives with a forward lies where the tape begins
+    std::unique_ptr<Tape> tape;
+    int first = 0, last = 0;  ///< blocks of the forward
+    Boundary gradient = {};   ///< between the pieces of one backward
+    std::size_t scratch_mark = 0;
+  };
+
+  /// `scratch`: of the compute queue.
+  PassRooms(Stage& stage, const PassMemory& memory, Arena& scratch);
+
+  Slot& slot(int number) { return slots_[number]; }
+  /// What enters a pass; empty where that is the batch, or the loss.
+  Boundary entering(const Action& pass);
+  /// What leaves a pass or a message brings or takes, of which `gradient` says the direction: the boundary
+  /// before block `cut` in a buffer.
+  Boundary buffer(int number, int cut, bool gradient) { return take(buffers_[number], cut, gradient); }
+  /// What a message that crosses a cut sends or receives.
+  Tensor message(const Action& message);
+  void copy(const Boundary& from, const Boundary& to) const;
+  /// Names a micro-batch, its input and the place of its losses to its tape.
+  void set_micro_batch(Tape& tape, const StepInput& input, int micro_batch, std::int64_t batch = 0) const;
+  /// The losses of a batch in flight [micro_batches, samples, targets]; none where none are kept.
+  Tensor losses_of(std::int64_t batch) const {
+    return losses_ ? losses_.at(batch % losses_.shape[0]) : Tensor{};
+  }
+
+ private:
+  Boundary take(Arena& arena, int cut, bool gradient) const;
+  Boundary arrival(int slot, int cut, bool gradient) {
+    return take(gradient ? slots_[slot].arrived_gradient : slots_[slot].kept, cut, gradient);
+  }
+
+  Stage& stage_;
+  std::vector<Slot> slots_;
+  std::vector<Arena> buffers_;
+  Arena losses_arena_;
+  Tensor losses_;  ///< [batches in flight][micro-batches, samples, targets]
+};
+
+}  // namespace mindpipe
