@@ -77,23 +77,6 @@ Order greedy_order(const Outline& outline, int tapes) {
   return order;
 }
 
-class CheckOfZero : public ::testing::TestWithParam<int> {};
-
-TEST_P(CheckOfZero, EverySchedulePassesOnEverySize) {
-  for (int p = 1; p <= 8; ++p)
-    for (int m = 1; m <= 16; ++m)
-      for (const std::string& schedule : all_schedules())
-        for (int v = 1; v <= (has_chunks(schedule) ? 3 : 1); ++v) {
-          Outline outline = with_everything(equal_stages(p, m, v, {}, p < 4 ? 2 : 1));
-          outline.sharded_optimizer = GetParam() > 0;
-          outline.sharded_gradients = GetParam() > 1;
-          EXPECT_NO_THROW(make_program(outline, schedule))
-              << schedule << " p " << p << " m " << m << " v " << v;
-        }
-}
-
-INSTANTIATE_TEST_SUITE_P(Of, CheckOfZero, ::testing::Values(0, 1, 2));
-
 TEST(Check, VPlacementPasses) {
   for (int p = 1; p <= 5; ++p)
     for (int m : {1, 3, 8}) {
