@@ -267,6 +267,7 @@ UnitCost CostModel::cost_of(const Unit& unit) const {
     cost.share = std::max(cost.share, 4 * (cuts[share + 1] - cuts[share]));
   cost.sequence_parts = accumulators - gradients * (1 + unit.levels());
   cost.state = gradients * (std::ssize(config_.optimizer.moments()) + (unit.dtype() == DType::bf16 ? 1 : 0));
+  cost.tensors = static_cast<int>(unit.params().size());
   cost.moved = 2 * 8 + gradients * (1 + std::ssize(config_.optimizer.moments()));  // and two counters
   cost.clear =
       nanoseconds(static_cast<double>(accumulators - gradients * unit.levels()) / backend_->device().bytes);

@@ -265,7 +265,8 @@ FittedPrices fit_prices(const Outline& outline, const Space& space, std::span<co
 std::string text_of(const FittedPrices& prices, const std::string& of_run) {
   std::string text = fmt::format(
       "# Prices that the last subnets of {} were measured to have: supernet.prices reads this file.\n"
-      "unit: {:.4g} us\nbackward: {:.4g}\nupdate: {:.4g}\nembedding: {:.4g}\nhead: {:.4g}\n",
+      "unit: {:.4g} us\nbackward: {:.4g}\nupdate: {:.4g}\nembedding: {:.4g}\nhead: {:.4g}\n"
+      "measured: true  # of whole passes, with their tensor sums and the zeroing of gradients\n",
       of_run, prices.unit * 1e6, prices.backward, prices.update, prices.embedding, prices.head);
   if (prices.bridge > 0) text += fmt::format("bridge: {:.4g}\n", prices.bridge);
   if (std::any_of(prices.stages.begin(), prices.stages.end(), [](double times) { return times != 1; })) {

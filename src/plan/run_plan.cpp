@@ -303,6 +303,7 @@ void lay_out(Outline& outline, const Config& config, const Layout& layout) {
   outline.micro_batches = layout.micro_batches();
   outline.shards = layout.local_data_shards();
   outline.data = layout.grid.data;
+  outline.tensor = layout.grid.tensor;
   outline.sharded_optimizer = config.train.zero > 0 && layout.grid.data > 1;
   outline.sharded_gradients = config.train.zero > 1 && layout.grid.data > 1;
   outline.rank_of_chunk = looped_chunks(outline.stages, outline.chunks);

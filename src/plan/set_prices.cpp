@@ -26,6 +26,7 @@ double price_of_shared(const Outline& outline, const Prices& prices, int block) 
 
 void set_prices(Outline& outline, const Prices& prices, int stages) {
   outline.priced = true;
+  outline.prices_are_whole = prices.measured;
   if (std::ssize(prices.stages) == stages) outline.slower = prices.stages;
   std::vector<std::int64_t> forward(outline.units.size(), 0);  // the longest of a unit's blocks
   for (int block = 0; block < outline.all_blocks(); ++block) {

@@ -4,8 +4,8 @@
 
 #include "comm/reduction.h"
 #include "core/bulk_parts.h"
+#include "program/clock/transfer.h"
 #include "program/lists/stretch_channels.h"
-#include "program/lists/stretch_writer.h"
 #include "state/shared_windows.h"
 #include "state/unit_moves.h"
 
@@ -101,7 +101,7 @@ std::vector<std::size_t> arriving_of_subnets(const Config& config, const RunPlan
     if (plan.outline.units[index].values == 0) continue;
     const Unit& unit = *costs.model().units()[index];
     const UnitCost& cost = plan.outline.units[index];
-    const int parts = StretchWriter::parts_of_sum(plan.outline, cost);
+    const int parts = sum_over_data(plan.outline, index).parts;
     const auto cuts = share_cuts(unit, data * parts);
     for (int piece = 0; piece < data * parts; ++piece) {
       const std::int64_t numbers = unit.flat_count() + 1;

@@ -231,6 +231,10 @@ auto by_shape(ActionKind kind, Answers... answers) {
   return std::visit(Choice{answers...}, traits_of(kind).shape);
 }
 
+/// The properties of a kind that is a pass.
+constexpr const PassTraits& traits_of_pass(ActionKind kind) {
+  return std::get<PassTraits>(traits_of(kind).shape);
+}
 inline const PassTraits* pass_of(const Action& action) { return shape_of<PassTraits>(action); }
 inline bool is_pass(const Action& action) { return pass_of(action) != nullptr; }
 inline bool is_message(const Action& action) { return shape_of<MessageTraits>(action) != nullptr; }

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "core/check.h"
-#include "program/lists/stretch_writer.h"
 
 namespace mindpipe {
 namespace {
@@ -131,11 +130,11 @@ RoomsOnPaper simulate_rooms(const Outline& outline, const Network& network, cons
   for (const PlannedStart& start : planner.next(subnets, true)) {
     if (start.what == PlannedStart::move && !start.goes_home) {
       ++found.moves;
-      found.moved += StretchWriter::bytes_of_move(outline, start.units);
+      found.moved += move_of(outline, start.units).bytes;
     }
     if (!start.goes_home) found.time = std::max(found.time, start.end);
     if (start.goes_home) {
-      found.home += StretchWriter::bytes_of_move(outline, start.units);
+      found.home += move_of(outline, start.units).bytes;
       found.until_home = std::max(found.until_home, start.end);
     }
     const bool is_pass = start.what == PlannedStart::forward || start.what == PlannedStart::backward;

@@ -11,6 +11,10 @@ namespace mindpipe {
 struct TensorSums {
   int calls = 0;
   std::int64_t bytes = 0;
+  void operator+=(const TensorSums& more) {
+    calls += more.calls;
+    bytes += more.bytes;
+  }
   void operator-=(const TensorSums& less) {
     calls -= less.calls;
     bytes -= less.bytes;
@@ -57,6 +61,7 @@ struct UnitCost {
   std::int64_t state = 0;           ///< masters and moments
   std::int64_t clear = 0;           ///< time to zero the accumulators of one use
   std::int64_t update = 0;          ///< time
+  int tensors = 0;                  ///< that a decision about it adds up the squares of
   std::int64_t moved = 0;           ///< bytes of its state in a move: masters, moments, two counters
   std::int64_t move = -1;           ///< nanoseconds, where a table prices it; -1: as long as its bytes take
   std::vector<int> blocks;          ///< that use it, in model order
@@ -86,6 +91,7 @@ struct Outline {
   int micro_batches = 1;  ///< of a rank in a step, m
   int shards = 1;         ///< logical data shards of a rank; divides micro_batches
   int data = 1;           ///< degree of the data axis, d
+  int tensor = 1;         ///< degree of the tensor axis, t
   bool sharded_optimizer = false;
   bool sharded_gradients = false;  ///< too: whole ones live from a use's first backward to its sum over data
   bool training = true;            ///< false: forwards alone
@@ -102,6 +108,9 @@ struct Outline {
   std::vector<double> slower;  ///< times as long as said passes and updates take on each stage; empty: 1
   bool priced =
       false;  ///< by a table: on an emulated device passes take these times, whatever they consist of
+  /// Whether such a table was measured: the price of a pass has its tensor sums in it and the zeroing of
+  /// gradients, that of an update what is exchanged to decide about it.
+  bool prices_are_whole = false;
 
   /// Whether units travel, because the next user may run on another rank.
   bool has_moves() const { return lanes > 1 || own_cuts; }

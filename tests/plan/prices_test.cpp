@@ -34,6 +34,7 @@ TEST(PricesOfPlans, ReplaceTheTimesOfPassesAndUpdatesOnly) {
   const RunPlan plan = make_run_plan(priced_run("h200")), paper = make_run_plan(priced_run("paper"));
   EXPECT_TRUE(plan.outline.priced);
   EXPECT_FALSE(paper.outline.priced);
+  EXPECT_FALSE(plan.outline.prices_are_whole) << "nobody measured it";
   EXPECT_EQ(plan.outline.cost(1, 1).forward, 1'651'200);  // 4.8 x 344 us
   EXPECT_EQ(plan.outline.cost(1, 1).backward, 3'302'400);
   EXPECT_EQ(plan.outline.cost(4, 1).forward, 17'200);
@@ -59,8 +60,17 @@ TEST(PricesOfPlans, CutTheBlocksByTheirMean) {
 TEST(PricesOfPlans, AreWhatTheRoomsAreChosenBy) {
   const Config config = priced_run("equal");
   const RunPlan plan = make_run_plan(config);
-  // 40 subnets of 2 micro-batches and 6.1 prices of 700 us, forward and backward.
-  EXPECT_EQ(plan.subnets->paper.one_stage, std::int64_t{40} * 2 * 3 * 61 * 70'000);
+  // 40 subnets of 2 micro-batches and 6.1 prices of 700 us, forward and backward; the gradients of each are
+  // zeroed once.
+  std::int64_t cleared = 0;
+  for (const Subnet& subnet : first_subnets(config))
+    for (int block = 0; block < plan.outline.all_blocks(); ++block)
+      plan.outline.for_candidates(subnet.choice, block, [&](int candidate) {
+        for (const int unit : plan.outline.units_used[block][candidate])
+          if (!plan.outline.units[unit].shared) cleared += plan.outline.units[unit].clear;
+      });
+  EXPECT_GT(cleared, 0);
+  EXPECT_EQ(plan.subnets->paper.one_stage, std::int64_t{40} * 2 * 3 * 61 * 70'000 + cleared);
 }
 
 }  // namespace

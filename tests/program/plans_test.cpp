@@ -44,9 +44,9 @@ struct Case {
   std::vector<PlannedStart> starts() const {
     const Outline made = outline();
     Network network = sample_network(micro_batches);
-    network.data = {5'000, 100'000, -1};
-    network.tensor = {1'000, 1'000, -1};
-    network.between[{0, 1}] = {9'000, 10'000, -1};
+    network.data = {5'000, 100'000};
+    network.tensor = {1'000, 1'000};
+    network.between[{0, 1}] = {9'000, 10'000};
     SubnetRules rules{.admission = 2 * made.ranks(), .window = 24, .holds_back = true};
     rules.slots.assign(made.stages, 3 * micro_batches);
     rules.slabs.assign(made.stages, 2);

@@ -111,7 +111,7 @@ class WrongList : public testing::Test {
     CausalPlanner planner(outline_, sample_network(2), rules_);
     starts_ = planner.next(subnets_, true);
   }
-  ListStretch list_of(int rank) const { return StretchWriter(outline_, rank).write(starts_); }
+  ListStretch list_of(int rank) const { return StretchWriter(outline_, rules_.window, rank).write(starts_); }
   std::vector<std::string> errors(const ListStretch& list, int rank) const {
     return StretchCheck(outline_, rules_, rank).check(list, subnets_, true);
   }
@@ -298,7 +298,7 @@ TEST(Stretches, AConflictThatIsDroppedIsFound) {
     Outline blind = outline;
     blind.units_used[20][candidate].clear();
     CausalPlanner planner(blind, sample_network(1), rules);
-    const ListStretch list = StretchWriter(outline, 1).write(planner.next(subnets, true));
+    const ListStretch list = StretchWriter(outline, rules.window, 1).write(planner.next(subnets, true));
     const auto errors = StretchCheck(outline, rules, 1).check(list, subnets, true);
     const int unit = outline.units_used[20][candidate][0];
     EXPECT_THAT(errors, testing::Each(HasSubstr(fmt::format("of unit {}, which", unit))));

@@ -20,7 +20,7 @@ class WrongMove : public testing::Test {
     subnets_ = sample_subnets(outline_, Draw::uniform, 60, 1);
     CausalPlanner planner(outline_, sample_network(1), rules_);
     starts_ = planner.next(subnets_, true);
-    list_ = StretchWriter(outline_, rank).write(starts_);
+    list_ = StretchWriter(outline_, rules_.window, rank).write(starts_);
   }
   std::vector<std::string> errors() const {
     return StretchCheck(outline_, rules_, rank).check(list_, subnets_, true);

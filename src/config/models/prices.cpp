@@ -110,9 +110,10 @@ std::vector<double> read_stages(const Node& node) {
 }
 
 Prices read_table(const Node& root, const Space& space) {
-  const Section table(
-      root, "", {"unit", "backward", "update", "embedding", "bridge", "head", "move", "stages", "candidates"},
-      "a table of prices");
+  const Section table(root, "",
+                      {"unit", "backward", "update", "embedding", "bridge", "head", "move", "measured",
+                       "stages", "candidates"},
+                      "a table of prices");
   Prices prices;
   Setting("unit", &prices.unit, "", of_the_unit)
       .in(Setting::Unit::seconds)
@@ -128,6 +129,8 @@ Prices read_table(const Node& root, const Space& space) {
   prices.head = read("head", "the price of the last norm and the softmax", of_a_pass);
   if (table.find("move") != nullptr)
     prices.move = read("move", "of a unit's state, how many times a forward of its block", of_a_move);
+  if (const Node* measured = table.find("measured"))
+    Setting("measured", &prices.measured, "").read(*measured);
   if (const Node* stages = table.find("stages")) prices.stages = read_stages(*stages);
   const Node& node = table.at("candidates", "the price of each");
   const std::map<std::string, double> each =

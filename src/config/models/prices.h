@@ -14,6 +14,7 @@ struct Prices {
   double update = 0;                           ///< of a unit, times the forward of its block
   double embedding = 0, bridge = 0, head = 0;  ///< forwards of what all subnets share
   double move = -1;  ///< of a unit's state to another rank, times the forward of its block; -1: as its bytes
+  bool measured = false;       ///< of whole passes and updates, with all that they wait for and exchange
   std::vector<double> stages;  ///< times as long as elsewhere passes take on each stage; empty: once
   std::vector<std::vector<double>> candidates;  ///< forward, [block of the space][candidate]
   bool operator==(const Prices&) const = default;

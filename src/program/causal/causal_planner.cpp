@@ -22,10 +22,10 @@ CausalPlanner::CausalPlanner(const Outline& outline, const Network& network, Sub
                              std::int64_t first)
     : outline_(outline),
       rules_(std::move(rules)),
-      network_(network),
+      prices_(outline, network),
       count_(outline.stages),
       micro_batches_(outline.micro_batches),
-      subnets_(outline, network.data, first),
+      subnets_(outline, prices_, first),
       admitted_(first),
       begin_(first),
       moves_(outline.has_moves()) {
@@ -39,11 +39,7 @@ CausalPlanner::CausalPlanner(const Outline& outline, const Network& network, Sub
     ranks_[rank].updated = first;
     ranks_[rank].applied = rules_.window > 0 ? first / rules_.window : 0;
     const auto time = [&](int peer, int cut, bool with_forward) {
-      const Link& link = network_.link(rank, peer);
-      std::int64_t longest = 0;  // its payloads travel side by side
-      for (const auto& [payload, bytes] : payloads_of(outline.cuts[cut], with_forward))
-        if (bytes > 0) longest = std::max(longest, link.time(bytes));
-      return longest;
+      return prices_.message(rank, peer, outline.cuts[cut], with_forward);
     };
     if (stage + 1 < count_) ranks_[rank].forwards.time = time(rank + 1, outline.first_block[stage + 1], true);
     if (stage > 0) ranks_[rank].backwards.time = time(rank - 1, outline.first_block[stage], false);
@@ -130,8 +126,8 @@ std::size_t CausalPlanner::drawn(std::size_t count) {
 
 bool CausalPlanner::begin_update(int rank) {
   Rank& here = ranks_[rank];
-  if (here.applied < static_cast<std::int64_t>(here.arrived.size()) &&
-      here.arrived[here.applied] == expected(here.applied, rank)) {
+  if (here.applied < static_cast<std::int64_t>(here.exchanged.size()) &&
+      here.exchanged[here.applied] == expected(here.applied, rank)) {
     begin(rank, {.what = PlannedStart::shared_update, .subnet = here.applied}, here.shared_update);
     return true;
   }
@@ -139,12 +135,13 @@ bool CausalPlanner::begin_update(int rank) {
   const std::int64_t id = here.to_update.front();
   here.to_update.erase(here.to_update.begin());
   const StageWork& work = subnets_.at(id, rank);
-  begin(rank,
-        {.what = PlannedStart::update,
-         .subnet = id,
-         .slab = work.slab,
-         .units = moves_ ? subnets_.units(id, rank) : std::vector<int>{}},
-        work.update);
+  begin(
+      rank,
+      {.what = PlannedStart::update,
+       .subnet = id,
+       .slab = work.slab,
+       .units = moves_ ? subnets_.units(id, rank) : std::vector<int>{}},
+      prices_.update(outline_.stage_of_rank(rank), work.update, outline_.stage_of_rank(rank) + 1 == count_));
   return true;
 }
 
@@ -173,8 +170,8 @@ bool CausalPlanner::begin_backward(int rank) {
            .subnet = id,
            .slot = subnets_.slot(id, rank, micro_batch),
            .slab = work.slab,
-           .sums = work.backward_sums},
-          work.backward);
+           .sums = work.backward.sums},
+          prices_.pass(outline_.stage_of_rank(rank), work.backward, micro_batch == 0));
     return true;
   }
   return false;
@@ -202,7 +199,8 @@ bool CausalPlanner::begin_forward(int rank) {
       continue;
     }
     StageWork& work = subnets_.at(id, rank);
-    if (rules_.holds_back && holds_back(rank, work.forward)) return true;
+    const std::int64_t time = prices_.pass(stage, work.forward, false);
+    if (rules_.holds_back && holds_back(rank, time)) return true;
     const int micro_batch = work.forwards++;
     if (work.forwards == work.arrived) erase_sorted(here.to_forward, id);
     const auto take = [&](int where) {
@@ -216,8 +214,8 @@ bool CausalPlanner::begin_forward(int rank) {
            .micro_batch = micro_batch,
            .subnet = id,
            .slot = subnets_.slot(id, rank, micro_batch),
-           .sums = work.forward_sums},
-          work.forward);
+           .sums = work.forward.sums},
+          time);
     return true;
   }
   if (stage == 0 && (!last_ || admitted_ < subnets_.known())) here.idle.because(WaitReason::room);
@@ -280,11 +278,9 @@ void CausalPlanner::end(const Event& event) {
     case Ending::backward_message:
       return arrive(ranks_[rank].backwards, rank, false);
     case Ending::sum:
-      return gradients_are_complete(event.subnet, rank);
-    case Ending::shared_sum:
-      return exchange(event.subnet, rank);
+      return end_sum(rank);
     case Ending::exchange:
-      return count_arrival(event.subnet, event.peer);
+      return end_exchange(rank, event.peer);
     case Ending::move:
       return end_move(rank, event.peer);
   }
@@ -303,8 +299,7 @@ void CausalPlanner::end_pass(int rank) {
     case PlannedStart::update:
       return end_update(rank, pass);
     case PlannedStart::shared_update:
-      ++here.applied;
-      return;
+      return end_shared_update(rank);
     case PlannedStart::message:
     case PlannedStart::sum:
     case PlannedStart::shared_sum:
@@ -334,23 +329,7 @@ void CausalPlanner::end_backward(int rank, const PlannedStart& pass) {
   if (work.ended < micro_batches_) return;
   if (!here.uses.empty()) pass_window(pass.subnet, rank);
   if (outline_.data == 1) return gradients_are_complete(pass.subnet, rank);
-  std::int64_t start = now_;  // one unit after the other, the last block's first
-  for (int block = subnets_.last_block(pass.subnet, rank); block-- > subnets_.first_block(pass.subnet, rank);)
-    for (int number = subnets_.most_units(); number-- > 0;) {
-      const int unit = subnets_.unit(pass.subnet, block, number);
-      if (unit < 0) continue;
-      const std::int64_t end = start + subnets_.sum_time(unit);
-      starts_.push_back({.what = PlannedStart::sum,
-                         .rank = rank,
-                         .unit = unit,
-                         .block = block,
-                         .subnet = pass.subnet,
-                         .slab = work.slab,
-                         .start = start,
-                         .end = end});
-      start = end;
-    }
-  at(start, {.ending = Ending::sum, .rank = rank, .subnet = pass.subnet});
+  put_sums(pass.subnet, rank);
 }
 
 /// The updates of a group wait for the backwards of all its subnets and follow in order of ids.

@@ -78,6 +78,8 @@ class CausalPlanner {
  public:
   /// Begins with subnet `first`, a multiple of the window, as after a cut before it.
   CausalPlanner(const Outline& outline, const Network& network, SubnetRules rules, std::int64_t first = 0);
+  CausalPlanner(const CausalPlanner&) = delete;
+  CausalPlanner& operator=(const CausalPlanner&) = delete;
 
   /// What starts before a subnet is needed that is not known yet, in the order of starts; with `last`, to the
   /// end. Throws where the rooms are too few and everything stands still.
@@ -105,16 +107,22 @@ class CausalPlanner {
     std::int64_t time = 0;
     bool is_full() const { return waiting.size() >= 2; }
   };
+  /// What goes one behind the other: sums over data of a rank, exchanges with one peer. An end says how long
+  /// it takes until it begins.
+  struct Way {
+    std::deque<PlannedStart> waiting;  ///< the first is under way, if one is
+    bool is_taken = false;
+  };
   /// A unit that all subnets share, on a rank that uses it.
   struct SharedUse {
-    int unit = -1, block = 0;          ///< the first of its blocks there
-    std::vector<int> peers = {};       ///< other ranks that use it
-    std::int64_t sum = 0, travel = 0;  ///< nanoseconds
+    int unit = -1, block = 0;     ///< the first of its blocks there
+    std::vector<int> peers = {};  ///< other ranks that use it
   };
   struct Rank {
     Rank(const SubnetRules& rules, int stage, int micro_batches);
     Rooms slots, slabs;
     Channel forwards, backwards;  ///< to the next stage of the lane, and to the one before
+    Way sums;                     ///< over data
     bool busy = false, dirty = true;
     IdleClock idle;
     PlannedStart running;
@@ -124,26 +132,17 @@ class CausalPlanner {
     std::int64_t updated = 0;        ///< subnets
     // What all subnets share, where this rank uses it.
     std::vector<std::int64_t> passed;  ///< of each window: subnets whose backwards have ended
-    std::vector<int> arrived;          ///< of each window: exchanges
+    std::vector<int> exchanged;        ///< of each window: sums that are here, exchanges that have ended
     std::int64_t applied = 0;          ///< windows
     std::vector<SharedUse> uses;
     std::int64_t shared_update = 0;  ///< nanoseconds
   };
-  enum class Ending : std::uint8_t {
-    pass,
-    forward_message,
-    backward_message,
-    sum,
-    shared_sum,
-    exchange,
-    move
-  };
+  enum class Ending : std::uint8_t { pass, forward_message, backward_message, sum, exchange, move };
   struct Event {
     std::int64_t time = 0;
     std::int64_t order = 0;
     Ending ending = Ending::pass;
     int rank = 0, peer = 0;
-    std::int64_t subnet = 0;
     bool operator>(const Event& other) const {
       return time != other.time ? time > other.time : order > other.order;
     }
@@ -171,8 +170,16 @@ class CausalPlanner {
   void update_group(Rank& rank);
   void pass_window(std::int64_t id, int rank);
   void complete_window(std::int64_t window, int rank);
-  void exchange(std::int64_t window, int rank);
-  void count_arrival(std::int64_t window, int rank);
+  void exchange(std::int64_t window, int rank, const SharedUse& use);
+  void end_exchange(int from, int to);
+  void end_shared_update(int rank);
+  void count_exchanged(std::int64_t window, int rank);
+  bool may_begin(const PlannedStart& transfer) const;
+  void put(Way& way, PlannedStart transfer, std::int64_t time);
+  void begin_next(Way& way);
+  PlannedStart end_first(Way& way);
+  void put_sums(std::int64_t id, int rank);
+  void end_sum(int rank);
   void close();
   void send(Channel& channel, int rank, bool with_forward, std::int64_t id, int micro_batch);
   void start_message(Channel& channel, int rank, bool with_forward);
@@ -187,7 +194,6 @@ class CausalPlanner {
   void start_move(int from, int to);
   void end_move(int from, int to);
   bool bring_home();
-  std::int64_t move_time(const UnitMove& move) const;
   std::int64_t group_of(std::int64_t id) const { return id / count_; }
   std::string awaited_by(std::int64_t id, int rank) const;
   [[noreturn]] void stands_still() const;
@@ -195,7 +201,7 @@ class CausalPlanner {
   const Outline& outline_;
   SubnetRules rules_;
   Lasts lasts_;
-  Network network_;
+  PriceList prices_;
   int count_, micro_batches_;  ///< stages; of a subnet
   SubnetsInFlight subnets_;
   std::vector<Rank> ranks_;
@@ -207,6 +213,7 @@ class CausalPlanner {
   std::vector<Event> events_;  ///< a heap
   std::vector<PlannedStart> starts_;
   bool moves_ = false;  ///< units do, because there are lanes or cuts of subnets' own
+  std::map<std::pair<int, int>, Way> exchanges_;                ///< from, to
   std::map<std::pair<int, int>, std::deque<UnitMove>> moving_;  ///< from, to
   std::map<int, std::deque<int>> leaving_;  ///< from: readers whose moves wait; the first one's is under way
 };

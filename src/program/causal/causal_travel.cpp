@@ -38,16 +38,66 @@ void CausalPlanner::arrive(Channel& channel, int rank, bool with_forward) {
   if (!channel.waiting.empty()) start_message(channel, rank, with_forward);
 }
 
-/// How long units' states are under way: as their prices say, else as long as their bytes take.
-std::int64_t CausalPlanner::move_time(const UnitMove& move) const {
-  std::int64_t bytes = 0, priced = 0;
-  for (const int unit : move.units) {
-    const UnitCost& cost = outline_.units[unit];
-    if (cost.move >= 0) priced += cost.move;
-    else bytes += cost.moved;
+/// Puts a transfer behind those of its way.
+void CausalPlanner::put(Way& way, PlannedStart transfer, std::int64_t time) {
+  transfer.end = time;
+  way.waiting.push_back(std::move(transfer));
+  begin_next(way);
+}
+
+/// An exchange lands where that of two windows before lay, once the peer has applied it.
+bool CausalPlanner::may_begin(const PlannedStart& transfer) const {
+  return transfer.what != PlannedStart::exchange || ranks_[transfer.peer].applied + 1 >= transfer.subnet;
+}
+
+void CausalPlanner::begin_next(Way& way) {
+  if (way.is_taken || way.waiting.empty() || !may_begin(way.waiting.front())) return;
+  way.is_taken = true;
+  PlannedStart& transfer = way.waiting.front();
+  transfer.start = now_;
+  transfer.end += now_;
+  starts_.push_back(transfer);
+  at(transfer.end, {.ending = transfer.what == PlannedStart::exchange ? Ending::exchange : Ending::sum,
+                    .rank = transfer.rank,
+                    .peer = transfer.peer});
+}
+
+/// The next one begins.
+PlannedStart CausalPlanner::end_first(Way& way) {
+  const PlannedStart transfer = std::move(way.waiting.front());
+  way.waiting.pop_front();
+  way.is_taken = false;
+  begin_next(way);
+  return transfer;
+}
+
+/// Sums the gradients of a subnet's units over data, the last block's first.
+void CausalPlanner::put_sums(std::int64_t id, int rank) {
+  StageWork& work = subnets_.at(id, rank);
+  work.sums_left = work.update.units;
+  if (work.sums_left == 0) return gradients_are_complete(id, rank);
+  for (int block = subnets_.last_block(id, rank); block-- > subnets_.first_block(id, rank);)
+    for (int number = subnets_.most_units(); number-- > 0;)
+      if (const int unit = subnets_.unit(id, block, number); unit >= 0)
+        put(ranks_[rank].sums,
+            {.what = PlannedStart::sum,
+             .rank = rank,
+             .unit = unit,
+             .block = block,
+             .subnet = id,
+             .slab = work.slab},
+            prices_.sum(unit));
+}
+
+void CausalPlanner::end_sum(int rank) {
+  Rank& here = ranks_[rank];
+  const PlannedStart sum = end_first(here.sums);
+  if (sum.what == PlannedStart::sum) {
+    if (--subnets_.at(sum.subnet, rank).sums_left == 0) gradients_are_complete(sum.subnet, rank);
+    return;
   }
-  const Link& link = network_.link(move.from, move.to);
-  return link.latency + priced + link.carries(bytes);
+  for (const SharedUse& use : here.uses)
+    if (use.unit == sum.unit) exchange(sum.subnet, rank, use);
 }
 
 /// Puts a move behind those from the same rank to the same rank.
@@ -71,7 +121,7 @@ void CausalPlanner::start_move(int from, int to) {
   for (; !channel.empty() && channel.front().subnet == move.subnet; channel.pop_front())
     move.units.insert(move.units.end(), channel.front().units.begin(), channel.front().units.end());
   std::sort(move.units.begin(), move.units.end());
-  const std::int64_t end = now_ + move_time(move);
+  const std::int64_t end = now_ + prices_.move(from, to, move.units);
   starts_.push_back({.what = PlannedStart::move,
                      .rank = from,
                      .peer = to,

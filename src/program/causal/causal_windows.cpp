@@ -8,17 +8,17 @@ void CausalPlanner::find_what_is_shared() {
   for (int unit = 0; unit < static_cast<int>(outline_.units.size()); ++unit) {
     const UnitCost& cost = outline_.units[unit];
     if (!cost.shared || cost.values == 0) continue;
-    const std::int64_t integers = 2 * cost.gradients;  // of eight bytes for each of four
     const std::vector<int> homes = outline_.ranks_of(unit);
     for (const int home : homes) {
-      SharedUse use{.unit = unit, .travel = network_.message.time(integers)};
-      if (outline_.data > 1) use.sum = network_.data.time(integers);
+      SharedUse use{.unit = unit};
       use.block = *std::find_if(cost.blocks.begin(), cost.blocks.end(), [&](int block) {
         return outline_.rank_of_block(block) == outline_.stage_of_rank(home);
       });
       for (const int peer : homes)
         if (peer != home) use.peers.push_back(peer);
-      ranks_[home].shared_update += outline_.lasting(outline_.stage_of_rank(home), cost.update);
+      UpdateWork work;  // each unit is decided about by itself
+      prices_.add(work, unit);
+      ranks_[home].shared_update += prices_.update(outline_.stage_of_rank(home), work, false);
       ranks_[home].uses.push_back(std::move(use));
     }
   }
@@ -46,13 +46,13 @@ std::int64_t CausalPlanner::window_size(std::int64_t window, int lane) const {
   return in_lane(lane, window * rules_.window, window_size(window));
 }
 
-/// What a window adds to what a rank shares comes from there and from other ranks of use, where it has
-/// subnets.
+/// A rank may apply a window once its own sums are here and sent, and those of other ranks have arrived: of
+/// all that have subnets in it.
 int CausalPlanner::expected(std::int64_t window, int rank) const {
   const auto adds = [&](int peer) { return window_size(window, outline_.lane_of_rank(peer)) > 0 ? 1 : 0; };
   int count = 0;
   for (const SharedUse& use : ranks_[rank].uses) {
-    count += adds(rank);
+    count += adds(rank) * (1 + static_cast<int>(use.peers.size()));
     for (const int peer : use.peers) count += adds(peer);
   }
   return count;
@@ -83,44 +83,49 @@ void CausalPlanner::pass_window(std::int64_t id, int rank) {
 }
 
 void CausalPlanner::complete_window(std::int64_t window, int rank) {
-  std::int64_t time = 0;
-  for (const SharedUse& use : ranks_[rank].uses) {
-    if (outline_.data > 1)
-      starts_.push_back({.what = PlannedStart::shared_sum,
-                         .rank = rank,
-                         .unit = use.unit,
-                         .block = use.block,
-                         .subnet = window,
-                         .start = now_ + time,
-                         .end = now_ + time + use.sum});
-    time += use.sum;
-  }
-  if (time == 0) return exchange(window, rank);
-  at(now_ + time, {.ending = Ending::shared_sum, .rank = rank, .subnet = window});
+  for (const SharedUse& use : ranks_[rank].uses)
+    if (outline_.data == 1) exchange(window, rank, use);
+    else
+      put(ranks_[rank].sums,
+          {.what = PlannedStart::shared_sum,
+           .rank = rank,
+           .unit = use.unit,
+           .block = use.block,
+           .subnet = window},
+          prices_.sum(use.unit));
 }
 
-void CausalPlanner::exchange(std::int64_t window, int rank) {
-  for (const SharedUse& use : ranks_[rank].uses) {
-    count_arrival(window, rank);
-    for (const int peer : use.peers) {
-      starts_.push_back({.what = PlannedStart::exchange,
-                         .rank = rank,
-                         .peer = peer,
-                         .unit = use.unit,
-                         .block = use.block,
-                         .subnet = window,
-                         .start = now_,
-                         .end = now_ + use.travel});
-      at(now_ + use.travel, {.ending = Ending::exchange, .rank = rank, .peer = peer, .subnet = window});
-    }
-  }
+void CausalPlanner::exchange(std::int64_t window, int rank, const SharedUse& use) {
+  count_exchanged(window, rank);
+  for (const int peer : use.peers)
+    put(exchanges_[{rank, peer}],
+        {.what = PlannedStart::exchange,
+         .rank = rank,
+         .peer = peer,
+         .unit = use.unit,
+         .block = use.block,
+         .subnet = window},
+        prices_.exchange(rank, peer, use.unit));
 }
 
-void CausalPlanner::count_arrival(std::int64_t window, int rank) {
-  std::vector<int>& arrived = ranks_[rank].arrived;
-  if (static_cast<std::int64_t>(arrived.size()) <= window) arrived.resize(window + 1, 0);
-  ++arrived[window];
+void CausalPlanner::end_exchange(int from, int to) {
+  const PlannedStart exchange = end_first(exchanges_[{from, to}]);
+  count_exchanged(exchange.subnet, from);
+  count_exchanged(exchange.subnet, to);
+}
+
+void CausalPlanner::count_exchanged(std::int64_t window, int rank) {
+  std::vector<int>& exchanged = ranks_[rank].exchanged;
+  if (static_cast<std::int64_t>(exchanged.size()) <= window) exchanged.resize(window + 1, 0);
+  ++exchanged[window];
   ranks_[rank].dirty = true;
+}
+
+/// What others have for the window after the next may arrive now.
+void CausalPlanner::end_shared_update(int rank) {
+  ++ranks_[rank].applied;
+  for (const SharedUse& use : ranks_[rank].uses)
+    for (const int peer : use.peers) begin_next(exchanges_[{peer, rank}]);
 }
 
 }  // namespace mindpipe

@@ -7,19 +7,11 @@
 #include "core/check.h"
 
 namespace mindpipe {
-namespace {
 
-void add_sums(TensorSums& sums, const TensorSums& more) {
-  sums.calls += more.calls;
-  sums.bytes += more.bytes;
-}
-
-}  // namespace
-
-SubnetsInFlight::SubnetsInFlight(const Outline& outline, const Link& over_data, std::int64_t first)
+SubnetsInFlight::SubnetsInFlight(const Outline& outline, const PriceList& prices, std::int64_t first)
     : outline_(outline),
       own_cuts_(outline),
-      over_data_(over_data),
+      prices_(prices),
       stages_(outline.stages),
       micro_batches_(outline.micro_batches),
       blocks_(outline.all_blocks()),
@@ -51,10 +43,8 @@ void SubnetsInFlight::add(const Subnet& subnet) {
       int number = 0;
       outline_.for_candidates(subnet.choice, block, [&](int candidate) {
         const BlockCost& cost = outline_.cost(block, candidate);
-        work.forward += outline_.lasting(stage, cost.forward);
-        work.backward += outline_.lasting(stage, cost.backward);
-        add_sums(work.forward_sums, cost.forward_sums);
-        add_sums(work.backward_sums, cost.backward_sums);
+        work.forward.add(cost, traits_of_pass(ActionKind::forward));
+        work.backward.add(cost, traits_of_pass(ActionKind::backward));
         for (const int unit : outline_.units_used[block][candidate])
           if (!outline_.units[unit].shared) add_use(subnet.id, block, number++, unit, rank);
       });
@@ -68,8 +58,8 @@ void SubnetsInFlight::add_use(std::int64_t id, int block, int number, int unit, 
            number + 1, most_units_);
   StageWork& work = at(id, rank);
   use(id, block, number).unit = unit;
-  work.update += outline_.lasting(outline_.stage_of_rank(rank), outline_.units[unit].update);
-  if (outline_.data > 1) work.sum += sum_time(unit);
+  prices_.add(work.update, unit);
+  work.backward.clear += outline_.units[unit].clear;
   User& newest = newest_[unit];
   if (newest.id < 0)  // every lane has it at home
     newest.rank = outline_.lane_of_rank(rank) * stages_ + outline_.rank_of_block(block);

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "program/causal/own_cuts.h"
-#include "program/clock/simulate.h"
+#include "program/clock/prices.h"
 #include "supernet/subnet.h"
 
 namespace mindpipe {
@@ -20,10 +20,10 @@ struct UnitMove {
 
 /// How far a subnet has come on one stage, and what its work there takes.
 struct StageWork {
-  std::int64_t forward = 0, backward = 0;  ///< nanoseconds of one micro-batch
-  TensorSums forward_sums, backward_sums;  ///< inside that time
-  std::int64_t update = 0, sum = 0;        ///< of all units; of their gradients' sum over data
-  int missing = 0;  ///< units that an older subnet has yet to update, or that have yet to arrive
+  PassWork forward, backward;  ///< of one micro-batch
+  UpdateWork update;
+  int sums_left = 0;  ///< over data, of its units' gradients
+  int missing = 0;    ///< units that an older subnet has yet to update, or that have yet to arrive
   int arrived = 0, forwards = 0;     ///< micro-batches whose input is here; whose forward has begun
   int gradients = 0, backwards = 0;  ///< whose gradient is here; whose backward has begun
   int ended = 0;                     ///< whose backward has ended
@@ -40,7 +40,7 @@ struct StageWork {
 class SubnetsInFlight {
  public:
   /// `first`: the subnet that is known first.
-  SubnetsInFlight(const Outline& outline, const Link& over_data, std::int64_t first);
+  SubnetsInFlight(const Outline& outline, const PriceList& prices, std::int64_t first);
 
   void add(const Subnet& subnet);
   /// Notes that a subnet's units on a rank are updated, and calls see(move) for each of the next users' moves
@@ -74,8 +74,6 @@ class SubnetsInFlight {
   }
   /// Those that it uses on a rank and shares with no other in flight, ascending.
   std::vector<int> units(std::int64_t id, int rank) const;
-  /// Nanoseconds of the sum of a unit's gradient over data.
-  std::int64_t sum_time(int unit) const { return over_data_.time(outline_.units[unit].gradients); }
   /// The slot of a micro-batch on a rank.
   int& slot(std::int64_t id, int rank, int micro_batch) {
     return slots_[((id - first_) * stages_ + stage_of_[rank]) * micro_batches_ + micro_batch];
@@ -102,7 +100,7 @@ class SubnetsInFlight {
 
   const Outline& outline_;
   OwnCuts own_cuts_;
-  Link over_data_;
+  const PriceList& prices_;
   int stages_, micro_batches_, blocks_, most_units_ = 1;
   std::vector<int> stage_of_;  ///< of each rank
   std::vector<User> newest_;   ///< of each unit, since the last cut

@@ -204,9 +204,13 @@ void StretchCheck::backward() {
   } else if (work.slab != action.slab) {
     wrong("its gradients are in slab {}", work.slab);
   }
-  here.backward = work.last_backward = last_backward_ = begin_ + index_;
+  here.backward = work.last_backward = begin_ + index_;
   here.is_open = false;
-  if (shares_ && work.backwards == outline_.micro_batches) ++windows_[action.subnet / rules_.window].passed;
+  if (shares_) {
+    Window& window = windows_[action.subnet / rules_.window];
+    window.last_backward = begin_ + index_;
+    if (work.backwards == outline_.micro_batches) ++window.passed;
+  }
   leaves(false);
 }
 
@@ -359,13 +363,14 @@ void StretchCheck::update() {
 void StretchCheck::shared_exchange() {
   const Action& action = stretch_->actions[index_];
   Window& window = windows_[action.subnet];
-  window.exchanged.push_back(begin_ + index_);
+  if (action.part + 1 == action.parts) window.exchanged.push_back(begin_ + index_);  // others end before
   const bool is_sum = action.kind == ActionKind::reduce;
   if (is_sum || sends(action)) {
     const bool of_data = !is_sum && outline_.data > 1;
     const auto sum = window.sums.find(action.unit);
-    const std::int64_t made = !of_data ? last_backward_ : sum == window.sums.end() ? -1 : sum->second;
-    if (made < 0 || !waits_for(made)) wrong("does not wait for what its subnets add");
+    const std::int64_t made = !of_data ? window.last_backward : sum == window.sums.end() ? -1 : sum->second;
+    if (made < 0 || window.passed < size_of_window(action.subnet) || !waits_for(made))
+      wrong("does not wait for what its subnets add");
     if (is_sum) window.sums[action.unit] = begin_ + index_;
   } else if (const std::int64_t before = applied_at_[action.subnet % 2];
              action.subnet >= first_window_ + 2 && (applied_ < action.subnet - 1 || !waits_for(before))) {

@@ -63,6 +63,7 @@ class StretchCheck {
   };
   struct Window {
     int passed = 0;
+    std::int64_t last_backward = -1;
     std::map<int, std::int64_t> sums;  ///< of units: the last part over data, once it is there
     std::vector<std::int64_t> exchanged;
   };
@@ -109,7 +110,6 @@ class StretchCheck {
   std::array<std::deque<std::int64_t>, 2> producers_;                ///< [direction]
   std::map<std::int64_t, Window> windows_;
   std::array<std::int64_t, 2> applied_at_{-1, -1};  ///< the last update of the newest two windows
-  std::int64_t last_backward_ = -1;                 ///< whatever its subnet
   std::int64_t first_window_ = 0;                   ///< of the list: there was none before that is read here
   std::int64_t applied_ = 0, updated_, known_, newest_ticket_ = -1;
   std::int64_t begin_ = 0;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "program/clock/clock.h"
+#include "program/clock/prices.h"
 #include "program/clock/written_lists.h"
 
 namespace mindpipe {
@@ -19,34 +20,14 @@ const Link& Network::of(const Action& action, int rank) const {
   return sends(action) ? link(rank, action.peer) : link(action.peer, rank);
 }
 
-namespace {
-
-/// How long the blocks of a pass take, with its tensor sums and the zeroing of gradients that it clears.
-std::int64_t time_of_pass(const PassTraits& traits, const Action& pass, const Outline& outline,
-                          const Network& network) {
-  std::int64_t time = pass.sums > 0 ? network.tensor_time(pass) : 0;
-  for (int block = pass.first; block < pass.last; ++block) time += outline.cost(block).*traits.time;
-  if (pass.clears)
-    for (const UnitUse& use : outline.uses_in(pass.first, pass.last)) time += outline.units[use.unit].clear;
-  return time;
-}
-
-std::int64_t time_of(const Action& action, const Outline& outline, const Network& network, int rank) {
-  const auto travel = [&] { return network.of(action, rank).time(action.bytes); };
-  return by_shape(
-      action.kind, [&](const PassTraits& pass) { return time_of_pass(pass, action, outline, network); },
-      [&](const UnitTraits& work) { return outline.units[action.unit].*work.time; },
-      [&](const MessageTraits&) { return travel(); },
-      [&](const CollectiveTraits&) { return action.bytes > 0 ? travel() : 0; });
-}
-
-}  // namespace
+namespace {}  // namespace
 
 Durations durations_of(const Program& program, const Outline& outline, const Network& network) {
+  const PriceList prices(outline, network);
   Durations durations;
   for (int rank = 0; rank < static_cast<int>(program.ranks.size()); ++rank) {
     auto& times = durations.emplace_back();
-    for (const Action& action : program.ranks[rank]) times.push_back(time_of(action, outline, network, rank));
+    for (const Action& action : program.ranks[rank]) times.push_back(prices.of(action, rank));
   }
   return durations;
 }

@@ -33,8 +33,11 @@ struct Network {
   }
   const Link& of(const Action& action, int rank) const;
   /// How long the sums inside a pass take.
+  std::int64_t tensor_time(const TensorSums& sums) const {
+    return sums.calls > 0 ? sums.calls * tensor.latency + tensor.carries(sums.bytes) : 0;
+  }
   std::int64_t tensor_time(const Action& pass) const {
-    return pass.sums * tensor.latency + tensor.carries(pass.bytes);
+    return tensor_time(TensorSums{pass.sums, pass.bytes});
   }
 };
 

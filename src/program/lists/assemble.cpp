@@ -3,18 +3,13 @@
 #include <algorithm>
 #include <map>
 
-#include "core/bulk_parts.h"
 #include "core/check.h"
+#include "program/clock/transfer.h"
 
 namespace mindpipe {
 namespace {
 
 constexpr std::int64_t bytes_of_scalars = 3 * 8;  // loss, valid tokens, squares of the gradient
-
-/// Bytes that one rank sends, at most, so that `bytes` are scattered or gathered over the data axis.
-std::int64_t sent_in_group(const Outline& outline, std::int64_t bytes) {
-  return (bytes * (outline.data - 1) + outline.data - 1) / outline.data;
-}
 
 /// Writes the list of one rank.
 class Writer {
@@ -116,21 +111,15 @@ class Writer {
     action.first = use.block;
     action.last = use.block + 1;
     action.after = {last_pass_};
-    const std::int64_t bytes = outline_.units[use.unit].gradients, sums = outline_.sharded_optimizer ? 0 : 1;
-    reduced_[use] =
-        in_parts(action, (roots_ + sums) * sent_in_group(outline_, bytes), parts_over_data(roots_ * bytes));
+    reduced_[use] = in_parts(action, sum_over_data(outline_, use.unit));
   }
 
-  int parts_over_data(std::int64_t bytes) const {
-    return outline_.data > 1 ? parts_of(bytes, outline_.data) : 1;
-  }
-
-  /// Writes a bulk transfer of `bytes` as actions of their own; returns the place of the last.
-  int in_parts(Action action, std::int64_t bytes, int parts) {
-    action.parts = parts;
+  /// Writes a bulk transfer as actions of their own; returns the place of the last.
+  int in_parts(Action action, const Transfer& transfer) {
+    action.parts = transfer.parts;
     int last = -1;
-    for (action.part = 0; action.part < parts; ++action.part) {
-      action.bytes = bytes * (action.part + 1) / parts - bytes * action.part / parts;
+    for (action.part = 0; action.part < transfer.parts; ++action.part) {
+      action.bytes = transfer.of_part(action.part, transfer.bytes);
       last = add(action);
     }
     return last;
@@ -139,8 +128,7 @@ class Writer {
   /// Each home of a unit gets the gradient of every use elsewhere, to add them all in model order.
   void exchange(int unit, std::vector<int>& before_scalars) {
     const std::vector<int> homes = outline_.homes_of(unit);
-    const std::int64_t all = outline_.units[unit].gradients,
-                       bytes = outline_.sharded_optimizer ? (all + outline_.data - 1) / outline_.data : all;
+    const Transfer transfer = exchange_of(outline_, unit);
     for (int block : outline_.units[unit].blocks) {
       const int chunk = outline_.chunk_of(block), owner = outline_.rank_of(chunk);
       const bool sends = owner == rank_;
@@ -155,8 +143,8 @@ class Writer {
         if (sends ? home == rank_ : home != rank_) continue;
         message.peer = sends ? home : owner;
         // It is read until the send ends, and the scalars' first act is to add all uses into its place.
-        const int parts = parts_of(bytes, 0), last = in_parts(message, bytes, parts);
-        for (int part = parts; part-- > 0;) before_scalars.push_back(last - part);
+        const int last = in_parts(message, transfer);
+        for (int part = transfer.parts; part-- > 0;) before_scalars.push_back(last - part);
       }
     }
   }
@@ -170,8 +158,7 @@ class Writer {
     Action gather = action_of(ActionKind::gather);
     gather.unit = unit;
     gather.after = {updated};
-    const std::int64_t bytes = outline_.units[unit].values;
-    in_parts(gather, sent_in_group(outline_, bytes), parts_over_data(bytes));
+    in_parts(gather, gather_over_data(outline_, unit));
   }
 
   void finish() {
@@ -190,7 +177,6 @@ class Writer {
 
   const Outline& outline_;
   int rank_;
-  const int roots_ = outline_.data_tree().most_roots();  // a scatter sends each root
   const std::vector<Work>& work_;
   std::vector<Action> list_;
   int last_pass_ = -1;

@@ -49,7 +49,7 @@ ForwardRooms forward_rooms(const Outline& outline, int rank) {
 ForwardStretches::ForwardStretches(const Outline& outline, const Network& network, ForwardRooms rooms,
                                    int rank)
     : outline_(outline),
-      network_(network),
+      prices_(outline, network),
       rooms_(std::move(rooms)),
       rank_(rank),
       readers_(rooms_.arriving.size() + rooms_.leaving.size()) {
@@ -60,13 +60,10 @@ ForwardStretches::ForwardStretches(const Outline& outline, const Network& networ
 void ForwardStretches::add(const std::vector<std::uint8_t>& choice) {
   Batch& batch = batches_.emplace_back();
   for (int chunk = rank_; chunk < outline_.all_chunks(); chunk += outline_.stages) {
-    Cost& cost = batch.costs.emplace_back();
+    PassWork& work = batch.works.emplace_back();
     for (int block = outline_.first_block[chunk]; block < outline_.first_block[chunk + 1]; ++block) {
       const auto add = [&](int candidate) {
-        const BlockCost& one = outline_.cost(block, candidate);
-        cost.time += outline_.lasting(rank_, one.forward);
-        cost.sums.calls += one.forward_sums.calls;
-        cost.sums.bytes += one.forward_sums.bytes;
+        work.add(outline_.cost(block, candidate), traits_of_pass(ActionKind::forward));
       };
       if (choice.empty()) add(0);
       else outline_.for_candidates(choice, block, add);
@@ -139,10 +136,10 @@ void ForwardStretches::forward(const Entry& entry) {
   action.tape = 0;
   action.first = outline_.first_block[chunk];
   action.last = outline_.first_block[chunk + 1];
-  const Cost& cost = batches_[static_cast<std::size_t>(action.subnet - first_)].costs[entry.loop];
-  action.sums = cost.sums.calls;
-  action.bytes = cost.sums.bytes;
-  const std::int64_t time = cost.time + (action.sums > 0 ? network_.tensor_time(action) : 0);
+  const PassWork& work = batches_[static_cast<std::size_t>(action.subnet - first_)].works[entry.loop];
+  action.sums = work.sums.calls;
+  action.bytes = work.sums.bytes;
+  const std::int64_t time = prices_.pass(rank_, work, false);
   const bool enters = chunk > 0, leaves = chunk + 1 < outline_.all_chunks();
   if (is_alone()) {
     if (enters) action.from_buffer = rooms_.leaving[(chunk - 1) % ring_depth];
@@ -201,7 +198,7 @@ ForwardStretches::Places ForwardStretches::messages(ActionKind kind, const Entry
                          static_cast<std::int64_t>(payloads.size()) +
                      k;
     (kind == ActionKind::send ? message.from_buffer : message.to_buffer) = buffer;
-    const std::int64_t time = network_.of(message, rank_).time(bytes);
+    const std::int64_t time = prices_.of(message, rank_);
     places.push_back(add(std::move(message), after, time));
   }
   return places;

@@ -4,6 +4,7 @@
 #include <deque>
 #include <vector>
 
+#include "program/clock/prices.h"
 #include "program/lists/list_stretch.h"
 #include "program/make_program.h"
 
@@ -42,13 +43,8 @@ class ForwardStretches {
 
  private:
   using Places = std::vector<std::int64_t>;  ///< counted from the list's beginning
-  /// What a forward on this rank takes.
-  struct Cost {
-    std::int64_t time = 0;
-    TensorSums sums;
-  };
   struct Batch {
-    std::vector<Cost> costs;  ///< of each chunk here
+    std::vector<PassWork> works;  ///< forwards of each chunk here
   };
   /// A forward, what arrives for it or what leaves behind it, at its place in the order of all ranks.
   struct Entry {
@@ -75,7 +71,7 @@ class ForwardStretches {
   std::int64_t add(Action action, const Places& after, std::int64_t time);
 
   const Outline& outline_;
-  Network network_;
+  PriceList prices_;
   ForwardRooms rooms_;
   int rank_;
   std::deque<Batch> batches_;                          ///< that are not written to the end

@@ -2,17 +2,20 @@
 
 #include <algorithm>
 
-#include "core/bulk_parts.h"
 #include "core/check.h"
 #include "core/give_way.h"
 
 namespace mindpipe {
 
-StretchWriter::StretchWriter(const Outline& outline, int rank)
+StretchWriter::StretchWriter(const Outline& outline, std::int64_t window, int rank)
     : outline_(outline),
+      window_(window),
       rank_(rank),
       comes_first_(outline.stage_of_rank(rank) == 0),
-      comes_last_(outline.stage_of_rank(rank) + 1 == outline.stages) {}
+      comes_last_(outline.stage_of_rank(rank) + 1 == outline.stages) {
+  for (const int unit : outline.units_of_rank(outline.stage_of_rank(rank)))
+    if (window > 0 && outline.units[unit].shared) shared_.push_back(unit);
+}
 
 ListStretch StretchWriter::write(const std::vector<PlannedStart>& starts) {
   begin_ = place();
@@ -33,10 +36,10 @@ ListStretch StretchWriter::write(const std::vector<PlannedStart>& starts) {
         message(start);
         break;
       case PlannedStart::sum:
-        sum(start);
+        sum(start, false);
         break;
       case PlannedStart::shared_sum:
-        shared_sum(start);
+        sum(start, true);
         break;
       case PlannedStart::exchange:
         exchange(start);
@@ -110,7 +113,9 @@ void StretchWriter::pass(ActionKind kind, const PlannedStart& start) {
   const std::int64_t at = add(std::move(action), start.end - start.start);
   if (leaves) ring.producers.push_back(at);
   (forward ? here.forward : here.backward) = at;
-  if (!forward) last_backward_ = at;
+  if (forward) return;
+  slabs_[start.slab].backward = at;
+  if (!shared_.empty()) windows_[start.subnet / window_].backward = at;
 }
 
 /// The first pass of a subnet reads its units here.
@@ -171,67 +176,51 @@ void StretchWriter::receive(Action message, bool with_forward, int payload, std:
   places[payload] = add(std::move(message), time);
 }
 
+/// Whether a transfer begins or ends here. Its tickets are counted, if it does not.
+bool StretchWriter::is_end(const PlannedStart& start, const Transfer& transfer) {
+  const bool is_here = start.rank == rank_ || start.peer == rank_;
+  if (!is_here) tickets_ += transfer.parts;
+  return is_here;
+}
+
 /// Writes a transfer as actions of their own, each with its ticket on every rank; gives the place of the
 /// last.
-std::int64_t StretchWriter::in_parts(Action action, std::int64_t bytes, int parts, std::int64_t time) {
-  action.parts = parts;
+std::int64_t StretchWriter::in_parts(Action action, const Transfer& transfer, std::int64_t time) {
+  action.parts = transfer.parts;
   std::int64_t last = -1;
-  for (action.part = 0; action.part < parts; ++action.part) {
-    action.bytes = bytes * (action.part + 1) / parts - bytes * action.part / parts;
+  for (action.part = 0; action.part < transfer.parts; ++action.part) {
+    action.bytes = transfer.of_part(action.part, transfer.bytes);
     action.ticket = tickets_++;
-    last = add(action, time * (action.part + 1) / parts - time * action.part / parts);
+    last = add(action, transfer.of_part(action.part, time));
   }
   return last;
 }
 
-int StretchWriter::parts_of_sum(const Outline& outline, const UnitCost& unit) {
-  return parts_of(unit.gradients * (unit.shared ? 2 : outline.data_tree().most_roots()), outline.data);
-}
-
-/// Writes a unit's sum over data behind the last backward; gives the place of its last part, -1 on other
-/// stages.
-std::int64_t StretchWriter::reduce(const PlannedStart& start, std::int64_t bytes) {
-  const int parts = parts_of_sum(outline_, outline_.units[start.unit]);
-  if (start.rank != rank_) {
-    tickets_ += parts;
-    return -1;
-  }
+/// The sum over data of a unit's gradient follows the last backward that adds to it.
+void StretchWriter::sum(const PlannedStart& start, bool of_window) {
+  const Transfer transfer = sum_over_data(outline_, start.unit);
+  if (!is_end(start, transfer)) return;
+  Gradients& gradients = of_window ? windows_[start.subnet] : slabs_[start.slab];
   Action action = of_blocks(ActionKind::reduce, start);
   action.unit = start.unit;
   action.first = start.block;
   action.last = start.block + 1;
-  wait_for(action, last_backward_);
-  return in_parts(std::move(action), bytes, parts, start.end - start.start);
-}
-
-void StretchWriter::sum(const PlannedStart& start) {
-  const std::int64_t last = reduce(start, outline_.units[start.unit].gradients);
-  if (last >= 0) sums_[start.slab].push_back(last);
+  wait_for(action, gradients.backward);
+  gradients.sums[start.unit] = in_parts(std::move(action), transfer, start.end - start.start);
 }
 
 void StretchWriter::update(const PlannedStart& start) {
   if (start.rank != rank_) return;
   Action action = of_blocks(ActionKind::update, start);
-  for (const std::int64_t last_part : sums_[start.slab]) wait_for(action, last_part);
-  sums_[start.slab].clear();
+  for (const auto& [unit, last_part] : slabs_[start.slab].sums) wait_for(action, last_part);
+  slabs_.erase(start.slab);
   const std::int64_t at = add(std::move(action), start.end - start.start);
   for (const int unit : start.units) touched_[unit] = at;
 }
 
-void StretchWriter::shared_sum(const PlannedStart& start) {
-  const std::int64_t last = reduce(start, 2 * outline_.units[start.unit].gradients);
-  if (last < 0) return;
-  shared_sums_[start.unit] = last;
-  exchanged_[start.subnet].push_back(last);
-}
-
 void StretchWriter::exchange(const PlannedStart& start) {
-  const std::int64_t bytes = 2 * outline_.units[start.unit].gradients;
-  const int parts = parts_of(bytes, 0);
-  if (start.rank != rank_ && start.peer != rank_) {
-    tickets_ += parts;
-    return;
-  }
+  const Transfer transfer = exchange_of(outline_, start.unit);
+  if (!is_end(start, transfer)) return;
   const bool sends = start.rank == rank_;
   Action message = action_of(sends ? ActionKind::send : ActionKind::receive);
   message.queue = Queue::bulk;
@@ -241,28 +230,18 @@ void StretchWriter::exchange(const PlannedStart& start) {
   message.unit = start.unit;
   message.first = message.last = start.block;
   message.peer = sends ? start.peer : start.rank;
+  Gradients& window = windows_[start.subnet];
   if (!sends) wait_for(message, applied_[start.subnet % 2]);  // it lies where that of two windows before did
-  const auto summed = shared_sums_.find(start.unit);
-  if (sends) wait_for(message, summed != shared_sums_.end() ? summed->second : last_backward_);
-  exchanged_[start.subnet].push_back(in_parts(std::move(message), bytes, parts, start.end - start.start));
-}
-
-/// The bytes of units' states in one message.
-std::int64_t StretchWriter::bytes_of_move(const Outline& outline, const std::vector<int>& units) {
-  std::int64_t bytes = 0;
-  for (const int unit : units) bytes += outline.units[unit].moved;
-  return bytes;
+  const auto summed = window.sums.find(start.unit);
+  if (sends) wait_for(message, summed != window.sums.end() ? summed->second : window.backward);
+  window.exchanged.push_back(in_parts(std::move(message), transfer, start.end - start.start));
 }
 
 /// States leave behind the updates of their last users here, and arrive where neither a user nor a message is
 /// at them any more.
 void StretchWriter::move(const PlannedStart& start) {
-  const std::int64_t bytes = bytes_of_move(outline_, start.units);
-  const int parts = parts_of(bytes, 0);
-  if (start.rank != rank_ && start.peer != rank_) {
-    tickets_ += parts;
-    return;
-  }
+  const Transfer transfer = move_of(outline_, start.units);
+  if (!is_end(start, transfer)) return;
   const bool sends = start.rank == rank_;
   Action message = action_of(sends ? ActionKind::send : ActionKind::receive);
   message.queue = Queue::bulk;
@@ -274,29 +253,28 @@ void StretchWriter::move(const PlannedStart& start) {
   for (const int unit : start.units)
     if (const auto touched = touched_.find(unit); touched != touched_.end())
       wait_for(message, touched->second);
-  const std::int64_t last = in_parts(std::move(message), bytes, parts, start.end - start.start);
+  const std::int64_t last = in_parts(std::move(message), transfer, start.end - start.start);
   if (start.goes_home) return;  // home, where nobody reads it before the cut
   if (!sends) return moved_[start.subnet].push_back(last);
   for (const int unit : start.units) touched_[unit] = last;
 }
 
+/// One unit after the other, each in an equal part of the time.
 void StretchWriter::shared_update(const PlannedStart& start) {
   if (start.rank != rank_) return;
-  std::int64_t time = start.end - start.start;
-  const int stage = outline_.stage_of_rank(rank_);
-  for (const int unit : outline_.units_of_rank(stage)) {
-    if (!outline_.units[unit].shared) continue;
+  const Gradients& window = windows_[start.subnet];
+  const Transfer turns{.parts = static_cast<int>(shared_.size())};
+  for (int turn = 0; turn < turns.parts; ++turn) {
     Action action = action_of(ActionKind::update);
-    action.unit = unit;
-    action.chunk = stage;
+    action.unit = shared_[turn];
+    action.chunk = outline_.stage_of_rank(rank_);
     action.subnet = start.subnet;
     action.waits = start.waits;
-    for (const std::int64_t earlier : exchanged_[start.subnet]) wait_for(action, earlier);
-    const std::int64_t update = outline_.lasting(stage, outline_.units[unit].update);
-    applied_[start.subnet % 2] = add(std::move(action), std::min(time, update));
-    time -= update;
+    for (const auto& [unit, last_part] : window.sums) wait_for(action, last_part);
+    for (const std::int64_t earlier : window.exchanged) wait_for(action, earlier);
+    applied_[start.subnet % 2] = add(std::move(action), turns.of_part(turn, start.end - start.start));
   }
-  exchanged_.erase(start.subnet);
+  windows_.erase(start.subnet);
 }
 
 }  // namespace mindpipe

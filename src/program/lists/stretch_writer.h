@@ -15,12 +15,10 @@ namespace mindpipe {
 /// ranks.
 class StretchWriter {
  public:
-  StretchWriter(const Outline& outline, int rank);
+  /// `window`: subnets that read one version of what all share.
+  StretchWriter(const Outline& outline, std::int64_t window, int rank);
 
   ListStretch write(const std::vector<PlannedStart>& starts);
-  static std::int64_t bytes_of_move(const Outline& outline, const std::vector<int>& units);
-  /// In how many parts the sum over data of a unit goes.
-  static int parts_of_sum(const Outline& outline, const UnitCost& unit);
 
  private:
   using Places = std::array<std::int64_t, 2>;  ///< of the messages of one crossing, counted from the list's
@@ -31,6 +29,12 @@ class StretchWriter {
   struct Slot {
     Places received = none, gradient = none;
     std::int64_t forward = -1, backward = -1;
+  };
+  /// Gradients that are summed: those in a slab, or what a window adds to what all share. Places in the list.
+  struct Gradients {
+    std::int64_t backward = -1;                ///< the newest that adds to them
+    std::map<int, std::int64_t> sums = {};     ///< of each unit: the last part of its sum over data
+    std::vector<std::int64_t> exchanged = {};  ///< what travels between ranks: last parts
   };
   /// Passes to one neighbour whose messages have not started, and the messages from each of two buffers.
   struct Ring {
@@ -50,28 +54,26 @@ class StretchWriter {
   void message(const PlannedStart& start);
   void send(Action message, bool with_forward, int payload, std::int64_t time);
   void receive(Action message, bool with_forward, int payload, std::int64_t time);
-  std::int64_t in_parts(Action action, std::int64_t bytes, int parts, std::int64_t time);
-  std::int64_t reduce(const PlannedStart& start, std::int64_t bytes);
-  void sum(const PlannedStart& start);
+  bool is_end(const PlannedStart& start, const Transfer& transfer);
+  std::int64_t in_parts(Action action, const Transfer& transfer, std::int64_t time);
+  void sum(const PlannedStart& start, bool of_window);
   void update(const PlannedStart& start);
-  void shared_sum(const PlannedStart& start);
   void exchange(const PlannedStart& start);
   void shared_update(const PlannedStart& start);
   void move(const PlannedStart& start);
 
   const Outline& outline_;
+  std::int64_t window_;
   int rank_;
+  std::vector<int> shared_;        ///< units that all subnets share, of the rank
   bool comes_first_, comes_last_;  ///< of its lane's stages
   std::int64_t begin_ = 0;         ///< actions before the stretch
   std::int64_t tickets_ = 0;       ///< that were given
   ListStretch stretch_;
   std::vector<Slot> slots_;
   Ring forwards_, backwards_;
-  std::map<int, std::vector<std::int64_t>>
-      sums_;                                 ///< of each slab: parts of the newest user's sums over data
-  std::int64_t last_backward_ = -1;          ///< whatever its subnet
-  std::map<int, std::int64_t> shared_sums_;  ///< of each shared unit: the last part of its newest sum
-  std::map<std::int64_t, std::vector<std::int64_t>> exchanged_;  ///< of each window: all that travels
+  std::map<int, Gradients> slabs_;             ///< the newest user's
+  std::map<std::int64_t, Gradients> windows_;  ///< that are not applied
   std::map<int, std::int64_t> touched_;  ///< of each unit that moves: its newest update, or departure, here
   std::map<std::int64_t, std::vector<std::int64_t>> moved_;  ///< of each reader: the last parts for it
   Places applied_ = none;  ///< of the newest two windows: the last of their updates

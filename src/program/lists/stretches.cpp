@@ -8,7 +8,7 @@ Stretches::Stretches(const Outline& outline, const Network& network, const Subne
                      const std::vector<int>& ranks, std::int64_t first)
     : planner_(outline, network, rules, first), starts_(outline, first) {
   for (const int rank : ranks)
-    ranks_.push_back({StretchWriter(outline, rank), StretchCheck(outline, rules, rank, first)});
+    ranks_.push_back({StretchWriter(outline, rules.window, rank), StretchCheck(outline, rules, rank, first)});
 }
 
 std::vector<ListStretch> Stretches::next(std::span<const Subnet> more, bool last) {

@@ -1,0 +1,105 @@
+#include "program/clock/prices.h"
+
+#include <algorithm>
+
+namespace mindpipe {
+namespace {
+
+constexpr std::int64_t bytes_of_number = 8;
+constexpr std::int64_t bytes_of_statistics_chunk = std::int64_t{4} * 16384;
+
+}  // namespace
+
+void PassWork::add(const BlockCost& cost, const PassTraits& traits) {
+  blocks += cost.*traits.time;
+  if (traits.sums != nullptr) sums += cost.*traits.sums;
+}
+
+std::int64_t PriceList::of(const Action& action, int rank) const {
+  const int stage = outline_.stage_of_rank(rank);
+  const auto travel = [&] { return network_.of(action, rank).time(action.bytes); };
+  return by_shape(
+      action.kind,
+      [&](const PassTraits& traits) {
+        PassWork work;
+        for (int block = action.first; block < action.last; ++block) work.add(outline_.cost(block), traits);
+        for (const UnitUse& use : outline_.uses_in(action.first, action.last))
+          work.clear += outline_.units[use.unit].clear;
+        return pass(stage, work, action.clears);
+      },
+      [&](const UnitTraits&) { return outline_.lasting(stage, update_of_share(action.unit)); },
+      [&](const MessageTraits&) { return travel(); },
+      [&](const CollectiveTraits& collective) {
+        if (collective.of == CollectiveTraits::step) return scalars(rank);
+        return action.bytes > 0 ? travel() : 0;
+      });
+}
+
+std::int64_t PriceList::pass(int stage, const PassWork& work, bool clears) const {
+  if (outline_.prices_are_whole) return outline_.lasting(stage, work.blocks);
+  return outline_.lasting(stage, work.blocks + (clears ? work.clear : 0)) + network_.tensor_time(work.sums);
+}
+
+std::int64_t PriceList::update_of_share(int unit) const {
+  const UnitCost& cost = outline_.units[unit];
+  if (!outline_.sharded_optimizer || cost.gradients == 0) return cost.update;
+  const double share = static_cast<double>(outline_.share_bytes(unit)) / static_cast<double>(cost.gradients);
+  return std::llround(static_cast<double>(cost.update) * share);
+}
+
+void PriceList::add(UpdateWork& work, int unit) const {
+  work.shares += update_of_share(unit);
+  work.tensors += outline_.units[unit].tensors;
+  ++work.units;
+}
+
+std::int64_t PriceList::update(int stage, const UpdateWork& work, bool has_loss) const {
+  const std::int64_t shares = outline_.lasting(stage, work.shares);
+  if (outline_.prices_are_whole) return shares;
+  return shares + (work.units > 0 ? numbers(network_.tensor, outline_.tensor, work.tensors) : 0) +
+         (has_loss ? numbers(network_.data, outline_.data, 1) : 0);
+}
+
+/// One after the other: the loss over data, the squares of chunks where data ranks have shares of them, the
+/// squares of tensors, and both along the pipeline.
+std::int64_t PriceList::scalars(int rank) const {
+  std::int64_t chunks = 0, tensors = 0;
+  for (const int unit : outline_.units_of_rank(outline_.stage_of_rank(rank)))
+    chunks += (outline_.units[unit].gradients + bytes_of_statistics_chunk - 1) / bytes_of_statistics_chunk;
+  for (const UnitCost& unit : outline_.units) tensors += unit.tensors;
+  return numbers(network_.data, outline_.data, 1) +
+         (outline_.sharded_optimizer ? numbers(network_.data, outline_.data, chunks) : 0) +
+         numbers(network_.tensor, outline_.tensor, tensors) +
+         numbers(network_.grid, outline_.stages, 1 + tensors);
+}
+
+std::int64_t PriceList::message(int from, int to, const BoundaryBytes& cut, bool with_forward) const {
+  std::int64_t longest = 0;
+  for (const auto& [payload, bytes] : payloads_of(cut, with_forward))
+    if (bytes > 0) longest = std::max(longest, network_.link(from, to).time(bytes));
+  return longest;
+}
+
+std::int64_t PriceList::move(int from, int to, std::span<const int> units) const {
+  std::int64_t bytes = 0, priced = 0;
+  for (const int unit : units) {
+    const UnitCost& cost = outline_.units[unit];
+    if (cost.move >= 0) priced += cost.move;
+    else bytes += cost.moved;
+  }
+  const Link& link = network_.link(from, to);
+  return move_of(outline_, units).parts * link.latency + priced + link.carries(bytes);
+}
+
+std::int64_t PriceList::over(const Link& link, const Transfer& transfer) {
+  std::int64_t time = 0;
+  for (int part = 0; transfer.bytes > 0 && part < transfer.parts; ++part)
+    time += link.time(transfer.of_part(part, transfer.bytes));
+  return time;
+}
+
+std::int64_t PriceList::numbers(const Link& link, int ranks, std::int64_t count) {
+  return ranks > 1 ? link.time(2 * sent_in_group(ranks, count * bytes_of_number)) : 0;
+}
+
+}  // namespace mindpipe

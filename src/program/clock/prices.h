@@ -1,0 +1,68 @@
+#pragma once
+#include <cstdint>
+#include <span>
+
+#include "program/clock/simulate.h"
+#include "program/clock/transfer.h"
+
+namespace mindpipe {
+
+/// What a pass over some blocks consists of, whatever its rank.
+struct PassWork {
+  std::int64_t blocks = 0;  ///< nanoseconds
+  std::int64_t clear = 0;   ///< nanoseconds to zero the gradients of its blocks
+  TensorSums sums = {};
+  void add(const BlockCost& cost, const PassTraits& traits);
+};
+
+/// What an update of some units consists of, with what is decided about each of them.
+struct UpdateWork {
+  std::int64_t shares = 0;  ///< nanoseconds of the shares that one rank updates
+  int units = 0;
+  std::int64_t tensors = 0;  ///< of these units: the numbers that a decision adds up
+};
+
+/// How long everything takes on paper, in nanoseconds: what an outline says of the work, on links of a
+/// network. Steps, streams of subnets and of forwards all ask it, so the same work takes the same time.
+/// A part of a transfer pays its link's latency; transfers over data go by their degree and roots.
+class PriceList {
+ public:
+  PriceList(const Outline& outline, const Network& network) : outline_(outline), network_(network) {}
+
+  /// An action of a step's list, or of a list of forwards of a model without choices.
+  std::int64_t of(const Action& action, int rank) const;
+
+  /// A pass with its tensor sums; with `clears`, gradients are zeroed before. A price that was measured has
+  /// both in it.
+  std::int64_t pass(int stage, const PassWork& work, bool clears) const;
+  /// A rank's share of the update of one unit: all of it, unless the optimizer is sharded.
+  std::int64_t update_of_share(int unit) const;
+  void add(UpdateWork& work, int unit) const;
+  /// An update that decides for itself: the tensor group exchanges squares, and the last stage's data ranks
+  /// the subnet's loss. A price that was measured has these in it.
+  std::int64_t update(int stage, const UpdateWork& work, bool has_loss) const;
+  /// The norm and the loss of a whole step, which every rank takes part in.
+  std::int64_t scalars(int rank) const;
+
+  /// The messages of one micro-batch across a cut, side by side.
+  std::int64_t message(int from, int to, const BoundaryBytes& cut, bool with_forward) const;
+  std::int64_t sum(int unit) const { return over(network_.data, sum_over_data(outline_, unit)); }
+  std::int64_t gather(int unit) const { return over(network_.data, gather_over_data(outline_, unit)); }
+  std::int64_t exchange(int from, int to, int unit) const {
+    return over(network_.link(from, to), exchange_of(outline_, unit));
+  }
+  /// States of units: as long as a table says, else as long as their bytes take.
+  std::int64_t move(int from, int to, std::span<const int> units) const;
+
+  const Network& network() const { return network_; }
+
+ private:
+  static std::int64_t over(const Link& link, const Transfer& transfer);
+  /// An exchange of so many numbers, added up by a group of ranks.
+  static std::int64_t numbers(const Link& link, int ranks, std::int64_t count);
+
+  const Outline& outline_;
+  Network network_;
+};
+
+}  // namespace mindpipe

@@ -1,0 +1,47 @@
+#include "program/clock/transfer.h"
+
+#include "core/bulk_parts.h"
+
+namespace mindpipe {
+namespace {
+
+/// Bytes of what is summed: f32 accumulators, or whole numbers in their place.
+std::int64_t summed_bytes(const UnitCost& unit) { return unit.shared ? 2 * unit.gradients : unit.gradients; }
+
+int parts_over_data(const Outline& outline, std::int64_t bytes) {
+  return outline.data > 1 ? parts_of(bytes, outline.data) : 1;
+}
+
+}  // namespace
+
+std::int64_t sent_in_group(int ranks, std::int64_t bytes) {
+  return (bytes * (ranks - 1) + ranks - 1) / ranks;
+}
+
+/// A rank sends the others' pieces of each of its roots, and unless shares stay where they are, its own
+/// piece of the sum to all. Whole numbers have one root: their order does not matter.
+Transfer sum_over_data(const Outline& outline, int unit) {
+  const UnitCost& cost = outline.units[unit];
+  const std::int64_t bytes = summed_bytes(cost), roots = cost.shared ? 1 : outline.data_tree().most_roots(),
+                     sums = outline.sharded_optimizer ? 0 : 1;
+  return {(roots + sums) * sent_in_group(outline.data, bytes), parts_over_data(outline, roots * bytes)};
+}
+
+Transfer gather_over_data(const Outline& outline, int unit) {
+  const std::int64_t bytes = outline.units[unit].values;
+  return {sent_in_group(outline.data, bytes), parts_over_data(outline, bytes)};
+}
+
+Transfer exchange_of(const Outline& outline, int unit) {
+  const std::int64_t all = summed_bytes(outline.units[unit]),
+                     bytes = outline.sharded_optimizer ? (all + outline.data - 1) / outline.data : all;
+  return {bytes, parts_of(bytes, 0)};
+}
+
+Transfer move_of(const Outline& outline, std::span<const int> units) {
+  std::int64_t bytes = 0;
+  for (const int unit : units) bytes += outline.units[unit].moved;
+  return {bytes, parts_of(bytes, 0)};
+}
+
+}  // namespace mindpipe

@@ -1,0 +1,32 @@
+#pragma once
+#include <cstdint>
+#include <span>
+
+#include "program/outline.h"
+
+namespace mindpipe {
+
+/// A bulk transfer: the bytes that one rank sends, at most, in parts that follow each other.
+struct Transfer {
+  std::int64_t bytes = 0;
+  int parts = 1;
+  /// The share that one part has of a quantity of the whole: of its bytes, or its time.
+  std::int64_t of_part(int part, std::int64_t whole) const {
+    return whole * (part + 1) / parts - whole * part / parts;
+  }
+};
+
+/// Bytes that one of so many ranks sends, at most, so that `bytes` are scattered among them, or gathered.
+std::int64_t sent_in_group(int ranks, std::int64_t bytes);
+
+/// The sum over data of the gradient of one use of a unit; of what all subnets share, of a window's whole
+/// numbers of eight bytes for each of four.
+Transfer sum_over_data(const Outline& outline, int unit);
+/// The values of a unit that data ranks have updated in shares.
+Transfer gather_over_data(const Outline& outline, int unit);
+/// Such a sum on its way to another rank that uses the unit.
+Transfer exchange_of(const Outline& outline, int unit);
+/// The states of units on their way to the rank of their next user.
+Transfer move_of(const Outline& outline, std::span<const int> units);
+
+}  // namespace mindpipe

@@ -1,0 +1,149 @@
+#include <gtest/gtest.h>
+
+#include <map>
+#include <tuple>
+
+#include "program/sample_space.h"
+
+// The lists of a supernet as the simulator runs them, entry by entry beside what the planner saw.
+namespace mindpipe {
+namespace {
+
+/// What one start is in the lists: of which kind, where, for whom.
+using Name = std::tuple<PlannedStart::What, int, int, std::int64_t, int, int>;
+
+Name name_of(const PlannedStart& start) {
+  const bool moves = start.what == PlannedStart::move;
+  return {start.what,
+          start.rank,
+          start.what == PlannedStart::message ? start.rank + (start.with_forward ? 1 : -1) : start.peer,
+          start.subnet,
+          start.micro_batch,
+          moves ? start.units.front() : start.unit};
+}
+
+PlannedStart::What what_of(const Action& action, const Outline& outline) {
+  const bool of_window = names_unit(action) && outline.units[action.unit].shared;
+  if (action.kind == ActionKind::forward) return PlannedStart::forward;
+  if (action.kind == ActionKind::backward) return PlannedStart::backward;
+  if (action.kind == ActionKind::update)
+    return of_window ? PlannedStart::shared_update : PlannedStart::update;
+  if (action.kind == ActionKind::reduce) return of_window ? PlannedStart::shared_sum : PlannedStart::sum;
+  if (is_move(action)) return PlannedStart::move;
+  return crosses_cut(action) ? PlannedStart::message : PlannedStart::exchange;
+}
+
+Name name_of(const Action& action, int rank, const Outline& outline) {
+  const PlannedStart::What what = what_of(action, outline);
+  const bool has_unit = is_collective(action) || what == PlannedStart::exchange;
+  return {what,
+          rank,
+          action.peer,
+          action.subnet,
+          std::max(0, action.micro_batch),
+          is_move(action) ? action.units.front()
+          : has_unit      ? action.unit
+                          : -1};
+}
+
+/// Lets one move at a time leave a rank, as the planner does and a list need not.
+void move_one_at_a_time(Program& program) {
+  for (auto& list : program.ranks) {
+    int newest = -1;
+    for (int i = 0; i < static_cast<int>(list.size()); ++i) {
+      if (!is_move(list[i]) || !sends(list[i])) continue;
+      if (newest >= 0) list[i].after.push_back(newest);
+      newest = i;
+    }
+  }
+}
+
+/// From the first start to the last end of all entries of a name; receives are their sends.
+std::map<Name, Span> spans_of(const Program& program, const Timeline& timeline, const Outline& outline) {
+  std::map<Name, Span> spans;
+  for (const Place& place : program.places()) {
+    const Action& action = program.at(place);
+    if (is_message(action) && !sends(action)) continue;
+    const Span& here = timeline.spans[place.rank][place.index];
+    const auto [found, is_new] = spans.try_emplace(name_of(action, place.rank, outline), here);
+    found->second.start = std::min(found->second.start, here.start);
+    found->second.end = std::max(found->second.end, here.end);
+  }
+  return spans;
+}
+
+/// A grid on which nobody waits for a room: what the planner alone knows of.
+struct Grid {
+  Outline outline;
+  Network network;
+  SubnetRules rules;
+  std::vector<Subnet> subnets;
+
+  explicit Grid(unsigned seed) {
+    std::mt19937 random(seed);
+    const auto below = [&](int count) { return static_cast<int>(random() % static_cast<unsigned>(count)); };
+    const int lanes = 1 + below(4), stages = 1 + below(4), micro_batches = 1 + 3 * below(2);
+    outline = sample_lanes(lanes, stages, 1 + below(8), micro_batches, 0.1 * below(10));
+    outline.own_cuts = below(2) == 0;
+    if (below(2) == 0) price_h200(outline);
+    outline.data = 1 << below(4);
+    outline.tensor = 1 << below(3);
+    for (UnitCost& unit : outline.units) {
+      unit.gradients = 1 + below(6'000'000);
+      unit.moved = 1 + below(12'000'000);
+      unit.clear = below(3'000);
+      unit.tensors = below(5);
+      if (below(2) == 0) unit.move = -1;
+    }
+    for (int tables = below(3); tables-- > 0;) share_one_more();
+    network = sample_network(micro_batches);
+    network.message.picoseconds_per_byte = below(20);
+    network.data = {below(100'000), 1.0 * below(20)};
+    network.tensor = {below(10'000), 1.0 * below(20)};
+    for (int pairs = below(6); pairs-- > 0;)
+      network.between[{below(outline.ranks()), below(outline.ranks())}] = {below(50'000), 1.0 * below(50),
+                                                                           -1};
+    subnets = sample_subnets(outline, static_cast<Draw>(below(3)), 20 + below(40), seed);
+    rules = {.admission = static_cast<int>(subnets.size()), .window = 1 + below(20)};
+  }
+
+ private:
+  void share_one_more() {
+    const int last = outline.all_blocks() - 1, unit = static_cast<int>(outline.units.size());
+    outline.units.push_back(
+        {.values = 8, .gradients = 5'000'000, .update = 24'000, .blocks = {0, last}, .shared = true});
+    for (const int block : {0, last}) {
+      outline.blocks[block].resize(1);
+      outline.units_used[block].resize(1);
+      std::erase_if(outline.units_used[block][0], [&](int used) { return !outline.units[used].shared; });
+      outline.units_used[block][0].push_back(unit);
+    }
+  }
+};
+
+TEST(Lists, RunInThePlannersTimeEntryByEntry) {
+  for (unsigned seed = 1; seed <= 60; ++seed) {
+    const Grid grid(seed);
+    WholeProgram whole = whole_program(grid.outline, grid.network, grid.rules, grid.subnets, {64});
+    move_one_at_a_time(whole.program);
+    const Timeline timeline = simulate(whole.program, whole.durations, grid.network);
+    ASSERT_TRUE(timeline.finished) << seed;
+    const std::map<Name, Span> spans = spans_of(whole.program, timeline, grid.outline);
+    CausalPlanner planner(grid.outline, grid.network, grid.rules);
+    std::size_t compared = 0;
+    for (const PlannedStart& start : planner.next(grid.subnets, true)) {
+      ++compared;
+      if (start.goes_home) continue;  // it need not wait until all others have ended, as the planner lets it
+      const auto found = spans.find(name_of(start));
+      ASSERT_NE(found, spans.end()) << seed << ", kind " << start.what << " on rank " << start.rank;
+      ASSERT_TRUE(found->second.start == start.start && found->second.end == start.end)
+          << seed << ", kind " << start.what << " of " << start.subnet << " on rank " << start.rank << " ("
+          << grid.outline.lanes << " lanes of " << grid.outline.stages << " stages): " << found->second.start
+          << " to " << found->second.end << ", planned " << start.start << " to " << start.end;
+    }
+    EXPECT_EQ(compared, spans.size()) << seed;
+  }
+}
+
+}  // namespace
+}  // namespace mindpipe
