@@ -73,13 +73,13 @@ std::map<Name, Span> spans_of(const Program& program, const Timeline& timeline, 
 }
 
 /// A grid on which nobody waits for a room: what the planner alone knows of.
-struct Grid {
+struct RoomyGrid {
   Outline outline;
   Network network;
   SubnetRules rules;
   std::vector<Subnet> subnets;
 
-  explicit Grid(unsigned seed) {
+  explicit RoomyGrid(unsigned seed) {
     std::mt19937 random(seed);
     const auto below = [&](int count) { return static_cast<int>(random() % static_cast<unsigned>(count)); };
     const int lanes = 1 + below(4), stages = 1 + below(4), micro_batches = 1 + 3 * below(2);
@@ -101,8 +101,7 @@ struct Grid {
     network.data = {below(100'000), 1.0 * below(20)};
     network.tensor = {below(10'000), 1.0 * below(20)};
     for (int pairs = below(6); pairs-- > 0;)
-      network.between[{below(outline.ranks()), below(outline.ranks())}] = {below(50'000), 1.0 * below(50),
-                                                                           -1};
+      network.between[{below(outline.ranks()), below(outline.ranks())}] = {below(50'000), 1.0 * below(50)};
     subnets = sample_subnets(outline, static_cast<Draw>(below(3)), 20 + below(40), seed);
     rules = {.admission = static_cast<int>(subnets.size()), .window = 1 + below(20)};
   }
@@ -123,7 +122,7 @@ struct Grid {
 
 TEST(Lists, RunInThePlannersTimeEntryByEntry) {
   for (unsigned seed = 1; seed <= 60; ++seed) {
-    const Grid grid(seed);
+    const RoomyGrid grid(seed);
     WholeProgram whole = whole_program(grid.outline, grid.network, grid.rules, grid.subnets, {64});
     move_one_at_a_time(whole.program);
     const Timeline timeline = simulate(whole.program, whole.durations, grid.network);

@@ -9,14 +9,14 @@
 namespace mindpipe {
 namespace {
 
-struct Shape {
+struct SpaceShape {
   const char* name;
   int stages, candidates, subnets;
   bool on_h200;
 };
 
-struct Case {
-  Shape shape;
+struct PlanCase {
+  SpaceShape shape;
   Draw draw;
   int micro_batches, lanes;
   bool own_cuts;
@@ -57,14 +57,14 @@ struct Case {
 };
 
 TEST(Plans, OfSubnetsStartWhatTheyDidWhenTheFileWasMade) {
-  for (const Shape& shape :
-       {Shape{"nlp.c0 on 8 stages", 8, 96, 96, false}, Shape{"nlp.c3 on 8 stages", 8, 24, 96, true},
-        Shape{"a small space on 3 stages", 3, 3, 40, true}})
+  for (const SpaceShape& shape :
+       {SpaceShape{"nlp.c0 on 8 stages", 8, 96, 96, false}, SpaceShape{"nlp.c3 on 8 stages", 8, 24, 96, true},
+        SpaceShape{"a small space on 3 stages", 3, 3, 40, true}})
     for (const Draw draw : {Draw::uniform, Draw::permutation, Draw::spaced})
       for (const int micro_batches : {1, 4})
         for (const int lanes : {1, 2, 4})
           for (const bool own_cuts : {false, true}) {
-            const Case one{shape, draw, micro_batches, lanes, own_cuts};
+            const PlanCase one{shape, draw, micro_batches, lanes, own_cuts};
             const std::string got = summary_of(one.starts());
             EXPECT_EQ(got, golden_plan(one.name(), got)) << one.name();
           }

@@ -73,7 +73,7 @@ int parts_over_data(std::int64_t bytes, int data) {
 }
 std::int64_t sent(std::int64_t bytes, int ranks) { return (bytes * (ranks - 1) + ranks - 1) / ranks; }
 
-struct Grid {
+struct PricedGrid {
   int tensor, data;
   double rate;
   std::string name() const { return fmt::format("tensor {}, data {}, {} bytes a ns", tensor, data, rate); }
@@ -99,7 +99,7 @@ template <class See>
 void for_grids(const See& see) {
   for (const int tensor : {1, 2, 4})
     for (const int data : {1, 2, 4, 8})
-      for (const double rate : {350.0, 10.0, 0.001}) see(Grid{tensor, data, rate});
+      for (const double rate : {350.0, 10.0, 0.001}) see(PricedGrid{tensor, data, rate});
 }
 
 /// The time of all actions of a step that are such, which is the same for each, and of several parts
@@ -121,7 +121,7 @@ std::int64_t time_in_step(const PlannedStep& step, int rank,
 }
 
 TEST(Prices, OfAStepAreTheFormulasToTheNanosecond) {
-  for_grids([](const Grid& grid) {
+  for_grids([](const PricedGrid& grid) {
     for (const bool sharded : {false, true}) {
       if (sharded && grid.data == 1) continue;
       const Outline outline = outline_of(grid.tensor, grid.data, 3, sharded);
@@ -172,7 +172,7 @@ std::int64_t time_in_plan(const std::vector<PlannedStart>& starts, PlannedStart:
 
 /// Blocks like those of a step, and a table that the first and the last block share.
 TEST(Prices, OfASubnetAreThoseOfAStepAndWhatItDecidesForItself) {
-  for_grids([](const Grid& grid) {
+  for_grids([](const PricedGrid& grid) {
     Outline outline = outline_of(grid.tensor, grid.data, 3, false);
     const int table = 4;
     outline.units.push_back(outline.units[0]);
@@ -234,7 +234,7 @@ TEST(Prices, OfAMoveAreATablesOrGoByBytesInParts) {
 TEST(Prices, OfASlowStageAreItsPassesAndUpdatesNotItsLinks) {
   Outline outline = outline_of(2, 2, 3, false);
   outline.slower = {1, 1.5};
-  const Grid grid{2, 2, 10};
+  const PricedGrid grid{2, 2, 10};
   const PriceList prices(outline, network_of(10));
   const PlannedStep step = make_program(outline, "1f1b", network_of(10));
   const auto of = [&](int rank, ActionKind kind) {
@@ -256,7 +256,7 @@ TEST(Prices, ThatWereMeasuredAreOfWholePassesAndUpdates) {
   EXPECT_EQ(time_in_plan(starts, PlannedStart::forward, 0), 2 * forward);
   EXPECT_EQ(time_in_plan(starts, PlannedStart::backward, 0), 2 * backward);
   EXPECT_EQ(time_in_plan(starts, PlannedStart::update, 1), 2 * update);
-  EXPECT_EQ(time_in_plan(starts, PlannedStart::sum, 0), (Grid{4, 2, 0.001}.sum(false)))
+  EXPECT_EQ(time_in_plan(starts, PlannedStart::sum, 0), (PricedGrid{4, 2, 0.001}.sum(false)))
       << "a sum over data is no part of a pass";
 }
 
