@@ -14,7 +14,7 @@ struct LinkDescription {
 struct DeviceDescription {
   std::string name;
   double flops_f32 = 0, flops_bf16 = 0;  ///< a second
-  double bytes = 0;                      ///< of memory traffic, a second
+  double bytes = 0;                      ///< bytes of memory traffic a second
   double launch = 0;                     ///< seconds before any operation
   LinkDescription links = {};
 };

@@ -29,7 +29,7 @@ class PricingBackend : public ImmediateBackend {
   virtual const DeviceDescription& device() const = 0;
   /// Seconds that all operations so far cost; taking a difference prices a stretch of a model.
   virtual double seconds() const = 0;
-  virtual double operations() const = 0;  ///< of floating-point numbers, so far
+  virtual double operations() const = 0;  ///< floating-point operations so far
   /// Lets `workspace` hear from here on of every operation that may take working memory.
   virtual void tell(WorkspaceOnPaper& workspace) = 0;
   /// Sets what is called with every product that is asked for.

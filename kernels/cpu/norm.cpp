@@ -8,7 +8,7 @@
 namespace mindpipe {
 namespace {
 
-constexpr std::int64_t rows_in_cache = 4;  ///< that a sum and its norm take in turn
+constexpr std::int64_t rows_in_cache = 4;  ///< rows that a sum and its norm take in turn
 constexpr std::int64_t strip = 64;         ///< columns of a sum over rows that stay with one thread
 
 /// Divides the columns of a sum over rows among threads: each adds its own from the first row to the last.

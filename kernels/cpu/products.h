@@ -44,9 +44,8 @@ struct ProductPart {
 /// A product engine of one instruction set; product_kernels are those that compute in f32 and widen bf16.
 struct ProductKernels {
   int tile_rows, tile_cols;  ///< the register tile
-  std::size_t (*workspace_bytes)(
-      std::int64_t rows,
-      std::int64_t depth);  ///< that `run` needs for a part of so many rows, aligned to 64 bytes
+  /// Bytes that `run` needs for a part of `rows` rows, aligned to 64.
+  std::size_t (*workspace_bytes)(std::int64_t rows, std::int64_t depth);
   void (*run)(const Product& product, const ProductPart& part, void* workspace);
 };
 MINDPIPE_DECLARE_KERNELS(ProductKernels, product_kernels)

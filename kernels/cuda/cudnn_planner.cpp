@@ -27,7 +27,7 @@ using TensorOfGraph = std::shared_ptr<Tensor_attributes>;
 struct WhoPlans {
   cudnnHandle_t handle = nullptr;
   std::shared_ptr<const fe::DeviceProperties> properties;
-  int capability = 0;  ///< of the described one
+  int capability = 0;  ///< compute capability of the described GPU
 };
 
 fe::DataType_t type_of(AttentionGraph::Type type) {

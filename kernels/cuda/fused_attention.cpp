@@ -55,8 +55,9 @@ class CudnnAttention final : public FusedAttention {
   Memory& memory_;
   std::unique_ptr<CudnnPlanner> planner_;
   AttentionRoom room_;
-  Arena workspace_;  ///< of all plans, which run one after the other in the compute queue: lengths, then the
-                     ///< plan's own
+  /// Working memory of all plans, which run one after the other in the compute queue: lengths, then the
+  /// plan's own.
+  Arena workspace_;
   std::map<PlannedAttention, std::unique_ptr<CudnnPlan>> plans_;  ///< none: cuDNN refuses
 };
 

@@ -13,7 +13,7 @@ enum class Mistake : unsigned char {
   no_scale,
   other_scale,
   no_mask,
-  other_corner,  ///< of the scores, in which the mask's diagonal begins or ends
+  other_corner,  ///< another corner of the scores, in which the mask's diagonal begins or ends
   wide_band,     ///< the mask lets one key behind the diagonal through
   no_lengths,
   any_order,  ///< a backward that need not be deterministic

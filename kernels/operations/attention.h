@@ -12,7 +12,7 @@ struct AttentionParameters {
   /// i32 [samples], or none: keys at or beyond it are padding. 0: the row's output is zero.
   Tensor key_lengths = {};
   Dropout dropout = {};          ///< element = ((head_offset + head) * queries + query) * keys + key
-  std::int64_t head_offset = 0;  ///< of this shard's first query head among all heads
+  std::int64_t head_offset = 0;  ///< number of this shard's first query head among all heads
 };
 
 /// out[samples, queries, heads, width] = softmax(scale q k^T) v, zeros where no key is seen. Query head h

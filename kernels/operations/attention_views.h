@@ -16,7 +16,7 @@ struct AttentionCall {
   std::int64_t samples = 0, query_heads = 0, key_heads = 0, queries = 0, keys = 0, width = 0;
   bool causal = false;
   double scale = 1;
-  const std::int32_t* key_lengths = nullptr;  ///< or null: all of `keys`
+  const std::int32_t* key_lengths = nullptr;  ///< null: all of `keys`
   HeadsView q, k, v, out, dout, dq, dk, dv;
   void* log_sum = nullptr;                              ///< [samples, query heads, queries]
   bool log_sum_is_f64 = false;                          ///< f32 otherwise

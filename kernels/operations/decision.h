@@ -21,7 +21,7 @@ struct Decision {
     first_correction,   ///< 1 - beta1^applied_steps
     second_correction,  ///< 1 / sqrt(1 - beta2^applied_steps)
     loss,               ///< mean over the valid tokens of the whole batch
-    gradient_norm,      ///< of the mean gradient, before clipping
+    gradient_norm,      ///< norm of the mean gradient, before clipping
     places
   };
 };

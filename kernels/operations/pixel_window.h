@@ -15,7 +15,7 @@ namespace mindpipe {
 /// taps, counted in reading order.
 struct PixelWindow {
   static constexpr int most_taps = 225;
-  std::int32_t height = 0, width = 0;  ///< of a picture
+  std::int32_t height = 0, width = 0;  ///< extents of a picture
   std::int32_t side = 1, stride = 1, dilation = 1;
 
   MINDPIPE_EVERYWHERE constexpr bool fits() const {

@@ -14,7 +14,7 @@ struct ProductCall {
   Kind kind = Kind::forward;
   DType operands = DType::f32, result = DType::f32;
   Activation activation = Activation::none;
-  std::optional<DType> bias, before;  ///< of those that are there
+  std::optional<DType> bias, before;  ///< types of the bias and of `before`, where there are any
   std::int64_t n = 0, k = 0, m = 0;   ///< rows, inputs, outputs
   auto operator<=>(const ProductCall&) const = default;
 };

@@ -25,7 +25,7 @@ struct AttentionGraph {
   };
 
   bool backward = false, padded = false;
-  bool deterministic = false;  ///< of a backward: sums in an order that no timing changes
+  bool deterministic = false;  ///< backward: sums in an order that no timing changes
   Diagonal diagonal = Diagonal::none;
   float scale = 1;
   std::vector<Tensor> tensors;

@@ -11,7 +11,7 @@ struct AttentionAnswer {
   bool is_planned = false;
   bool is_supported = false;  ///< an engine says that it can; whether its plan can be built is known last
   std::string engine;         ///< the library's name of its kernel, with its settings: "eng6_k24=26"
-  std::size_t bytes = 0;      ///< of working memory, without lengths
+  std::size_t bytes = 0;      ///< working memory, without lengths
   std::string refusal;        ///< the library's own words
   /// Refused because something is missing here that the device's own machine has: no answer to the question.
   bool is_unanswered = false;
@@ -33,7 +33,7 @@ struct GpuDescription {
 };
 /// All of data/devices, by name; compiled in.
 const std::vector<GpuDescription>& described_gpus();
-const GpuDescription* find_gpu(const std::string& name);  ///< or none
+const GpuDescription* find_gpu(const std::string& name);  ///< null: there is none of that name
 
 /// cuDNN, planning for a GPU that need not be here; none, with the reason in `why_not`, where the library or
 /// what it wants before it plans is not here. Opening it takes half a second, a plan about as long.

@@ -7,7 +7,8 @@
 
 namespace mindpipe {
 
-inline constexpr std::size_t gpu_workspace_bytes = std::size_t{64} << 20;  ///< that CUDA's backend keeps
+inline constexpr std::size_t gpu_workspace_bytes = std::size_t{64}
+                                                   << 20;  ///< bytes that CUDA's backend keeps
 
 /// Why our own kernels compute an attention and no plan of a library does.
 enum class OwnAttention : std::uint8_t {

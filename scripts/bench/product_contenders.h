@@ -14,7 +14,7 @@ namespace mindpipe::bench {
 struct Shape3 {
   const char* form;
   std::int64_t n, k, m;
-  std::int64_t weights = 1;  ///< that are met in turn
+  std::int64_t weights = 1;  ///< weights that are met in turn
   double operations() const {
     return 2.0 * static_cast<double>(n) * static_cast<double>(k) * static_cast<double>(m);
   }

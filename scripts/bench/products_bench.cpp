@@ -71,7 +71,7 @@ struct Row {
   Shape3 shape;
   Peak full, half;
   std::vector<std::string> names;
-  std::vector<double> rates;  ///< of ours, OpenBLAS, oneDNN; in bf16 of ours, oneDNN
+  std::vector<double> rates;  ///< rates of ours, OpenBLAS, oneDNN; in bf16 of ours, oneDNN
   double copy = 0, read = 0;
 };
 

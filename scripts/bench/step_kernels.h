@@ -12,7 +12,7 @@ namespace mindpipe::bench {
 /// Sizes of one micro-batch of a model; the defaults are GPT-2 124M with 32 sequences.
 struct Sizes {
   std::int64_t samples = 32, sequence = 1024, width = 768, heads = 12, layers = 12, vocabulary = 50304,
-               token_chunk = 512;  ///< as the classifier takes
+               token_chunk = 512;  ///< tokens that the classifier takes at once
   DType dtype = DType::bf16;
   std::int64_t rows() const { return samples * sequence; }
   std::int64_t parameters() const {

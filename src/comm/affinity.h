@@ -13,7 +13,7 @@ struct RankPlace {
   char host[64] = "";
   int process = 0, threads = 1;
   int processors_there = 0;   ///< all of the machine's, whoever may use them
-  cpu_set_t processors = {};  ///< those that the rank may use
+  cpu_set_t processors = {};  ///< processors that the rank may use
   int processor_count() const { return CPU_COUNT(&processors); }
 };
 

@@ -86,7 +86,7 @@ class Channels {
   Route route_;
   int rank_ = 0, of_lane_;
   std::vector<int> world_ranks_;
-  std::map<ChannelName, std::unique_ptr<Transport>> queued_;  ///< those of this rank
+  std::map<ChannelName, std::unique_ptr<Transport>> queued_;  ///< this rank's queued channels
   Transfer next_ = 0;
   Messages sends_, receives_;  ///< ordered as they were asked for
   Inquiry inquiry_;

@@ -138,7 +138,7 @@ class Communicator {
   std::unique_ptr<Group> group_;
   int size_ = 1, rank_ = 0, logical_ = 1;
   SumTree over_shards_, shards_here_,  ///< over all logical shards, and over those of this rank alone
-      over_ranks_;                     ///< as if each rank had one shard: where the order is no matter
+      over_ranks_;                     ///< a tree with one shard a rank, where the order does not matter
   Axis axis_ = Axis::tensor;
   TrafficLedger* ledger_ = nullptr;
   std::function<void(const TensorSum&)> observe_;

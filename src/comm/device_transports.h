@@ -26,7 +26,7 @@ DeviceTransports device_transports(const World& world, Backend& backend, Waiting
 /// Host, GPU and NCCL of one rank of a job.
 struct Seat {
   std::string host, gpu;  ///< the GPU that it computes on, by its place on the bus; empty: none
-  int version = 0;        ///< that of NCCL there; 0: it cannot be opened
+  int version = 0;        ///< NCCL's version there; 0: it cannot be opened
 };
 /// The reason why NCCL cannot carry the messages of these ranks; empty: it can.
 std::string obstacle(std::span<const Seat> seats);

@@ -152,11 +152,11 @@ struct SupernetConfig {
   int spacing = 0;                     ///< spaced: subnets between two uses of a candidate; 0: the usual
   int window = 16;                     ///< subnets that read one version of what all share
   int admission = 0;                   ///< in flight; 0: as few as cost little
-  int slots = 0;                       ///< of a stage, for their micro-batches; 0: as few as cost little
+  int slots = 0;                       ///< micro-batch slots of a stage; 0: as few as cost little
   SubnetCuts cuts = SubnetCuts::home;  ///< one for all, or each subnet's own
   std::string prices;                  ///< paper | equal | h200 | a file; empty: of the device on paper
-  int evaluate_subnets = 4;            ///< of an evaluation: always the same ones
-  int calibrate_batches = 2;           ///< of pictures: for a network's batch norms, before it is evaluated
+  int evaluate_subnets = 4;            ///< subnets of an evaluation, always the same ones
+  int calibrate_batches = 2;           ///< batches that calibrate batch norms before an evaluation
   bool operator==(const SupernetConfig&) const = default;
 };
 
@@ -178,7 +178,7 @@ struct SearchConfig {
   std::vector<std::string> objectives{"loss", "parameters"};  ///< pareto
   LimitsConfig limits;
   int best = 5;              ///< networks that come out
-  int steps = 0;             ///< of a network that is trained by itself; 0: train.steps
+  int steps = 0;             ///< steps of a network that is trained by itself; 0: train.steps
   int verify = 0;            ///< networks that are trained to see what scores are worth
   std::vector<int> halving;  ///< steps of the first round, and the factor between rounds
   bool operator==(const SearchConfig&) const = default;

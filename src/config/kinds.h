@@ -32,7 +32,7 @@ struct SearcherRow {
 
 struct PrecisionRow {
   std::string_view name;
-  DType dtype;  ///< of activations and of the weights that compute
+  DType dtype;  ///< type of activations and of the weights that compute
 };
 
 struct ObjectiveRow {
@@ -44,7 +44,7 @@ inline constexpr std::size_t most_moments = 2;
 struct OptimizerRow {
   std::string_view name;
   std::array<std::string_view, most_moments> moments;  ///< what it keeps of each element, by name
-  int count;                                           ///< of moments
+  int count;                                           ///< number of moments
   bool only_with_momentum;                             ///< keeps nothing when optimizer.momentum is 0
 };
 

@@ -11,9 +11,9 @@ namespace mindpipe {
 struct Field {
   std::string_view name;    ///< a literal, like those in field::
   DType type = DType::i32;  ///< i32, u8 or f32
-  Shape shape;              ///< of one sample, at most two extents; {1}: a number
+  Shape shape;              ///< shape of one sample, at most two extents; {1}: a number
   std::int64_t below = 0;   ///< what every number is less than: a vocabulary, classes; 0: it may be any
-  std::int64_t planes = 1;  ///< that lie one behind the other along the first extent: channels of a picture
+  std::int64_t planes = 1;  ///< planes one behind the other along the first extent: channels of a picture
 
   /// The shape of `count` samples one after the other, or of `groups` of them.
   Shape of(std::int64_t count) const;

@@ -36,8 +36,8 @@ class SumTree {
   int leaves_here() const { return leaves_ / ranks_; }
   int first_leaf() const { return rank_ * leaves_here(); }
   int roots_of(int rank) const { return roots_of_[static_cast<std::size_t>(rank)]; }
-  const std::vector<Subtree>& roots() const { return roots_; }  ///< of this rank
-  int most_roots() const;                                       ///< that any rank has
+  const std::vector<Subtree>& roots() const { return roots_; }  ///< this rank's roots
+  int most_roots() const;                                       ///< the most roots of any rank
   /// The most sums that arrive at a rank: the roots of all others.
   int most_arriving() const;
 

@@ -45,7 +45,7 @@ struct Opening {
   const std::vector<Field>& fields;
   std::uint64_t seed;
   std::int64_t planned;  ///< samples
-  std::size_t number;    ///< of the source
+  std::size_t number;    ///< number of the source
 
   std::vector<Field>::const_iterator find(std::string_view name) const {
     return std::find_if(fields.begin(), fields.end(), [&](const Field& field) { return field.name == name; });

@@ -42,7 +42,7 @@ class Corpus {
 
   std::vector<std::unique_ptr<Dataset>> datasets_;
   Blend blend_;
-  std::vector<std::int64_t> ends_;  ///< of each source's samples, where they are gone over once
+  std::vector<std::int64_t> ends_;  ///< end of each source's samples, where they are gone over once
 };
 
 }  // namespace mindpipe

@@ -38,7 +38,7 @@ class TextDataset : public Dataset {
 
  private:
   std::int64_t sequence_;
-  std::vector<std::int32_t> text_;  ///< of one sample
+  std::vector<std::int32_t> text_;  ///< text of one sample
 };
 
 /// The samples of documents, round after round. A round is one epoch with an order of its own; with `planned`

@@ -18,7 +18,7 @@ class Rounds {
   std::int64_t count_;
   std::optional<std::uint64_t> seed_;
   std::int64_t round_ = -1;
-  std::vector<std::int64_t> order_;  ///< of that round
+  std::vector<std::int64_t> order_;  ///< order of samples in round_
 };
 
 }  // namespace mindpipe

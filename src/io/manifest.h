@@ -18,18 +18,18 @@ struct CheckpointTensor {
 struct CheckpointUnit {
   std::string name;
   std::int64_t version = 0, uses = 0;
-  std::int64_t applied = 0;  ///< of a supernet: how many of its updates changed it
+  std::int64_t applied = 0;  ///< supernet: updates that changed the unit
   bool operator==(const CheckpointUnit&) const = default;
 };
 
 /// How far a run has come.
 struct RunProgress {
   std::int64_t step = 0;             ///< steps done
-  std::int64_t applied = 0;          ///< of them those that changed the weights
+  std::int64_t applied = 0;          ///< steps that changed the weights
   std::int64_t samples = 0;          ///< consumed
-  std::int64_t planned_samples = 0;  ///< that the order of the data was made for
+  std::int64_t planned_samples = 0;  ///< samples that the order of the data was made for
   std::int64_t tokens = 0;
-  std::optional<double> best_loss;  ///< of all evaluations
+  std::optional<double> best_loss;  ///< best loss of all evaluations
   std::int64_t best_step = 0;
 };
 
@@ -45,10 +45,10 @@ struct Manifest {
   std::map<std::string, std::string> settings;  ///< all but those of the layout, as they stand in a file
   std::map<std::string, std::int64_t> grid;     ///< at the time of saving
   std::int64_t file_bytes = 0;
-  std::vector<std::uint32_t> crcs;  ///< of each block of the file
+  std::vector<std::uint32_t> crcs;  ///< checksum of each block of the file
   std::vector<CheckpointTensor> tensors;
   std::vector<CheckpointUnit> units;
-  std::string choices;  ///< of a supernet: hash_of_choices of what was trained
+  std::string choices;  ///< supernet: hash_of_choices of the subnets that were trained
 };
 
 /// The manifest as the text of its file, which ends in a CRC of all before it.

@@ -28,7 +28,7 @@ enum class StoredType : std::uint8_t {
   i64,
   u64
 };
-const char* name_of(StoredType type);  ///< as in the file: "F32"
+const char* name_of(StoredType type);  ///< name in the file: "F32"
 std::size_t bytes_of(StoredType type);
 StoredType stored_type(DType dtype);
 

@@ -39,7 +39,7 @@ class Attention : public Branch {
 
   LayerContext context_;
   AttentionSpec spec_;
-  int heads_;  ///< of a shard
+  int heads_;  ///< heads of a shard
 
  private:
   std::uint64_t purpose_;
@@ -60,7 +60,7 @@ class SelfAttention final : public Attention {
   /// Copies the new keys and values behind those of the earlier positions; the cache as heads k | v.
   Tensor extend_cache(const Tensor& qkv, int shard, Tape& tape);
 
-  int key_value_heads_;  ///< of a shard
+  int key_value_heads_;  ///< key and value heads of a shard
   Linear qkv_, output_;
 };
 

@@ -71,7 +71,7 @@ struct CellBlock::States {
 
 struct CellBlock::Sums {
   GradientSum newest, older;
-  GradientSum* shared = nullptr;  ///< of what both branches read behind their norm
+  GradientSum* shared = nullptr;  ///< gradient of the shared norm's output, which both branches read
   GradientSum& at(int input) { return input == 2 ? older : newest; }
 };
 

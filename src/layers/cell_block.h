@@ -10,13 +10,13 @@ namespace mindpipe {
 /// What a branch of a cell's block is made of.
 struct CellBranchSpec {
   int input = 1;                             ///< the state that it reads: 1 the newest, 2 the one before
-  std::int64_t width = 0;                    ///< of what it gives; 0: there is no branch
-  std::optional<Norm> norm = {};             ///< of what it reads, its own
+  std::int64_t width = 0;                    ///< width of the output; 0: there is no branch
+  std::optional<Norm> norm = {};             ///< the branch's own norm of its input
   std::unique_ptr<Branch> layer;             ///< none: identity
-  Param bias = {};                           ///< of what a layer gives that leaves it to its block
+  Param bias = {};                           ///< bias of a layer that leaves its bias to the block
   Activation activation = Activation::none;  ///< behind the layer, if it has none of its own
-  double dropout = 0;                        ///< of what comes out, but not of a state itself
-  std::uint64_t purpose = 0;                 ///< of that dropout
+  double dropout = 0;                        ///< rate for the output, unless that is a state itself
+  std::uint64_t purpose = 0;                 ///< key of that dropout
   bool whole = false;  ///< the state is of another width than the model's: every tensor rank has all rows
 };
 
@@ -25,13 +25,13 @@ enum class Combiner : std::uint8_t { add, multiply, concat };
 /// What a block of a cell is made of; several lefts, rights and combiners: a supernet's, of which a
 /// micro-batch's subnet takes one each.
 struct CellBlockSpec {
-  int place =
-      -1;  ///< of the left branch in a subnet's choice, the others behind it; -1: there is one of each
+  /// The left branch's place in a subnet's choice; the others follow. -1: there is one of each.
+  int place = -1;
   std::vector<CellBranchSpec> left, right;
   std::vector<Combiner> combine;
   std::optional<Norm> shared = {};                ///< the norm that both branches read, in place of their own
-  bool shared_whole = false;                      ///< as CellBranchSpec::whole, for that norm
-  std::int64_t newest = 0, older = 0, width = 0;  ///< of the states that enter, and of what comes out
+  bool shared_whole = false;                      ///< CellBranchSpec::whole for the shared norm
+  std::int64_t newest = 0, older = 0, width = 0;  ///< widths of the states that enter, and of the output
   int residual = 0;                               ///< the state that is added to it; 0: none
   bool keeps = false;                             ///< the newest state goes on beside it
 };

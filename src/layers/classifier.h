@@ -9,13 +9,13 @@ namespace mindpipe {
 struct ClassifierSpec {
   std::int64_t vocabulary = 0, width = 0;
   double deviation = 0.02;
-  int uses = 1, use = 0;  ///< of the table, when an embedding shares it
+  int uses = 1, use = 0;  ///< uses of the table, when an embedding shares it
   std::string table = "embedding";
   NormKind norm = NormKind::layer;
   double epsilon = 1e-5;
   bool norm_offset = true;
   double label_smoothing = 0;  ///< probability spread over the other words
-  bool bias = false;           ///< of each word
+  bool bias = false;           ///< one number for each word
   bool normed = true;          ///< begins with a norm; without, what comes is classified as it is
 
   SoftmaxSpec softmax() const {

@@ -4,7 +4,7 @@
 namespace mindpipe {
 
 struct Conv2DSpec {
-  std::string name;  ///< of the weight: by path below the unit, "conv1"
+  std::string name;  ///< the weight's path below the unit, "conv1"
   std::int64_t inputs = 0, outputs = 0;
   PixelWindow window;  ///< whose side is odd; what lies beyond a picture is zero
   Split split = Split::none;

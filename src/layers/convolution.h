@@ -11,7 +11,7 @@ struct ConvolutionSpec {
   std::int64_t inputs = 0, outputs = 0;
   Reach reach;
   std::string_view lengths = {};  ///< the field that says how many rows of each sample are seen; empty: all
-  Activation activation = Activation::none;  ///< of what comes out
+  Activation activation = Activation::none;  ///< behind the convolution
 };
 
 /// A convolution over all rows of samples, [samples, rows, inputs] to [samples, rows, outputs]. Undivided:

@@ -9,14 +9,14 @@ struct EmbeddingSpec {
   std::int64_t vocabulary = 0, width = 0;
   std::int64_t positions = 0;  ///< rows of a learned position table; 0: none
   double dropout = 0, deviation = 0.02;
-  std::string_view field = field::tokens;  ///< of the batch: the ids that it reads
-  int uses = 1, use = 0;                   ///< of the table, when others share it
+  std::string_view field = field::tokens;  ///< the batch's field of ids
+  int uses = 1, use = 0;                   ///< uses of the table, when others share it
   double factor = 1;                       ///< the rows of the table times this
   std::int64_t types = 0;                  ///< rows of a learned table of token types; 0: none
   bool typed = false;         ///< the batch says of which type a token is; else all are of the first
   std::int64_t padding = -1;  ///< a token whose row begins as zeros and learns nothing here; -1: none
   std::optional<Sinusoids> sinusoids = {};  ///< added where tokens stand, instead of a learned table
-  std::int64_t first_position = 0;          ///< of a sequence's first token, in either table
+  std::int64_t first_position = 0;          ///< position of a sequence's first token, in either table
   std::optional<NormSpec> norm = {};        ///< behind the sum
 };
 

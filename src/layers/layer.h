@@ -16,7 +16,7 @@ class Norm;
 /// What crosses a block or a stage: a small fixed set of tensors. A stage's cut sends those that are there.
 struct Boundary {
   Tensor activation;      ///< [samples, rows, width]
-  Tensor encoder_output;  ///< its gradient is f32 and grows from the last reader to the first
+  Tensor encoder_output;  ///< gradient: f32, grows from the last reader to the first
   Tensor normed = {};     ///< the activation behind the next block's norm, if made here; never crosses a cut
 };
 
@@ -24,7 +24,7 @@ struct Boundary {
 struct LayerContext {
   Backend& backend;
   Communicator& tensor;            ///< the tensor group; it may have one member
-  DType dtype = DType::f32;        ///< of values and activations
+  DType dtype = DType::f32;        ///< type of values and activations
   bool sequence_parallel = false;  ///< `rows` layers see a part of the sequence
   std::uint64_t seed = 0;
   bool wants_many_rows = false;  ///< whether the device is fast with products of many rows only

@@ -52,7 +52,7 @@ class Linear {
   LayerContext context_;
   Split split_;
   Param weight_, bias_;
-  std::int64_t inputs_ = 0, outputs_ = 0;  ///< of a shard
+  std::int64_t inputs_ = 0, outputs_ = 0;  ///< extents of a shard
   bool stays_;                             ///< what comes out
 };
 

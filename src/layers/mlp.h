@@ -10,8 +10,8 @@ struct MlpSpec {
   bool gated = false;  ///< silu(gate) * up instead of activation(up)
   bool bias = false;
   double deviation = 0.02, output_deviation = 0.02;
-  double dropout = 0;         ///< of what comes out of the activation
-  std::uint64_t purpose = 0;  ///< of that dropout
+  double dropout = 0;         ///< rate behind the activation
+  std::uint64_t purpose = 0;  ///< key of that dropout
 };
 
 /// Two products, the inner width divided over the shards. Saves what went into the activation; what came out,

@@ -6,7 +6,7 @@ namespace mindpipe {
 struct NormedMlpSpec {
   std::int64_t width = 0, inner = 0;
   Activation activation = Activation::silu;
-  double dropout = 0;  ///< of what comes out of the activation
+  double dropout = 0;  ///< rate behind the activation
   double epsilon = 1e-6;
 };
 

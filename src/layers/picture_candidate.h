@@ -9,7 +9,7 @@ namespace mindpipe {
 
 struct PictureCandidateSpec {
   std::int64_t inputs = 0, outputs = 0;
-  PixelWindow window;            ///< of the convolution or the pool
+  PixelWindow window;            ///< window of the convolution or the pool
   std::optional<PoolKind> pool;  ///< else it convolves
   bool separable = false;        ///< each channel by itself, then each pixel by itself
   bool plain = false;  ///< a convolution of x as it is, and nothing beside it: identity, where it halves

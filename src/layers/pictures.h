@@ -32,7 +32,7 @@ class PictureStem final : public Layer {
 
 struct PictureBlockSpec {
   std::int64_t inputs = 0, outputs = 0;
-  PixelWindow window;  ///< of its first convolution
+  PixelWindow window;  ///< window of the first convolution
   double epsilon = 1e-5, momentum = 0.1;
 };
 

@@ -6,7 +6,7 @@ namespace mindpipe {
 struct SoftmaxSpec {
   std::int64_t vocabulary = 0, width = 0;
   double deviation = 0.02;
-  int uses = 1, use = 0;  ///< of the table, when an embedding shares it
+  int uses = 1, use = 0;  ///< uses of the table, when an embedding shares it
   std::string table = "embedding";
   bool bias = false;           ///< one number a word, cut as the table is
   double label_smoothing = 0;  ///< probability spread over the other words

@@ -19,9 +19,9 @@ struct MicroBatch {
   std::int64_t samples = 0;
   std::int64_t first_sample = 0;  ///< in the step's batch: the key of its randomness
   std::int64_t step = 0;
-  const std::uint8_t* choice = nullptr;  ///< of a supernet: each block's candidate; none: a block has one
-  std::int64_t calibrated =
-      0;  ///< of a supernet with batch norms: its network's micro-batches of calibration so far
+  const std::uint8_t* choice = nullptr;  ///< supernet: each block's candidate; none: a block has one
+  /// Micro-batches of calibration that the batch norms of a supernet's network have seen so far.
+  std::int64_t calibrated = 0;
 };
 
 /// What one micro-batch keeps between forward and backward: last in, first out, empty afterwards.
@@ -48,7 +48,7 @@ class Tape {
   Tensor hits = {};           ///< evaluate, unless none: f64 [Hits::places], which the head adds to
   Tensor logits;  ///< generate: f32 [samples, vocabulary of this rank's shards] of the last position
   std::int64_t position = 0;                ///< generate: of the first row
-  NetworkStatistics* statistics = nullptr;  ///< of a supernet with batch norms: what calibrations collect
+  NetworkStatistics* statistics = nullptr;  ///< calibrated supernet: sums of its batch norms
 
   bool saves() const { return mode == Mode::train || mode == Mode::replay; }
   /// Whether something is trained, so that dropout drops.
@@ -114,7 +114,7 @@ class Tape {
     Place x, statistics;
   };
   struct Saved {
-    Place place;     ///< of what a norm gave only shape and type: it is nowhere
+    Place place;     ///< nowhere for a norm's output that is made again: shape and type alone
     OfNorm of_norm;  ///< whose output it was, if that is made again
   };
   struct InScratch {

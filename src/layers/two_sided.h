@@ -9,11 +9,11 @@ namespace mindpipe {
 struct TwoSidedSpec {
   std::unique_ptr<Convolution> left, right;  ///< the right one's outputs may be fewer
   std::int64_t left_width = 0, right_width = 0;
-  Norm norm;                             ///< of the left one's width; its form is `whole`
-  std::unique_ptr<Convolution> closing;  ///< its outputs may be fewer than the stream's width
+  Norm norm;                             ///< norm of left_width numbers; its form is `whole`
+  std::unique_ptr<Convolution> closing;  ///< outputs may be fewer than the stream's width
   std::int64_t closing_width = 0, width = 0;
   std::string_view lengths = {};  ///< the field that says which rows are padding, if they are not to be seen
-  double dropout = 0;             ///< of either side
+  double dropout = 0;             ///< rate of either side
 };
 
 /// closing(norm(drop(left(x)) + drop(right(x)))), fewer columns padded with zeros; where there are lengths,

@@ -20,7 +20,7 @@ enum class Form : std::uint8_t { whole, rows, positions };
 struct Initial {
   enum class Kind : std::uint8_t { zero, one, normal } kind = Kind::zero;
   double deviation = 0;
-  std::int64_t zero_row = -1;  ///< of the whole tensor: begins as zeros
+  std::int64_t zero_row = -1;  ///< row of the whole tensor that begins as zeros
 };
 
 /// A named piece of a parameter: q, k and v stacked in one weight are three. Rows from `rows - padding` on
@@ -38,7 +38,7 @@ struct ParamSpec {
   Form form = Form::whole;
   Initial initial;
   bool decay = false;
-  bool product = false;  ///< its gradient is a product that the tape may put off (zero-bubble schedules)
+  bool product = false;  ///< gradient is a product that the tape may put off (zero-bubble schedules)
   int uses = 1;  ///< places that use it; each has its own accumulator, their roots are added in model order
   /// Above 0: a running statistic. No optimizer moves it: a step takes it this share of the way to the mean
   /// of what the step's micro-batches added to its gradient. It is in no norm, no clip, no decay, no moment.
@@ -110,7 +110,7 @@ class Unit {
   DType gradient_dtype() const { return dtype_ == DType::f64 ? DType::f64 : DType::f32; }
   int local_shards(int param) const { return params_[param].split == Split::none ? 1 : shards_.local; }
   Shape shard_shape(int param) const;
-  std::int64_t parameters() const;  ///< that are learned, of the whole unit, on all ranks
+  std::int64_t parameters() const;  ///< learned parameters of the whole unit, on all ranks
 
   Tensor value(int param, int shard) const;
   Tensor gradient(int param, int use, int shard) const;
@@ -156,13 +156,13 @@ class Unit {
   DType dtype_ = DType::f32;
   int sequence_parts_ = 1, levels_ = 0;
   std::vector<std::int64_t> offsets_, part_offsets_;
-  std::int64_t flat_count_ = 0, parts_count_ = 0;  ///< of one use
+  std::int64_t flat_count_ = 0, parts_count_ = 0;  ///< elements of one use
   int uses_ = 1;
   Arena value_arena_, gradient_arena_;
   Tensor values_;
   std::vector<Tensor> versions_;
-  int bound_ = 0;                                     ///< of the versions
-  std::vector<Tensor> accumulators_, levels_memory_;  ///< of each use
+  int bound_ = 0;                                     ///< number of the version in values_
+  std::vector<Tensor> accumulators_, levels_memory_;  ///< memory of each use
 };
 
 }  // namespace mindpipe

@@ -28,7 +28,7 @@ class Candidates {
   struct Use {
     bool encodes = false;
     std::int64_t inputs = 0, outputs = 0;      ///< the latter of a convolution; others give what they read
-    Activation activation = Activation::none;  ///< of what a convolution gives; inside an MLP
+    Activation activation = Activation::none;  ///< behind a convolution; inside an MLP
     double inner_dropout = 0;                  ///< inside an MLP
   };
   /// The layer of a candidate, which is no identity, alone: without a norm, and without its last bias where

@@ -37,7 +37,7 @@ class Model {
       int place = 0;           ///< in the choice
       std::vector<int> units;  ///< each candidate's, -1: it has none
     };
-    std::vector<Choice> choices = {};  ///< of a supernet's block
+    std::vector<Choice> choices = {};  ///< numbers of a supernet block's choice
     bool reads_encoder() const { return memory.rank > 0; }
     bool is_choice() const { return !choices.empty(); }
   };
@@ -74,7 +74,7 @@ class Model {
   /// What it takes to go on with a text.
   struct Continuation {
     std::int64_t context = 0;     ///< the most tokens that it sees
-    std::int64_t vocabulary = 0;  ///< of its logits
+    std::int64_t vocabulary = 0;  ///< logits of a position
   };
   void continue_texts(const Continuation& continuation) { continuation_ = continuation; }
   /// How a tensor stands in files that others read.

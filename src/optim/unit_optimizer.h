@@ -21,7 +21,7 @@ struct FlatRange {
   std::int64_t flat = 0;     ///< where it starts in the flat order
   std::int64_t element = 0;  ///< where it starts in the shard; a multiple of statistics_chunk
   std::int64_t count = 0;
-  std::int64_t first_chunk = 0;  ///< its first entry among the unit's chunk sums
+  std::int64_t first_chunk = 0;  ///< first entry among the unit's chunk sums
 };
 
 /// Masters and moments of one unit, or of this rank's share of it, and the rule that moves it.
@@ -31,13 +31,13 @@ class UnitOptimizer {
   /// `apart`: for each use, whether this share of its gradient has a place of its own, because the
   /// accumulators' memory goes to others before the update. Empty: none has.
   void allocate(Memory& memory, const std::vector<char>& apart = {});
-  std::size_t bytes() const;           ///< of masters and moments
-  std::size_t gradient_bytes() const;  ///< of this share of one use's gradient
+  std::size_t bytes() const;           ///< bytes of masters and moments
+  std::size_t gradient_bytes() const;  ///< bytes of this share of one use's gradient
 
   /// Copies f32 `values`, those of the unit's flat order from element `first` on, into what is kept here of
   /// the slot of that name; into nothing where the slot is not kept.
   void write(Backend& backend, std::string_view slot, std::int64_t first, const Tensor& values);
-  void clear_moments(Backend& backend);  ///< as before the first step
+  void clear_moments(Backend& backend);  ///< makes them what they are before the first step
   /// Hears that moments were written where `slots` says.
   void moments_have_arrived() { moments_are_zero_ = false; }
 
@@ -57,7 +57,7 @@ class UnitOptimizer {
   void update(Backend& backend, double rate, const Tensor& decision, std::int64_t micro_batches = 1);
 
   const std::vector<FlatRange>& ranges() const { return ranges_; }
-  std::int64_t begin() const { return begin_; }  ///< of this share, in the unit's flat order
+  std::int64_t begin() const { return begin_; }  ///< first element of this share, in the unit's flat order
   std::int64_t end() const { return end_; }
   Unit& unit() const { return unit_; }
   /// State slots by name, in the order of ranges(): "master" (when values are rounded) and the moments.
@@ -73,13 +73,14 @@ class UnitOptimizer {
   OptimizerConfig config_;
   std::int64_t begin_, end_;
   std::vector<FlatRange> ranges_;
-  std::vector<std::int64_t> first_chunks_;  ///< of each (param, shard), params in order
+  std::vector<std::int64_t> first_chunks_;  ///< first chunk of each (param, shard), params in order
   std::vector<int> first_shards_;           ///< index of (param, 0) in first_chunks_
   std::int64_t chunks_ = 0;
   Arena arena_, gradient_arena_;
-  std::vector<Tensor> gradients_apart_;  ///< of each use; none where the share lies in the accumulator
+  std::vector<Tensor> gradients_apart_;  ///< one for each use; none where the share lies in the accumulator
   Tensor master_;
-  std::vector<Tensor> moments_;  ///< as OptimizerConfig::moments names them; none where nothing is kept here
+  std::vector<Tensor>
+      moments_;  ///< in the order of OptimizerConfig::moments; none where nothing is kept here
   bool moments_are_zero_ = false;
 };
 

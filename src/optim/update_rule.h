@@ -10,10 +10,10 @@ namespace mindpipe {
 struct Update {
   const OptimizerConfig& config;
   float rate, decay;
-  const Tensor& decision;  ///< of the step (Backend::clip_and_scale)
+  const Tensor& decision;  ///< the step's decision (Backend::clip_and_scale)
   Tensor gradient;
   Tensor master;                    ///< the values in f32
-  std::span<const Tensor> moments;  ///< as OptimizerConfig::moments names them
+  std::span<const Tensor> moments;  ///< in the order of OptimizerConfig::moments
   Tensor rounded;                   ///< the values in bf16; none where the network computes in f32
 };
 

@@ -24,10 +24,10 @@ class CostModel {
   /// What passes over a range of blocks work in, one micro-batch at a time.
   struct Footprint {
     std::size_t kept = 0;                  ///< on a tape
-    std::size_t scratch = 0;               ///< of the compute queue
-    std::size_t exchange = 0;              ///< of the tensor group: what arrives before it is added
-    std::size_t zeros = 0;                 ///< of GradientUpdates
-    Workspace backend;                     ///< of kernels and libraries
+    std::size_t scratch = 0;               ///< scratch of the compute queue
+    std::size_t exchange = 0;              ///< arrivals of the tensor group, before they are added
+    std::size_t zeros = 0;                 ///< zeros of GradientUpdates
+    Workspace backend;                     ///< working memory of kernels and libraries
     void include(const Footprint& other);  ///< the larger of each
   };
   /// Forward, backward, and the sums over T-ths of the sequence that follow a data shard's last backward.
@@ -80,7 +80,7 @@ class CostModel {
   std::unique_ptr<PricingBackend> backend_;
   std::unique_ptr<WorkspaceOnPaper> workspace_;
   Communicator tensor_, data_, pipeline_;
-  std::vector<std::uint8_t> choice_;  ///< of a supernet: the candidates that are priced
+  std::vector<std::uint8_t> choice_;  ///< supernet: the candidates that are priced
   TensorSums sums_;                   ///< since they were last taken
   std::unique_ptr<Stage> stage_;
   Arena inputs_, kept_, scratch_, outside_;

@@ -247,11 +247,11 @@ class PriceFit {
   const Space& space_;
   std::span<const StagePasses> passes_;
   std::map<std::string, int> words_;
-  std::vector<int> blocks_;               ///< of each word: in how many it may stand
-  std::vector<double> planned_, prices_;  ///< of each word, seconds
+  std::vector<int> blocks_;               ///< for each word, the number of blocks that it may stand in
+  std::vector<double> planned_, prices_;  ///< seconds of each word
   std::array<double, shared_kinds> planned_shared_{}, shared_{};
-  std::vector<double> slower_;                        ///< of each stage
-  std::vector<bool> shares_;                          ///< whether it has what all subnets share
+  std::vector<double> slower_;  ///< for each stage, how many times as long its passes take
+  std::vector<bool> shares_;    ///< whether it has what all subnets share
   std::vector<std::vector<int>> of_word_, of_stage_;  ///< passes
   std::vector<std::vector<int>> words_of_pass_, shared_of_pass_;
 };

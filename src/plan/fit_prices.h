@@ -25,7 +25,7 @@ struct FittedPrices {
   std::map<std::string, double> candidates;    ///< by word
   std::vector<double> stages;                  ///< how many times as long as elsewhere passes take on each
   double forwards_off = 1, backwards_off = 1;  ///< medians over passes: measured over planned
-  std::map<std::string, double> off;           ///< of each word: fitted over planned
+  std::map<std::string, double> off;           ///< for each word, fitted over planned
 };
 
 /// The prices that passes had: medians for each word and each stage of what the passes with it took over what

@@ -9,7 +9,7 @@ struct MovesOnPaper {
   double elsewhere = 0;      ///< the part of what subnets use whose last user ran on another rank
   double lost = 0;           ///< the part of the time that would be saved if moves took none
   double over_one_lane = 1;  ///< how many times as fast as one lane of as many stages
-  double over_one_cut = 1;   ///< and as one cut for all subnets
+  double over_one_cut = 1;   ///< how many times as fast as one cut for all subnets
   static constexpr double hidden = 0.02;
   bool are_hidden() const { return lost <= hidden; }
 };

@@ -14,7 +14,7 @@ namespace mindpipe {
 
 /// How large the arenas of one pipeline rank are, beside those of its units.
 struct RankFootprint {
-  std::vector<std::size_t> tapes;      ///< of each arena
+  std::vector<std::size_t> tapes;      ///< bytes of each tape's arena
   std::vector<std::size_t> buffers;    ///< boundary buffers
   CostModel::Footprint passes;         ///< the largest of all its chunks
   std::vector<std::size_t> reduction;  ///< what arrives of one part of a sum over data, on each data rank
@@ -39,16 +39,16 @@ struct RunPlan {
   Outline outline;
   PlannedStep training;  ///< a step; empty where the purpose is reading, or a supernet is trained
   std::optional<SubnetPlan> subnets;  ///< where a supernet is trained
-  PlannedForwards evaluation;         ///< of one batch
+  PlannedForwards evaluation;         ///< forwards over one batch
   bool trains_steps() const { return purpose == Purpose::training && !subnets; }
   /// How long the run's work, a step or else an evaluation of a batch, should take.
   const Timeline& expected() const { return (trains_steps() ? training : evaluation).expected; }
-  std::vector<RankFootprint> footprints;  ///< of each pipeline rank
-  int held_batches = 1;                   ///< that stay on a rank's device while others are asked for
+  std::vector<RankFootprint> footprints;  ///< one for each pipeline rank
+  int held_batches = 1;                   ///< batches that stay on a rank's device while others are asked for
   /// Every rank's scratch for tensors that pass in pieces to and from neighbours and files (at most 4 MiB).
   std::size_t passing = 0;
   std::int64_t parameters = 0;
-  std::vector<Field> fields;  ///< of a sample
+  std::vector<Field> fields;  ///< fields of a sample
   /// What speed is counted in, and the operations of one of them: counted in the model's products, and by the
   /// model's formula.
   Model::Counted counted;
@@ -65,7 +65,7 @@ struct RunPlan {
   std::int64_t save_without_copy();
   /// The blocks [first, last) of each chunk of a stage.
   std::vector<std::pair<int, int>> ranges_of(int pipeline_rank) const;
-  /// Those that may run there: more where subnets have cuts of their own.
+  /// The blocks of each chunk that may run there: more where subnets have cuts of their own.
   std::vector<std::pair<int, int>> reach_of(int pipeline_rank) const;
   const BytesByClass& memory_of(const Coord& rank) const { return memory[rank.pipeline][rank.data]; }
   /// The memory of the data rank that needs the most.

@@ -207,7 +207,7 @@ class SpaceSearch final : public Searcher {
   Excess excess_;
   std::unique_ptr<ParentPool> pool_;  ///< none: nothing is bred
   Choice within_;
-  std::vector<Choice> choices_;  ///< of what has been proposed
+  std::vector<Choice> choices_;  ///< choices that have been proposed
   std::set<Choice> proposed_;
   std::vector<Objectives> told_;
   std::int64_t known_ = 0;  ///< how many of them count by now

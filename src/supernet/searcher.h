@@ -49,9 +49,9 @@ class Searcher {
 struct SearchRules {
   SearcherKind kind = SearcherKind::evolution;
   std::uint64_t seed = 1;
-  std::int64_t lag = 64;  ///< of what is known when a network is proposed; at least 1
+  std::int64_t lag = 64;  ///< network n is proposed from the results up to n - lag; at least 1
   int population = 50;
-  int parents = 10;  ///< of evolution
+  int parents = 10;  ///< best networks that evolution breeds from
   double mutation = 0.1;
 };
 
@@ -63,7 +63,7 @@ struct LimitsMissed : Error {
   LimitsMissed(const std::string& sentence, std::vector<std::uint8_t> choice, double by)
       : Error(Exit::bad_configuration, sentence), nearest(std::move(choice)), excess(by) {}
   std::vector<std::uint8_t> nearest;  ///< the one that misses them least
-  double excess;                      ///< of that one
+  double excess;                      ///< how far that one misses them
 };
 
 /// Throws LimitsMissed where 10,000 networks that are drawn, or all of a space that has no more, miss them.

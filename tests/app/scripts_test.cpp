@@ -150,7 +150,9 @@ TEST(CheckStyle, NamesEveryLineThatBreaksARule) {
   house.write(
       "src/core/doc.h",
       "/// Of a rank.\nint a;\n/// The same, doubled.\nint b;\n  /// Its end.\nint c;\n/// As above.\n"
-      "int d;\n/// What a rank has\n/// of the whole.\nint e;\n/// Assets.\nint f;\n");
+      "int d;\n/// What a rank has\n/// of the whole.\nint e;\n/// Assets.\nint f;\n"
+      "int g;  ///< of a rank\nint h;  ///< or -1\nint i;  ///< rows of a rank, each\n"
+      "        ///< of them padded\nint j;  ///< offset, ordinal, ask\nauto k = \"///< of\";\n");
   const auto [text, code] = house.check("check_style.py");
   EXPECT_NE(code, 0);
   for (int line : {1, 2, 3, 4})
@@ -166,9 +168,9 @@ TEST(CheckStyle, NamesEveryLineThatBreaksARule) {
   EXPECT_THAT(text, HasSubstr("scripts/bench/a.cpp:1: a comma between statements"));
   EXPECT_THAT(text, HasSubstr("scripts/wide.py:2: a line of 141 columns"));
   EXPECT_THAT(text, HasSubstr("src/core/wide.cpp:1: a line of 119 columns"));
-  for (int line : {1, 3, 5, 7})
+  for (int line : {1, 3, 5, 7, 14, 15})
     EXPECT_THAT(text, HasSubstr("src/core/doc.h:" + std::to_string(line) + ": a doc comment that does not"));
-  for (int line : {9, 10, 12})
+  for (int line : {9, 10, 12, 16, 17, 18, 19})
     EXPECT_THAT(text, Not(HasSubstr("src/core/doc.h:" + std::to_string(line) + ":")));
 }
 

@@ -259,9 +259,10 @@ inline void ask_torch(const std::vector<std::string>& folders, const std::string
 /// What we make of it.
 struct Answer {
   std::vector<StepScalars> steps;
-  Values logits;    ///< of the first sample, before any update, token by token through the caches; none
-                    ///< where the model does not continue texts
-  Values losses;    ///< of every target of the first step
+  /// Logits of the first sample, before any update, token by token through the caches; none where the model
+  /// does not continue texts.
+  Values logits;
+  Values losses;    ///< losses of all targets of the first step
   Named gradients;  ///< mean gradients of the first step
   Named weights;    ///< after the last step
 };

@@ -268,7 +268,7 @@ bool sees(ModelKind kind) { return kind == ModelKind::vit || kind == ModelKind::
 
 /// What one precision makes of some weights and tokens.
 struct Outcome {
-  Values logits, losses;  ///< of the first sample, if we have them; of every target
+  Values logits, losses;  ///< logits of the first sample, if we have them; losses of every target
   Named gradients;
 };
 Outcome outcome_of(const Task& task, const std::string& precision, std::size_t logits) {

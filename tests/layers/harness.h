@@ -58,20 +58,20 @@ struct Setting {
   int shards = 1;
   DType dtype = DType::f64;
   std::int64_t samples = 2, rows = 8, width = 16;
-  std::int64_t counted_rows = 0;  ///< of a sample's output, that the loss depends on; 0: all
-  std::int64_t memory_rows = 6;   ///< of an activation's memory
-  std::int64_t vocabulary = 0;    ///< of tokens and targets
-  std::int64_t types = 0;         ///< of tokens; 0: they have none
-  std::int64_t targets = 0;       ///< of a sample; 0: one for each row
+  std::int64_t counted_rows = 0;  ///< output rows of a sample that the loss depends on; 0: all
+  std::int64_t memory_rows = 6;   ///< rows of an activation's memory
+  std::int64_t vocabulary = 0;    ///< vocabulary of tokens and targets
+  std::int64_t types = 0;         ///< types of tokens; 0: they have none
+  std::int64_t targets = 0;       ///< targets of a sample; 0: one for each row
   bool picks = false;             ///< the batch names a row of each sample for each target
-  PictureShape picture;           ///< of a sample, if there are any
+  PictureShape picture;           ///< shape of a sample's picture, if there is one
   bool activation = true, memory = false;
   bool classifier = false;       ///< the loss is the last layer's; else it is linear in what comes out
   bool sources = false;          ///< source tokens and lengths
-  std::int64_t source_rows = 0;  ///< of them; 0: as many as tokens
+  std::int64_t source_rows = 0;  ///< rows of the source; 0: as many as tokens
   Tape::WeightGradients weight_gradients = Tape::WeightGradients::now;
-  double step = 3e-4;                                 ///< of differences; smaller where a function has kinks
-  double tolerance = 1e-7, tolerance_of_bf16 = 0.12;  ///< of differences; between shards
+  double step = 3e-4;  ///< step of differences; smaller where a function has kinks
+  double tolerance = 1e-7, tolerance_of_bf16 = 0.12;  ///< bound on differences; between shards
   std::vector<std::string> without_gradient;  ///< where it is zero in exact arithmetic: the bias of keys
 };
 
@@ -190,8 +190,8 @@ class Subject {
   std::vector<double> hits() const { return all(tape_.hits); }
   /// Each target's loss, as of the last loss().
   std::vector<double> losses() const { return all(tape_.losses); }
-  Whole batch_statistics;       ///< of the last gradients(): what running statistics have for gradients
-  double loss_of_backward = 0;  ///< of a classifier, which finds its losses again on the way back
+  Whole batch_statistics;       ///< what running statistics have for gradients in the last gradients()
+  double loss_of_backward = 0;  ///< a classifier's losses, found again on the way back
  private:
   struct Step {
     Layer* layer;

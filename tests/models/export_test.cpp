@@ -17,7 +17,7 @@ using Names = std::multiset<std::string>;
 struct Exported {
   Names names;
   std::set<std::string> transposed;
-  std::map<std::string, std::vector<std::int64_t>> shapes;  ///< of those that are neither rows nor columns
+  std::map<std::string, std::vector<std::int64_t>> shapes;  ///< tensors neither rows nor columns
 };
 
 Exported exported(const Config& config, int shards = 1) {

@@ -12,7 +12,7 @@ struct TableRow {
   std::string device;
   PaperQuestion asked;
   AttentionAnswer answer;
-  double seconds = 0;         ///< that the plan took when it was made
+  double seconds = 0;         ///< seconds that the plan took when it was made
   bool asked_before = false;  ///< for another configuration; then nothing was planned for this row
 };
 /// What a run's ledger holds for the plan: with the lengths in front of it.

@@ -17,8 +17,8 @@ using Graph = AttentionGraph;
 struct OneScore {
   std::int64_t query = 0, key = 0, query_length = 0, key_length = 0;
   double product_of_q_and_k = 0, product_of_dout_and_v = 0;
-  double log_sum = 0;     ///< and the maximum of a row
-  double sum_of_row = 1;  ///< of a reduction that adds
+  double log_sum = 0;     ///< a row's log-sum, and its maximum
+  double sum_of_row = 1;  ///< the sum of a reduction that adds
 };
 
 /// The value of a tensor of the graph at one score, operation by operation; none where one is not known.

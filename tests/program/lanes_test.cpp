@@ -180,7 +180,7 @@ int moves_with_one_owner(const Outline& outline, Draw draw, int count, int admis
   struct Owner {
     int rank = -1;
     std::int64_t free = 0;
-    std::vector<std::int64_t> to_update = {};  ///< its users, from the last on
+    std::vector<std::int64_t> to_update = {};  ///< users that have yet to update it, from the last on
   };
   std::vector<Owner> owners(outline.units.size());
   for (int id = count; id-- > 0;)

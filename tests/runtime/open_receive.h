@@ -73,12 +73,12 @@ inline void stay_on_processor(int n) {
 
 /// How much of its rate a rank keeps while a receive is open, by processor time.
 struct ShareLeft {
-  int width = 0;            ///< of the model, and of its tokens
-  double milliseconds = 0;  ///< of the forward
+  int width = 0;            ///< width of the model, and of its tokens
+  double milliseconds = 0;  ///< milliseconds of the forward
   double operation = 0;     ///< mean microseconds of its operations
   double looks = 0;         ///< how often the hook asked MPI in one forward
   double share = 0;
-  double load = 0;  ///< of the machine
+  double load = 0;  ///< load of the machine
 };
 
 inline std::string to_string(const ShareLeft& share) {

@@ -22,7 +22,7 @@ struct Outcome {
   double evaluation = 0;       ///< the sum of its losses
   std::int64_t evaluated = 0;  ///< targets that it counted
   std::array<std::int64_t, Hits::places> hits{};
-  Sha256::Digest state{};  ///< of all weights and optimizer state
+  Sha256::Digest state{};  ///< digest of all weights and optimizer state
 
   static constexpr std::size_t digest_words = sizeof(Sha256::Digest) / sizeof(std::uint64_t);
   static std::size_t words_of(int steps) {
@@ -185,7 +185,7 @@ class BatchFeed {
   Memory memory_{Memory::Kind::host};
   Arena arena_, device_arena_;
   FieldTensors drawn_;
-  StepInput input_;  ///< the same tensors where there is no device
+  StepInput input_;  ///< drawn_'s tensors on the device, or drawn_ itself where there is none
 };
 
 /// Some steps of a worker, then an evaluation: the same loop for one rank and for many. `before` is told each

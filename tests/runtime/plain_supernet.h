@@ -13,10 +13,10 @@ namespace mindpipe {
 
 /// What training some subnets leaves behind, in full precision.
 struct SubnetsOutcome {
-  std::vector<double> losses;          ///< of each subnet, the mean over its targets
-  std::vector<std::int64_t> counters;  ///< of each unit: how many subnets, or windows, came to update it
-  bool copies_agree = true;            ///< of what all share, on the stages that use it
-  Sha256::Digest newest{}, before_newest{};  ///< of all state, with either version of what all share
+  std::vector<double> losses;          ///< each subnet's mean loss over its targets
+  std::vector<std::int64_t> counters;  ///< for each unit, how many subnets, or windows, came to update it
+  bool copies_agree = true;            ///< whether the stages that use what all share have equal copies
+  Sha256::Digest newest{}, before_newest{};  ///< digests of all state, with either version of what all share
   bool operator==(const SubnetsOutcome&) const = default;
 };
 
@@ -162,10 +162,10 @@ class PlainSupernet : PlainLoop {
     valid_ = 0;
   }
 
-  std::map<int, std::vector<Floats>> versions_;  ///< of each shared unit, the newest last
+  std::map<int, std::vector<Floats>> versions_;  ///< each shared unit's versions, the newest last
   std::map<int, Whole> wholes_;
-  std::map<int, std::int64_t> counts_;  ///< of each unit: updates that were applied
-  std::map<int, std::int64_t> comes_;   ///< and those that were skipped, too
+  std::map<int, std::int64_t> counts_;  ///< each unit's applied updates
+  std::map<int, std::int64_t> comes_;   ///< each unit's updates, skipped ones included
   std::int64_t valid_ = 0;
 };
 

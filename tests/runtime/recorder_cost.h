@@ -20,10 +20,10 @@ inline double median(std::vector<double> values) {
 }
 
 struct RecorderCost {
-  int actions = 0;       ///< of a step
-  double action_ns = 0;  ///< of an action, the mean of all queues
-  double recording_ns =
-      0;  ///< of it: both clock readings, both entries, its part of making room for the step
+  int actions = 0;       ///< actions of a step
+  double action_ns = 0;  ///< time of an action, the mean of all queues
+  /// Recording's part of action_ns: both clock readings, both entries, a share of making room for the step.
+  double recording_ns = 0;
   double share() const { return recording_ns / action_ns; }
 };
 

@@ -13,7 +13,7 @@ class Sizes {
  public:
   struct Table {
     std::int64_t elements;
-    std::vector<int> blocks;  ///< that use it
+    std::vector<int> blocks;  ///< blocks that use the table
   };
   struct Block {
     std::vector<std::int64_t> cut,  ///< tensors cut into logical tensor shards
@@ -387,7 +387,7 @@ class Sizes {
   std::int64_t shards_;
   bool sequence_parallel_, bias_ = false;
   std::int64_t h_ = 0, inner_ = 0, inner_rows_ = 0;
-  std::int64_t rows_ = 0, source_rows_ = 0, targets_ = 0;  ///< of a sample
+  std::int64_t rows_ = 0, source_rows_ = 0, targets_ = 0;  ///< rows and targets of a sample
   int bridge_ = -1;
 };
 

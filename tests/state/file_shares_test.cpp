@@ -44,7 +44,7 @@ bool has(const Held& held, std::int64_t at, const ElementRun& run) {
 
 /// A stage on paper whose shares are looked at.
 struct Shares {
-  const std::vector<std::unique_ptr<PaperModel>>& models;  ///< as each tensor rank has it
+  const std::vector<std::unique_ptr<PaperModel>>& models;  ///< one for each tensor rank
   StageRanks ranks;
   std::vector<SavedTensor> tensors;
   std::vector<Stretch> stretches;

@@ -4,7 +4,7 @@
 
 namespace mindpipe::MINDPIPE_ISA::amx {
 
-constexpr int block_queries = 128, block_keys = 128;  ///< of the products over queries and over keys
+constexpr int block_queries = 128, block_keys = 128;  ///< block of the products over queries, and over keys
 constexpr int block_panels = block_queries / side, block_parts = block_keys / side;
 
 /// What a backward task works in. Of a key head: k, v as left factors over the width, k^T over keys; sums. Of

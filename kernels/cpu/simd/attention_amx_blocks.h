@@ -5,7 +5,7 @@
 /// Attention's products in tiles: blocks of 32 x 32 sums in four tiles, whose factors are packed.
 namespace mindpipe::MINDPIPE_ISA::amx {
 
-constexpr int side = 32, half = 16, tile_floats = 256;  ///< of a block; of a tile; words in a tile
+constexpr int side = 32, half = 16, tile_floats = 256;  ///< side of a block; half of it; words in a tile
 constexpr int square = side * side;
 
 /// The two tiles of a factor, by steps of 32 depths: floats to the second tile, and from one step to the

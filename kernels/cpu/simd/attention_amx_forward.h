@@ -3,7 +3,7 @@
 
 namespace mindpipe::MINDPIPE_ISA::amx {
 
-constexpr int forward_keys = 128;  ///< of a step of the online softmax
+constexpr int forward_keys = 128;  ///< keys of a step of the online softmax
 constexpr int forward_parts = forward_keys / side;
 
 /// What a forward task works in: q as the right factor over the width, k as the left one, v^T as the left one

@@ -23,23 +23,23 @@ struct AttentionByType {
   AttentionKernels of[3];  ///< f64, f32, bf16
 };
 
-/// Those that compute in f64, or in f32 and widen bf16.
+/// Attention that computes in f64, or in f32 and widens bf16.
 MINDPIPE_DECLARE_KERNELS(AttentionByType, attention_kernels)
 
-/// Those for a few queries, as in generation, which read each key once. They have no backward.
+/// Attention of a few queries, as in generation, which reads each key once. It has no backward.
 MINDPIPE_DECLARE_KERNELS(AttentionByType, few_attention_kernels)
 constexpr std::int64_t few_queries = 4;
 inline bool is_few(const AttentionCall& call) { return call.queries <= few_queries && call.threshold == 0; }
 
-/// Those for bf16 whose products are of pairs (Isa::avx512_bf16), and the same over a model of the
-/// instruction in plain C++, which runs everywhere.
+/// Attention in bf16 with products of pairs (Isa::avx512_bf16). Its twin computes with a model of the
+/// instruction in plain C++ and runs everywhere.
 namespace avx512 {
 extern const AttentionKernels pair_attention_kernels;
 }
 MINDPIPE_DECLARE_KERNELS(AttentionKernels, pair_model_attention_kernels)
 
-/// Those for bf16 whose products are of tiles (Isa::avx512_amx), and the same over a model of the tiles,
-/// which runs wherever there is AVX-512.
+/// Attention in bf16 with products of tiles (Isa::avx512_amx). Its twin computes with a model of the tiles
+/// and runs wherever there is AVX-512.
 namespace avx512 {
 extern const AttentionKernels amx_attention_kernels, amx_model_attention_kernels;
 }

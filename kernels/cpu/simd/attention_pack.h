@@ -17,7 +17,7 @@ std::int64_t floats_down(int tile_rows, std::int64_t width) {
   return static_cast<std::int64_t>(strips_of(width)) * lanes * words_of<Words>(tile_rows);
 }
 
-constexpr int rows_ahead = 12;  ///< of a head lie far apart, beyond what the processor fetches by itself
+constexpr int rows_ahead = 12;  ///< rows of a head lie far apart: how many ahead are fetched by hand
 
 /// Rows [0, rows) of a head into strips of `tile_rows` rows, neighbouring columns in a word; zeros in columns
 /// beyond `width` and in rows up to `padded`.

@@ -68,7 +68,7 @@ void softmax_step(const Extent& extent, float c, const float* dropout, float* s,
 /// Factors that softmax_backward makes. Where words are single numbers they take the places of the scores and
 /// their gradients; else ds over keys takes that of the gradients.
 struct Softened {
-  float *p, *ds;  ///< of products over queries
+  float *p, *ds;  ///< factors of the products over queries
   float* ds_over_keys;
 };
 

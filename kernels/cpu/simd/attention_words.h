@@ -6,7 +6,7 @@
 /// rounded to the operands' type once.
 namespace mindpipe::MINDPIPE_ISA::tile {
 
-constexpr int queries = 96, keys = 96;  ///< of a tile: multiples of 32 and of the register block's rows
+constexpr int queries = 96, keys = 96;  ///< tile extents: multiples of 32 and of the register block's rows
 
 inline Vector rounded_as(float, Vector x) { return x; }
 inline Vector rounded_as(std::uint16_t, Vector x) { return rounded_to_bf16(x); }

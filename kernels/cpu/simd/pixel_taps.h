@@ -10,7 +10,7 @@ struct Taps {
   int count = 0;
   int tap[PixelWindow::most_taps];
   int place[PixelWindow::most_taps];
-  int row[PixelWindow::most_taps], column[PixelWindow::most_taps];  ///< of a place, where it is a window
+  int row[PixelWindow::most_taps], column[PixelWindow::most_taps];  ///< a place's, where it is a window
 };
 
 /// The pixels under window (row, column).

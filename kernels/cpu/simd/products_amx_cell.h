@@ -18,7 +18,7 @@ struct CellShape {
 
 /// Where the left operand's tiles of a panel lie, packed or in the factor itself; distances in bytes.
 struct LeftTiles {
-  const char* upper = nullptr;  ///< of the first chunk
+  const char* upper = nullptr;  ///< upper tiles of the first chunk
   std::int64_t to_lower = 0, between_rows = 0, between_chunks = 0;
 };
 inline LeftTiles left_tiles_in(const Chunk* chunks) {
@@ -115,7 +115,7 @@ class CellInTiles {
 
   Tiles tiles_;
   Place to_;         ///< where the sums in the tiles will go
-  CellShape shape_;  ///< of the cell in the tiles
+  CellShape shape_;  ///< shape of the cell in the tiles
 };
 
 }  // namespace mindpipe::MINDPIPE_ISA::products::amx

@@ -12,7 +12,7 @@ struct Sums {
 
 /// One thread's memory. Of the sums, only those that waiting_cells() counts.
 struct Workspace {
-  Chunk slab[slab_chunks];  ///< of the right factor: [block][panel][chunk of the block]
+  Chunk slab[slab_chunks];  ///< slab of the right factor: [block][panel][chunk of the block]
   Chunk left[block_chunks];
   Sums sums[pass_panels * strip_panels];
 };

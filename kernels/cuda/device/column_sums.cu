@@ -11,9 +11,9 @@
 namespace mindpipe::cuda {
 namespace {
 
-constexpr int least_rows = 32, most_chunks = 256;  ///< of a chunk; of a part
-constexpr int warps = 4;  ///< of a block of the first step, each with a chunk of its own
-constexpr int runs = 8;   ///< of chunks, in the second step
+constexpr int least_rows = 32, most_chunks = 256;  ///< least rows of a chunk; most chunks of a part
+constexpr int warps = 4;  ///< warps of a block of the first step, each with a chunk of its own
+constexpr int runs = 8;   ///< runs of chunks, in the second step
 constexpr int rows_at_once = 8;
 
 __host__ __device__ inline int64_t rows_of_part(const RowParts& shape, int64_t part) {

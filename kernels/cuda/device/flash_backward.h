@@ -13,7 +13,7 @@ struct BackwardTiles {
   T q[rows][width + tile_pad<T>], dout[rows][width + tile_pad<T>], k[rows][width + tile_pad<T>],
       v[rows][width + tile_pad<T>];
   T weights[rows][rows + tile_pad<T>], gradients[rows][rows + tile_pad<T>];  ///< p D and ds
-  float log2_sum[rows], delta[rows];                                         ///< of each query
+  float log2_sum[rows], delta[rows];                                         ///< a number for each query
   int seen[rows];
   std::uint8_t kept[rows][rows];
 };

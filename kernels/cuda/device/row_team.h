@@ -6,7 +6,7 @@
 namespace mindpipe::cuda {
 
 inline constexpr int held_groups = 4;     ///< groups of a row that a thread keeps in registers
-inline constexpr int most_threads = 512;  ///< of a row; the most that still leaves each 128 registers
+inline constexpr int most_threads = 512;  ///< threads of a row: the most that still leaves each 128 registers
 inline constexpr int most_warps = most_threads / 32;
 
 /// Threads of one row, a power of two from a warp up; how many rows a block takes.

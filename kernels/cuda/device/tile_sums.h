@@ -101,7 +101,7 @@ struct WarpSums<float, cols> {
   static_assert(cols >= 8 && cols <= 256 && (cols & (cols - 1)) == 0);
   static constexpr int count = cols / 2;
   static constexpr int wide = cols < 32 ? cols : 32;  ///< lanes beside each other
-  static constexpr int rows = count * wide / cols;    ///< of a lane, every 32 / wide-th
+  static constexpr int rows = count * wide / cols;    ///< rows of a lane: every 32 / wide-th
   float value[count];
 
   static MINDPIPE_DEVICE int row_of(int i) { return i / (count / rows) * (32 / wide) + lane() / wide; }

@@ -20,7 +20,7 @@ struct Choice {
   double each = 0, speed_up = 0;  ///< seconds a subnet; over one stage
   double idle = 0;                ///< the mean of all ranks, a part of the time
   std::array<double, wait_reasons> because{};
-  std::int64_t memory = 0;  ///< of the rank that needs the most
+  std::int64_t memory = 0;  ///< memory of the rank that needs the most
   double lost = 0;          ///< to moves, a part of the time
   double ratio = 0;         ///< how long moves take, in passes
   bool fits = true;         ///< into memory.device_limit

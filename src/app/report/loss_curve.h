@@ -12,7 +12,7 @@ struct LossCurve {
     double loss;
   };
   std::vector<Point> training, validation;
-  double seconds = 0;  ///< of all steps
+  double seconds = 0;  ///< computing time of all steps
 };
 
 /// Reads the losses of a run directory; fails with a sentence where it has no step. A line that a crash cut

@@ -12,9 +12,9 @@ namespace mindpipe {
 
 /// A network of a supernet that is to be trained by itself, from scratch.
 struct TrainingWish {
-  std::string name;  ///< of its run, below the directory
+  std::string name;  ///< name of the run, below the directory
   std::vector<std::uint8_t> choice;
-  int steps = 0;       ///< of the whole run, which its learning rate follows
+  int steps = 0;       ///< steps of the whole run; the learning rate follows them
   int stop_after = 0;  ///< how many of them are taken now
 };
 
@@ -40,7 +40,7 @@ class Trainings {
   }
 
   int done_now() const { return done_now_; }        ///< trainings
-  int done_before() const { return done_before_; }  ///< that were found done
+  int done_before() const { return done_before_; }  ///< trainings found done already
   std::int64_t steps_now() const { return steps_now_; }
   /// Whether this job was asked to stop.
   bool stops() const { return stops_; }

@@ -48,7 +48,7 @@ struct Arguments {
   bool dry_run = false;                ///< say what would be done, allocate nothing
   bool print_config = false;           ///< print the resolved configuration
   bool simulate = false;               ///< plan: run the programs in virtual time
-  bool is_part = false;                ///< of other work: a training prints no table of its own
+  bool is_part = false;                ///< part of other work: the training prints no table of its own
   int ranks = 0;                       ///< plan and dry run: for this many ranks; 0: the grid's product
   std::string tune;  ///< doctor: the file for a table of algorithms; empty: the machine is examined
   DataArguments data;
@@ -56,7 +56,7 @@ struct Arguments {
   ReportArguments report;
   ExtractArguments extract;
   std::string answer;  ///< what the command line asks for by itself (--help, --version); empty: there is work
-  int argc = 0;        ///< as main got them, for whoever starts the messages between ranks
+  int argc = 0;        ///< main's arguments, for whoever starts the messages between ranks
   char** argv = nullptr;
 };
 

@@ -15,7 +15,7 @@ struct Machine {
   std::string host, processor, instruction_sets, messages, huge_pages, graphics, graphics_libraries;
   std::string attention_plans;      ///< without a GPU: for which ones attention could be planned here
   int processors = 0, allowed = 0;  ///< in the machine; that this process may use
-  int gpus = 0;                     ///< that this process and this build can use
+  int gpus = 0;                     ///< GPUs that this process and this build can use
   std::int64_t memory = 0, memory_free = 0, memory_limit = 0, disk_free = 0, shared_memory_free = 0;
   std::int64_t locked_limit = 0;  ///< ulimit -l in bytes; -1: no limit
   std::string omp_threads;        ///< OMP_NUM_THREADS

@@ -20,7 +20,7 @@ std::vector<std::vector<Candidate>> read_cells(const Section& side, const std::s
 /// The two states that enter a block of a cell, its branches, and what leaves it.
 struct CellShape {
   std::int64_t newest = 0, older = 0;           ///< widths of what enters; no older one: 0
-  std::int64_t left = 0, right = 0, width = 0;  ///< of the branches and what combines them; no right one: 0
+  std::int64_t left = 0, right = 0, width = 0;  ///< widths of branches and output; no right one: 0
   int residual = 0;                             ///< which state is added, as CellBranch::input; 0: none
   bool keeps = false;                           ///< what was the newest state goes on beside what comes out
   /// Numbers a row that enter, and that leave.

@@ -13,7 +13,7 @@ struct Config;
 /// Settings of models that say what a picture shows.
 struct PictureSettings {
   int channels = 3, picture_height = 224, picture_width = 224, classes = 1000;
-  std::vector<double> mean{0.5}, deviation{0.5};  ///< of what a pixel is, from 0 to 1, by channel or one
+  std::vector<double> mean{0.5}, deviation{0.5};  ///< a pixel's (0 to 1): by channel, or one
   bool operator==(const PictureSettings&) const = default;
 };
 

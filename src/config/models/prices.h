@@ -11,10 +11,12 @@ namespace mindpipe {
 struct Prices {
   double unit = 0;                             ///< seconds that price 1 is long: a forward of one micro-batch
   double backward = 0;                         ///< times its forward
-  double update = 0;                           ///< of a unit, times the forward of its block
+  double update = 0;                           ///< update of a unit, times the forward of its block
   double embedding = 0, bridge = 0, head = 0;  ///< forwards of what all subnets share
-  double move = -1;  ///< of a unit's state to another rank, times the forward of its block; -1: as its bytes
-  bool measured = false;       ///< of whole passes and updates, with all that they wait for and exchange
+  /// A move of a unit's state to another rank, times the forward of its block; -1: what its bytes take.
+  double move = -1;
+  /// Prices are those of whole passes and updates, with all that they wait for and exchange.
+  bool measured = false;
   std::vector<double> stages;  ///< times as long as elsewhere passes take on each stage; empty: once
   std::vector<std::vector<double>> candidates;  ///< forward, [block of the space][candidate]
   bool operator==(const Prices&) const = default;

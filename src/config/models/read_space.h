@@ -6,8 +6,8 @@
 
 namespace mindpipe {
 
-inline constexpr int most_blocks = 4096;     ///< of an encoder, a decoder, or a space of pictures
-inline constexpr int most_candidates = 256;  ///< of a block: a choice is a byte
+inline constexpr int most_blocks = 4096;     ///< blocks of an encoder, a decoder, or a space of pictures
+inline constexpr int most_candidates = 256;  ///< candidates of a block: a choice is a byte
 
 /// A whole number of a document that describes a space; `or_else`: what else may stand there.
 int read_number(const Node& node, const std::string& key, int least, int most,

@@ -63,7 +63,7 @@ MINDPIPE_KINDS(CellActivation, NamedRow, MINDPIPE_CELL_ACTIVATIONS)
 struct CellBranch {
   int input = 1;  ///< which state before the block it reads: 1 is the last one, 2 the one before
   CellNorm norm = CellNorm::none;
-  CellActivation activation = CellActivation::none;  ///< of what the layer gives; of an MLP inside it
+  CellActivation activation = CellActivation::none;  ///< behind the layer; inside it for an MLP
   int times = 1, part = 1;  ///< a convolution gives the model's width x times / part numbers
   bool operator==(const CellBranch&) const = default;
 };
@@ -75,12 +75,12 @@ struct Candidate {
 
   CandidateKind kind{};
   std::array<int, 2> numbers{};
-  bool halves =
-      false;  ///< of pictures: in the first block of a group, which leaves half the rows and columns
+  /// Space of pictures: the candidate opens a group and leaves half the rows and columns.
+  bool halves = false;
   CellBranch branch{};
 
   int taps() const { return numbers[0]; }    ///< rows that a convolution or a pool sees
-  int heads() const { return numbers[0]; }   ///< of attention
+  int heads() const { return numbers[0]; }   ///< heads of an attention
   int times() const { return numbers[0]; }   ///< the model's width that an MLP has inside
   int shared() const { return numbers[1]; }  ///< channels that share the weights of a light convolution
   std::string word() const;
@@ -102,8 +102,8 @@ struct PictureGroup {
 
 /// The blocks of a cell, of which an encoder or a decoder has several.
 struct CellSide {
-  int blocks = 0;             ///< of one cell; 0: there are no cells
-  std::vector<int> residual;  ///< of each block: the state that is added, as CellBranch::input; 0: none
+  int blocks = 0;             ///< blocks of one cell; 0: there are no cells
+  std::vector<int> residual;  ///< each block's state that is added, as CellBranch::input; 0: none
   bool operator==(const CellSide&) const = default;
 };
 
@@ -114,10 +114,10 @@ struct Space {
 
   std::string name;
   std::vector<std::vector<Candidate>> encoder, decoder;  ///< no encoder: a language model
-  std::vector<std::vector<Candidate>> pictures;          ///< of a space of pictures, which has neither
-  std::vector<PictureGroup> groups;                      ///< of its blocks
-  CellSide encoder_cell, decoder_cell;                   ///< of a space of cells
-  std::string written;  ///< as a configuration says it: a word, or all of it on one line
+  std::vector<std::vector<Candidate>> pictures;          ///< blocks of pictures: then no encoder, no decoder
+  std::vector<PictureGroup> groups;                      ///< groups of the picture blocks
+  CellSide encoder_cell, decoder_cell;                   ///< cells of a space of cells
+  std::string written;  ///< the configuration's own text: a word, or the whole space on one line
 
   bool has_encoder() const { return !encoder.empty(); }
   bool is_of_pictures() const { return !pictures.empty(); }
@@ -147,7 +147,7 @@ struct SpaceSettings : TextSettings, PictureSettings {
   Space space;
   Places positions = Places::learned;
   bool tied = true;            ///< embeddings and head share their table
-  double norm_momentum = 0.1;  ///< of batch norms of one network
+  double norm_momentum = 0.1;  ///< momentum of the batch norms of one network
   bool operator==(const SpaceSettings&) const = default;
 };
 
