@@ -14,9 +14,9 @@ namespace mindpipe {
 std::unique_ptr<Backend> make_cpu_backend(Memory& memory, int threads, const std::string& instructions);
 
 /// On GPU `device` of those that this process may use; `memory` is of kind `device`; `kernels`: a file of
-/// doctor --tune, or empty; `room`: of a library's attention. Refused in a build without CUDA.
+/// doctor --tune, or empty; `limit`: of a library's attention. Refused in a build without CUDA.
 std::unique_ptr<Backend> make_cuda_backend(Memory& memory, int device, const std::string& kernels = {},
-                                           const AttentionRoom& room = {});
+                                           const AttentionLimit& limit = {});
 
 /// A device on paper: every operation takes the time that it would take there, and computes nothing. `memory`
 /// is of kind `counted`; `longest_sleep_ns`: between two looks at what else is under way.
@@ -27,7 +27,7 @@ std::unique_ptr<Backend> make_emulated_backend(Memory& memory, const DeviceDescr
 class PricingBackend : public ImmediateBackend {
  public:
   virtual const DeviceDescription& device() const = 0;
-  /// Seconds that all operations so far cost; taking a difference prices a stretch of a model.
+  /// Seconds that all operations so far cost; taking a difference prices a part of a model.
   virtual double seconds() const = 0;
   virtual double operations() const = 0;  ///< floating-point operations so far
   /// Lets `workspace` hear from here on of every operation that may take working memory.

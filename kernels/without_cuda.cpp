@@ -5,7 +5,7 @@
 /// What stands in place of kernels/cuda in a build without CUDA.
 namespace mindpipe {
 
-std::unique_ptr<Backend> make_cuda_backend(Memory&, int, const std::string&, const AttentionRoom&) {
+std::unique_ptr<Backend> make_cuda_backend(Memory&, int, const std::string&, const AttentionLimit&) {
   fail(Exit::bad_configuration,
        "device.kind is cuda, but this build has no CUDA: configure with -DMINDPIPE_CUDA=ON where nvcc is "
        "(make cuda), or use cpu");

@@ -60,13 +60,13 @@ def run(*command):
 
 def dynamic_shared(sources):
     """Bytes that a block of our own attention works in, by kernel, type and width: what its start asks for."""
-    with tempfile.TemporaryDirectory() as room:
-        source = pathlib.Path(room, "tiles.cpp")
+    with tempfile.TemporaryDirectory() as folder:
+        source = pathlib.Path(folder, "tiles.cpp")
         source.write_text(TILES)
         run("g++", "-std=c++20", "-w", "-I%s" % (ROOT / "src"), "-I%s" % sources, str(source), "-o",
-            room + "/tiles")
+            folder + "/tiles")
         sizes = {}
-        for line in run(room + "/tiles").splitlines():
+        for line in run(folder + "/tiles").splitlines():
             *kind, width, forward, backward = line.split()
             kind = " ".join(kind)
             sizes["forward_kernel<%s, %s>" % (kind, width)] = int(forward)
@@ -120,9 +120,9 @@ def zstd_frames(data):
         length = library.ZSTD_findFrameCompressedSize(packed, ctypes.c_size_t(len(packed)))
         if size > 1 << 30 or length > len(packed):
             continue  # no frame: these bytes came by chance
-        room = ctypes.create_string_buffer(size)
-        if library.ZSTD_decompress(room, ctypes.c_size_t(size), packed, ctypes.c_size_t(length)) == size:
-            yield room.raw
+        unpacked = ctypes.create_string_buffer(size)
+        if library.ZSTD_decompress(unpacked, ctypes.c_size_t(size), packed, ctypes.c_size_t(length)) == size:
+            yield unpacked.raw
 
 
 def built_ptx(objects, file):
@@ -144,8 +144,8 @@ def ptx_of(sources, objects, file, architecture):
     text = "" if asks_for_architecture(sources) else built_ptx(objects, file)
     if text:
         return re.sub(r"^\.target sm_\d+", ".target sm_%d" % architecture, text, flags=re.M)
-    with tempfile.TemporaryDirectory() as room:
-        ptx = room + "/kernels.ptx"
+    with tempfile.TemporaryDirectory() as folder:
+        ptx = folder + "/kernels.ptx"
         run(NVCC, "-I%s" % (ROOT / "src"), "-I%s" % sources, "-O3", "-fmad=false", "-std=c++20",
             "-DFMT_USE_CONSTEXPR=1",
             "-arch=compute_%d" % architecture, "-ptx", str(file), "-o", ptx)
@@ -155,11 +155,11 @@ def ptx_of(sources, objects, file, architecture):
 def compiled(sources, objects, file, architecture, sizes):
     """name -> figures, of all kernels of a file."""
     text = ptx_of(sources, objects, file, architecture)
-    with tempfile.TemporaryDirectory() as room:
-        ptx = room + "/kernels.ptx"
+    with tempfile.TemporaryDirectory() as folder:
+        ptx = folder + "/kernels.ptx"
         pathlib.Path(ptx).write_text(text)
         done = subprocess.run(
-            [PTXAS, "-v", "-arch=sm_%d" % architecture, ptx, "-o", room + "/out"],
+            [PTXAS, "-v", "-arch=sm_%d" % architecture, ptx, "-o", folder + "/out"],
             check=True,
             capture_output=True,
             text=True)

@@ -8,14 +8,14 @@ cd "${0%/*}/.."
 fetch_frontend() {
   frontend=1.32.0 checksum=c6006556017a4d1c914c52a556c71b1267f2d6a0500f742e7b4edef539878df0 folder=.gpu/cudnn-frontend-1.32.0
   if [[ ! -e $folder/include/cudnn_frontend.h ]] && { command -v nvcc || [[ -x /usr/local/cuda/bin/nvcc ]]; } >/dev/null; then
-    room=$(mktemp -d)
-    trap 'rm -rf "$room"' EXIT
-    echo "nvidia-cudnn-frontend==$frontend --hash=sha256:$checksum" >"$room/wanted"
+    scratch=$(mktemp -d)
+    trap 'rm -rf "$scratch"' EXIT
+    echo "nvidia-cudnn-frontend==$frontend --hash=sha256:$checksum" >"$scratch/wanted"
     if python3 -m pip download -q --disable-pip-version-check --no-deps --retries 1 --timeout 15 --require-hashes --only-binary=:all: --python-version 3.11 \
-      --platform manylinux_2_28_x86_64 -r "$room/wanted" -d "$room" 2>"$room/log" && python3 -m zipfile -e "$room"/*.whl "$room/wheel"; then
-      mkdir -p "$folder" && cp -r "$room/wheel/include" "$folder/"
+      --platform manylinux_2_28_x86_64 -r "$scratch/wanted" -d "$scratch" 2>"$scratch/log" && python3 -m zipfile -e "$scratch"/*.whl "$scratch/wheel"; then
+      mkdir -p "$folder" && cp -r "$scratch/wheel/include" "$folder/"
     else
-      echo "setup.sh: without cuDNN's frontend $frontend, attention on a GPU is computed by our own kernels only ($(tail -n 1 "$room/log"))" >&2
+      echo "setup.sh: without cuDNN's frontend $frontend, attention on a GPU is computed by our own kernels only ($(tail -n 1 "$scratch/log"))" >&2
     fi
   fi
 }

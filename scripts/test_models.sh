@@ -12,7 +12,7 @@ runs=$(mktemp -d)
 trap 'rm -rf "$runs"' EXIT
 failed=0
 
-# learns NAME SECONDS MEMBER PERCENT SETTING ...: within so many seconds the share that eval prints as MEMBER is PERCENT or more
+# learns NAME SECONDS MEMBER PERCENT SETTING ...: within SECONDS seconds the share that eval prints as MEMBER is PERCENT or more
 learns() {
   local name=$1 most_seconds=$2 member=$3 percent=$4 start=$SECONDS seconds share verdict=good settings=("run.dir=$runs/$1" "${@:5}")
   taskset -c "$cores" "$program" --config "configs/$name.yaml" train.evaluate_every=0 trace.steps=0 "${settings[@]}" >"$runs/$name.log" 2>&1 ||

@@ -81,7 +81,7 @@ void CpuBackend::run(const AddPositionsOperands& o) {
   const auto kernel = MINDPIPE_PICK_KERNELS(isa_, elementwise_kernels).add[dtype_index(o.x.dtype)];
   in_ranges(threads_, o.x.rows(), row_grain(cols), [&](auto first, auto last) {
     for (std::int64_t n = first; n < last; ++n)
-      kernel(row_of(o.x, n, cols), row_of(o.positions, position + n % o.window.rows, cols),
+      kernel(row_of(o.x, n, cols), row_of(o.positions, position + n % o.sequence.rows, cols),
              row_of(o.y, n, cols), 0, cols);
   });
 }
@@ -100,10 +100,11 @@ void CpuBackend::run(const AddSinusoidsOperands& o) {
 void CpuBackend::run(const PositionsBackwardOperands& o) {
   const std::int64_t position = o.checked(), cols = o.dy.cols();
   const auto kernel = MINDPIPE_PICK_KERNELS(isa_, elementwise_kernels).accumulate[dtype_index(o.dy.dtype)];
-  in_ranges(threads_, o.window.rows, row_grain(cols * o.window.samples), [&](auto first, auto last) {
+  in_ranges(threads_, o.sequence.rows, row_grain(cols * o.sequence.samples), [&](auto first, auto last) {
     for (std::int64_t r = first; r < last; ++r)
-      for (std::int64_t s = 0; s < o.window.samples; ++s)
-        kernel(row_of(o.dy, s * o.window.rows + r, cols), row_of(o.dpositions, position + r, cols), 0, cols);
+      for (std::int64_t s = 0; s < o.sequence.samples; ++s)
+        kernel(row_of(o.dy, s * o.sequence.rows + r, cols), row_of(o.dpositions, position + r, cols), 0,
+               cols);
   });
 }
 

@@ -13,7 +13,7 @@ class RotaryTable {
   static std::size_t bytes_for(std::int64_t width, std::int64_t count) {
     return static_cast<std::size_t>(2 * count * (width / 2)) * sizeof(double);
   }
-  /// Room for the largest table to come.
+  /// Memory for the largest table to come.
   void reserve(std::size_t bytes) {
     area_.reserve(memory_, bytes);
     count_ = 0;

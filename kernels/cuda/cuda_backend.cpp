@@ -31,8 +31,8 @@ void give_each_queue_a_connection() {
 
 }  // namespace
 
-CudaBackend::CudaBackend(Memory& memory, int device, const std::string& kernels, const AttentionRoom& room)
-    : GpuOperations(memory, device), fused_attention_(cuda::make_fused_attention(memory, room)) {
+CudaBackend::CudaBackend(Memory& memory, int device, const std::string& kernels, const AttentionLimit& limit)
+    : GpuOperations(memory, device), fused_attention_(cuda::make_fused_attention(memory, limit)) {
   if (kernels.empty()) return;
   cuda::TunedTable table = cuda::read_tuned_table(text_of(kernels), kernels);
   cuda::require_fit(table, kernels, gpu(), products_.version());
@@ -63,9 +63,9 @@ void CudaBackend::reserve(const Workspace& workspace) {
 }
 
 std::unique_ptr<Backend> make_cuda_backend(Memory& memory, int device, const std::string& kernels,
-                                           const AttentionRoom& room) {
+                                           const AttentionLimit& limit) {
   give_each_queue_a_connection();
-  return std::make_unique<CudaBackend>(memory, device, kernels, room);
+  return std::make_unique<CudaBackend>(memory, device, kernels, limit);
 }
 
 std::string gpu_devices() {

@@ -9,7 +9,7 @@ namespace mindpipe {
 class CudaBackend final : public GpuOperations {
  public:
   /// `kernels`: a table of tuned algorithms, or empty.
-  CudaBackend(Memory& memory, int device, const std::string& kernels, const AttentionRoom& room = {});
+  CudaBackend(Memory& memory, int device, const std::string& kernels, const AttentionLimit& limit = {});
 
   std::string description() const override;  ///< up to the comma: what ranks have to agree on
   MINDPIPE_LIBRARY_OPERATIONS(MINDPIPE_OVERRIDE)

@@ -15,12 +15,12 @@ void GpuOperations::run(const EmbeddingBackwardOperands& o) {
   const cuda::TableShape shape{o.dtable.rows(), o.dtable.cols(), o.first_row, o.dropped};
   MP_CHECK(shape.rows < std::int64_t{1} << 31,
            "embedding_backward: a table of {} rows (tokens are 32-bit numbers)", shape.rows);
-  // What is too long to be sorted at once is added by stretches: that, too, is the order of the tokens.
+  // What is too long to be sorted at once is added in pieces: that, too, is the order of the tokens.
   for (std::int64_t first = 0; first < o.tokens.count(); first += cuda::most_sorted) {
     const std::int64_t count = std::min(cuda::most_sorted, o.tokens.count() - first);
-    void* room = workspace(cuda::sort_workspace(count), "embedding_backward");
+    void* memory = workspace(cuda::sort_workspace(count), "embedding_backward");
     const cuda::SortedTokens sorted =
-        cuda::sort_tokens(o.tokens.as<std::int32_t>() + first, count, shape, room, stream());
+        cuda::sort_tokens(o.tokens.as<std::int32_t>() + first, count, shape, memory, stream());
     cuda::add_by_row(
         dtype_index(o.dy.dtype), sorted,
         o.dy.as<std::byte>() + first * shape.cols * static_cast<std::int64_t>(bytes_of(o.dy.dtype)), shape,
@@ -31,7 +31,7 @@ void GpuOperations::run(const EmbeddingBackwardOperands& o) {
 void GpuOperations::run(const AddPositionsOperands& o) {
   const std::int64_t first = o.checked();
   cuda::add_positions(dtype_index(o.x.dtype), o.x.data, o.positions.data,
-                      {o.window.samples, o.window.rows, o.x.cols(), first}, o.y.data, stream());
+                      {o.sequence.samples, o.sequence.rows, o.x.cols(), first}, o.y.data, stream());
 }
 
 void GpuOperations::run(const AddSinusoidsOperands& o) {
@@ -41,7 +41,7 @@ void GpuOperations::run(const AddSinusoidsOperands& o) {
 void GpuOperations::run(const PositionsBackwardOperands& o) {
   const std::int64_t first = o.checked();
   cuda::positions_backward(dtype_index(o.dy.dtype), o.dy.data,
-                           {o.window.samples, o.window.rows, o.dy.cols(), first}, o.dpositions.data,
+                           {o.sequence.samples, o.sequence.rows, o.dy.cols(), first}, o.dpositions.data,
                            stream());
 }
 

@@ -26,8 +26,8 @@ CudnnPlan::Addresses addresses_of(const AttentionCall& c, bool backward) {
 
 class CudnnAttention final : public FusedAttention {
  public:
-  CudnnAttention(Memory& memory, std::unique_ptr<CudnnPlanner> planner, const AttentionRoom& room)
-      : memory_(memory), planner_(std::move(planner)), room_(room) {}
+  CudnnAttention(Memory& memory, std::unique_ptr<CudnnPlanner> planner, const AttentionLimit& limit)
+      : memory_(memory), planner_(std::move(planner)), limit_(limit) {}
 
   int version() const override { return planner_->version(); }
   void plan(const std::set<PlannedAttention>& questions) override {
@@ -54,7 +54,7 @@ class CudnnAttention final : public FusedAttention {
 
   Memory& memory_;
   std::unique_ptr<CudnnPlanner> planner_;
-  AttentionRoom room_;
+  AttentionLimit limit_;
   /// Working memory of all plans, which run one after the other in the compute queue: lengths, then the
   /// plan's own.
   Arena workspace_;
@@ -66,11 +66,11 @@ std::unique_ptr<CudnnPlan> CudnnAttention::make_plan(const PlannedAttention& que
   std::unique_ptr<CudnnPlan> plan = planner_->plan(graph_of(question), answer);
   if (!plan) return nullptr;
   const std::size_t bytes = question.lengths_bytes() + answer.bytes;
-  if (bytes > room_.most) {
+  if (bytes > limit_.most) {
     warning(
         "cudnn: the {} would take {} bytes of working memory, more than device.attention_workspace ({}); our "
         "own kernel computes it",
-        question.text(), bytes, room_.most);
+        question.text(), bytes, limit_.most);
     return nullptr;
   }
   if (workspace_.size() < bytes) {
@@ -83,7 +83,7 @@ std::unique_ptr<CudnnPlan> CudnnAttention::make_plan(const PlannedAttention& que
 
 /// Pieces take their turns in one workspace.
 bool CudnnAttention::answer(const AttentionCall& call, bool backward, cudaStream_t stream) {
-  const auto pieces = pieces_of(call, backward, room_);
+  const auto pieces = pieces_of(call, backward, limit_);
   if (!pieces) return false;
   const PlannedAttention question(call, backward, *pieces);
   CudnnPlan* plan = plan_of(question);
@@ -112,9 +112,9 @@ bool CudnnAttention::answer(const AttentionCall& call, bool backward, cudaStream
 
 }  // namespace
 
-std::unique_ptr<FusedAttention> make_fused_attention(Memory& memory, const AttentionRoom& room) {
+std::unique_ptr<FusedAttention> make_fused_attention(Memory& memory, const AttentionLimit& limit) {
   auto planner = make_cudnn_planner();
-  return planner ? std::make_unique<CudnnAttention>(memory, std::move(planner), room) : nullptr;
+  return planner ? std::make_unique<CudnnAttention>(memory, std::move(planner), limit) : nullptr;
 }
 
 }  // namespace mindpipe::cuda

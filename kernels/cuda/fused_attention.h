@@ -10,7 +10,7 @@
 namespace mindpipe::cuda {
 
 /// Attention by cuDNN's graphs: one call, the first plan of its heuristic, a backward that is deterministic.
-/// A plan is made once for each question and kept; one that wants more memory than the room is not used.
+/// A plan is made once for each question and kept; one that wants more memory than the limit is not used.
 class FusedAttention {
  public:
   virtual ~FusedAttention() = default;
@@ -22,6 +22,6 @@ class FusedAttention {
   virtual bool backward(const AttentionCall& call, cudaStream_t stream) = 0;
 };
 /// None where make_cudnn_planner makes none.
-std::unique_ptr<FusedAttention> make_fused_attention(Memory& memory, const AttentionRoom& room);
+std::unique_ptr<FusedAttention> make_fused_attention(Memory& memory, const AttentionLimit& limit);
 
 }  // namespace mindpipe::cuda

@@ -32,15 +32,16 @@ void GpuOperations::run(const NormBackwardInputOperands& o) {
 
 void GpuOperations::run(const NormBackwardParametersOperands& o) {
   const RowParts shape = o.checked();
-  void* room = workspace(cuda::column_sums_workspace(shape), "norm_backward_parameters");
+  void* memory = workspace(cuda::column_sums_workspace(shape), "norm_backward_parameters");
   cuda::norm_backward_parameters(dtype_index(o.dy.dtype), o.dy.data, o.x.data, o.statistics.data,
-                                 o.dgain.data, o.doffset.data, shape, room, workspace_.size(), stream());
+                                 o.dgain.data, o.doffset.data, shape, memory, workspace_.size(), stream());
 }
 
 void GpuOperations::run(const BiasBackwardOperands& o) {
   const RowParts shape = o.checked();
-  void* room = workspace(cuda::column_sums_workspace(shape), "bias_backward");
-  cuda::column_sums(dtype_index(o.dy.dtype), o.dy.data, o.db.data, shape, room, workspace_.size(), stream());
+  void* memory = workspace(cuda::column_sums_workspace(shape), "bias_backward");
+  cuda::column_sums(dtype_index(o.dy.dtype), o.dy.data, o.db.data, shape, memory, workspace_.size(),
+                    stream());
 }
 
 void GpuOperations::run(const RotaryOperands& o) {

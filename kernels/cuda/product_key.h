@@ -58,7 +58,7 @@ struct ProductLayout {
 };
 ProductLayout layout_of(const ProductKey& key);
 
-/// The widest alignment, 16 bytes at most, that a contiguous operand of so many elements has as any shard of
+/// The widest alignment, 16 bytes at most, that a contiguous operand of `elements` has as any shard of
 /// a tensor that begins at an aligned address: a function of its size, so that a shard's algorithm does not
 /// depend on where a layout puts it.
 int alignment_of(std::int64_t elements, DType dtype);

@@ -15,7 +15,7 @@ constexpr cublasLtEpilogue_t epilogues[] = {
     CUBLASLT_EPILOGUE_RELU_BIAS, CUBLASLT_EPILOGUE_GELU,          CUBLASLT_EPILOGUE_GELU_BIAS,
     CUBLASLT_EPILOGUE_GELU_AUX,  CUBLASLT_EPILOGUE_GELU_AUX_BIAS, CUBLASLT_EPILOGUE_DGELU};
 
-/// An address that is aligned to so many bytes and no more, for the library to read its alignment off.
+/// An address that is aligned to `bytes` and no more, for the library to read its alignment off.
 const void* aligned_address(int bytes) {
   return reinterpret_cast<const void*>(std::uintptr_t{1} << 20 | static_cast<std::uintptr_t>(bytes));
 }

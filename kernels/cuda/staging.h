@@ -10,7 +10,7 @@
 
 namespace mindpipe::cuda {
 
-/// Bytes between ordinary host memory and the device, through slots of pinned memory that are taken in turn:
+/// Bytes between ordinary host memory and the device, through blocks of pinned memory that are taken in turn:
 /// the copy engine reads and writes these only, so `upload` may return before its bytes have arrived.
 class Staging {
  public:
@@ -19,12 +19,12 @@ class Staging {
   void download(const void* device, void* host, std::size_t bytes, cudaStream_t stream);  ///< waits
 
  private:
-  static constexpr std::size_t slots = 8, slot_bytes = std::size_t{4} << 20;
+  static constexpr std::size_t blocks = 8, block_bytes = std::size_t{4} << 20;
   std::size_t take();
 
   Memory memory_{Memory::Kind::pinned};
-  Arena arena_{memory_, MemoryClass::workspace, slots* slot_bytes};
-  std::array<Handle<EventTraits>, slots> copied_;  ///< behind the last copy from or to the slot
+  Arena arena_{memory_, MemoryClass::workspace, blocks* block_bytes};
+  std::array<Handle<EventTraits>, blocks> copied_;  ///< behind the last copy from or to the block
   std::size_t next_ = 0;
 };
 

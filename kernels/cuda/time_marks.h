@@ -8,7 +8,7 @@ namespace mindpipe::cuda {
 /// A ring of events that know their time.
 class TimeMarks {
  public:
-  /// Makes room for so many; those before are lost.
+  /// Holds `count` marks from here on; those before are lost.
   void keep(std::size_t count);
   std::uint64_t mark(cudaStream_t stream);
   /// The time between two marks that are still held and have happened.

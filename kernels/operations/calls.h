@@ -49,7 +49,7 @@ struct SinusoidCall {
   double rate;
 };
 
-/// Rows [first, first + rows) of the whole sequences of some samples, of which each picks so many.
+/// Rows [first, first + rows) of the whole sequences of some samples, each of which picks `picked`.
 struct PickCall {
   std::int64_t samples, rows, cols, picked, first;
 };
@@ -76,7 +76,7 @@ struct LogitShard {
   std::int64_t cols, valid, first_column;
 };
 
-/// Targets of some samples, so many of each.
+/// Targets of some samples, `each` for every sample.
 struct TargetList {
   std::int64_t samples, each;
 };
@@ -92,8 +92,8 @@ struct Hits {
   };
 };
 
-/// Gradients as whole numbers: 1 is so many units, an element beyond +-most none, and the sum of so many
-/// contributions still fits into 64 bits.
+/// Gradients as whole numbers: 1 is `per_one` units, an element beyond +-most is none, and the sum of
+/// `contributions` still fits into 64 bits.
 struct IntegerGradients {
   static constexpr std::int64_t per_one = std::int64_t{1} << 40, most = 1024, contributions = 8191;
 };

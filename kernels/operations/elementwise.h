@@ -15,18 +15,18 @@ struct Dropout {
   RandomStream stream;
 };
 
-/// The mask of a dropout over the rows of x under a window.
-inline MaskRows mask_of(const Dropout& dropout, const Window& window, const Tensor& x,
+/// The mask of a dropout over the rows of x, a part of whole sequences.
+inline MaskRows mask_of(const Dropout& dropout, const SequencePart& sequence, const Tensor& x,
                         const char* operation) {
-  const std::int64_t rows = window.samples * window.rows;
+  const std::int64_t rows = sequence.samples * sequence.rows;
   MP_CHECK(rows > 0 && x.rows() == rows, "{}: {} is not {} samples of {} rows", operation, to_string(x.shape),
-           window.samples, window.rows);
+           sequence.samples, sequence.rows);
   const double probability = static_cast<double>(dropout.probability);
   MP_CHECK(probability >= 0 && probability < 1, "{}: probability {} (at least 0, less than 1)", operation,
            dropout.probability);
-  MP_CHECK(window.first >= 0 && window.first + window.rows <= window.whole,
-           "{}: rows {}..{} of a sequence of {}", operation, window.first, window.first + window.rows,
-           window.whole);
+  MP_CHECK(sequence.first >= 0 && sequence.first + sequence.rows <= sequence.whole,
+           "{}: rows {}..{} of a sequence of {}", operation, sequence.first, sequence.first + sequence.rows,
+           sequence.whole);
   const auto key = dropout.stream.key();
   MaskRows mask;
   mask.key[0] = key[0];
@@ -35,11 +35,11 @@ inline MaskRows mask_of(const Dropout& dropout, const Window& window, const Tens
   mask.sample = dropout.stream.sample;
   mask.threshold = static_cast<std::uint32_t>(std::llround(probability * 0x1p32));
   mask.scale = 1.0 / (1.0 - probability);
-  mask.rows = window.rows;
-  mask.first = window.first;
+  mask.rows = sequence.rows;
+  mask.first = sequence.first;
   mask.cols = x.cols();
-  mask.first_col = window.first_col;
-  mask.whole_cols = window.whole_cols > 0 ? window.whole_cols : x.cols();
+  mask.first_col = sequence.first_col;
+  mask.whole_cols = sequence.whole_cols > 0 ? sequence.whole_cols : x.cols();
   MP_CHECK(mask.first_col >= 0 && mask.first_col + mask.cols <= mask.whole_cols,
            "{}: columns {}..{} of rows of {}", operation, mask.first_col, mask.first_col + mask.cols,
            mask.whole_cols);
@@ -88,14 +88,14 @@ struct ScaleOperands {
 struct ResidualOperands {
   Tensor x, branch, bias = {};
   Dropout dropout = {};
-  Window window;
+  SequencePart sequence;
   Tensor y;
 
   MaskRows checked() const {
     require(branch, x.count(), x.dtype, "residual", "branch");
     require(y, x.count(), x.dtype, "residual", "y");
     if (bias) require(bias, x.cols(), x.dtype, "residual", "bias");
-    return mask_of(dropout, window, x, "residual");
+    return mask_of(dropout, sequence, x, "residual");
   }
 };
 
@@ -103,12 +103,12 @@ struct ResidualOperands {
 struct DropoutOperands {
   Tensor x;
   Dropout dropout;
-  Window window;
+  SequencePart sequence;
   Tensor y;
 
   MaskRows checked() const {
     require(y, x.count(), x.dtype, "dropout", "y");
-    return mask_of(dropout, window, x, "dropout");
+    return mask_of(dropout, sequence, x, "dropout");
   }
 };
 

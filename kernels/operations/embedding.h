@@ -34,19 +34,19 @@ struct EmbeddingBackwardOperands {
   }
 };
 
-/// Refuses rows that are not those of a window.
-inline void require_window(const Tensor& x, const Window& window, const char* operation) {
-  MP_CHECK(x.rows() == window.samples * window.rows, "{}: {} is not {} samples of {} rows", operation,
-           to_string(x.shape), window.samples, window.rows);
+/// Refuses x unless its rows are those that `sequence` counts.
+inline void require_sequence_part(const Tensor& x, const SequencePart& sequence, const char* operation) {
+  MP_CHECK(x.rows() == sequence.samples * sequence.rows, "{}: {} is not {} samples of {} rows", operation,
+           to_string(x.shape), sequence.samples, sequence.rows);
 }
 
-/// Which row of a table of positions the first row of x reads, under a window of a sequence.
-inline std::int64_t first_position_of(const Tensor& x, const Tensor& positions, const Window& window,
+/// Which row of a table of positions the first row of x reads, where x is a part of whole sequences.
+inline std::int64_t first_position_of(const Tensor& x, const Tensor& positions, const SequencePart& sequence,
                                       std::int64_t first_position, const char* operation) {
-  require_window(x, window, operation);
-  const std::int64_t first = first_position + window.first, cols = x.cols();
-  MP_CHECK(positions.cols() == cols && first >= 0 && first + window.rows <= positions.rows(),
-           "{}: positions {}..{} of width {} in a table {}", operation, first, first + window.rows, cols,
+  require_sequence_part(x, sequence, operation);
+  const std::int64_t first = first_position + sequence.first, cols = x.cols();
+  MP_CHECK(positions.cols() == cols && first >= 0 && first + sequence.rows <= positions.rows(),
+           "{}: positions {}..{} of width {} in a table {}", operation, first, first + sequence.rows, cols,
            to_string(positions.shape));
   return first;
 }
@@ -54,7 +54,7 @@ inline std::int64_t first_position_of(const Tensor& x, const Tensor& positions, 
 /// y = x + positions[first_position + row of the whole sequence], broadcast over samples; y may be x.
 struct AddPositionsOperands {
   Tensor x, positions;
-  Window window;
+  SequencePart sequence;
   std::int64_t first_position = 0;
   Tensor y;
 
@@ -62,21 +62,21 @@ struct AddPositionsOperands {
   std::int64_t checked() const {
     require_dtype(positions, x.dtype, "add_positions", "positions");
     require(y, x.count(), x.dtype, "add_positions", "y");
-    return first_position_of(x, positions, window, first_position, "add_positions");
+    return first_position_of(x, positions, sequence, first_position, "add_positions");
   }
 };
 
 /// dpositions[first_position + row of the whole sequence] f32 += dy, samples in order.
 struct PositionsBackwardOperands {
   Tensor dy;
-  Window window;
+  SequencePart sequence;
   std::int64_t first_position = 0;
   Tensor dpositions;
 
   /// The row of `dpositions` that the first row of dy is added to.
   std::int64_t checked() const {
     require_dtype(dpositions, wide(dy.dtype), "positions_backward", "dpositions");
-    return first_position_of(dy, dpositions, window, first_position, "positions_backward");
+    return first_position_of(dy, dpositions, sequence, first_position, "positions_backward");
   }
 };
 
@@ -85,7 +85,7 @@ struct PositionsBackwardOperands {
 /// of the whole sequence is first_position + r. y may be x.
 struct AddSinusoidsOperands {
   Tensor x;
-  Window window;
+  SequencePart sequence;
   std::int64_t first_position = 0;
   Sinusoids form = Sinusoids::below_base;
   Tensor y;
@@ -93,11 +93,11 @@ struct AddSinusoidsOperands {
   SinusoidCall checked() const {
     dtype_index(x.dtype);
     require(y, x.count(), x.dtype, "add_sinusoids", "y");
-    require_window(x, window, "add_sinusoids");
+    require_sequence_part(x, sequence, "add_sinusoids");
     const std::int64_t half = x.cols() / 2, steps = form == Sinusoids::below_base ? half : half - 1;
     MP_CHECK(x.cols() % 2 == 0 && steps > 0, "add_sinusoids: a width of {} (an even one, at least {})",
              x.cols(), form == Sinusoids::below_base ? 2 : 4);
-    return {window.samples, window.rows, x.cols(), first_position + window.first,
+    return {sequence.samples, sequence.rows, x.cols(), first_position + sequence.first,
             std::log(10000.0) / static_cast<double>(steps)};
   }
 };

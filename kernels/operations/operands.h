@@ -33,7 +33,7 @@ inline void require(const Tensor& t, std::int64_t count, DType dtype, const char
 
 /// Which rows of whole sequences a tensor [samples, rows, cols] holds: [first, first + rows) of `whole`. A
 /// shard of a row holds its columns from `first_col` on of `whole_cols`; 0: it has whole rows.
-struct Window {
+struct SequencePart {
   std::int64_t samples = 0, rows = 0, first = 0, whole = 0;
   std::int64_t first_col = 0, whole_cols = 0;
 };

@@ -47,14 +47,14 @@ struct NormOperands {
 struct ResidualNormOperands {
   Tensor x, branch, bias = {};
   Dropout dropout = {};
-  Window window;
+  SequencePart sequence;
   Tensor y;
   NormKind kind = NormKind::layer;
   Tensor gain, offset = {};
   double epsilon = 0;
   Tensor statistics, normed;
 
-  ResidualOperands residual() const { return {x, branch, bias, dropout, window, y}; }
+  ResidualOperands residual() const { return {x, branch, bias, dropout, sequence, y}; }
   NormOperands norm() const { return {kind, y, gain, offset, epsilon, statistics, normed}; }
   void check() const { norm().check(); }
 };

@@ -86,12 +86,12 @@ AttentionCall piece_of(const AttentionCall& call, const AttentionPieces& pieces,
 }
 
 std::optional<AttentionPieces> pieces_of(const AttentionCall& call, bool backward,
-                                         const AttentionRoom& room) {
+                                         const AttentionLimit& limit) {
   const auto fits = [&](const AttentionPieces& pieces) {
-    return PlannedAttention(call, backward, pieces).formula_bytes() <= room.most;
+    return PlannedAttention(call, backward, pieces).formula_bytes() <= limit.most;
   };
   if (fits({})) return AttentionPieces{};
-  if (!room.in_pieces) return std::nullopt;
+  if (!limit.in_pieces) return std::nullopt;
   for (int of_samples = 2; of_samples <= call.samples; ++of_samples)
     if (call.samples % of_samples == 0 && fits({of_samples, 1})) return AttentionPieces{of_samples, 1};
   for (int of_heads = 2; of_heads <= call.key_heads; ++of_heads)

@@ -14,7 +14,7 @@ namespace mindpipe {
 
 /// What a plan of a library may take of the device's memory, and what happens beyond it. Settings of a run:
 /// which kernel computes depends on them.
-struct AttentionRoom {
+struct AttentionLimit {
   std::size_t most = std::size_t{2} << 30;
   bool in_pieces = true;  ///< one after the other; else our own kernels, which take nothing
 };
@@ -68,9 +68,10 @@ bool is_planned(const AttentionCall& call, DType dtype);
 /// One of the pieces, by number, of a call whose heads are of `dtype` and whose sums of rows are f32.
 AttentionCall piece_of(const AttentionCall& call, const AttentionPieces& pieces, int number, DType dtype);
 
-/// The fewest pieces whose plan stays below the room by formula: of samples, and if one sample alone takes
+/// The fewest pieces whose plan stays below the limit by formula: of samples, and if one sample alone takes
 /// more, of heads. None: no pieces do, and our own kernels run. A function of the logical shape and of
 /// settings, so the same on every layout.
-std::optional<AttentionPieces> pieces_of(const AttentionCall& call, bool backward, const AttentionRoom& room);
+std::optional<AttentionPieces> pieces_of(const AttentionCall& call, bool backward,
+                                         const AttentionLimit& limit);
 
 }  // namespace mindpipe

@@ -7,13 +7,13 @@
 
 namespace mindpipe {
 
-inline constexpr std::size_t gpu_workspace_bytes = std::size_t{64}
-                                                   << 20;  ///< bytes that CUDA's backend keeps
+/// Bytes that CUDA's backend keeps.
+inline constexpr std::size_t gpu_workspace_bytes = std::size_t{64} << 20;
 
 /// Why our own kernels compute an attention and no plan of a library does.
 enum class OwnAttention : std::uint8_t {
-  form,  ///< f32, dropout, a width or mask that is_planned leaves out
-  room,  ///< neither whole nor in pieces within AttentionRoom
+  form,   ///< f32, dropout, a width or mask that is_planned leaves out
+  limit,  ///< neither whole nor in pieces within AttentionLimit
   refused
 };
 

@@ -56,7 +56,7 @@ Answers& answers_for(const std::string& device) {
 
 class GpuWorkspace final : public WorkspaceOnPaper {
  public:
-  GpuWorkspace(const AttentionRoom& room, std::string device) : room_(room), device_(std::move(device)) {}
+  GpuWorkspace(const AttentionLimit& limit, std::string device) : limit_(limit), device_(std::move(device)) {}
   void product(DType, std::int64_t, std::int64_t, std::int64_t) override {}
   void attention(const AttentionOperands& o) override { plan(o.checked(), o.q.data.dtype, false); }
   void attention_backward(const AttentionBackwardOperands& o) override {
@@ -68,29 +68,29 @@ class GpuWorkspace final : public WorkspaceOnPaper {
   void plan(const AttentionCall& call, DType dtype, bool backward) {
     const auto own = [&](OwnAttention why) { largest_.own.insert({backward, why}); };
     if (!is_planned(call, dtype)) return own(OwnAttention::form);
-    const auto pieces = pieces_of(call, backward, room_);
-    if (!pieces) return own(OwnAttention::room);
+    const auto pieces = pieces_of(call, backward, limit_);
+    if (!pieces) return own(OwnAttention::limit);
     const PlannedAttention question(call, backward, *pieces);
     const AttentionAnswer* answer = device_.empty() ? nullptr : answers_for(device_).to(question);
     std::size_t bytes = question.formula_bytes();
     if (answer != nullptr) bytes = answer->is_planned ? question.lengths_bytes() + answer->bytes : 0;
     if (answer != nullptr && !answer->is_planned) own(OwnAttention::refused);
-    if (bytes > room_.most) {
-      own(OwnAttention::room);
+    if (bytes > limit_.most) {
+      own(OwnAttention::limit);
       bytes = 0;
     }
     largest_.include(
         {.attention = bytes, .attention_is_estimated = answer == nullptr, .planned = {question}});
   }
 
-  AttentionRoom room_;
+  AttentionLimit limit_;
   std::string device_;
 };
 
 }  // namespace
 
-std::unique_ptr<WorkspaceOnPaper> make_gpu_workspace(const AttentionRoom& room, const std::string& device) {
-  return std::make_unique<GpuWorkspace>(room, device);
+std::unique_ptr<WorkspaceOnPaper> make_gpu_workspace(const AttentionLimit& limit, const std::string& device) {
+  return std::make_unique<GpuWorkspace>(limit, device);
 }
 
 std::string gpus_with_attention() {

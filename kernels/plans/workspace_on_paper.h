@@ -23,12 +23,12 @@ class WorkspaceOnPaper {
   Workspace largest_;
 };
 
-/// What the CPU's backend takes on so many threads, with `instructions` as in make_cpu_backend.
+/// What the CPU's backend takes on `threads` threads, with `instructions` as in make_cpu_backend.
 std::unique_ptr<WorkspaceOnPaper> make_cpu_workspace(int threads, const std::string& instructions);
 /// What CUDA's backend takes for planned attention, beside gpu_workspace_bytes: as much as the library says
 /// that it would take on `device` (a name of data/devices), wherever it can be asked, else as the formula
 /// says.
-std::unique_ptr<WorkspaceOnPaper> make_gpu_workspace(const AttentionRoom& room = {},
+std::unique_ptr<WorkspaceOnPaper> make_gpu_workspace(const AttentionLimit& limit = {},
                                                      const std::string& device = {});
 /// Who said what attention takes: "cuDNN 9.19.0 on paper", or "estimated (why)".
 std::string source_of_attention(const std::string& device);

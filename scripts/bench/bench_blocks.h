@@ -12,7 +12,7 @@
 /// What the programs that measure products share: memory, numbers, a clock.
 namespace mindpipe::bench {
 
-/// Memory of so many values in large pages, where the system grants them, as the program's own.
+/// Memory for values in large pages, where the system grants them, as the program's own.
 template <class T>
 struct Block {
   static constexpr std::size_t page = std::size_t{2} << 20;

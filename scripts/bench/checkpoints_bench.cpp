@@ -128,8 +128,8 @@ Times saves_and_loads(const World& world, const std::string& folder, int layers,
   return times;
 }
 
-/// Seconds of so many steps with `saves` saves among them, their last one ended; of these how long the
-/// training stood still for all saves but the first.
+/// Seconds of the steps with `saves` saves among them, the last one ended; and how long the training stood
+/// still for all saves but the first.
 struct Training {
   double seconds = 0, stood_still = 0;
 };

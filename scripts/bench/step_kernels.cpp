@@ -75,25 +75,25 @@ std::vector<Kernel> attention_of(const Sizes& s) {
       of_sums{s.samples, s.heads, s.sequence};
   const int heads = static_cast<int>(s.heads);
   const auto part = [heads](const Tensor& t, int which) { return Heads{t, which * heads, heads}; };
-  const auto forward = [=](Footprint& room) -> Call {
-    const Many qkv = room.normal(packed, s.dtype), out = room.empty(plain, s.dtype),
-               log_sum = room.empty(of_sums, DType::f32);
-    return [=, &room](int i) {
-      room.backend().attention(
+  const auto forward = [=](Footprint& memory) -> Call {
+    const Many qkv = memory.normal(packed, s.dtype), out = memory.empty(plain, s.dtype),
+               log_sum = memory.empty(of_sums, DType::f32);
+    return [=, &memory](int i) {
+      memory.backend().attention(
           {parameters, part(qkv[i], 0), part(qkv[i], 1), part(qkv[i], 2), log_sum[i], out[i]});
     };
   };
-  const auto backward = [=](Footprint& room) -> Call {
-    const Many qkv = room.normal(packed, s.dtype), out = room.empty(plain, s.dtype),
-               log_sum = room.empty(of_sums, DType::f32), dout = room.normal(plain, s.dtype),
-               dqkv = room.empty(packed, s.dtype);
+  const auto backward = [=](Footprint& memory) -> Call {
+    const Many qkv = memory.normal(packed, s.dtype), out = memory.empty(plain, s.dtype),
+               log_sum = memory.empty(of_sums, DType::f32), dout = memory.normal(plain, s.dtype),
+               dqkv = memory.empty(packed, s.dtype);
     for (int i = 0; i < sets; ++i)
-      room.backend().attention(
+      memory.backend().attention(
           {parameters, part(qkv[i], 0), part(qkv[i], 1), part(qkv[i], 2), log_sum[i], out[i]});
-    return [=, &room](int i) {
-      room.backend().attention_backward({parameters, part(qkv[i], 0), part(qkv[i], 1), part(qkv[i], 2),
-                                         log_sum[i], out[i], dout[i], part(dqkv[i], 0), part(dqkv[i], 1),
-                                         part(dqkv[i], 2)});
+    return [=, &memory](int i) {
+      memory.backend().attention_backward({parameters, part(qkv[i], 0), part(qkv[i], 1), part(qkv[i], 2),
+                                           log_sum[i], out[i], dout[i], part(dqkv[i], 0), part(dqkv[i], 1),
+                                           part(dqkv[i], 2)});
     };
   };
   return {{"attention", shape, of(s.layers), 4 * pairs, 4 * bytes + sums, forward},
@@ -103,31 +103,31 @@ std::vector<Kernel> attention_of(const Sizes& s) {
 std::vector<Kernel> updates_of(const Sizes& s) {
   const std::int64_t count = s.parameters();
   const std::string shape = fmt::format("{} parameters", count);
-  const auto adamw = [=](Footprint& room) -> Call {
-    const Many g = room.normal({count}, DType::f32, 1e-3), master = room.normal({count}, DType::f32),
-               m = room.normal({count}, DType::f32), v = room.constant({count}, DType::f32, 1e-4),
-               value = room.empty({count}, s.dtype);
-    const Many sums = room.constant({2}, DType::f64, 1),
-               decision = room.constant({Decision::places}, DType::f64, 0);
-    room.backend().clip_and_scale({{.valid = 1, .beta1 = 0.9f, .beta2 = 0.999f}, sums[0], decision[0]});
-    return [=, &room](int i) {
-      room.backend().adamw({{.rate = 1e-4f, .decay = 0.1f},
-                            decision[0],
-                            g[i],
-                            master[i],
-                            m[i],
-                            v[i],
-                            s.dtype == DType::f32 ? Tensor{} : value[i]});
+  const auto adamw = [=](Footprint& memory) -> Call {
+    const Many g = memory.normal({count}, DType::f32, 1e-3), master = memory.normal({count}, DType::f32),
+               m = memory.normal({count}, DType::f32), v = memory.constant({count}, DType::f32, 1e-4),
+               value = memory.empty({count}, s.dtype);
+    const Many sums = memory.constant({2}, DType::f64, 1),
+               decision = memory.constant({Decision::places}, DType::f64, 0);
+    memory.backend().clip_and_scale({{.valid = 1, .beta1 = 0.9f, .beta2 = 0.999f}, sums[0], decision[0]});
+    return [=, &memory](int i) {
+      memory.backend().adamw({{.rate = 1e-4f, .decay = 0.1f},
+                              decision[0],
+                              g[i],
+                              master[i],
+                              m[i],
+                              v[i],
+                              s.dtype == DType::f32 ? Tensor{} : value[i]});
     };
   };
-  const auto squares = [=](Footprint& room) -> Call {
-    const Many g = room.normal({count}, DType::f32),
-               sums = room.empty({(count + statistics_chunk - 1) / statistics_chunk}, DType::f64);
-    return [=, &room](int i) { room.backend().sum_squares({g[i], sums[i]}); };
+  const auto squares = [=](Footprint& memory) -> Call {
+    const Many g = memory.normal({count}, DType::f32),
+               sums = memory.empty({(count + statistics_chunk - 1) / statistics_chunk}, DType::f64);
+    return [=, &memory](int i) { memory.backend().sum_squares({g[i], sums[i]}); };
   };
-  const auto zero = [=](Footprint& room) -> Call {
-    const Many g = room.empty({count}, DType::f32);
-    return [=, &room](int i) { room.backend().fill({g[i], 0}); };
+  const auto zero = [=](Footprint& memory) -> Call {
+    const Many g = memory.empty({count}, DType::f32);
+    return [=, &memory](int i) { memory.backend().fill({g[i], 0}); };
   };
   const double rounded = s.dtype == DType::f32 ? 0 : element(s.dtype);
   return {{"adamw", shape, 1, 0, of(count) * (28 + rounded), adamw},
@@ -138,19 +138,20 @@ std::vector<Kernel> updates_of(const Sizes& s) {
 std::vector<Kernel> integers_of(const Sizes& s) {
   const std::int64_t count = s.vocabulary * s.width;
   const std::string shape = fmt::format("{} x {}", s.vocabulary, s.width);
-  const auto into = [=](Footprint& room) -> Call {
-    const Many g = room.normal({count}, DType::f32, 1e-3), totals = room.constant({count}, DType::i64, 0),
-               marks = room.constant({1}, DType::i64, 0);
-    return [=, &room](int i) { room.backend().add_as_integers({g[i], totals[i], marks[i]}); };
+  const auto into = [=](Footprint& memory) -> Call {
+    const Many g = memory.normal({count}, DType::f32, 1e-3), totals = memory.constant({count}, DType::i64, 0),
+               marks = memory.constant({1}, DType::i64, 0);
+    return [=, &memory](int i) { memory.backend().add_as_integers({g[i], totals[i], marks[i]}); };
   };
-  const auto from = [=](Footprint& room) -> Call {
-    const Many g = room.empty({count}, DType::f32), totals = room.constant({count}, DType::i64, 12345),
-               marks = room.constant({1}, DType::i64, 0);
-    return [=, &room](int i) { room.backend().from_integers({totals[i], marks[i], g[i]}); };
+  const auto from = [=](Footprint& memory) -> Call {
+    const Many g = memory.empty({count}, DType::f32), totals = memory.constant({count}, DType::i64, 12345),
+               marks = memory.constant({1}, DType::i64, 0);
+    return [=, &memory](int i) { memory.backend().from_integers({totals[i], marks[i], g[i]}); };
   };
-  const auto sum = [=](Footprint& room) -> Call {
-    const Many other = room.constant({count}, DType::i64, 1), totals = room.constant({count}, DType::i64, 0);
-    return [=, &room](int i) { room.backend().add({totals[i], other[i], totals[i]}); };
+  const auto sum = [=](Footprint& memory) -> Call {
+    const Many other = memory.constant({count}, DType::i64, 1),
+               totals = memory.constant({count}, DType::i64, 0);
+    return [=, &memory](int i) { memory.backend().add({totals[i], other[i], totals[i]}); };
   };
   return {{"gradients as integers", shape, 0, 0, of(count) * 24, into},
           {"gradients from integers", shape, 0, 0, of(count) * 20, from},
@@ -164,26 +165,26 @@ Kernel large_product(std::int64_t extent, DType dtype) {
           1,
           2 * std::pow(of(extent), 3),
           3 * of(extent * extent) * element(dtype),
-          [=](Footprint& room) -> Call {
-            const Many x = room.normal(square, dtype),
-                       w = room.normal(square, dtype, 1 / std::sqrt(of(extent))),
-                       y = room.empty(square, dtype);
-            return [=, &room](int i) { room.backend().linear({.x = x[i], .w = w[i], .y = y[i]}); };
+          [=](Footprint& memory) -> Call {
+            const Many x = memory.normal(square, dtype),
+                       w = memory.normal(square, dtype, 1 / std::sqrt(of(extent))),
+                       y = memory.empty(square, dtype);
+            return [=, &memory](int i) { memory.backend().linear({.x = x[i], .w = w[i], .y = y[i]}); };
           }};
 }
 
 Kernel large_copy(std::int64_t bytes) {
   const Shape shape{bytes / 4};
-  return {"copy", fmt::format("{} MiB", bytes >> 20), 1, 0, 2 * of(bytes), [=](Footprint& room) -> Call {
-            const Many from = room.normal(shape, DType::f32), to = room.empty(shape, DType::f32);
-            return [=, &room](int i) { room.backend().copy(from[i], to[i]); };
+  return {"copy", fmt::format("{} MiB", bytes >> 20), 1, 0, 2 * of(bytes), [=](Footprint& memory) -> Call {
+            const Many from = memory.normal(shape, DType::f32), to = memory.empty(shape, DType::f32);
+            return [=, &memory](int i) { memory.backend().copy(from[i], to[i]); };
           }};
 }
 
 double seconds_of(const Kernel& kernel, Backend& backend, double least_seconds) {
   constexpr int rounds = 5;
-  Footprint room(backend);
-  const Call call = kernel.prepare(room);
+  Footprint memory(backend);
+  const Call call = kernel.prepare(memory);
   const auto timed = [&](int count) {
     backend.synchronize();
     const std::int64_t start = now_ns();

@@ -11,21 +11,24 @@ std::vector<Kernel> depthwise_of(const Sizes& s) {
   const std::string text = fmt::format("{} x {}, {} taps", n, w, reach.taps);
   const double one = of(n) * of(w) * element(s.dtype);
   const DType dtype = s.dtype;
-  const auto forward = [=](Footprint& room) -> Call {
-    const Many x = room.normal(shape, dtype), weight = room.normal(taps, dtype), y = room.empty(shape, dtype);
-    return [=, &room](int i) { room.backend().depthwise({x[i], weight[i], {}, reach, y[i]}); };
+  const auto forward = [=](Footprint& memory) -> Call {
+    const Many x = memory.normal(shape, dtype), weight = memory.normal(taps, dtype),
+               y = memory.empty(shape, dtype);
+    return [=, &memory](int i) { memory.backend().depthwise({x[i], weight[i], {}, reach, y[i]}); };
   };
-  const auto input = [=](Footprint& room) -> Call {
-    const Many dy = room.normal(shape, dtype), weight = room.normal(taps, dtype),
-               dx = room.empty(shape, dtype);
-    return [=, &room](int i) {
-      room.backend().depthwise_backward_input({dy[i], weight[i], {}, reach, dx[i]});
+  const auto input = [=](Footprint& memory) -> Call {
+    const Many dy = memory.normal(shape, dtype), weight = memory.normal(taps, dtype),
+               dx = memory.empty(shape, dtype);
+    return [=, &memory](int i) {
+      memory.backend().depthwise_backward_input({dy[i], weight[i], {}, reach, dx[i]});
     };
   };
-  const auto weight = [=](Footprint& room) -> Call {
-    const Many dy = room.normal(shape, dtype), x = room.normal(shape, dtype),
-               dw = room.constant(taps, DType::f32, 0);
-    return [=, &room](int i) { room.backend().depthwise_backward_weight({dy[i], x[i], {}, reach, dw[i]}); };
+  const auto weight = [=](Footprint& memory) -> Call {
+    const Many dy = memory.normal(shape, dtype), x = memory.normal(shape, dtype),
+               dw = memory.constant(taps, DType::f32, 0);
+    return [=, &memory](int i) {
+      memory.backend().depthwise_backward_weight({dy[i], x[i], {}, reach, dw[i]});
+    };
   };
   return {{"depthwise", text, 0, 0, 2 * one, forward},
           {"depthwise backward", text, 0, 0, 2 * one, input},
@@ -38,14 +41,14 @@ std::vector<Kernel> gates_of(const Sizes& s) {
   const std::string text = fmt::format("{} x {}", n, w);
   const double one = of(n) * of(w) * element(s.dtype);
   const DType dtype = s.dtype;
-  const auto forward = [=](Footprint& room) -> Call {
-    const Many both = room.normal(twice, dtype), y = room.empty(narrow, dtype);
-    return [=, &room](int i) { room.backend().gate({both[i], y[i]}); };
+  const auto forward = [=](Footprint& memory) -> Call {
+    const Many both = memory.normal(twice, dtype), y = memory.empty(narrow, dtype);
+    return [=, &memory](int i) { memory.backend().gate({both[i], y[i]}); };
   };
-  const auto backward = [=](Footprint& room) -> Call {
-    const Many dy = room.normal(narrow, dtype), both = room.normal(twice, dtype),
-               dboth = room.empty(twice, dtype);
-    return [=, &room](int i) { room.backend().gate_backward({dy[i], both[i], dboth[i]}); };
+  const auto backward = [=](Footprint& memory) -> Call {
+    const Many dy = memory.normal(narrow, dtype), both = memory.normal(twice, dtype),
+               dboth = memory.empty(twice, dtype);
+    return [=, &memory](int i) { memory.backend().gate_backward({dy[i], both[i], dboth[i]}); };
   };
   return {{"gate", text, 0, 0, 3 * one, forward}, {"gate backward", text, 0, 0, 5 * one, backward}};
 }

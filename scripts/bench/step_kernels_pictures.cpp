@@ -9,33 +9,37 @@ std::vector<Kernel> windows_of(const Sizes& s, const PixelWindow& w) {
   const std::string text = fmt::format("{} x {} x {} x {}", s.samples, w.height, w.width, s.width);
   const DType dtype = s.dtype;
   const double one = of(shape.count()) * element(dtype), bytes = of(shape.count());
-  const auto depthwise = [=](Footprint& room) -> Call {
-    const Many x = room.normal(shape, dtype), taps = room.normal({w.taps(), s.width}, dtype),
-               y = room.empty(shape, dtype);
-    return [=, &room](int i) { room.backend().pixel_depthwise({x[i], taps[i], w, y[i]}); };
+  const auto depthwise = [=](Footprint& memory) -> Call {
+    const Many x = memory.normal(shape, dtype), taps = memory.normal({w.taps(), s.width}, dtype),
+               y = memory.empty(shape, dtype);
+    return [=, &memory](int i) { memory.backend().pixel_depthwise({x[i], taps[i], w, y[i]}); };
   };
-  const auto depthwise_input = [=](Footprint& room) -> Call {
-    const Many dy = room.normal(shape, dtype), taps = room.normal({w.taps(), s.width}, dtype),
-               dx = room.empty(shape, dtype);
-    return [=, &room](int i) { room.backend().pixel_depthwise_backward_input({dy[i], taps[i], w, dx[i]}); };
+  const auto depthwise_input = [=](Footprint& memory) -> Call {
+    const Many dy = memory.normal(shape, dtype), taps = memory.normal({w.taps(), s.width}, dtype),
+               dx = memory.empty(shape, dtype);
+    return [=, &memory](int i) {
+      memory.backend().pixel_depthwise_backward_input({dy[i], taps[i], w, dx[i]});
+    };
   };
-  const auto depthwise_weight = [=](Footprint& room) -> Call {
-    const Many dy = room.normal(shape, dtype), x = room.normal(shape, dtype),
-               parts = room.empty({pixel_chunks(s.samples * w.windows()), w.taps(), s.width}, DType::f32);
-    return [=, &room](int i) { room.backend().pixel_depthwise_backward_weight({dy[i], x[i], w, parts[i]}); };
+  const auto depthwise_weight = [=](Footprint& memory) -> Call {
+    const Many dy = memory.normal(shape, dtype), x = memory.normal(shape, dtype),
+               parts = memory.empty({pixel_chunks(s.samples * w.windows()), w.taps(), s.width}, DType::f32);
+    return [=, &memory](int i) {
+      memory.backend().pixel_depthwise_backward_weight({dy[i], x[i], w, parts[i]});
+    };
   };
   const auto pool = [=](PoolKind kind) {
-    return [=](Footprint& room) -> Call {
-      const Many x = room.normal(shape, dtype), y = room.empty(shape, dtype),
-                 chosen = room.empty(shape, DType::u8);
-      return [=, &room](int i) { room.backend().pool({kind, x[i], w, y[i], chosen[i]}); };
+    return [=](Footprint& memory) -> Call {
+      const Many x = memory.normal(shape, dtype), y = memory.empty(shape, dtype),
+                 chosen = memory.empty(shape, DType::u8);
+      return [=, &memory](int i) { memory.backend().pool({kind, x[i], w, y[i], chosen[i]}); };
     };
   };
   const auto pool_backward = [=](PoolKind kind) {
-    return [=](Footprint& room) -> Call {
-      const Many dy = room.normal(shape, dtype), dx = room.empty(shape, dtype),
-                 chosen = room.empty(shape, DType::u8);
-      return [=, &room](int i) { room.backend().pool_backward({kind, dy[i], chosen[i], w, dx[i]}); };
+    return [=](Footprint& memory) -> Call {
+      const Many dy = memory.normal(shape, dtype), dx = memory.empty(shape, dtype),
+                 chosen = memory.empty(shape, DType::u8);
+      return [=, &memory](int i) { memory.backend().pool_backward({kind, dy[i], chosen[i], w, dx[i]}); };
     };
   };
   return {{"depthwise", text, 1, 0, 2 * one, depthwise},
@@ -54,41 +58,42 @@ std::vector<Kernel> norms_of_pictures(const Sizes& s, std::int64_t pixels) {
   const std::string text = fmt::format("{} x {}", rows, c);
   const DType dtype = s.dtype;
   const double one = of(shape.count()) * element(dtype);
-  const auto moments = [=](Footprint& room) -> Call {
-    const Many x = room.normal(shape, dtype), parts = room.empty({pixel_chunks(rows), 2, c}, DType::f32);
-    return [=, &room](int i) { room.backend().batch_moments({x[i], parts[i]}); };
+  const auto moments = [=](Footprint& memory) -> Call {
+    const Many x = memory.normal(shape, dtype), parts = memory.empty({pixel_chunks(rows), 2, c}, DType::f32);
+    return [=, &memory](int i) { memory.backend().batch_moments({x[i], parts[i]}); };
   };
-  const auto forward = [=](Footprint& room) -> Call {
-    const Many x = room.normal(shape, dtype), statistics = room.constant({3, c}, DType::f32, 1),
-               gain = room.normal({c}, dtype), y = room.empty(shape, dtype);
-    return [=, &room](int i) {
-      room.backend().batch_norm({x[i], statistics[i], gain[i], gain[i], true, y[i]});
+  const auto forward = [=](Footprint& memory) -> Call {
+    const Many x = memory.normal(shape, dtype), statistics = memory.constant({3, c}, DType::f32, 1),
+               gain = memory.normal({c}, dtype), y = memory.empty(shape, dtype);
+    return [=, &memory](int i) {
+      memory.backend().batch_norm({x[i], statistics[i], gain[i], gain[i], true, y[i]});
     };
   };
-  const auto sums = [=](Footprint& room) -> Call {
-    const Many x = room.normal(shape, dtype), dy = room.normal(shape, dtype),
-               statistics = room.constant({3, c}, DType::f32, 1), gain = room.normal({c}, dtype),
-               parts = room.empty({pixel_chunks(rows), 2, c}, DType::f32);
-    return [=, &room](int i) {
-      room.backend().batch_norm_backward_sums({dy[i], x[i], statistics[i], gain[i], gain[i], true, parts[i]});
+  const auto sums = [=](Footprint& memory) -> Call {
+    const Many x = memory.normal(shape, dtype), dy = memory.normal(shape, dtype),
+               statistics = memory.constant({3, c}, DType::f32, 1), gain = memory.normal({c}, dtype),
+               parts = memory.empty({pixel_chunks(rows), 2, c}, DType::f32);
+    return [=, &memory](int i) {
+      memory.backend().batch_norm_backward_sums(
+          {dy[i], x[i], statistics[i], gain[i], gain[i], true, parts[i]});
     };
   };
-  const auto input = [=](Footprint& room) -> Call {
-    const Many x = room.normal(shape, dtype), dy = room.normal(shape, dtype), dx = room.empty(shape, dtype),
-               statistics = room.constant({3, c}, DType::f32, 1), gain = room.normal({c}, dtype),
-               total = room.constant({2, c}, DType::f32, 1);
-    return [=, &room](int i) {
-      room.backend().batch_norm_backward_input(
+  const auto input = [=](Footprint& memory) -> Call {
+    const Many x = memory.normal(shape, dtype), dy = memory.normal(shape, dtype),
+               dx = memory.empty(shape, dtype), statistics = memory.constant({3, c}, DType::f32, 1),
+               gain = memory.normal({c}, dtype), total = memory.constant({2, c}, DType::f32, 1);
+    return [=, &memory](int i) {
+      memory.backend().batch_norm_backward_input(
           {dy[i], x[i], statistics[i], gain[i], gain[i], total[i], true, {}, dx[i]});
     };
   };
-  const auto global = [=](Footprint& room) -> Call {
-    const Many x = room.normal(shape, dtype), y = room.empty({s.samples, c}, dtype);
-    return [=, &room](int i) { room.backend().global_pool({x[i], y[i]}); };
+  const auto global = [=](Footprint& memory) -> Call {
+    const Many x = memory.normal(shape, dtype), y = memory.empty({s.samples, c}, dtype);
+    return [=, &memory](int i) { memory.backend().global_pool({x[i], y[i]}); };
   };
-  const auto global_backward = [=](Footprint& room) -> Call {
-    const Many dx = room.empty(shape, dtype), dy = room.normal({s.samples, c}, dtype);
-    return [=, &room](int i) { room.backend().global_pool_backward({dy[i], dx[i]}); };
+  const auto global_backward = [=](Footprint& memory) -> Call {
+    const Many dx = memory.empty(shape, dtype), dy = memory.normal({s.samples, c}, dtype);
+    return [=, &memory](int i) { memory.backend().global_pool_backward({dy[i], dx[i]}); };
   };
   return {{"batch moments", text, 1, 0, one, moments},
           {"batch norm", text, 1, 0, 2 * one, forward},

@@ -23,13 +23,13 @@ Kernel forward(const std::string& name, double calls, const Extents& e, bool bia
           calls,
           operations(e),
           bytes(e, dtype, dtype, result) + (kept ? of(e.n) * of(e.m) * element(result) : 0),
-          [=](Footprint& room) -> Call {
-            const Many x = room.normal({e.n, e.k}, dtype),
-                       w = room.normal({e.m, e.k}, dtype, 1 / std::sqrt(of(e.k))),
-                       b = room.normal({e.m}, dtype), y = room.empty({e.n, e.m}, result),
-                       before = kept ? room.empty({e.n, e.m}, result) : Many(sets);
-            return [=, &room](int i) {
-              room.backend().linear({x[i], w[i], bias ? b[i] : Tensor{}, activation, before[i], y[i]});
+          [=](Footprint& memory) -> Call {
+            const Many x = memory.normal({e.n, e.k}, dtype),
+                       w = memory.normal({e.m, e.k}, dtype, 1 / std::sqrt(of(e.k))),
+                       b = memory.normal({e.m}, dtype), y = memory.empty({e.n, e.m}, result),
+                       before = kept ? memory.empty({e.n, e.m}, result) : Many(sets);
+            return [=, &memory](int i) {
+              memory.backend().linear({x[i], w[i], bias ? b[i] : Tensor{}, activation, before[i], y[i]});
             };
           }};
 }
@@ -42,13 +42,13 @@ Kernel input_gradient(const std::string& name, double calls, const Extents& e, A
           calls,
           operations(e),
           bytes(e, dtype, dtype, dtype) + (kept ? of(e.n) * of(e.k) * element(dtype) : 0),
-          [=](Footprint& room) -> Call {
-            const Many dy = room.normal({e.n, e.m}, dtype),
-                       w = room.normal({e.m, e.k}, dtype, 1 / std::sqrt(of(e.m))),
-                       dx = room.empty({e.n, e.k}, dtype),
-                       before = kept ? room.normal({e.n, e.k}, dtype) : Many(sets);
-            return [=, &room](int i) {
-              room.backend().linear_backward_input(
+          [=](Footprint& memory) -> Call {
+            const Many dy = memory.normal({e.n, e.m}, dtype),
+                       w = memory.normal({e.m, e.k}, dtype, 1 / std::sqrt(of(e.m))),
+                       dx = memory.empty({e.n, e.k}, dtype),
+                       before = kept ? memory.normal({e.n, e.k}, dtype) : Many(sets);
+            return [=, &memory](int i) {
+              memory.backend().linear_backward_input(
                   {.dy = dy[i], .w = w[i], .activation = activation, .before = before[i], .dx = dx[i]});
             };
           }};
@@ -60,10 +60,10 @@ Kernel weight_gradient(const std::string& name, double calls, const Extents& e, 
           calls,
           operations(e),
           bytes(e, dtype, DType::f32, dtype) + of(e.k) * of(e.m) * 4,
-          [=](Footprint& room) -> Call {
-            const Many dy = room.normal({e.n, e.m}, dtype), x = room.normal({e.n, e.k}, dtype),
-                       dw = room.constant({e.m, e.k}, DType::f32, 0);
-            return [=, &room](int i) { room.backend().linear_backward_weight({dy[i], x[i], dw[i]}); };
+          [=](Footprint& memory) -> Call {
+            const Many dy = memory.normal({e.n, e.m}, dtype), x = memory.normal({e.n, e.k}, dtype),
+                       dw = memory.constant({e.m, e.k}, DType::f32, 0);
+            return [=, &memory](int i) { memory.backend().linear_backward_weight({dy[i], x[i], dw[i]}); };
           }};
 }
 

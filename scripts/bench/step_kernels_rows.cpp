@@ -12,38 +12,41 @@ std::vector<Kernel> norms_of(const Sizes& s) {
   const std::string text = fmt::format("{} x {}", n, w);
   const double one = of(n) * of(w) * element(s.dtype), statistics = 8 * of(n), layers = of(s.layers);
   const DType dtype = s.dtype;
-  const Window window{.samples = s.samples, .rows = s.sequence, .first = 0, .whole = s.sequence};
-  const auto sum_and_norm = [=](Footprint& room) -> Call {
-    const Many x = room.normal(shape, dtype), branch = room.normal(shape, dtype),
-               bias = room.normal({w}, dtype), gain = room.normal({w}, dtype), y = room.empty(shape, dtype),
-               sums = room.empty({n, 2}, DType::f32), normed = room.empty(shape, dtype);
-    return [=, &room](int i) {
-      room.backend().residual_norm({.x = x[i],
-                                    .branch = branch[i],
-                                    .bias = bias[i],
-                                    .window = window,
-                                    .y = y[i],
-                                    .kind = NormKind::layer,
-                                    .gain = gain[i],
-                                    .offset = bias[i],
-                                    .epsilon = 1e-5,
-                                    .statistics = sums[i],
-                                    .normed = normed[i]});
+  const SequencePart sequence{.samples = s.samples, .rows = s.sequence, .first = 0, .whole = s.sequence};
+  const auto sum_and_norm = [=](Footprint& memory) -> Call {
+    const Many x = memory.normal(shape, dtype), branch = memory.normal(shape, dtype),
+               bias = memory.normal({w}, dtype), gain = memory.normal({w}, dtype),
+               y = memory.empty(shape, dtype), sums = memory.empty({n, 2}, DType::f32),
+               normed = memory.empty(shape, dtype);
+    return [=, &memory](int i) {
+      memory.backend().residual_norm({.x = x[i],
+                                      .branch = branch[i],
+                                      .bias = bias[i],
+                                      .sequence = sequence,
+                                      .y = y[i],
+                                      .kind = NormKind::layer,
+                                      .gain = gain[i],
+                                      .offset = bias[i],
+                                      .epsilon = 1e-5,
+                                      .statistics = sums[i],
+                                      .normed = normed[i]});
     };
   };
-  const auto input = [=](Footprint& room) -> Call {
-    const Many x = room.normal(shape, dtype), dy = room.normal(shape, dtype), gain = room.normal({w}, dtype),
-               sums = room.constant({n, 2}, DType::f32, 1), dx = room.normal(shape, dtype);
-    return [=, &room](int i) {
-      room.backend().norm_backward_input({NormKind::layer, dy[i], x[i], gain[i], sums[i], dx[i], dx[i]});
+  const auto input = [=](Footprint& memory) -> Call {
+    const Many x = memory.normal(shape, dtype), dy = memory.normal(shape, dtype),
+               gain = memory.normal({w}, dtype), sums = memory.constant({n, 2}, DType::f32, 1),
+               dx = memory.normal(shape, dtype);
+    return [=, &memory](int i) {
+      memory.backend().norm_backward_input({NormKind::layer, dy[i], x[i], gain[i], sums[i], dx[i], dx[i]});
     };
   };
-  const auto parameters = [=](Footprint& room) -> Call {
-    const Many x = room.normal(shape, dtype), dy = room.normal(shape, dtype),
-               sums = room.constant({n, 2}, DType::f32, 1), dgain = room.constant({1, w}, DType::f32, 0),
-               doffset = room.constant({1, w}, DType::f32, 0);
-    return [=, &room](int i) {
-      room.backend().norm_backward_parameters({NormKind::layer, dy[i], x[i], sums[i], dgain[i], doffset[i]});
+  const auto parameters = [=](Footprint& memory) -> Call {
+    const Many x = memory.normal(shape, dtype), dy = memory.normal(shape, dtype),
+               sums = memory.constant({n, 2}, DType::f32, 1), dgain = memory.constant({1, w}, DType::f32, 0),
+               doffset = memory.constant({1, w}, DType::f32, 0);
+    return [=, &memory](int i) {
+      memory.backend().norm_backward_parameters(
+          {NormKind::layer, dy[i], x[i], sums[i], dgain[i], doffset[i]});
     };
   };
   return {{"residual + norm", text, 2 * layers, 0, 4 * one + statistics, sum_and_norm},
@@ -57,35 +60,35 @@ Kernel bias_gradient(const Sizes& s, std::int64_t cols, double calls) {
           calls,
           0,
           of(s.rows()) * of(cols) * element(s.dtype),
-          [=](Footprint& room) -> Call {
-            const Many dy = room.normal({s.samples, s.sequence, cols}, s.dtype),
-                       db = room.constant({1, cols}, DType::f32, 0);
-            return [=, &room](int i) { room.backend().bias_backward({dy[i], db[i]}); };
+          [=](Footprint& memory) -> Call {
+            const Many dy = memory.normal({s.samples, s.sequence, cols}, s.dtype),
+                       db = memory.constant({1, cols}, DType::f32, 0);
+            return [=, &memory](int i) { memory.backend().bias_backward({dy[i], db[i]}); };
           }};
 }
 
 /// Tokens in, gradients of the table out.
 std::vector<Kernel> embedding_of(const Sizes& s) {
   const std::int64_t n = s.rows(), w = s.width;
-  const Window window{.samples = s.samples, .rows = s.sequence, .first = 0, .whole = s.sequence};
+  const SequencePart sequence{.samples = s.samples, .rows = s.sequence, .first = 0, .whole = s.sequence};
   const std::string text = fmt::format("{} x {} of {}", n, w, s.vocabulary);
   const double one = of(n) * of(w) * element(s.dtype);
-  const auto find = [=](Footprint& room) -> Call {
-    const Many ids = room.ids(n, s.vocabulary), table = room.normal({s.vocabulary, w}, s.dtype),
-               y = room.empty({n, w}, s.dtype);
-    return [=, &room](int i) { room.backend().embedding({ids[i], table[i], 0, y[i]}); };
+  const auto find = [=](Footprint& memory) -> Call {
+    const Many ids = memory.ids(n, s.vocabulary), table = memory.normal({s.vocabulary, w}, s.dtype),
+               y = memory.empty({n, w}, s.dtype);
+    return [=, &memory](int i) { memory.backend().embedding({ids[i], table[i], 0, y[i]}); };
   };
-  const auto gradient = [=](Footprint& room) -> Call {
-    const Many ids = room.ids(n, s.vocabulary), dy = room.normal({n, w}, s.dtype),
-               dtable = room.constant({s.vocabulary, w}, DType::f32, 0);
-    return [=, &room](int i) { room.backend().embedding_backward({ids[i], dy[i], 0, dtable[i]}); };
+  const auto gradient = [=](Footprint& memory) -> Call {
+    const Many ids = memory.ids(n, s.vocabulary), dy = memory.normal({n, w}, s.dtype),
+               dtable = memory.constant({s.vocabulary, w}, DType::f32, 0);
+    return [=, &memory](int i) { memory.backend().embedding_backward({ids[i], dy[i], 0, dtable[i]}); };
   };
-  const auto positions = [=](Footprint& room) -> Call {
-    const Many dy = room.normal({s.samples, s.sequence, w}, s.dtype),
-               d = room.constant({s.sequence, w}, DType::f32, 0);
-    return [=, &room](int i) {
-      room.backend().positions_backward(
-          {.dy = dy[i], .window = window, .first_position = 0, .dpositions = d[i]});
+  const auto positions = [=](Footprint& memory) -> Call {
+    const Many dy = memory.normal({s.samples, s.sequence, w}, s.dtype),
+               d = memory.constant({s.sequence, w}, DType::f32, 0);
+    return [=, &memory](int i) {
+      memory.backend().positions_backward(
+          {.dy = dy[i], .sequence = sequence, .first_position = 0, .dpositions = d[i]});
     };
   };
   const double touched = of(s.vocabulary) * (1 - std::pow(1 - 1 / of(s.vocabulary), of(n))) *
@@ -100,24 +103,24 @@ std::vector<Kernel> softmax_of(const Sizes& s) {
   const std::int64_t n = std::min(s.token_chunk, s.rows()), m = s.vocabulary;
   const double calls = of(s.rows()) / of(n), logits = of(n) * of(m) * 4;
   const std::string text = fmt::format("{} x {}", n, m);
-  const auto maximum = [=](Footprint& room) -> Call {
-    const Many x = room.normal({n, m}, DType::f32), most = room.empty({n}, DType::f32);
-    return [=, &room](int i) { room.backend().row_maximum({x[i], m, most[i]}); };
+  const auto maximum = [=](Footprint& memory) -> Call {
+    const Many x = memory.normal({n, m}, DType::f32), most = memory.empty({n}, DType::f32);
+    return [=, &memory](int i) { memory.backend().row_maximum({x[i], m, most[i]}); };
   };
-  const auto sums = [=](Footprint& room) -> Call {
-    const Many x = room.normal({n, m}, DType::f32), ids = room.ids(n, m),
-               most = room.constant({n}, DType::f32, 5), sum = room.empty({n}, DType::f32),
-               target = room.empty({n}, DType::f32), total = room.empty({n}, DType::f32);
-    return [=, &room](int i) {
-      room.backend().softmax_sums({x[i], m, 0, ids[i], most[i], sum[i], target[i], total[i]});
+  const auto sums = [=](Footprint& memory) -> Call {
+    const Many x = memory.normal({n, m}, DType::f32), ids = memory.ids(n, m),
+               most = memory.constant({n}, DType::f32, 5), sum = memory.empty({n}, DType::f32),
+               target = memory.empty({n}, DType::f32), total = memory.empty({n}, DType::f32);
+    return [=, &memory](int i) {
+      memory.backend().softmax_sums({x[i], m, 0, ids[i], most[i], sum[i], target[i], total[i]});
     };
   };
-  const auto gradient = [=](Footprint& room) -> Call {
-    const Many x = room.normal({n, m}, DType::f32), ids = room.ids(n, m),
-               most = room.constant({n}, DType::f32, 5), sum = room.constant({n}, DType::f32, of(m)),
-               d = room.empty({n, m}, s.dtype);
-    return [=, &room](int i) {
-      room.backend().cross_entropy_backward({x[i], m, 0, ids[i], most[i], sum[i], 1, 0, m, d[i]});
+  const auto gradient = [=](Footprint& memory) -> Call {
+    const Many x = memory.normal({n, m}, DType::f32), ids = memory.ids(n, m),
+               most = memory.constant({n}, DType::f32, 5), sum = memory.constant({n}, DType::f32, of(m)),
+               d = memory.empty({n, m}, s.dtype);
+    return [=, &memory](int i) {
+      memory.backend().cross_entropy_backward({x[i], m, 0, ids[i], most[i], sum[i], 1, 0, m, d[i]});
     };
   };
   return {{"largest logit", text, calls, 0, logits, maximum},

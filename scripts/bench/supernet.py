@@ -20,7 +20,7 @@ from running import ROOT, run_process
 PARTS = ("shape", "ranks", "orders", "samplers", "windows", "jitter")
 LAYERS, WIDTH, SEQUENCE = 6, 512, 256
 TINY = os.path.join(ROOT, "configs", "supernet-tiny.yaml")
-# A block's one candidate each: attention, MLP, and so on, as a GPT of so many layers has them.
+# A block's one candidate each: attention, MLP, and so on, as in a GPT of LAYERS layers.
 ONE_EACH = "{name: one-each, decoder: {blocks: [%s]}}" % ", ".join(["[attention-8], [mlp-4]"] * LAYERS)
 SHAPE = {
     "model.width": WIDTH, "model.context": SEQUENCE, "model.vocabulary": 260, "data.train": "data/alice.txt",

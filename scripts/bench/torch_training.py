@@ -92,7 +92,7 @@ def add_options(parser):
     parser.add_argument("--batch", type=int, default=4, help="samples a step")
     parser.add_argument("--micro-batch", type=int, default=0, help="samples at a time; 0: the batch")
     parser.add_argument("--steps", type=int, default=4, help="with those that warm up")
-    parser.add_argument("--warm-up", type=int, default=1, help="so many steps are not counted")
+    parser.add_argument("--warm-up", type=int, default=1, help="first steps, which are not counted")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--compile", action="store_true", help="through torch.compile")
     parser.add_argument("--peak", action="store_true", help="also measure the rate of large products")

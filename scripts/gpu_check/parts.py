@@ -29,7 +29,7 @@ def test(name, only="*", ranks=0):
         environment = dict(check.environment, MINDPIPE_TEST_DEVICE=check.device, MINDPIPE_STEPS="3",
                            MINDPIPE_CONFIGS=os.path.join(check.bundle, "configs"))
         if check.device != "cuda":
-            environment["MINDPIPE_ALL_LAYOUTS"] = "600"  # one in so many: a rehearsal
+            environment["MINDPIPE_ALL_LAYOUTS"] = "600"  # one layout in 600: a rehearsal
         command = [*wrapper, program(check, name), "--gtest_color=no", "--gtest_filter=" + only]
         if ranks:
             environment["OMP_NUM_THREADS"] = "1"

@@ -1,4 +1,4 @@
-"""Runs one program for at most so many seconds and keeps what it prints."""
+"""Runs one program for a limited time and keeps what it prints."""
 import os
 import signal
 import subprocess

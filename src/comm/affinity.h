@@ -26,8 +26,7 @@ int fair_threads(const std::vector<RankPlace>& places, int rank);
 /// Report with a line for each node, and a warning where ranks by themselves, ranks bound to the same
 /// processors, or a node have more threads than processors.
 std::string affinity_report(const std::vector<RankPlace>& places);
-/// Refuses so many threads of a rank that they would only wait for each other's turns: more than 16 on each
-/// processor it may use.
+/// Refuses more than 16 threads for each processor that a rank may use: they would only wait for each other.
 void require_sensible(int threads, const RankPlace& place);
 /// Whether this rank shares processors with more threads than there are of them.
 bool is_crowded(const std::vector<RankPlace>& places, int rank);

@@ -70,10 +70,11 @@ Communicator::Communicator(Backend& backend, std::unique_ptr<Group> group, int l
 Communicator::Communicator(Communicator&&) noexcept = default;
 Communicator::~Communicator() = default;
 
-std::vector<Tensor> Communicator::stacked(std::byte* room, const Tensor& part) const {
+std::vector<Tensor> Communicator::stacked(std::byte* scratch, const Tensor& part) const {
   std::vector<Tensor> parts;
   for (int r = 0; r < size_; ++r)
-    parts.push_back({room + static_cast<std::size_t>(r) * aligned(part.bytes()), {part.count()}, part.dtype});
+    parts.push_back(
+        {scratch + static_cast<std::size_t>(r) * aligned(part.bytes()), {part.count()}, part.dtype});
   return parts;
 }
 
@@ -148,7 +149,7 @@ void Communicator::combine_ranks(const SumTree& tree, const std::vector<Tensor>&
                                  const Combine& combine, const char* operation, TrafficClass kind) {
   if (size_ == 1) return;
   auto parts = equal_parts(total, size_);
-  std::byte* scratch = room(Exchange::scratch_bytes(tree, largest(parts)));
+  std::byte* scratch = take_scratch(Exchange::scratch_bytes(tree, largest(parts)));
   if (on_paper()) add_on_paper(tree, parts[rank_]);
   send_on_paper(parts, tree.most_roots(), 1, operation);
   if (exchanges_nothing(operation)) return;
@@ -178,7 +179,7 @@ void Communicator::sum_scatter(const Tensor& shards, const Tensor& part, std::in
   const bool in_place = outer == 1;
   const std::size_t root_bytes = in_place ? 0 : static_cast<std::size_t>(size_) * aligned(part.bytes()),
                     packed_bytes = static_cast<std::size_t>(over_shards_.most_roots()) * root_bytes;
-  std::byte* scratch = room(packed_bytes + Exchange::scratch_bytes(over_shards_, part.bytes()));
+  std::byte* scratch = take_scratch(packed_bytes + Exchange::scratch_bytes(over_shards_, part.bytes()));
   std::vector<Exchange::Pieces> packed;
   for (const Tensor& root : roots) {
     packed.push_back(in_place ? equal_parts(root, size_)
@@ -208,8 +209,9 @@ void Communicator::gather(const Tensor& part, const Tensor& whole, std::int64_t 
     return;
   }
   const bool in_place = outer == 1;
-  const auto parts = in_place ? equal_parts(whole, size_)
-                              : stacked(room(static_cast<std::size_t>(size_) * aligned(part.bytes())), part);
+  const auto parts =
+      in_place ? equal_parts(whole, size_)
+               : stacked(take_scratch(static_cast<std::size_t>(size_) * aligned(part.bytes())), part);
   if (parts[rank_].data != part.data) backend_.copy(slice(part, 0, count), parts[rank_]);
   send_on_paper(parts, 0, 1, "gather");
   if (!exchanges_nothing("gather")) {

@@ -95,8 +95,8 @@ class Communicator {
   /// Calls `observe` after every exchange of tensors: the trace and the cost table listen.
   void on_tensor_sum(std::function<void(const TensorSum&)> observe) { observe_ = std::move(observe); }
 
-  /// Takes the room for what arrives in exchanges: the `scratch_bytes` of a group on paper that did the same
-  /// exchanges. Without it, the room grows to the largest exchange.
+  /// Takes the memory for what arrives in exchanges: the `scratch_bytes` of a group on paper that did the
+  /// same exchanges. Without it, the memory grows to the largest exchange.
   void reserve(std::size_t bytes) { scratch_.reserve(backend_.memory(), bytes); }
   std::size_t scratch_bytes() const { return scratch_.size(); }
 
@@ -128,11 +128,11 @@ class Communicator {
                      const char* operation) const;
   Combine add() const;
   Combine larger() const;
-  std::byte* room(std::size_t bytes) {
+  std::byte* take_scratch(std::size_t bytes) {
     return static_cast<std::byte*>(scratch_.take(backend_.memory(), bytes));
   }
-  /// Tensors in `room`, one behind the other, for every rank's part.
-  std::vector<Tensor> stacked(std::byte* room, const Tensor& part) const;
+  /// Tensors in `scratch`, one behind the other, for every rank's part.
+  std::vector<Tensor> stacked(std::byte* scratch, const Tensor& part) const;
 
   Backend& backend_;
   std::unique_ptr<Group> group_;

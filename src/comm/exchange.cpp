@@ -46,7 +46,7 @@ bool Exchange::advance() {
 
 void Exchange::begin_scatter() {
   const int rank = group_->rank();
-  std::byte* slot = scratch_;
+  std::byte* at = scratch_;
   for (int peer = 0; peer < group_->size(); ++peer)
     for (int root = 0; root < tree_->roots_of(peer); ++root) {
       if (peer == rank) {
@@ -54,8 +54,8 @@ void Exchange::begin_scatter() {
         continue;
       }
       Tensor& sum = sums_.emplace_back(pieces_[rank]);
-      sum.data = slot;
-      slot += whole_cache_lines(sum.bytes());
+      sum.data = at;
+      at += whole_cache_lines(sum.bytes());
       messages_.receive(sum.data, sum.bytes(), peer, tag_);
     }
   // Each rank begins with its right neighbour, so that no rank is everybody's first.

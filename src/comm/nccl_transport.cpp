@@ -95,11 +95,11 @@ std::unique_ptr<Transport> NcclTransports::among(MPI_Comm ranks, Use use, const 
 /// Sends a first message between all ranks: it makes their connections, for which both hosts wait, and should
 /// do so here and not in a step.
 void NcclTransports::connect(Link& link, Use use, int rank, int size) {
-  Arena room(backend_.memory(), MemoryClass::workspace, 2 * static_cast<std::size_t>(size) * alignment);
+  Arena bytes(backend_.memory(), MemoryClass::workspace, 2 * static_cast<std::size_t>(size) * alignment);
   std::vector<Transport::Parcel> parcels;
   for (int peer = 0; peer < size; ++peer) {
     if (peer == rank) continue;
-    const auto at = [&](int place) { return room.address_of(static_cast<std::size_t>(place) * alignment); };
+    const auto at = [&](int place) { return bytes.address_of(static_cast<std::size_t>(place) * alignment); };
     if (use != Use::channel || rank == 0)
       parcels.push_back({Transport::Parcel::Way::send, at(peer), 1, peer});
     if (use != Use::channel || rank == 1)

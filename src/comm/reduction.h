@@ -34,8 +34,8 @@ class Reductions {
   /// A group of one: everything is done at once.
   explicit Reductions(Backend& backend) : backend_(backend) {}
 
-  /// Takes the room for what arrives of `parts_ahead` parts, `part_scratch` bytes for each:
-  /// Exchange::scratch_bytes of this rank's own piece. Without it, the room grows to the largest parts.
+  /// Takes the memory for what arrives of `parts_ahead` parts, `part_scratch` bytes for each:
+  /// Exchange::scratch_bytes of this rank's own piece. Without it, the memory grows to the largest parts.
   void reserve(std::size_t part_scratch);
 
   int size() const { return group_ ? group_->size() : 1; }
@@ -60,7 +60,7 @@ class Reductions {
   Request gather(Pieces pieces) { return begin(tree_, Exchange::Halves::gather, std::move(pieces), {}, {}); }
 
   /// Whether one more sum or gather of this class may begin: no higher class has something on its way out,
-  /// and there is room for what arrives.
+  /// and there is memory for what arrives.
   bool may_begin(TrafficClass kind) const;
   bool done(Request request) const { return request < finished_; }
   /// Moves everything under way as far as possible without waiting.

@@ -18,8 +18,8 @@ namespace {
 
 // How often transports are asked for trouble, in seconds.
 constexpr double ask_every = 1;
-// A watchdog that wakes so many seconds behind its limit was stopped with its process (SIGSTOP, SIGCONT).
-// Ranks that waited for it have named it by then, because their grace is longer.
+// A watchdog that wakes slept_through seconds behind its limit was stopped with its process (SIGSTOP,
+// SIGCONT). Ranks that waited for it have named it by then, because their grace is longer.
 constexpr double slept_through = 0.4, shortest_grace = 0.5;
 
 void sleep_for(double seconds) { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); }

@@ -13,9 +13,9 @@ namespace {
 struct KindRules {
   void (*fill_in)(Config&);
   void (*check)(const Config&, const Complaints&);
-  std::vector<Extent> (*cut_by_shards)(const Config&);
+  std::vector<Extent> (*split_by_shards)(const Config&);
 };
-#define MINDPIPE_KIND_RULES(kind, ...) {kind::fill_in, kind::check, kind::cut_by_shards},
+#define MINDPIPE_KIND_RULES(kind, ...) {kind::fill_in, kind::check, kind::split_by_shards},
 constexpr KindRules rules_of_kinds[] = {MINDPIPE_MODELS(MINDPIPE_KIND_RULES)};
 #undef MINDPIPE_KIND_RULES
 
@@ -34,7 +34,7 @@ std::string divisors_near(int number, int wanted) {
 void check_shards(const Config& c, const Complaints& complain) {
   const int shards = c.reproducible.tensor;
   if (shards > 1) {
-    const std::vector<Extent> extents = rules_of(c.model).cut_by_shards(c);
+    const std::vector<Extent> extents = rules_of(c.model).split_by_shards(c);
     int common = 0;
     for (const Extent& extent : extents) common = std::gcd(common, extent.number);
     for (const Extent& extent : extents)

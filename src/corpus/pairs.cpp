@@ -125,11 +125,12 @@ TabbedText::TabbedText(const std::string& path, Subset subset) : file_(path), su
     if (tab) lines_.push_back({begin, static_cast<const char*>(tab) - text, end});
     begin = next;
   }
-  const auto all = static_cast<std::int64_t>(lines_.size()), cut = all - std::max<std::int64_t>(1, all / 10);
+  const auto all = static_cast<std::int64_t>(lines_.size()),
+             split = all - std::max<std::int64_t>(1, all / 10);
   MP_REQUIRE(all >= 2, Exit::bad_data, "{}: {} pairs (one to train on and one to hold out are the least)",
              path, all);
-  if (subset == Subset::train) lines_.resize(static_cast<std::size_t>(cut));
-  else lines_.erase(lines_.begin(), lines_.begin() + cut);
+  if (subset == Subset::train) lines_.resize(static_cast<std::size_t>(split));
+  else lines_.erase(lines_.begin(), lines_.begin() + split);
 }
 
 TextPair TabbedText::pair(std::int64_t index) const {

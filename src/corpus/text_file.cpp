@@ -7,14 +7,14 @@ const char* name_of(Subset subset) { return subset == Subset::train ? "train" : 
 TextFile::TextFile(const std::string& path, Subset subset, std::int64_t vocabulary)
     : file_(path), subset_(subset), vocabulary_(vocabulary) {
   MP_REQUIRE(file_.size() > 0, Exit::bad_data, "{}: the file is empty; name a text", path);
-  std::int64_t cut = file_.size() / 10 * 9 + file_.size() % 10 * 9 / 10;
+  std::int64_t split = file_.size() / 10 * 9 + file_.size() % 10 * 9 / 10;
   if (const void* line_end =
-          std::memchr(file_.data() + cut, '\n', static_cast<std::size_t>(file_.size() - cut))) {
+          std::memchr(file_.data() + split, '\n', static_cast<std::size_t>(file_.size() - split))) {
     const std::int64_t next = static_cast<const std::byte*>(line_end) - file_.data() + 1;
-    if (next < file_.size()) cut = next;
+    if (next < file_.size()) split = next;
   }
-  begin_ = subset == Subset::train ? 0 : cut;
-  end_ = subset == Subset::train ? cut : file_.size();
+  begin_ = subset == Subset::train ? 0 : split;
+  end_ = subset == Subset::train ? split : file_.size();
 }
 
 std::string TextFile::name() const {

@@ -32,9 +32,9 @@ class Attention : public Branch {
   std::int64_t keys_of(std::int64_t rows) const {
     return spec_.key_rows > 0 && !spec_.causal ? spec_.key_rows : rows;
   }
-  /// Room for the gradients of heads, zeros where padding has rows that nobody sees.
+  /// Memory for the gradients of heads, zeros where padding has rows that nobody sees.
   Tensor gradient_of_heads(const Tensor& heads, Tape& tape) const;
-  /// Room for the sums of a softmax, to be saved.
+  /// Memory for the sums of a softmax, to be saved.
   Tensor keep_log_sum(std::int64_t samples, std::int64_t rows, Tape& tape) const;
 
   LayerContext context_;
@@ -76,7 +76,7 @@ class CrossAttention final : public Attention {
   Linear query_, key_value_, output_;
 };
 
-/// The product from the stream to `pieces`, so many heads each, and the one from all heads back.
+/// The product from the stream to `pieces`, of several heads each, and the one from all heads back.
 LinearSpec to_heads(const AttentionSpec& spec, std::vector<Piece> pieces);
 LinearSpec from_heads(const AttentionSpec& spec, const std::string& name);
 

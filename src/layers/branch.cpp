@@ -11,7 +11,7 @@ Tensor NormedBlock::branch_gradient(const Tensor& dsum, Tape& tape) {
   Tensor dbranch = dsum;
   if (dropped.probability > 0) {
     dbranch = tape.scratch(dsum.shape, dsum.dtype);
-    context_.backend.dropout({dsum, dropped, window_of(context_, dsum), dbranch});
+    context_.backend.dropout({dsum, dropped, sequence_part_of(context_, dsum), dbranch});
   }
   if (bias_) context_.backend.bias_backward({dbranch, bias_.gradient()});
   return dbranch;
@@ -21,12 +21,13 @@ Boundary ResidualBlock::forward(Boundary in, Tape& tape) {
   const Tensor x = in.activation, y = tape.output(x.shape, x.dtype);
   Tape::Scope scope(tape);
   const Tensor branch = branch_->forward(in.normed ? in.normed : norm_.forward(x, tape), in, tape);
-  const Window window = window_of(context_, x);
+  const SequencePart sequence = sequence_part_of(context_, x);
   if (tape.next_norm != nullptr)
-    return {y, in.encoder_output,
-            tape.next_norm->forward_sum(x, branch, bias(), dropout(tape), window, y, tape, tape.next_normed)};
+    return {
+        y, in.encoder_output,
+        tape.next_norm->forward_sum(x, branch, bias(), dropout(tape), sequence, y, tape, tape.next_normed)};
   context_.backend.residual(
-      {.x = x, .branch = branch, .bias = bias(), .dropout = dropout(tape), .window = window, .y = y});
+      {.x = x, .branch = branch, .bias = bias(), .dropout = dropout(tape), .sequence = sequence, .y = y});
   return {y, in.encoder_output};
 }
 
@@ -42,7 +43,7 @@ Boundary PostNormBlock::forward(Boundary in, Tape& tape) {
   const Tensor x = in.activation, y = tape.output(x.shape, x.dtype);
   Tape::Scope scope(tape);
   const Tensor branch = branch_->forward(x, in, tape), sum = tape.keep(x.shape, x.dtype);
-  norm_.forward_sum(x, branch, bias(), dropout(tape), window_of(context_, x), sum, tape, y);
+  norm_.forward_sum(x, branch, bias(), dropout(tape), sequence_part_of(context_, x), sum, tape, y);
   return {y, in.encoder_output};
 }
 

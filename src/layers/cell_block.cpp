@@ -124,15 +124,19 @@ Tensor CellBlock::run(CellBranchSpec& branch, const Tensor& x, const Boundary& i
 Tensor CellBlock::settled(const CellBranchSpec& branch, const Tensor& y, Tape& tape) const {
   if (is_state(branch)) return y;
   const Dropout dropped = dropout(branch, tape);
-  const Window window = window_of(context_, y);
+  const SequencePart sequence = sequence_part_of(context_, y);
   if (!branch.bias) {
-    if (dropped.probability > 0) context_.backend.dropout({y, dropped, window, y});
+    if (dropped.probability > 0) context_.backend.dropout({y, dropped, sequence, y});
     return y;
   }
   const Tensor sum = tape.scratch(y.shape, y.dtype);
   context_.backend.fill({sum, 0});
-  context_.backend.residual(
-      {.x = sum, .branch = y, .bias = branch.bias.value(), .dropout = dropped, .window = window, .y = sum});
+  context_.backend.residual({.x = sum,
+                             .branch = y,
+                             .bias = branch.bias.value(),
+                             .dropout = dropped,
+                             .sequence = sequence,
+                             .y = sum});
   return sum;
 }
 
@@ -156,7 +160,7 @@ void CellBlock::add_branch(const CellBranchSpec& branch, const Tensor& part, Ten
                                .branch = part,
                                .bias = branch.bias ? branch.bias.value() : Tensor{},
                                .dropout = dropout(branch, tape),
-                               .window = window_of(context_, y),
+                               .sequence = sequence_part_of(context_, y),
                                .y = y});
   sum = y;
 }
@@ -239,7 +243,7 @@ void CellBlock::run_back(CellBranchSpec& branch, const Tensor& dy, const Boundar
   Tensor d = dy;
   if (const Dropout dropped = dropout(branch, tape); dropped.probability > 0) {
     d = tape.scratch(dy.shape, dy.dtype);
-    context_.backend.dropout({dy, dropped, window_of(context_, dy), d});
+    context_.backend.dropout({dy, dropped, sequence_part_of(context_, dy), d});
   }
   if (branch.bias) context_.backend.bias_backward({d, branch.bias.gradient()});
   if (branch.whole) d = enter_gradient(context_, d, tape);
@@ -317,11 +321,11 @@ Boundary CellBlock::backward(Boundary dout, Tape& tape) {
   const Tensor din = entering.count() <= given.count() ? Tensor{given.data, entering, given.dtype}
                                                        : tape.scratch(entering, given.dtype);
   Tape::Scope scope(tape);
-  const auto room = [&](std::int64_t width) {
+  const auto gradient = [&](std::int64_t width) {
     return width == 0 ? Tensor{} : tape.scratch({given.shape[0], given.shape[1], width}, given.dtype);
   };
   const Tensor dy = state_of(given, 0, spec_.width);
-  Sums sums{{backend, room(spec_.newest)}, {backend, room(spec_.older)}};
+  Sums sums{{backend, gradient(spec_.newest)}, {backend, gradient(spec_.older)}};
   if (spec_.keeps) sums.newest.add(state_of(given, spec_.width, spec_.newest));
   if (spec_.residual > 0) {
     const std::int64_t width = spec_.residual == 2 ? spec_.older : spec_.newest;

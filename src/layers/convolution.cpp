@@ -32,7 +32,7 @@ void for_samples(const Tensor& x, const Work& work) {
 }
 Tensor matrix_of(const Tensor& x) { return x.reshaped({x.rows(), x.cols()}); }
 
-/// Room for what goes into an activation, where there is one.
+/// Memory for what goes into an activation, where there is one.
 Tensor keep_before(Activation activation, const Shape& shape, DType dtype, Tape& tape) {
   return activation == Activation::none ? Tensor{} : tape.keep(shape, dtype);
 }

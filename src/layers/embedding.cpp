@@ -39,37 +39,37 @@ std::int64_t Embedding::first_row(int shard) const {
   return (context_.tensor.first_shard() + shard) * (padded_vocabulary(spec_.vocabulary, shards) / shards);
 }
 
-Tensor Embedding::find_rows(const Tensor& ids, const Tensor& room, Tape& tape) {
+Tensor Embedding::find_rows(const Tensor& ids, const Tensor& to, Tape& tape) {
   const std::int64_t samples = ids.shape[0], rows = ids.shape[1], n = samples * rows;
   const int shards = context_.tensor.local_shards();
   // A table alone is whole, and its rows are the answer; otherwise each shard gives its rows and zeros.
   const bool alone = context_.tensor.logical() == 1;
-  const Tensor found = alone ? room.reshaped({1, samples, rows, spec_.width})
+  const Tensor found = alone ? to.reshaped({1, samples, rows, spec_.width})
                              : tape.scratch({shards, samples, rows, spec_.width}, context_.dtype);
   for (int s = 0; s < shards; ++s)
     context_.backend.embedding({.tokens = ids.reshaped({n}),
                                 .table = table_.value(s),
                                 .first_row = first_row(s),
                                 .y = found.at(s).reshaped({n, spec_.width})});
-  return alone ? room : leave(context_, found, tape);
+  return alone ? to : leave(context_, found, tape);
 }
 
-Tensor Embedding::types_of(const Window& window, Tape& tape) const {
+Tensor Embedding::types_of(const SequencePart& sequence, Tape& tape) const {
   const Tensor whole = spec_.typed ? tape.batch.fields.at(field::types) : Tensor{};
-  if (whole && window.rows == window.whole) return whole;
-  const Tensor part = tape.scratch({window.samples, window.rows}, DType::i32);
+  if (whole && sequence.rows == sequence.whole) return whole;
+  const Tensor part = tape.scratch({sequence.samples, sequence.rows}, DType::i32);
   if (!whole) context_.backend.fill({part, 0});
-  for (std::int64_t s = 0; whole && s < window.samples; ++s)
-    context_.backend.copy(whole.at(s).range(window.first, window.rows), part.at(s));
+  for (std::int64_t s = 0; whole && s < sequence.samples; ++s)
+    context_.backend.copy(whole.at(s).range(sequence.first, sequence.rows), part.at(s));
   return part;
 }
 
 Tensor Embedding::add_types_and_positions(Tensor x, const Tensor& sum, Tape& tape) {
-  const Window window = window_of(context_, x);
-  const std::int64_t n = window.samples * window.rows, first = spec_.first_position + tape.position;
+  const SequencePart sequence = sequence_part_of(context_, x);
+  const std::int64_t n = sequence.samples * sequence.rows, first = spec_.first_position + tape.position;
   if (types_) {
     const Tensor rows = tape.scratch(x.shape, x.dtype);
-    context_.backend.embedding({.tokens = types_of(window, tape).reshaped({n}),
+    context_.backend.embedding({.tokens = types_of(sequence, tape).reshaped({n}),
                                 .table = types_.value(),
                                 .y = rows.reshaped({n, spec_.width})});
     context_.backend.add({x, rows, sum});
@@ -77,12 +77,12 @@ Tensor Embedding::add_types_and_positions(Tensor x, const Tensor& sum, Tape& tap
   }
   if (positions_) {
     context_.backend.add_positions(
-        {.x = x, .positions = positions_.value(), .window = window, .first_position = first, .y = sum});
+        {.x = x, .positions = positions_.value(), .sequence = sequence, .first_position = first, .y = sum});
     x = sum;
   }
   if (spec_.sinusoids) {
     context_.backend.add_sinusoids(
-        {.x = x, .window = window, .first_position = first, .form = *spec_.sinusoids, .y = sum});
+        {.x = x, .sequence = sequence, .first_position = first, .form = *spec_.sinusoids, .y = sum});
     x = sum;
   }
   return x;
@@ -107,7 +107,7 @@ Boundary Embedding::forward(Boundary in, Tape& tape) {
   }
   const Dropout dropout = dropout_at(context_, spec_.dropout, purpose_, tape);
   if (dropout.probability > 0) {
-    context_.backend.dropout({x, dropout, window_of(context_, y), y});
+    context_.backend.dropout({x, dropout, sequence_part_of(context_, y), y});
     x = y;
   }
   if (x.data != y.data) context_.backend.copy(x, y);
@@ -117,14 +117,14 @@ Boundary Embedding::forward(Boundary in, Tape& tape) {
 Boundary Embedding::backward(Boundary dout, Tape& tape) {
   Tape::Scope scope(tape);
   const Tensor dy = dout.activation, ids = tokens(tape);
-  const Window window = window_of(context_, dy);
+  const SequencePart sequence = sequence_part_of(context_, dy);
   const Dropout dropout = dropout_at(context_, spec_.dropout, purpose_, tape);
-  if (dropout.probability > 0) context_.backend.dropout({dy, dropout, window, dy});
+  if (dropout.probability > 0) context_.backend.dropout({dy, dropout, sequence, dy});
   Tensor dsum = dy;
   if (norm_) norm_->backward(dy, {}, dsum = tape.scratch(dy.shape, dy.dtype), tape);
   if (positions_)
     context_.backend.positions_backward({.dy = dsum,
-                                         .window = window,
+                                         .sequence = sequence,
                                          .first_position = spec_.first_position,
                                          .dpositions = positions_.gradient()});
   const Tensor whole = enter_gradient(context_, dsum, tape);

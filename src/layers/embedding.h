@@ -43,10 +43,10 @@ class Embedding final : public Layer {
  private:
   const Tensor& tokens(const Tape& tape) const { return tape.batch.fields.at(spec_.field); }
   std::int64_t first_row(int shard) const;
-  /// The rows of the table, found by shards and summed; they may lie in `room`.
-  Tensor find_rows(const Tensor& ids, const Tensor& room, Tape& tape);
-  /// Token types [samples, rows] of the rows under a window.
-  Tensor types_of(const Window& window, Tape& tape) const;
+  /// The rows of the table, found by shards and summed; they may lie in `to`.
+  Tensor find_rows(const Tensor& ids, const Tensor& to, Tape& tape);
+  /// Token types [samples, rows] of the rows of a part of the sequence.
+  Tensor types_of(const SequencePart& sequence, Tape& tape) const;
   /// Adds to `x` what tells of each token's type and place; the sum lies in x or in `sum`.
   Tensor add_types_and_positions(Tensor x, const Tensor& sum, Tape& tape);
 

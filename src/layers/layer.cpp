@@ -3,28 +3,30 @@
 namespace mindpipe {
 namespace {
 
-bool is_cut(const LayerContext& context) { return context.sequence_parallel && context.tensor.size() > 1; }
+bool splits_sequence(const LayerContext& context) {
+  return context.sequence_parallel && context.tensor.size() > 1;
+}
 Shape whole_shape(const LayerContext& context, const Tensor& x) {
   return {x.shape[0], x.shape[1] * context.tensor.size(), x.shape[2]};
 }
 
 }  // namespace
 
-Window window_of(const LayerContext& context, const Tensor& x) {
+SequencePart sequence_part_of(const LayerContext& context, const Tensor& x) {
   const std::int64_t rows = x.shape[1];
   if (!context.sequence_parallel) return {x.shape[0], rows, 0, rows};
   return {x.shape[0], rows, rows * context.tensor.rank(), rows * context.tensor.size()};
 }
 
 Tensor enter(const LayerContext& context, const Tensor& x, Tape& tape) {
-  if (!is_cut(context)) return x;
+  if (!splits_sequence(context)) return x;
   const Tensor whole = tape.keep(whole_shape(context, x), x.dtype);
   context.tensor.gather(x, whole, x.shape[0]);
   return whole;
 }
 
 Tensor enter_gradient(const LayerContext& context, const Tensor& dy, Tape& tape) {
-  if (!is_cut(context)) return dy;
+  if (!splits_sequence(context)) return dy;
   const Tensor whole = tape.scratch(whole_shape(context, dy), dy.dtype);
   context.tensor.gather(dy, whole, dy.shape[0]);
   return whole;
@@ -32,7 +34,7 @@ Tensor enter_gradient(const LayerContext& context, const Tensor& dy, Tape& tape)
 
 Tensor leave(const LayerContext& context, const Tensor& shards, Tape& tape) {
   const Shape whole{shards.shape[1], shards.shape[2], shards.shape[3]};
-  if (is_cut(context)) {
+  if (splits_sequence(context)) {
     const Tensor part = tape.scratch({whole[0], whole[1] / context.tensor.size(), whole[2]}, shards.dtype);
     context.tensor.sum_scatter(shards, part, whole[0]);
     return part;
@@ -43,13 +45,13 @@ Tensor leave(const LayerContext& context, const Tensor& shards, Tape& tape) {
 }
 
 void take_own_rows(const LayerContext& context, const Tensor& whole, const Tensor& own) {
-  const Window window = window_of(context, own);
-  for (std::int64_t s = 0; s < window.samples; ++s)
-    context.backend.copy(whole.at(s).row_range(window.first, window.rows), own.at(s));
+  const SequencePart sequence = sequence_part_of(context, own);
+  for (std::int64_t s = 0; s < sequence.samples; ++s)
+    context.backend.copy(whole.at(s).row_range(sequence.first, sequence.rows), own.at(s));
 }
 
 Tensor own_rows(const LayerContext& context, const Tensor& whole, Tape& tape) {
-  if (!is_cut(context)) return whole;
+  if (!splits_sequence(context)) return whole;
   const Tensor own =
       tape.scratch({whole.shape[0], whole.shape[1] / context.tensor.size(), whole.shape[2]}, whole.dtype);
   take_own_rows(context, whole, own);

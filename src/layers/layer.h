@@ -41,7 +41,7 @@ class Layer {
  public:
   virtual ~Layer() = default;
   /// The norm that forward begins with for this tape's micro-batch, if the block before may run it along with
-  /// its own sum. All norms of a stage go to one room: a forward has read its own when it makes the next
+  /// its own sum. All norms of a stage go to one place: a forward has read its own when it makes the next
   /// one's.
   virtual Norm* opening_norm(const Tape& tape) {
     static_cast<void>(tape);
@@ -61,9 +61,9 @@ class Layer {
 };
 
 /// The rows of the whole sequence that a `rows` layer sees, of a tensor [samples, rows, width].
-Window window_of(const LayerContext& context, const Tensor& x);
+SequencePart sequence_part_of(const LayerContext& context, const Tensor& x);
 
-/// How many of so many rows of the whole sequence a `rows` layer sees.
+/// How many of `rows` rows of the whole sequence a `rows` layer sees.
 inline std::int64_t rows_here(const LayerContext& context, std::int64_t rows) {
   return context.sequence_parallel ? rows / context.tensor.size() : rows;
 }
@@ -81,8 +81,8 @@ void take_own_rows(const LayerContext& context, const Tensor& whole, const Tenso
 /// a rank's own rows, without a sum. For a gradient too.
 Tensor own_rows(const LayerContext& context, const Tensor& whole, Tape& tape);
 
-/// The window of a tensor that holds all rows, whatever a `rows` layer sees.
-inline Window window_of_whole(const Tensor& x) { return {x.shape[0], x.shape[1], 0, x.shape[1]}; }
+/// The part that is all: of a tensor that holds all rows, whatever a `rows` layer sees.
+inline SequencePart whole_sequences_of(const Tensor& x) { return {x.shape[0], x.shape[1], 0, x.shape[1]}; }
 
 /// Samples [first, first + count) of [samples, rows, columns].
 inline Tensor samples_of(const Tensor& x, std::int64_t first, std::int64_t count) {

@@ -19,10 +19,10 @@ void Mlp::drop(const Tensor& h, const Tape& tape) const {
   const Dropout dropped = dropout_at(context_, spec_.dropout, spec_.purpose, tape);
   for (int s = 0; dropped.probability > 0 && s < context_.tensor.local_shards(); ++s) {
     const Tensor own = h.at(s);
-    Window window = window_of_whole(own);
-    window.first_col = (context_.tensor.first_shard() + s) * own.cols();
-    window.whole_cols = spec_.inner;
-    context_.backend.dropout({own, dropped, window, own});
+    SequencePart sequence = whole_sequences_of(own);
+    sequence.first_col = (context_.tensor.first_shard() + s) * own.cols();
+    sequence.whole_cols = spec_.inner;
+    context_.backend.dropout({own, dropped, sequence, own});
   }
 }
 

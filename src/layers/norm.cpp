@@ -28,10 +28,10 @@ Tensor Norm::forward(const Tensor& x, Tape& tape, Tensor y) {
 }
 
 Tensor Norm::forward_sum(const Tensor& x, const Tensor& branch, const Tensor& bias, const Dropout& dropout,
-                         const Window& window, const Tensor& sum, Tape& tape, const Tensor& y) {
+                         const SequencePart& sequence, const Tensor& sum, Tape& tape, const Tensor& y) {
   const Tensor statistics = saved_statistics(sum, y, tape);
   context_.backend.residual_norm(
-      {x, branch, bias, dropout, window, sum, kind_, gain_.value(), offset(), epsilon_, statistics, y});
+      {x, branch, bias, dropout, sequence, sum, kind_, gain_.value(), offset(), epsilon_, statistics, y});
   return y;
 }
 

@@ -20,7 +20,7 @@ class Norm {
   Tensor forward(const Tensor& x, Tape& tape, Tensor y = {});
   /// sum = x + dropout(branch + bias), and its norm, in one pass; the bits are those of one after the other.
   Tensor forward_sum(const Tensor& x, const Tensor& branch, const Tensor& bias, const Dropout& dropout,
-                     const Window& window, const Tensor& sum, Tape& tape, const Tensor& y);
+                     const SequencePart& sequence, const Tensor& sum, Tape& tape, const Tensor& y);
   /// What forward gave of x, whose statistics it saved.
   void forward_again(const Tensor& x, const Tensor& statistics, const Tensor& y) const;
   /// dx = residual + gradient through the norm; `residual` may be none, or dx itself.
@@ -28,7 +28,7 @@ class Norm {
 
  private:
   Tensor offset() const { return offset_ ? offset_.value() : Tensor{}; }
-  /// Room for the statistics of x; both are saved, so that the tape can make y again.
+  /// Memory for the statistics of x; both are saved, so that the tape can make y again.
   Tensor saved_statistics(const Tensor& x, const Tensor& y, Tape& tape) const;
 
   LayerContext context_;

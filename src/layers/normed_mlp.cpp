@@ -18,7 +18,7 @@ NormedMlp::NormedMlp(const LayerContext& context, Unit& unit, const std::string&
 
 void NormedMlp::drop(const Tensor& h, const Tape& tape) const {
   const Dropout dropped = dropout_at(context_, spec_.dropout, purpose_, tape);
-  if (dropped.probability > 0) context_.backend.dropout({h, dropped, window_of_whole(h), h});
+  if (dropped.probability > 0) context_.backend.dropout({h, dropped, whole_sequences_of(h), h});
 }
 
 Tensor NormedMlp::forward(const Tensor& x, const Boundary&, Tape& tape) {

@@ -12,15 +12,18 @@ Boundary ParallelBlock::forward(Boundary in, Tape& tape) {
   const Tensor x = in.activation, y = tape.output(x.shape, x.dtype);
   Tape::Scope scope(tape);
   const Tensor h = in.normed ? in.normed : norm_.forward(x, tape);
-  const Window window = window_of(context_, x);
-  context_.backend.residual(
-      {.x = x, .branch = branch_->forward(h, in, tape), .dropout = dropout(tape), .window = window, .y = y});
+  const SequencePart sequence = sequence_part_of(context_, x);
+  context_.backend.residual({.x = x,
+                             .branch = branch_->forward(h, in, tape),
+                             .dropout = dropout(tape),
+                             .sequence = sequence,
+                             .y = y});
   const Tensor second = second_->forward(h, in, tape);
   const Dropout dropped = dropout_at(context_, second_dropout_, second_purpose_, tape);
   if (tape.next_norm != nullptr)
     return {y, in.encoder_output,
-            tape.next_norm->forward_sum(y, second, {}, dropped, window, y, tape, tape.next_normed)};
-  context_.backend.residual({.x = y, .branch = second, .dropout = dropped, .window = window, .y = y});
+            tape.next_norm->forward_sum(y, second, {}, dropped, sequence, y, tape, tape.next_normed)};
+  context_.backend.residual({.x = y, .branch = second, .dropout = dropped, .sequence = sequence, .y = y});
   return {y, in.encoder_output};
 }
 
@@ -31,7 +34,7 @@ Boundary ParallelBlock::backward(Boundary dout, Tape& tape) {
   Tensor dsecond = dy;
   if (dropped.probability > 0)
     context_.backend.dropout(
-        {dy, dropped, window_of(context_, dy), dsecond = tape.scratch(dy.shape, dy.dtype)});
+        {dy, dropped, sequence_part_of(context_, dy), dsecond = tape.scratch(dy.shape, dy.dtype)});
   const Tensor dh_second = second_->backward(dsecond, dout, tape),
                dh = branch_->backward(branch_gradient(dy, tape), dout, tape);
   context_.backend.add({dh, dh_second, dh});

@@ -27,12 +27,12 @@ class PatchEmbedding final : public Layer {
   std::int64_t rows() const { return spec_.picture.patches() + 1; }
   /// Numbers of the patches, [samples rows, patch size], zeros where there is no patch.
   Tensor patches(Tape& tape) const;
-  /// The rows of one sample under a window that are no padding.
-  std::int64_t rows_under(const Window& window) const;
+  /// The rows of one sample within a part of the sequence that are no padding.
+  std::int64_t rows_under(const SequencePart& sequence) const;
   /// What is added to each row of a sample: the class token or the product's bias, and the position.
-  Tensor added_rows(const Window& window, Tape& tape) const;
-  /// Adds to the gradients of what added_rows() consists of; dy [samples, rows of the window, width].
-  void add_row_gradients(const Tensor& dy, const Window& window, Tape& tape);
+  Tensor added_rows(const SequencePart& sequence, Tape& tape) const;
+  /// Adds to the gradients of what added_rows() consists of; dy [samples, rows of the part, width].
+  void add_row_gradients(const Tensor& dy, const SequencePart& sequence, Tape& tape);
 
   LayerContext context_;
   PatchSpec spec_;

@@ -74,7 +74,7 @@ Boundary PickedClassifier::backward(Boundary, Tape& tape) {
   const Tensor total = parts.at(0);
   if (context_.tensor.logical() > 1) context_.tensor.sum(parts, total);
   const Tensor dpicked = transform_gradient(total.reshaped(x.shape), tape);
-  context_.backend.put_rows({dpicked, rows, window_of(context_, dx).first, dx});
+  context_.backend.put_rows({dpicked, rows, sequence_part_of(context_, dx).first, dx});
   return {dx, {}};
 }
 

@@ -77,13 +77,13 @@ Softmax::Sums Softmax::chunk_sums(const Tensor& x, const Tensor& targets, const 
 
 void Softmax::find_ranks(const Sums& sums, const Tensor& targets, const Tensor& ranks, Tape& tape) {
   const int shards = context_.tensor.local_shards();
-  const bool is_cut = context_.tensor.logical() > 1;
+  const bool is_split = context_.tensor.logical() > 1;
   const Shape shape{shards, ranks.count()};
-  const Tensor parts = is_cut ? tape.scratch(shape, exact()) : ranks.reshaped(shape);
+  const Tensor parts = is_split ? tape.scratch(shape, exact()) : ranks.reshaped(shape);
   for (int s = 0; s < shards; ++s)
     context_.backend.target_rank(
         {sums.logits.at(s), valid(s), first_column(s), targets, sums.of_target, parts.at(s)});
-  if (is_cut) context_.tensor.sum(parts, ranks);
+  if (is_split) context_.tensor.sum(parts, ranks);
 }
 
 void Softmax::evaluate(const Tensor& x, Tape& tape) {

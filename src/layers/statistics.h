@@ -9,8 +9,8 @@
 namespace mindpipe {
 
 /// What the batch norms of a rank's blocks have collected of one network of a supernet, on the micro-batches
-/// that it was calibrated on. A block has room for those of its largest candidate, one after the other in the
-/// order in which its forward comes to them.
+/// that it was calibrated on. A block has memory for those of its largest candidate, one after the other in
+/// the order in which its forward comes to them.
 class NetworkStatistics {
  public:
   /// `bytes_of_blocks`: of each block that has some.

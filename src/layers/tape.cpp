@@ -71,7 +71,7 @@ void Tape::run_weight_gradients(const std::vector<const Unit*>& units) {
 }
 
 Tensor Tape::cache(const void* layer, const Shape& shape, DType dtype) {
-  MP_CHECK(cache_arena_ != nullptr, "this tape has no room for caches");
+  MP_CHECK(cache_arena_ != nullptr, "this tape has no memory for caches");
   Tensor& t = caches_[layer];
   if (!t) t = cache_arena_->take(shape, dtype);
   return t;

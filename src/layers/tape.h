@@ -42,7 +42,7 @@ class Tape {
   WeightGradients weight_gradients = WeightGradients::now;
   MicroBatch batch;
   Norm* next_norm = nullptr;  ///< reads the block's output next, here: a sum may be normed in the same pass
-  Tensor next_normed = {};    ///< room for what next_norm gives: it outlives the block
+  Tensor next_normed = {};    ///< memory for what next_norm gives: it outlives the block
   double loss_factor = 1;     ///< the constant a backward starts from
   Tensor losses;              ///< f32 (f64 in gradient checks) [samples, targets]: written by the head
   Tensor hits = {};           ///< evaluate, unless none: f64 [Hits::places], which the head adds to

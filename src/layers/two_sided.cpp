@@ -8,7 +8,7 @@ void TwoSidedBranch::clear(const Tensor& x, const Tensor& y, const Tape& tape) c
 
 void TwoSidedBranch::drop(const Tensor& x, std::uint64_t purpose, const Tape& tape) const {
   const Dropout dropped = dropout_at(context_, spec_.dropout, purpose, tape);
-  if (dropped.probability > 0) context_.backend.dropout({x, dropped, window_of_whole(x), x});
+  if (dropped.probability > 0) context_.backend.dropout({x, dropped, whole_sequences_of(x), x});
 }
 
 /// The first columns of x, or x itself where these are all.

@@ -15,7 +15,7 @@ namespace mindpipe {
 std::int64_t share_cut(const Unit& unit, int shares, int i);
 std::vector<std::int64_t> share_cuts(const Unit& unit, int shares);
 
-/// A stretch of one tensor's shard within a unit's flat order.
+/// A range of one tensor's shard within a unit's flat order.
 struct FlatRange {
   int param = 0, shard = 0;
   std::int64_t flat = 0;     ///< where it starts in the flat order

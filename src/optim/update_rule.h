@@ -6,7 +6,7 @@
 
 namespace mindpipe {
 
-/// What an optimizer moves at once: a stretch of one tensor, with all that belongs to it.
+/// What an optimizer moves at once: a range of one tensor, with all that belongs to it.
 struct Update {
   const OptimizerConfig& config;
   float rate, decay;

@@ -23,7 +23,7 @@ std::unique_ptr<WorkspaceOnPaper> workspace_of(const Config& config) {
 
 }  // namespace
 
-AttentionRoom attention_room(const Config& config) {
+AttentionLimit attention_room(const Config& config) {
   return {.most = static_cast<std::size_t>(config.device.attention_workspace),
           .in_pieces = config.device.attention_beyond == AttentionBeyond::pieces};
 }

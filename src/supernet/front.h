@@ -17,8 +17,8 @@ std::vector<std::size_t> front_of(std::span<const Objectives> points);
 /// 0 for points that none dominates, 1 for those that only these dominate, and so on.
 std::vector<int> ranks_of(std::span<const Objectives> points);
 
-/// How much room a point's neighbours of its rank leave it: for each objective the distance between the two,
-/// in shares of the rank's extent, added up; infinite for the ends.
+/// Each point's crowding distance (NSGA-II): for each objective the distance between its two neighbours of
+/// its rank, in shares of the rank's extent, added up; infinite for the ends.
 std::vector<double> crowding_of(std::span<const Objectives> points, const std::vector<int>& ranks);
 
 /// The volume that points dominate, as far as it is better than the reference everywhere.

@@ -21,8 +21,8 @@ class ParentPool {
 std::unique_ptr<ParentPool> pool_of_the_best(int parents);
 
 /// A population that each new network enters and of which the worst one leaves: of the last rank of
-/// non-domination, and there where it is most crowded. A parent wins against another: by rank, by room, by id
-/// (NSGA-II: Deb et al., 2002).
+/// non-domination, and there where it is most crowded. A parent wins against another: by rank, by crowding
+/// distance, by id (NSGA-II: Deb et al., 2002).
 std::unique_ptr<ParentPool> pool_of_ranks(int population);
 
 }  // namespace mindpipe

@@ -54,7 +54,7 @@ double exact_p(std::int64_t n, std::int64_t few) {
   return std::min(1.0, 2 * std::accumulate(shares.begin(), shares.end(), 0.0));
 }
 
-/// The probability, on both sides, of so many more pairs one way than the other, where ties are many.
+/// The two-sided probability of `surplus` more pairs one way than the other, with the correction for ties.
 double normal_p(double n, double surplus, const std::vector<std::int64_t>& ties_of_a,
                 const std::vector<std::int64_t>& ties_of_b) {
   const auto pairs = [](double t) { return t * (t - 1); };

@@ -23,7 +23,7 @@ class Sampler {
 struct Draws {
   SamplerKind kind = SamplerKind::uniform;
   std::uint64_t seed = 1;
-  /// spaced: a candidate comes again at the earliest so many networks later, where a block has others; 0: two
+  /// spaced: a candidate comes again this many networks later at the earliest, if a block has others; 0: two
   /// thirds of a block's candidates.
   int spacing = 0;
 };

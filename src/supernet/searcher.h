@@ -45,7 +45,7 @@ class Searcher {
 ///   evolution  when as many as a population are known: half crossovers, each block from one of two parents,
 ///              half mutations, each block with a probability another candidate; parents are among the best
 ///              by the first objective
-///   pareto     the same, with parents by ranks of non-domination and by room (parent_pool.h)
+///   pareto     the same, with parents by rank of non-domination and crowding distance (parent_pool.h)
 struct SearchRules {
   SearcherKind kind = SearcherKind::evolution;
   std::uint64_t seed = 1;

@@ -66,13 +66,13 @@ TEST(LossCurve, OfNoStepIsRefused) {
   EXPECT_THROW(read_losses(run.path() + "/none"), Error);
 }
 
-TEST(LossCurve, StretchesHaveTheMeansOfTheirSteps) {
-  const auto means = in_stretches({{1, 4.0}, {2, 2.0}, {3, 1.0}, {4, 0.0}}, 2);
+TEST(LossCurve, IntervalsHaveTheMeansOfTheirSteps) {
+  const auto means = means_of_intervals({{1, 4.0}, {2, 2.0}, {3, 1.0}, {4, 0.0}}, 2);
   ASSERT_EQ(means.size(), 2u);
   EXPECT_EQ(means[0].loss, 3.0);
   EXPECT_EQ(means[0].step, 2);
   EXPECT_EQ(means[1].loss, 0.5);
-  EXPECT_EQ(in_stretches({{1, 4.0}}, 9).size(), 1u);
+  EXPECT_EQ(means_of_intervals({{1, 4.0}}, 9).size(), 1u);
 }
 
 TEST(LossCurve, AsTextItFallsFromTheTopLeftToTheBottomRight) {

@@ -4,20 +4,20 @@
 set -uo pipefail
 cd "$(dirname "$0")/../.."
 build=$(realpath "$1")
-room=$(mktemp -d)
-trap 'rm -rf "$room"' EXIT
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
 fail() { echo "rehearse.sh: $*" >&2; exit 1; }
 
-scripts/gpu_check/bundle.sh "$build" "$room/made" || fail "no bundle"
-mv "$room/made" "$room/moved"
-check() { (cd "$room" && env -i PATH=/usr/bin:/bin HOME="$room" "$room/moved/gpu-check.sh" "$@" 2>&1); }
+scripts/gpu_check/bundle.sh "$build" "$folder/made" || fail "no bundle"
+mv "$folder/made" "$folder/moved"
+check() { (cd "$folder" && env -i PATH=/usr/bin:/bin HOME="$folder" "$folder/moved/gpu-check.sh" "$@" 2>&1); }
 
-output=$(check --device cpu --output "$room/rehearsal" --only kernels,library,models,ceilings,gpt2-124m,parity-2,subnets-2)
+output=$(check --device cpu --output "$folder/rehearsal" --only kernels,library,models,ceilings,gpt2-124m,parity-2,subnets-2)
 code=$?
 echo "$output"
 [[ $code == 0 ]] || fail "the rehearsal ended with $code"
 grep -q '^REHEARSAL on the processor' <<<"$output" || fail "the rehearsal does not say what it is"
-python3 - "$room/rehearsal/gpu-check.json" <<'END' || fail "the figures are not as they should be"
+python3 - "$folder/rehearsal/gpu-check.json" <<'END' || fail "the figures are not as they should be"
 import json, sys
 report = json.load(open(sys.argv[1]))
 outcomes = {part["name"]: part["outcome"] for part in report["parts"]}
@@ -29,11 +29,11 @@ END
 
 graphics=$("$build/mindpipe-train" doctor | sed -n 's/^graphics *//p')
 if [[ $graphics == *"no GPU"* ]]; then
-  output=$(check --output "$room/none")
+  output=$(check --output "$folder/none")
   code=$?
   [[ $code == 69 ]] || fail "without a GPU it ended with $code and not 69: $output"
   grep -q "racecheck" <<<"$output" || fail "what would have run is not listed: $output"
-  grep -q '"verdict": "no GPU"' "$room/none/gpu-check.json" || fail "no JSON says that there is no GPU"
+  grep -q '"verdict": "no GPU"' "$folder/none/gpu-check.json" || fail "no JSON says that there is no GPU"
 fi
 check --only nothing >/dev/null
 [[ $? == 2 ]] || fail "a part that is not there was not refused"

@@ -134,7 +134,7 @@ TEST(Activations, ThreadsDoNotChangeABit) {
   });
 }
 
-TEST(Activations, AStretchAloneHasTheBitsThatItHasInsideTheWhole) {
+TEST(Activations, ARangeAloneHasTheBitsThatItHasInsideTheWhole) {
   for_every_kind([](const Cpu& cpu, DType dtype) {
     const Operand dy = Operand::random({301}, dtype, "dy"),
                   before = Operand::random({301}, dtype, "before", 3);

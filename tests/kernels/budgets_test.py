@@ -20,8 +20,8 @@ KNOWN = kernel_budgets.stated((ROOT / "kernels/cuda/device/budgets.tsv").read_te
 
 def complaints_of(changes, only):
     """What is said of one file after changes: (file, what stood there, what stands there instead)."""
-    with tempfile.TemporaryDirectory() as room:
-        sources = pathlib.Path(room, "kernels")
+    with tempfile.TemporaryDirectory() as folder:
+        sources = pathlib.Path(folder, "kernels")
         shutil.copytree(ROOT / "kernels", sources)
         for file, before, after in changes:
             path = sources / "cuda/device" / file

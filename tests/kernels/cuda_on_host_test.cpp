@@ -86,7 +86,7 @@ void mark_groups_of_block(const float* from, int* marks, std::int64_t count, boo
 /// What they compute means nothing: only that they run.
 struct SmallStep {
   Maker make{Cuda::pairing(), DType::bf16, 0};
-  Window window{.samples = 2, .rows = 3, .first = 0, .whole = 3};
+  SequencePart sequence{.samples = 2, .rows = 3, .first = 0, .whole = 3};
   Shape shape{2, 3, 64};
   Mirror x = make.random(shape, "x"), y = make.empty(shape), normed = make.empty(shape);
   Mirror both = make.random({2, 3, 128}, "both"), heads = make.random({2, 3, 4, 16}, "heads");
@@ -107,11 +107,11 @@ struct SmallStep {
     gpu.embedding({tokens.device(), table.device(), 0, x.device()});
     gpu.add_positions({.x = x.device(),
                        .positions = table.device(),
-                       .window = window,
+                       .sequence = sequence,
                        .first_position = 0,
                        .y = y.device()});
-    gpu.add_sinusoids({.x = x.device(), .window = window, .y = x.device()});
-    gpu.residual_norm({x.device(), y.device(), gain.device(), drop, window, y.device(), NormKind::layer,
+    gpu.add_sinusoids({.x = x.device(), .sequence = sequence, .y = x.device()});
+    gpu.residual_norm({x.device(), y.device(), gain.device(), drop, sequence, y.device(), NormKind::layer,
                        gain.device(), gain.device(), 1e-5, statistics.device(), normed.device()});
     gpu.norm({.kind = NormKind::rms,
               .x = x.device(),
@@ -147,11 +147,11 @@ struct SmallStep {
     gpu.norm_backward_parameters(
         {NormKind::layer, y.device(), x.device(), statistics.device(), dgain.device(), dgain.device()});
     gpu.bias_backward({y.device(), dgain.device()});
-    gpu.dropout({x.device(), drop, window, x.device()});
+    gpu.dropout({x.device(), drop, sequence, x.device()});
     gpu.embedding_backward(
         {.tokens = tokens.device(), .dy = y.device(), .first_row = 0, .dtable = dtable.device()});
     gpu.positions_backward(
-        {.dy = y.device(), .window = window, .first_position = 0, .dpositions = dtable.device()});
+        {.dy = y.device(), .sequence = sequence, .first_position = 0, .dpositions = dtable.device()});
   }
   void update(Backend& gpu) const {
     gpu.fill({flat.device(), 0});

@@ -162,11 +162,11 @@ TEST(Maximum, KeepsTheLargerAndEveryNaN) {
 TEST(Dropout, MatchesTheDocumentedMask) {
   for_every_kind([](const Cpu& cpu, DType dtype) {
     for (std::int64_t cols : {5, 64, 301, 517}) {
-      const Window window{.samples = 2, .rows = 3, .first = 4, .whole = 9};
+      const SequencePart sequence{.samples = 2, .rows = 3, .first = 4, .whole = 9};
       const Operand x = Operand::random({2, 3, cols}, dtype, "x"),
                     branch = Operand::random({2, 3, cols}, dtype, "branch"),
                     bias = Operand::random({cols}, dtype, "bias");
-      const std::vector<double> mask = reference::mask(some_dropout, window, cols);
+      const std::vector<double> mask = reference::mask(some_dropout, sequence, cols);
       std::vector<double> dropped = x.values(), plain = x.values(), biased = x.values(), without = x.values();
       for (std::size_t i = 0; i < mask.size(); ++i) {
         const double b = bias[static_cast<std::int64_t>(i) % cols], a = branch.values()[i];
@@ -176,19 +176,19 @@ TEST(Dropout, MatchesTheDocumentedMask) {
         without[i] += a + b;
       }
       Operand y({2, 3, cols}, dtype);
-      cpu->dropout({x, some_dropout, window, y});
+      cpu->dropout({x, some_dropout, sequence, y});
       expect_close(y, dropped);
-      cpu->residual({.x = x, .branch = branch, .dropout = some_dropout, .window = window, .y = y});
+      cpu->residual({.x = x, .branch = branch, .dropout = some_dropout, .sequence = sequence, .y = y});
       expect_close(y, plain);
       cpu->residual(
-          {.x = x, .branch = branch, .bias = bias, .dropout = some_dropout, .window = window, .y = y});
+          {.x = x, .branch = branch, .bias = bias, .dropout = some_dropout, .sequence = sequence, .y = y});
       expect_close(y, biased);
       Operand in_place = x.copy(1);
-      cpu->residual({in_place, branch, bias, some_dropout, window, in_place});
+      cpu->residual({in_place, branch, bias, some_dropout, sequence, in_place});
       EXPECT_TRUE(same_bits(y, in_place));
-      cpu->residual({.x = x, .branch = branch, .bias = bias, .window = window, .y = y});
+      cpu->residual({.x = x, .branch = branch, .bias = bias, .sequence = sequence, .y = y});
       expect_close(y, without);
-      cpu->dropout({x, {}, window, y});
+      cpu->dropout({x, {}, sequence, y});
       EXPECT_TRUE(same_bits(x, y));
     }
   });
@@ -241,14 +241,14 @@ TEST(Dropout, AShardOfTheColumnsGetsTheVeryMaskOfWholeRows) {
 TEST(Elementwise, ThreadsDoNotChangeABit) {
   expect_same_bits_on_threads([](const Cpu& cpu, DType dtype) {
     const Shape shape{3, 17, 1031};
-    const Window window{.samples = 3, .rows = 17, .first = 2, .whole = 19};
+    const SequencePart sequence{.samples = 3, .rows = 17, .first = 2, .whole = 19};
     const Operand x = Operand::random(shape, dtype, "x"), branch = Operand::random(shape, dtype, "branch");
     std::vector<Operand> out(6, Operand(shape, dtype));
     out[5] = Operand({3, 17, 2062}, dtype);
     const Operand both = Operand::random({3, 17, 2062}, dtype, "both");
     cpu->add({x, branch, out[0]});
-    cpu->residual({.x = x, .branch = branch, .dropout = some_dropout, .window = window, .y = out[1]});
-    cpu->dropout({x, some_dropout, window, out[2]});
+    cpu->residual({.x = x, .branch = branch, .dropout = some_dropout, .sequence = sequence, .y = out[1]});
+    cpu->dropout({x, some_dropout, sequence, out[2]});
     cpu->swiglu({both, out[3]});
     cpu->fill({out[4], 0.25});
     cpu->swiglu_backward({x, both, out[5]});
@@ -309,9 +309,9 @@ TEST(CpuBackend, RefusesOperandsThatDoNotFit) {
               }),
               ::testing::HasSubstr("add: b is bf16 (f32 is needed)"));
   EXPECT_THAT(error_of([&] { cpu->add({ids, ids, ids}); }), ::testing::HasSubstr("no arithmetic on i32"));
-  const Window window{.samples = 1, .rows = 1, .first = 0, .whole = 1};
+  const SequencePart sequence{.samples = 1, .rows = 1, .first = 0, .whole = 1};
   EXPECT_THAT(error_of([&] {
-                cpu->dropout({a, {.probability = 1, .stream = {}}, window, a});
+                cpu->dropout({a, {.probability = 1, .stream = {}}, sequence, a});
               }),
               ::testing::HasSubstr("dropout: probability 1"));
   EXPECT_THAT(error_of([&] {

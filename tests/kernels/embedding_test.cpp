@@ -87,7 +87,7 @@ TEST(Embedding, ADroppedTokenAddsNothingToTheTable) {
 TEST(Sinusoids, AreSinesThenCosinesOfBothFormsFromAFirstPositionOn) {
   for_every_kind([](const Cpu& cpu, DType dtype) {
     const std::int64_t samples = 2, rows = 3;
-    const Window window{.samples = samples, .rows = rows, .first = 40, .whole = 80};
+    const SequencePart sequence{.samples = samples, .rows = rows, .first = 40, .whole = 80};
     for (std::int64_t cols : {4, 6, 64, 300})
       for (Sinusoids form : {Sinusoids::below_base, Sinusoids::up_to_base}) {
         const Operand x = Operand::random({samples, rows, cols}, dtype, "x");
@@ -102,10 +102,10 @@ TEST(Sinusoids, AreSinesThenCosinesOfBothFormsFromAFirstPositionOn) {
           const double angle = static_cast<double>(2 + 40 + i / cols % rows) * frequency;
           want[static_cast<std::size_t>(i)] += column < half ? std::sin(angle) : std::cos(angle);
         }
-        cpu->add_sinusoids({x, window, 2, form, y});
+        cpu->add_sinusoids({x, sequence, 2, form, y});
         expect_close(y, want);
         Operand in_place = x.copy(1);
-        cpu->add_sinusoids({in_place, window, 2, form, in_place});
+        cpu->add_sinusoids({in_place, sequence, 2, form, in_place});
         EXPECT_TRUE(same_bits(y, in_place));
         const Operand one({samples, 1, cols}, dtype);  // a row alone has the bits that it has among others
         const Tensor row = x.tensor().at(1).row_range(2, 1);
@@ -117,7 +117,7 @@ TEST(Sinusoids, AreSinesThenCosinesOfBothFormsFromAFirstPositionOn) {
         EXPECT_TRUE(same_bits(one.tensor().row_range(0, 1), y.tensor().at(1).row_range(2, 1)));
       }
     const Operand odd({1, 1, 5}, dtype), two({1, 1, 2}, dtype);
-    const Window alone{.samples = 1, .rows = 1, .first = 0, .whole = 1};
+    const SequencePart alone{.samples = 1, .rows = 1, .first = 0, .whole = 1};
     EXPECT_THROW(cpu->add_sinusoids({odd, alone, 0, Sinusoids::below_base, odd}), Error);
     EXPECT_THROW(cpu->add_sinusoids({two, alone, 0, Sinusoids::up_to_base, two}), Error);
   });
@@ -126,7 +126,7 @@ TEST(Sinusoids, AreSinesThenCosinesOfBothFormsFromAFirstPositionOn) {
 TEST(Positions, AreThoseOfTheWholeSequence) {
   for_every_kind([](const Cpu& cpu, DType dtype) {
     const std::int64_t cols = 21, samples = 2, rows = 3;
-    const Window window{.samples = samples, .rows = rows, .first = 4, .whole = 8};
+    const SequencePart sequence{.samples = samples, .rows = rows, .first = 4, .whole = 8};
     const Operand x = Operand::random({samples, rows, cols}, dtype, "x"),
                   positions = Operand::random({12, cols}, dtype, "positions");
     Operand y({samples, rows, cols}, dtype),
@@ -137,13 +137,13 @@ TEST(Positions, AreThoseOfTheWholeSequence) {
       want[static_cast<std::size_t>(i)] += positions[row * cols + i % cols];
       dwant[static_cast<std::size_t>(row * cols + i % cols)] += x[i];
     }
-    cpu->add_positions({x, positions, window, 2, y});
+    cpu->add_positions({x, positions, sequence, 2, y});
     expect_close(y, want);
     Operand in_place = x.copy();
     cpu->add_positions(
-        {.x = in_place, .positions = positions, .window = window, .first_position = 2, .y = in_place});
+        {.x = in_place, .positions = positions, .sequence = sequence, .first_position = 2, .y = in_place});
     EXPECT_TRUE(same_bits(y, in_place));
-    cpu->positions_backward({x, window, 2, dpositions});
+    cpu->positions_backward({x, sequence, 2, dpositions});
     expect_close(dpositions, dwant);
   });
 }
@@ -158,7 +158,7 @@ TEST(Positions, OutsideTheTableAreRefused) {
 TEST(Embedding, ThreadsDoNotChangeABit) {
   expect_same_bits_on_threads([](const Cpu& cpu, DType dtype) {
     const std::int64_t cols = 517, rows = 120;
-    const Window window{.samples = 2, .rows = rows, .first = 0, .whole = rows};
+    const SequencePart sequence{.samples = 2, .rows = rows, .first = 0, .whole = rows};
     const Operand tokens = Operand::tokens(some_tokens(2 * rows)),
                   table = Operand::random({table_rows, cols}, dtype, "table"),
                   positions = Operand::random({rows, cols}, dtype, "positions"),
@@ -167,11 +167,11 @@ TEST(Embedding, ThreadsDoNotChangeABit) {
                              Operand({table_rows, cols}, wide_of(dtype)),
                              Operand({rows, cols}, wide_of(dtype)), Operand({2, rows, cols - 1}, dtype)};
     cpu->embedding({tokens, table, first_row, out[0]});
-    cpu->add_positions({dy, positions, window, 0, out[1]});
+    cpu->add_positions({dy, positions, sequence, 0, out[1]});
     cpu->embedding_backward({tokens, dy, first_row, out[2]});
-    cpu->positions_backward({dy, window, 0, out[3]});
+    cpu->positions_backward({dy, sequence, 0, out[3]});
     const Tensor even{dy.tensor().data, out[4].tensor().shape, dtype};
-    cpu->add_sinusoids({even, window, 0, Sinusoids::below_base, out[4]});
+    cpu->add_sinusoids({even, sequence, 0, Sinusoids::below_base, out[4]});
     return out;
   });
 }

@@ -38,7 +38,7 @@ TEST(Norm, ForwardMatchesTheReference) {
 TEST(Norm, OfASumInOnePassHasTheBitsOfOneAfterTheOther) {
   for_every_kind([](const Cpu& cpu, DType dtype) {
     const Dropout dropout{.probability = 0.3f, .stream = {.seed = 7, .purpose = 3, .step = 2, .sample = 5}};
-    const Window window{.samples = 2, .rows = 11, .first = 3, .whole = 20};
+    const SequencePart sequence{.samples = 2, .rows = 11, .first = 3, .whole = 20};
     for (NormKind kind : kinds)
       for (std::int64_t cols : {5, 64, 301}) {
         const Operand x = rows_off_center({2, 11, cols}, dtype),
@@ -50,9 +50,9 @@ TEST(Norm, OfASumInOnePassHasTheBitsOfOneAfterTheOther) {
         Operand sum_at_once({2, 11, cols}, dtype), statistics_at_once({22, 2}, wide_of(dtype)),
             y_at_once({2, 11, cols}, dtype);
         cpu->residual(
-            {.x = x, .branch = branch, .bias = bias, .dropout = dropout, .window = window, .y = sum});
+            {.x = x, .branch = branch, .bias = bias, .dropout = dropout, .sequence = sequence, .y = sum});
         cpu->norm({kind, sum, gain, offset, epsilon, statistics, y});
-        cpu->residual_norm({x, branch, bias, dropout, window, sum_at_once, kind, gain, offset, epsilon,
+        cpu->residual_norm({x, branch, bias, dropout, sequence, sum_at_once, kind, gain, offset, epsilon,
                             statistics_at_once, y_at_once});
         EXPECT_TRUE(same_bits(sum, sum_at_once));
         EXPECT_TRUE(same_bits(statistics, statistics_at_once));

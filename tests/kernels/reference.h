@@ -38,15 +38,16 @@ inline Numbers swiglu_backward(const Numbers& dy, const Numbers& gate_up, std::i
 
 /// 1 / (1 - p) where element j of row r of sample s is kept, else 0; rows [first, first + rows) of the whole
 /// sequences.
-inline Numbers mask(const Dropout& dropout, const Window& window, std::int64_t cols) {
+inline Numbers mask(const Dropout& dropout, const SequencePart& sequence, std::int64_t cols) {
   Numbers factors;
   const double threshold = std::round(static_cast<double>(dropout.probability) * 0x1p32);
-  for (std::int64_t s = 0; s < window.samples; ++s) {
+  for (std::int64_t s = 0; s < sequence.samples; ++s) {
     RandomStream stream = dropout.stream;
     stream.sample += static_cast<std::uint32_t>(s);
-    for (std::int64_t r = 0; r < window.rows; ++r)
+    for (std::int64_t r = 0; r < sequence.rows; ++r)
       for (std::int64_t j = 0; j < cols; ++j)
-        factors.push_back(stream.word(static_cast<std::uint64_t>((window.first + r) * cols + j)) >= threshold
+        factors.push_back(stream.word(static_cast<std::uint64_t>((sequence.first + r) * cols + j)) >=
+                                  threshold
                               ? 1 / (1 - static_cast<double>(dropout.probability))
                               : 0.0);
   }

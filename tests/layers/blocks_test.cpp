@@ -19,7 +19,7 @@ class SumThenNorm final : public NormedBlock {
                                .branch = branch_->forward(x, in, tape),
                                .bias = bias(),
                                .dropout = dropout(tape),
-                               .window = window_of(context_, x),
+                               .sequence = sequence_part_of(context_, x),
                                .y = sum});
     return {norm_.forward(sum, tape), in.encoder_output};
   }

@@ -172,8 +172,8 @@ void take_values(const Network& whole, Network& part) {
   for (std::size_t u = 0; u < part.units.size(); ++u)
     for (int p = 0; p < static_cast<int>(part.units[u]->params().size()); ++p)
       for (int s = 0; s < part.units[u]->local_shards(p); ++s) {
-        const bool is_cut = part.units[u]->params()[p].split != Split::none;
-        const int first = is_cut ? part.units[u]->shards().first : 0;
+        const bool is_split = part.units[u]->params()[p].split != Split::none;
+        const int first = is_split ? part.units[u]->shards().first : 0;
         part.backend.copy(whole.units[u]->value(p, first + s), part.units[u]->value(p, s));
       }
 }

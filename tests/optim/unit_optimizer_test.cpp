@@ -61,8 +61,8 @@ struct Decided {
 std::vector<std::vector<std::uint32_t>> updated(OptimizerKind kind, DType dtype, int parts) {
   Sample sample(dtype);
   Unit& unit = sample.unit;
-  Arena room(sample.memory, MemoryClass::workspace, bytes_for({unit.flat_count()}, DType::f32));
-  const Tensor initial = room.take({unit.flat_count()}, DType::f32);
+  Arena arena(sample.memory, MemoryClass::workspace, bytes_for({unit.flat_count()}, DType::f32));
+  const Tensor initial = arena.take({unit.flat_count()}, DType::f32);
   sample.backend->upload(sample.numbers("values").data(), initial);
   sample.backend->convert({initial, unit.flat_values()});
   std::vector<std::unique_ptr<UnitOptimizer>> optimizers;

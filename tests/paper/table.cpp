@@ -156,8 +156,8 @@ std::vector<Price> prices_of(const std::string& device, const AttentionForm& for
   };
   // A deterministic backward writes the gradient of the probabilities and reads it again.
   for (const bool in_pieces : {false, true}) {
-    const AttentionRoom room{.most = in_pieces ? AttentionRoom{}.most : std::size_t{1} << 50};
-    const AttentionPieces pieces = pieces_of(call, true, room).value();
+    const AttentionLimit limit{.most = in_pieces ? AttentionLimit{}.most : std::size_t{1} << 50};
+    const AttentionPieces pieces = pieces_of(call, true, limit).value();
     const int count = pieces.count();
     add(count == 1 ? "one plan" : fmt::format("{} pieces", count),
         static_cast<double>(PlannedAttention(call, true, pieces).formula_bytes()), 5,

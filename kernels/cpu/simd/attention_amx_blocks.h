@@ -14,7 +14,7 @@ struct TilePair {
   const float* at;
   std::int64_t other, step;
 };
-/// Where 32 x 32 sums lie, rows so many floats apart; nowhere if `at` is null.
+/// Where 32 x 32 sums lie, their rows `row` floats apart; nowhere if `at` is null.
 struct Place {
   float* at = nullptr;
   std::int64_t row = 0;

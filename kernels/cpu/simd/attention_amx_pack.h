@@ -81,7 +81,7 @@ class Ahead {
     list_[count_++] = {from, stride, rows, width, write};
     left_ += rows;
   }
-  /// The rows will be asked for in so many times.
+  /// Spreads the fetches of all rows over `times` calls.
   void spread(std::int64_t times) { rate_ = (left_ + times - 1) / times; }
   MINDPIPE_INLINE void fetch() {
     for (std::int64_t i = 0; i < rate_ && now_ < count_; ++i) {

@@ -45,7 +45,7 @@ struct PackedKeys {
 struct TilePlace {
   std::int64_t along, down;
 };
-/// Packs what there is room for of the tile from first_key on, if it is not there yet.
+/// Packs as much as fits of the tile from first_key on, if it is not there yet.
 template <class Words>
 TilePlace pack_keys(const AttentionCall& call, std::int64_t sample, std::int64_t key_head,
                     std::int64_t first_key, std::int64_t length, PackedKeys& to) {

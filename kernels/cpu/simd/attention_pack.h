@@ -7,7 +7,7 @@ namespace mindpipe::MINDPIPE_ISA::tile {
 
 MINDPIPE_INLINE int strips_of(std::int64_t words) { return static_cast<int>((words + lanes - 1) / lanes); }
 
-/// Floats of a tile of so many rows whose words hold neighbouring columns, or neighbouring rows.
+/// Floats of a tile of `tile_rows` rows whose words hold neighbouring columns, or neighbouring rows.
 template <class Words>
 std::int64_t floats_along(int tile_rows, std::int64_t width) {
   return static_cast<std::int64_t>(strips_of(words_of<Words>(static_cast<int>(width)))) * lanes * tile_rows;

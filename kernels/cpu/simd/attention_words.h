@@ -38,7 +38,7 @@ struct Pairs : products::PairWords {
   }
 };
 
-/// How many words hold so many numbers.
+/// Words that hold `count` numbers.
 template <class Words>
 constexpr int words_of(int count) {
   return (count + Words::depths - 1) / Words::depths;

@@ -39,7 +39,7 @@ struct Band {
       else std::memset(at + row * pitch, 0, sizeof(A) * tile);
     }
   }
-  /// The last rows of those filled, so many after `band_rows`, become the first.
+  /// The last `count` filled rows, which begin at `band_rows`, become the first.
   MINDPIPE_INLINE void move_up(int64_t count, int64_t columns) {
     for (int64_t i = 0; i < count; ++i)
       for (A* to = at + i * pitch; to < at + i * pitch + columns; to += lanes_of<A>) {

@@ -123,12 +123,12 @@ void draw(const MaskRows& mask, std::uint32_t sample, std::uint64_t block, int64
 }
 
 constexpr int64_t strip = 256;                                ///< columns whose words are drawn at once
-constexpr int64_t words_room = strip + 2 * 4 * philox_group;  ///< a strip may begin inside a block
+constexpr int64_t most_words = strip + 2 * 4 * philox_group;  ///< a strip may begin inside a block
 
 /// Calls work(n, j, count, words) for strips of rows [first, last): element j + i of row n has words[i].
 template <class Work>
 void with_words(const MaskRows& mask, int64_t first, int64_t last, const Work& work) {
-  alignas(64) std::uint32_t words[words_room];
+  alignas(64) std::uint32_t words[most_words];
   for (int64_t n = first; n < last; ++n) {
     const std::uint32_t sample = mask.sample + static_cast<std::uint32_t>(n / mask.rows);
     const std::uint64_t row =

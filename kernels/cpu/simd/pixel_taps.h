@@ -109,7 +109,7 @@ MINDPIPE_INLINE void for_pixels(const PixelCall& call, std::int64_t first, std::
   }
 }
 
-/// Asks for so many numbers from where a walk will be in a while, beyond what it reads or writes now: its
+/// Fetches `count` numbers from where a walk will be in a while, beyond what it reads or writes now: its
 /// rows of pixels are too many streams, each too short, for the processor to foresee.
 template <int is_written, class T>
 MINDPIPE_INLINE void ask_beyond(const T* now, std::int64_t count) {

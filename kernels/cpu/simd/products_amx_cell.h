@@ -5,7 +5,7 @@
 /// The innermost loop of the tile engine: a cell of 32 x 32 sums in four tiles.
 namespace mindpipe::MINDPIPE_ISA::products::amx {
 
-/// Where a cell's sums lie, rows so many bytes apart; nowhere where `at` is null.
+/// Where a cell's sums lie, their rows `row_bytes` apart; nowhere if `at` is null.
 struct Place {
   float* at = nullptr;
   std::int64_t row_bytes = 0;

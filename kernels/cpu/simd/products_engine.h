@@ -119,7 +119,7 @@ struct RowPanels {
   int height(int panel) const { return static_cast<int>(row(panel + 1) - row(panel)); }
 };
 
-/// How many of sixteen lanes there are, of so many that are left.
+/// Lanes that the next vector uses, at most sixteen, if `left` are left.
 inline int clipped(std::int64_t left) { return static_cast<int>(left < lanes ? left : lanes); }
 
 /// Fetches `run` values of each depth of a word that is packed a few words later, where that many are left.
@@ -294,7 +294,7 @@ void run(const Product& product, const ProductPart& part, void* workspace) {
   if (streams_c(product)) stream_end();
 }
 
-/// Bytes that a thread works in for a part of so many rows, summed by blocks of `block_depth` depths.
+/// Bytes that a thread works in for a part of `rows` rows, summed by blocks of `block_depth` depths.
 template <int block_depth>
 std::size_t workspace_bytes(std::int64_t rows, std::int64_t depth) {
   const std::int64_t panels = ((rows < most_rows ? rows : most_rows) + tile_rows - 1) / tile_rows;

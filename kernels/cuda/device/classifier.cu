@@ -20,7 +20,7 @@ template <class T>
 __global__ void __launch_bounds__(row_threads)
     maximum_rows(const T* logits, LogitShard shard, T* maximum, bool wide) {
   constexpr int size = lanes<T>;
-  __shared__ T room[most_warps];
+  __shared__ T of_warps[most_warps];
   const int64_t n = blockIdx.x;
   const T* row = logits + n * shard.cols;
   const Largest largest{};
@@ -31,7 +31,7 @@ __global__ void __launch_bounds__(row_threads)
                                            for (int k = 0; k < size; ++k)
                                              if (there(ending, k)) most = largest(most, x.x[k]);
                                          });
-  most = join_team(most, row_threads, room, largest);
+  most = join_team(most, row_threads, of_warps, largest);
   if (threadIdx.x == 0) maximum[n] = most;
 }
 
@@ -41,7 +41,7 @@ __global__ void __launch_bounds__(row_threads)
     sum_rows(const T* logits, LogitShard shard, const std::int32_t* targets, const T* maximum, T* sums,
              T* of_target, T* total, bool wide) {
   constexpr int size = lanes<T>;
-  __shared__ Pair<T> room[most_warps];
+  __shared__ Pair<T> of_warps[most_warps];
   const int64_t n = blockIdx.x;
   const T* row = logits + n * shard.cols;
   const T top = maximum[n];
@@ -55,7 +55,7 @@ __global__ void __launch_bounds__(row_threads)
                                                plain.x[k] += x.x[k];
                                              }
                                          });
-  const Pair<T> both = join_team(Pair<T>{sum_of(exponentials), sum_of(plain)}, row_threads, room, Sum{});
+  const Pair<T> both = join_team(Pair<T>{sum_of(exponentials), sum_of(plain)}, row_threads, of_warps, Sum{});
   if (threadIdx.x != 0) return;
   const int64_t column = column_of(targets[n], shard);
   sums[n] = both.a;
@@ -69,7 +69,7 @@ __global__ void __launch_bounds__(row_threads)
     rank_rows(const T* logits, LogitShard shard, const std::int32_t* targets, const T* of_target, T* ranks,
               bool wide) {
   constexpr int size = lanes<T>;
-  __shared__ T room[most_warps];
+  __shared__ T of_warps[most_warps];
   const int64_t n = blockIdx.x, column = targets[n] - shard.first_column;
   const T own = of_target[n];
   int before = 0;
@@ -79,7 +79,7 @@ __global__ void __launch_bounds__(row_threads)
         for (int k = 0; k < size; ++k)
           if (there(ending, k) && (x.x[k] > own || (x.x[k] == own && j + k < column))) ++before;
       });
-  const T rank = join_team(static_cast<T>(before), row_threads, room, Sum{});
+  const T rank = join_team(static_cast<T>(before), row_threads, of_warps, Sum{});
   if (threadIdx.x == 0) ranks[n] = rank;
 }
 

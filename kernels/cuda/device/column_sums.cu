@@ -5,7 +5,7 @@
 
 /// Sums over rows in two steps, without atomics. A part's rows, sample after sample, are cut into chunks; a
 /// warp adds a chunk's rows in order for a strip of columns; then the chunks' sums are added, eight runs of
-/// them in order, and the runs in order. The cut depends on how many rows the part has, so that a part alone
+/// them in order, and the runs in order. The rows of a part alone decide the split, so that a part by itself
 /// has the bits that it has beside others. The sums as plain loops: `norm_backward` in
 /// tests/kernels/reference.h.
 namespace mindpipe::cuda {
@@ -43,7 +43,7 @@ struct Columns {
   const Wide<T>* statistics;
   RowParts shape;
   int64_t first, count;  ///< columns of this pass
-  int64_t chunks;        ///< room for each part
+  int64_t chunks;        ///< chunks for which each part has memory
 };
 
 template <class T>
@@ -119,7 +119,7 @@ __global__ void __launch_bounds__(32 * warps)
 /// total[part, first + column] += the part's chunks: warp r adds the r-th run of them.
 template <class A>
 __global__ void __launch_bounds__(32 * runs)
-    add_chunks(const A* sums, A* total, RowParts shape, int64_t first, int64_t count, int64_t room) {
+    add_chunks(const A* sums, A* total, RowParts shape, int64_t first, int64_t count, int64_t stride) {
   __shared__ A of_run[runs][32];
   const int64_t part = blockIdx.y, j = static_cast<int64_t>(blockIdx.x) * 32 + threadIdx.x % 32;
   const int run = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
@@ -129,7 +129,7 @@ __global__ void __launch_bounds__(32 * runs)
   A sum = 0;
   if (j < count) {
 #pragma unroll 8
-    for (int64_t chunk = run * each; chunk < last; ++chunk) sum += sums[(part * room + chunk) * count + j];
+    for (int64_t chunk = run * each; chunk < last; ++chunk) sum += sums[(part * stride + chunk) * count + j];
   }
   of_run[run][lane] = sum;
   __syncthreads();

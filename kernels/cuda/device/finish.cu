@@ -35,12 +35,12 @@ __global__ void backward_elements(const A* sums, Activation activation, const B*
 
 /// visit(a, b) with the pointers as what they are, among f32 and bf16.
 template <class Visit>
-void with_pointers(const void* a, int a_slot, void* b, int b_slot, const Visit& visit) {
+void with_pointers(const void* a, int a_type, void* b, int b_type, const Visit& visit) {
   const auto with_second = [&](const auto* first) {
-    if (b_slot == 2) visit(first, static_cast<Bf16*>(b));
+    if (b_type == 2) visit(first, static_cast<Bf16*>(b));
     else visit(first, static_cast<float*>(b));
   };
-  if (a_slot == 2) with_second(static_cast<const Bf16*>(a));
+  if (a_type == 2) with_second(static_cast<const Bf16*>(a));
   else with_second(static_cast<const float*>(a));
 }
 

@@ -65,7 +65,7 @@ template <class T, bool in_registers, class Rows>
 __global__ void __launch_bounds__(most_threads) norm_rows(Rows rows, NormPart<T> norm, int threads) {
   using A = Wide<T>;
   constexpr int size = lanes<T>;
-  __shared__ A room[2][most_warps];
+  __shared__ A of_warps[2][most_warps];
   const Team team(threads, norm.rows);
   const A cols = static_cast<A>(norm.cols);
   typename Rows::template Fetched<size> fetched[in_registers ? held_groups : 1];
@@ -80,7 +80,7 @@ __global__ void __launch_bounds__(most_threads) norm_rows(Rows rows, NormPart<T>
 #pragma unroll
     for (int k = 0; k < size; ++k) total.x[k] += row[v].x[k];
   });
-  const A sum = join_team(sum_of(total), threads, room[0], Sum{}), mean = norm.rms ? A(0) : sum / cols;
+  const A sum = join_team(sum_of(total), threads, of_warps[0], Sum{}), mean = norm.rms ? A(0) : sum / cols;
   const auto read = [&](int v, int64_t j, auto ending) {
     if constexpr (in_registers) return row[v];
     else return rows.template again<size>(team.row, j, ending);
@@ -95,7 +95,7 @@ __global__ void __launch_bounds__(most_threads) norm_rows(Rows rows, NormPart<T>
     }
   });
   const A inverse =
-      A(1) / square_root(join_team(sum_of(total), threads, room[1], Sum{}) / cols + norm.epsilon);
+      A(1) / square_root(join_team(sum_of(total), threads, of_warps[1], Sum{}) / cols + norm.epsilon);
   if (team.there && team.rank == 0) {
     norm.statistics[2 * team.row] = mean;
     norm.statistics[2 * team.row + 1] = inverse;
@@ -132,7 +132,7 @@ template <class T, bool in_registers>
 __global__ void __launch_bounds__(most_threads) norm_gradient_rows(NormGradient<T> norm, int threads) {
   using A = Wide<T>;
   constexpr int size = lanes<T>;
-  __shared__ Pair<A> room[most_warps];
+  __shared__ Pair<A> of_warps[most_warps];
   const Team team(threads, norm.rows);
   const A mean = team.there ? norm.statistics[2 * team.row] : A(0),
           inverse = team.there ? norm.statistics[2 * team.row + 1] : A(0);
@@ -165,7 +165,7 @@ __global__ void __launch_bounds__(most_threads) norm_gradient_rows(NormGradient<
       crossed.x[k] = multiply_add(w[v].x[k], h[v].x[k], crossed.x[k]);
     }
   });
-  const Pair<A> sums = join_team(Pair<A>{sum_of(plain), sum_of(crossed)}, threads, room, Sum{});
+  const Pair<A> sums = join_team(Pair<A>{sum_of(plain), sum_of(crossed)}, threads, of_warps, Sum{});
   const A cols = static_cast<A>(norm.cols), mean_plain = norm.rms ? A(0) : sums.a / cols,
           mean_crossed = sums.b / cols;
   team.walk<in_registers, size>(norm.cols, [&](int v, int64_t j, auto ending) {

@@ -59,7 +59,7 @@ struct Kept {
     }
   }
 };
-/// The mask from column j of row n of [samples, rows, cols] under the mask's window.
+/// The mask from column j of row n of [samples, rows, cols] of the mask's part of a sequence.
 template <int size>
 __device__ inline Kept<size> kept(const MaskRows& mask, int64_t n, int64_t j) {
   const int64_t sample = quotient(n, mask.rows);

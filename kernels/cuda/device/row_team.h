@@ -109,16 +109,16 @@ __device__ inline V join_warp(V x, const Join& join) {
 }
 
 /// The values of a team's threads joined: the same bits in every thread. All threads of the block come here;
-/// `room` holds a value for each warp of the block and is used once in a kernel.
+/// `of_warps` holds a value for each warp of the block and is used once in a kernel.
 template <class V, class Join>
-__device__ inline V join_team(V x, int team, V* room, const Join& join) {
+__device__ inline V join_team(V x, int team, V* of_warps, const Join& join) {
   x = join_warp(x, join);
   if (team <= 32) return x;
   const int warp = static_cast<int>(threadIdx.x) / 32, warps = team / 32, first = warp / warps * warps;
-  if (threadIdx.x % 32 == 0) room[warp] = x;
+  if (threadIdx.x % 32 == 0) of_warps[warp] = x;
   __syncthreads();
-  V total = room[first];
-  for (int w = 1; w < warps; ++w) total = join(total, room[first + w]);
+  V total = of_warps[first];
+  for (int w = 1; w < warps; ++w) total = join(total, of_warps[first + w]);
   return total;
 }
 

@@ -13,7 +13,7 @@ __global__ void __launch_bounds__(group_threads)
     sum_squares_chunks(const T* x, int64_t count, int64_t chunk, double* sums, bool wide) {
   using A = Wide<T>;
   constexpr int size = lanes<T>;
-  __shared__ A room[most_warps];
+  __shared__ A of_warps[most_warps];
   const int64_t begin = static_cast<int64_t>(blockIdx.x) * chunk,
                 here = count - begin < chunk ? count - begin : chunk;
   Group<A, size> total{};
@@ -23,7 +23,7 @@ __global__ void __launch_bounds__(group_threads)
                                              for (int k = 0; k < size; ++k)
                                                total.x[k] = multiply_add(a.x[k], a.x[k], total.x[k]);
                                            });
-  const A sum = join_team(sum_of(total), group_threads, room, Sum{});
+  const A sum = join_team(sum_of(total), group_threads, of_warps, Sum{});
   if (threadIdx.x == 0) sums[blockIdx.x] = sum;
 }
 
@@ -32,7 +32,7 @@ template <class T>
 __global__ void __launch_bounds__(group_threads)
     count_groups(const T* x, int64_t count, unsigned long long* found, bool wide) {
   constexpr int size = lanes<T>;
-  __shared__ int64_t room[most_warps];
+  __shared__ int64_t of_warps[most_warps];
   int64_t here = 0;
   const int64_t stride = static_cast<int64_t>(gridDim.x) * group_threads * size;
   for (int64_t i = thread_index() * size; i < count; i += stride) {
@@ -42,7 +42,7 @@ __global__ void __launch_bounds__(group_threads)
 #pragma unroll
     for (int k = 0; k < size; ++k) here += not_finite(a.x[k]) ? 1 : 0;
   }
-  here = join_team(here, group_threads, room, Sum{});
+  here = join_team(here, group_threads, of_warps, Sum{});
   if (threadIdx.x == 0 && here != 0) atomicAdd(found, static_cast<unsigned long long>(here));
 }
 

@@ -81,7 +81,7 @@ std::string served_text(const Workspace& all) {
     std::string reasons;
     for (const auto& [why, words] :
          {std::pair{OwnAttention::form, "f32, dropout, or heads that are not planned"},
-          {OwnAttention::room, "beyond device.attention_workspace"},
+          {OwnAttention::limit, "beyond device.attention_workspace"},
           {OwnAttention::refused, "refused by cuDNN"}})
       if (is_own(why)) reasons += fmt::format("{}{}", reasons.empty() ? "" : "; ", words);
     const bool is_planned = std::any_of(all.planned.begin(), all.planned.end(),
@@ -140,7 +140,7 @@ std::string attention_text(const Config& config, const RunPlan& plan) {
     text += fmt::format("; plans take {} at most, {}", human_bytes(static_cast<double>(all.attention)),
                         source_of_attention(device_on_paper(config)));
   else text += ", without working memory";
-  if (all.attention > 0 || is_own(OwnAttention::room))
+  if (all.attention > 0 || is_own(OwnAttention::limit))
     text += fmt::format(
         "; a plan may take {} (device.attention_workspace), and what would take more {} "
         "(device.attention_beyond)",

@@ -41,8 +41,8 @@ GridFits fits(const Config& config, Purpose purpose) {
   };
 }
 
-/// What would do in place of a grid that was refused: others of so many ranks, or else the numbers of ranks
-/// next to it that have one. Nothing where nothing would: then it is not the grid's fault.
+/// Grids to take in place of a refused one: others of `ranks` ranks, or else the nearest numbers of ranks
+/// that have a grid. Empty if there are none: then the grid is not at fault.
 std::string advice_instead(const Coord& wanted, int ranks, const GridFits& fits) {
   if (const std::vector<Coord> others = nearest_grids(wanted, ranks, fits); !others.empty())
     return fmt::format("; grids of {} ranks that fit: {}", ranks, to_string(others));

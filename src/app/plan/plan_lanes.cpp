@@ -158,7 +158,7 @@ MovesText moves_text(const Config& config, const RunPlan& plan) {
       moves.ratio, 100 * moves.elsewhere, 100 * moves.lost);
   const RoomsOnPaper& paper = plan.subnets->paper;
   const std::string cut =
-      fmt::format("at a cut up to {} go home, in {}\n", human_bytes(static_cast<double>(paper.home)),
+      fmt::format("at a drain up to {} go home, in {}\n", human_bytes(static_cast<double>(paper.home)),
                   human_seconds(1e-9 * static_cast<double>(paper.until_home)));
   if (moves.are_hidden()) {
     found.text += ": passes hide it\n" + cut;

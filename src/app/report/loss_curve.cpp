@@ -60,7 +60,7 @@ LossCurve read_losses(const std::string& run_directory) {
   return curve;
 }
 
-Points in_stretches(const Points& points, int most) {
+Points means_of_intervals(const Points& points, int most) {
   const std::size_t count = std::min(points.size(), static_cast<std::size_t>(std::max(most, 1)));
   Points means;
   for (std::size_t i = 0; i < count; ++i) {
@@ -74,7 +74,7 @@ Points in_stretches(const Points& points, int most) {
 
 std::string drawn_as_text(const LossCurve& curve, int columns, int rows, bool utf8) {
   constexpr int margin = 9;  // for the losses at the left
-  const Points points = in_stretches(curve.training, std::max(columns - margin, 8));
+  const Points points = means_of_intervals(curve.training, std::max(columns - margin, 8));
   const AxisRange span = bounds_of(points, {});
   std::string text;
   for (int row = rows - 1; row >= 0; --row) {
@@ -96,7 +96,8 @@ std::string drawn_as_text(const LossCurve& curve, int columns, int rows, bool ut
   text += fmt::format("{:{}}{}{:>{}}\n", "", margin, first, last, width);
   if (!curve.validation.empty()) {
     text += "validation loss:";
-    for (const auto& point : in_stretches(curve.validation, 6)) text += fmt::format(" {:.3f}", point.loss);
+    for (const auto& point : means_of_intervals(curve.validation, 6))
+      text += fmt::format(" {:.3f}", point.loss);
     text += fmt::format(" at step {}\n", curve.validation.back().step);
   }
   return text;
@@ -109,7 +110,7 @@ constexpr double width = 720, height = 360, left = 64, right = 24, top = 48, bot
 }  // namespace
 
 std::string drawn_as_svg(const LossCurve& curve, const std::string& title) {
-  const Points points = in_stretches(curve.training, 300);
+  const Points points = means_of_intervals(curve.training, 300);
   const AxisRange steps{0, static_cast<double>(std::max<std::int64_t>(curve.training.back().step, 1))};
   const Panel panel{left, top, width - right, height - bottom, steps, bounds_of(points, curve.validation)};
   std::string text = svg_opening(width, height, title,

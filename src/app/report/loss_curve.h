@@ -19,8 +19,8 @@ struct LossCurve {
 /// short and losses that are no numbers are passed over.
 LossCurve read_losses(const std::string& run_directory);
 
-/// At most `most` points: the mean loss of as many stretches of equal length, at the last step of each.
-std::vector<LossCurve::Point> in_stretches(const std::vector<LossCurve::Point>& points, int most);
+/// At most `most` points: the mean loss of as many intervals of equal length, at the last step of each.
+std::vector<LossCurve::Point> means_of_intervals(const std::vector<LossCurve::Point>& points, int most);
 
 /// The training loss as columns of block characters, or of ASCII, with the losses of its top and bottom at
 /// the left and the steps below; a line of its own for the validation.

@@ -15,9 +15,9 @@ std::vector<Setting> settings(Config& config) {
                    Range{1, 1 << 16});
   all.emplace_back("data.sequence", &config.data.sequence,
                    "tokens per sample, at most model.context; auto: model.context", automatic);
-  all.emplace_back(
-      "data.masked", &config.data.masked,
-      "tokens of a sample that are to be found, at most: 15 % are drawn; auto: 0.2 data.sequence", automatic);
+  all.emplace_back("data.masked", &config.data.masked,
+                   "most masked tokens of a sample, of which 15 % are drawn; auto: 0.2 data.sequence",
+                   automatic);
   add_special_tokens(all, config.data);
   return all;
 }
@@ -44,7 +44,7 @@ void check(const Config& config, const Complaints& complain) {
                    config.data.special.padding, m.vocabulary);
 }
 
-std::vector<Extent> cut_by_shards(const Config& config) {
+std::vector<Extent> split_by_shards(const Config& config) {
   const Settings& m = config.model.bert;
   return {
       {"model.heads", m.heads}, {"model.mlp_width", m.mlp_width}, {"data.sequence", config.data.sequence}};

@@ -30,8 +30,8 @@ struct CellShape {
 
 /// The shapes of all blocks of a network of cells, or of all networks: there each is of the model's width.
 std::vector<CellShape> shapes_of_cells(const Space& space, const std::vector<int>* choice, int width);
-/// Why a width or a number of logical tensor shards has no room for a network of cells, or for one of all;
-/// empty where it fits.
+/// Why a network of cells, or without a choice one of all, does not fit a width or a number of logical
+/// tensor shards; empty where it fits.
 std::string misfit_of_cells(const Space& space, const std::vector<int>* choice, int width, int shards);
 
 }  // namespace mindpipe

@@ -61,7 +61,7 @@ void check(const Config& config, const Complaints& complain) {
   check_length(m, config.data.target_sequence, "data.target_sequence", complain);
 }
 
-std::vector<Extent> cut_by_shards(const Config& config) {
+std::vector<Extent> split_by_shards(const Config& config) {
   const Settings& m = config.model.evolved_transformer;
   return {{"model.heads", m.heads},
           {"the heads that begin a cell of the decoder (twice model.heads, at most 16)", parallel_heads(m)},

@@ -12,7 +12,8 @@ std::vector<Setting> settings(Config& config) {
   all.emplace_back("model.key_value_heads", &m.key_value_heads,
                    "heads of keys and values, divides heads; auto: as many as heads",
                    Range{1, 1 << 16, false, false, "auto"});
-  all.emplace_back("model.positions", &m.positions, "how tokens know where they stand");
+  all.emplace_back("model.positions", &m.positions,
+                   "how positions enter: a learned table, or rotated queries and keys");
   all.emplace_back("model.rotary_base", &m.rotary_base, "base of the rotary angles", Range{1, 1e12});
   all.emplace_back("model.tied", &m.tied, "embedding and head share their table");
   all.emplace_back("data.sequence", &config.data.sequence,
@@ -41,7 +42,7 @@ void check(const Config& config, const Complaints& complain) {
   check_length(m, config.data.sequence, "data.sequence", complain);
 }
 
-std::vector<Extent> cut_by_shards(const Config& config) {
+std::vector<Extent> split_by_shards(const Config& config) {
   const Settings& m = config.model.gpt;
   return {{"model.heads", m.heads},
           {"model.key_value_heads", m.key_value_heads},

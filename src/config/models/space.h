@@ -168,7 +168,7 @@ void fill_in_space(const SpaceSettings& m, Config& config);
 void check_space(const SpaceSettings& m, const Config& config, const Complaints& complain);
 /// The rows of samples, of pictures the fewest pixels, which logical tensor shards divide.
 std::vector<Extent> rows_of_space(const SpaceSettings& m, const Config& config);
-/// Why a width or a number of logical tensor shards has no room for a candidate, with the nearest that fit:
+/// Why a candidate does not fit a width or a number of logical tensor shards, with the nearest that fit:
 /// "attention-5, whose heads do not divide ..."; empty where it fits.
 std::string misfit_of(const Candidate& candidate, int width, int shards);
 /// The first misfit of a network of a space, or without a choice of all of them: "block 3 attention-5, whose

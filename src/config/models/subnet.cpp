@@ -16,11 +16,10 @@ std::vector<Setting> settings(Config& config) {
               "cell three: left, right and combine; left out: 0 where no block has a second candidate",
               Range{0, 255}));
   if (m.space.is_of_pictures() || m.space.blocks() == 0)
-    all.emplace_back(
-        "model.norm_momentum", &m.norm_momentum,
-        "of batch norms: how far running means and variances follow those of a step; evaluations "
-        "use them",
-        Range{0, 1, true});
+    all.emplace_back("model.norm_momentum", &m.norm_momentum,
+                     "batch norms: how far running means and variances follow those of a step; evaluations "
+                     "use them",
+                     Range{0, 1, true});
   return all;
 }
 
@@ -54,6 +53,8 @@ void check(const Config& config, const Complaints& complain) {
   complain.require(misfit.empty(), "model.choice", "makes {}", misfit);
 }
 
-std::vector<Extent> cut_by_shards(const Config& config) { return rows_of_space(config.model.subnet, config); }
+std::vector<Extent> split_by_shards(const Config& config) {
+  return rows_of_space(config.model.subnet, config);
+}
 
 }  // namespace mindpipe::subnet

@@ -60,8 +60,8 @@ void check_sampler(const Settings& m, const Config& config, const Complaints& co
   }
 }
 
-/// Evaluations and checkpoints lie between windows, where nothing is in flight.
-void check_cuts(const Config& config, const Complaints& complain) {
+/// Evaluations and checkpoints happen at drains: between windows, where nothing is in flight.
+void check_drains(const Config& config, const Complaints& complain) {
   const int window = config.supernet.window;
   const auto between = [&](int every, const char* key) {
     const int below = every / window * window;
@@ -128,22 +128,23 @@ std::vector<Setting> settings(Config& config) {
     all.push_back(Setting(key, member, meaning, range).playing(role));
   };
   add(Role::arithmetic, "supernet.sampler", &s.sampler,
-      "which subnets are trained: uniform; permutation (within as many subnets as a block has candidates "
-      "none "
-      "comes twice); spaced (nor again before supernet.spacing subnets); or a file with a choice a line");
+      "how subnets are drawn: uniform; permutation (a block takes each candidate once before any comes "
+      "again); "
+      "spaced (so, and none again within supernet.spacing subnets); or a file with a choice a line");
   add(Role::arithmetic, "supernet.spacing", &s.spacing,
       "spaced: how many subnets later a candidate may come again; auto: two thirds of a block's candidates",
       automatic);
   add(Role::arithmetic, "supernet.window", &s.window,
       "subnets that read one version of what all share (embeddings, the last norm, the softmax); their "
-      "gradients are applied together, a window later",
+      "summed "
+      "gradient is applied once, at the window's end",
       Range{1, many});
   add(Role::layout, "supernet.admission", &s.admission,
       "subnets that may be in flight, from the oldest on; auto: the fewest within 1 % of the speed of twice "
       "the stages, in simulation",
       automatic);
   add(Role::layout, "supernet.slots", &s.slots,
-      "rooms of each stage for micro-batches in flight; auto: of each stage the fewest within 1 %, in "
+      "slots of each stage, one a micro-batch in flight; auto: for each stage the fewest within 1 %, in "
       "simulation",
       automatic);
   add(Role::layout, "supernet.cuts", &s.cuts,
@@ -158,7 +159,7 @@ std::vector<Setting> settings(Config& config) {
   const Space& space = config.model.supernet.space;
   if (space.is_of_pictures() || space.blocks() == 0)
     add(Role::course, "supernet.calibrate_batches", &s.calibrate_batches,
-        "of pictures: batches of data.train, always the same, on which a network's batch norms collect their "
+        "pictures: batches of data.train, always the same, on which a network's batch norms collect their "
         "statistics before it is evaluated",
         Range{1, 1 << 20});
   for (Setting& setting : search_settings(config.search)) all.push_back(std::move(setting));
@@ -180,13 +181,13 @@ void check(const Config& config, const Complaints& complain) {
                    config.grid.pipeline, m.space.name, blocks);
   check_sampler(m, config, complain);
   check_window(m, config, complain);
-  check_cuts(config, complain);
+  check_drains(config, complain);
   check_prices(config, complain);
   check_search(config, complain);
   check_what_is_left_out(config, complain);
 }
 
-std::vector<Extent> cut_by_shards(const Config& config) {
+std::vector<Extent> split_by_shards(const Config& config) {
   return rows_of_space(config.model.supernet, config);
 }
 

@@ -16,8 +16,8 @@ struct ModelRow {
 };
 
 // The table of kinds of models. What a kind can be told stands in config/models/ under its name, in a
-// namespace of that name: its struct Settings, and settings, fill_in, check, cut_by_shards; src/models/ makes
-// it of blocks.
+// namespace of that name: its struct Settings, and settings, fill_in, check, split_by_shards; src/models/
+// makes it of blocks.
 
 // clang-format off
 #define MINDPIPE_MODELS(kind) /* trains_subnets */ \

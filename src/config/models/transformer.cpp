@@ -16,10 +16,10 @@ std::vector<Setting> settings(Config& config) {
   all.emplace_back("model.order", &m.order,
                    "pre_norm: a norm before each branch, and behind the last; post_norm: behind each sum");
   all.emplace_back("model.positions", &m.positions,
-                   "how tokens know where they stand; sinusoids: of 10000^(-2i/width), as Marian; "
+                   "how positions enter: a learned table; sinusoids: of 10000^(-2i/width), as Marian; "
                    "closed_sinusoids: of 10000^(-2i/(width - 2)), as M2M100");
-  all.emplace_back("model.first_position", &m.first_position, "of the first token of a sequence (M2M100: 2)",
-                   Range{0, 1 << 16});
+  all.emplace_back("model.first_position", &m.first_position,
+                   "position of a sequence's first token (M2M100: 2)", Range{0, 1 << 16});
   all.emplace_back("model.tables", &m.tables,
                    "one: for source, target and softmax; two: the source has its own; three");
   all.emplace_back("model.scaled", &m.scaled, "embeddings are multiplied by the square root of model.width");
@@ -51,7 +51,7 @@ void check(const Config& config, const Complaints& complain) {
                    "is {} and model.positions closed_sinusoids (they take 4 or more)", m.width);
 }
 
-std::vector<Extent> cut_by_shards(const Config& config) {
+std::vector<Extent> split_by_shards(const Config& config) {
   const Settings& m = config.model.transformer;
   return {{"model.heads", m.heads},
           {"model.mlp_width", m.mlp_width},

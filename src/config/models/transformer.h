@@ -22,6 +22,6 @@ struct Settings : TextSettings {
 std::vector<Setting> settings(Config& config);
 void fill_in(Config& config);
 void check(const Config& config, const Complaints& complain);
-std::vector<Extent> cut_by_shards(const Config& config);
+std::vector<Extent> split_by_shards(const Config& config);
 
 }  // namespace mindpipe::transformer

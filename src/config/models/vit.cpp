@@ -29,7 +29,7 @@ void check(const Config& config, const Complaints& complain) {
   check_pictures(m, complain);
 }
 
-std::vector<Extent> cut_by_shards(const Config& config) {
+std::vector<Extent> split_by_shards(const Config& config) {
   const Settings& m = config.model.vit;
   return {{"model.heads", m.heads}, {"model.mlp_width", m.mlp_width}};
 }

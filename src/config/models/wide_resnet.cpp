@@ -42,7 +42,7 @@ void check(const Config& config, const Complaints& complain) {
       "is 1 and pictures end as one pixel (batch norm needs more than one value of each channel)");
 }
 
-std::vector<Extent> cut_by_shards(const Config& config) {
+std::vector<Extent> split_by_shards(const Config& config) {
   const Settings& m = config.model.wide_resnet;
   return {{"16 x model.width", 16 * m.width},
           {"the last group's pixels, model.picture_height / 4 x model.picture_width / 4,",

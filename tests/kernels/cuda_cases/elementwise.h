@@ -101,7 +101,7 @@ TEST_F(Cuda, DropoutHasTheMaskOfTheCpu) {
     std::vector<Operand> all;
     const Maker make{pairing(), dtype, skew};
     for (std::int64_t cols : {5, 64, 301, 520}) {
-      const Window window{
+      const SequencePart sequence{
           .samples = 2, .rows = 3, .first = 4, .whole = 9, .first_col = cols % 8, .whole_cols = 2 * cols};
       const Shape shape{2, 3, cols};
       const Mirror x = make.random(shape, "x"), branch = make.random(shape, "branch"),
@@ -109,17 +109,18 @@ TEST_F(Cuda, DropoutHasTheMaskOfTheCpu) {
       const Mirror dropped = make.empty(shape), plain = make.empty(shape), biased = make.empty(shape),
                    without = make.empty(shape), copied = make.empty(shape),
                    in_place = make.random(shape, "in place");
-      on_both(pairing(), {&dropped, &plain, &biased, &without, &copied, &in_place}, 1,
-              [&](Backend& backend, auto of) {
-                backend.dropout({of(x), drop, window, of(dropped)});
-                backend.dropout({of(x), {}, window, of(copied)});
-                backend.residual(
-                    {.x = of(x), .branch = of(branch), .dropout = drop, .window = window, .y = of(plain)});
-                backend.residual({of(x), of(branch), of(bias), drop, window, of(biased)});
-                backend.residual(
-                    {.x = of(x), .branch = of(branch), .bias = of(bias), .window = window, .y = of(without)});
-                backend.residual({of(in_place), of(branch), of(bias), drop, window, of(in_place)});
-              });
+      on_both(
+          pairing(), {&dropped, &plain, &biased, &without, &copied, &in_place}, 1,
+          [&](Backend& backend, auto of) {
+            backend.dropout({of(x), drop, sequence, of(dropped)});
+            backend.dropout({of(x), {}, sequence, of(copied)});
+            backend.residual(
+                {.x = of(x), .branch = of(branch), .dropout = drop, .sequence = sequence, .y = of(plain)});
+            backend.residual({of(x), of(branch), of(bias), drop, sequence, of(biased)});
+            backend.residual(
+                {.x = of(x), .branch = of(branch), .bias = of(bias), .sequence = sequence, .y = of(without)});
+            backend.residual({of(in_place), of(branch), of(bias), drop, sequence, of(in_place)});
+          });
       const Operand got = dropped.fetched();
       for (std::int64_t i = 0; i < x.count(); ++i)
         EXPECT_EQ(got[i] == 0, dropped.on_host()[i] == 0) << "element " << i;

@@ -4,10 +4,10 @@
 /// Copies, queues, and operands that are refused.
 
 TEST_F(Cuda, MovesBytesAndKeepsQueuesInOrder) {
-  const std::int64_t n = (std::int64_t{36} << 20) / 4 + 3;  // more than all slots of pinned memory
+  const std::int64_t n = (std::int64_t{36} << 20) / 4 + 3;  // more than all blocks of pinned memory
   Backend& gpu = *pairing().gpu;
-  Arena room(pairing().memory, MemoryClass::workspace, 3 * aligned(static_cast<std::size_t>(4 * n)));
-  const Tensor a = room.take({n}, DType::i32), b = room.take({n}, DType::i32);
+  Arena arena(pairing().memory, MemoryClass::workspace, 3 * aligned(static_cast<std::size_t>(4 * n)));
+  const Tensor a = arena.take({n}, DType::i32), b = arena.take({n}, DType::i32);
   std::vector<std::int32_t> sent(static_cast<std::size_t>(n)), back(sent.size());
   for (std::size_t i = 0; i < sent.size(); ++i) sent[i] = static_cast<std::int32_t>(i * 2654435761u);
   const std::vector<std::int32_t> kept = sent;

@@ -44,7 +44,7 @@ TEST_F(Cuda, ResidualNormIsTheSumAndItsNorm) {
   for_kinds(*this, [&](DType dtype, std::size_t skew) {
     std::vector<Operand> all;
     const Maker make{pairing(), dtype, skew};
-    const Window window{.samples = 2, .rows = 2, .first = 3, .whole = 9};
+    const SequencePart sequence{.samples = 2, .rows = 2, .first = 3, .whole = 9};
     for (std::int64_t cols : row_lengths) {
       const Shape shape{2, 2, cols};
       const Mirror x = make.random(shape, "x", 2), branch = make.random(shape, "branch"),
@@ -55,7 +55,7 @@ TEST_F(Cuda, ResidualNormIsTheSumAndItsNorm) {
                                .branch = of(branch),
                                .bias = of(bias),
                                .dropout = drop,
-                               .window = window,
+                               .sequence = sequence,
                                .y = of(sum),
                                .kind = NormKind::layer,
                                .gain = of(gain),
@@ -66,7 +66,8 @@ TEST_F(Cuda, ResidualNormIsTheSumAndItsNorm) {
       // The very bits of one after the other.
       const Mirror sum_alone = make.empty(shape), statistics_alone = make.empty_wide({4, 2}),
                    y_alone = make.empty(shape);
-      pairing().gpu->residual({x.device(), branch.device(), bias.device(), drop, window, sum_alone.device()});
+      pairing().gpu->residual(
+          {x.device(), branch.device(), bias.device(), drop, sequence, sum_alone.device()});
       pairing().gpu->norm({.kind = NormKind::layer,
                            .x = sum_alone.device(),
                            .gain = gain.device(),

@@ -52,14 +52,14 @@ TEST_F(Cuda, Positions) {
   for_kinds(*this, [&](DType dtype, std::size_t skew) {
     std::vector<Operand> all;
     const Maker make{pairing(), dtype, skew};
-    const Window window{.samples = 3, .rows = 4, .first = 2, .whole = 8};
+    const SequencePart sequence{.samples = 3, .rows = 4, .first = 2, .whole = 8};
     for (std::int64_t cols : {1, 24, 77}) {
       const Mirror x = make.random({3, 4, cols}, "x"), positions = make.random({12, cols}, "positions"),
                    y = make.empty({3, 4, cols}), d = make.wide({12, cols}, "d");
       on_both(pairing(), {&y, &d}, 1, [&](Backend& backend, auto of) {
         backend.add_positions(
-            {.x = of(x), .positions = of(positions), .window = window, .first_position = 5, .y = of(y)});
-        backend.positions_backward({of(x), window, 5, of(d)});
+            {.x = of(x), .positions = of(positions), .sequence = sequence, .first_position = 5, .y = of(y)});
+        backend.positions_backward({of(x), sequence, 5, of(d)});
       });
       for (Operand& o : fetched({&y, &d})) all.push_back(std::move(o));
     }
@@ -71,12 +71,12 @@ TEST_F(Cuda, SinesOfPositions) {
   for_kinds(*this, [&](DType dtype, std::size_t skew) {
     std::vector<Operand> all;
     const Maker make{pairing(), dtype, skew};
-    const Window window{.samples = 3, .rows = 4, .first = 100, .whole = 800};
+    const SequencePart sequence{.samples = 3, .rows = 4, .first = 100, .whole = 800};
     for (Sinusoids form : {Sinusoids::below_base, Sinusoids::up_to_base})
       for (std::int64_t cols : {4, 64, 78}) {
         const Mirror x = make.random({3, 4, cols}, "x"), y = make.empty({3, 4, cols});
         on_both(pairing(), {&y}, 1, [&](Backend& backend, auto of) {
-          backend.add_sinusoids({of(x), window, 2, form, of(y)});
+          backend.add_sinusoids({of(x), sequence, 2, form, of(y)});
         });
         for (Operand& o : fetched({&y})) all.push_back(std::move(o));
       }
