@@ -74,7 +74,7 @@ struct TrainConfig {
 
 struct RateConfig {
   RateKind kind = RateKind::cosine;
-  double peak = 3e-4, floor = 0;  ///< floor: the rate at the end
+  double peak = 3e-4, floor = 0;  ///< floor: the rate that the curve falls to
   int warmup = 0;
   int decay = 0;  ///< wsd: steps of the last part; others: where the floor is reached (0: train.steps)
   std::vector<int> drops;    ///< steps: where the rate falls

@@ -16,29 +16,29 @@ std::vector<Setting> common_settings(Config& c) {  // table
   constexpr Range count_or_all{1, many, false, false, "all"};
   const Range degree = or_auto(1 << 20);
   return {
-      SETTING(arithmetic, seed, "every random number of the run is a function of it"),
+      SETTING(arithmetic, seed, "seed of all random numbers of the run"),
 
       SETTING(layout, run.dir, "the run directory; everything the run writes is below it").required(),
       SETTING(layout, run.resume,
               "auto: go on from the newest whole checkpoint in run.dir; never: begin; or the directory of a "
               "checkpoint to go on from"),
       SETTING(layout, run.weights,
-              "a safetensors file of the model's weights to begin with; empty: they are drawn from the seed"),
+              "safetensors file with the weights to begin with; empty: they are drawn from the seed"),
       SETTING(layout, run.max_walltime,
               "stop cleanly, with a checkpoint, and exit 75 after this long (23h50m); 0: no limit",
               Range{0, 1e9})
           .in(Unit::seconds),
-      SETTING(
-          layout, run.stop_after,
-          "stop in the same way once so many steps are done; the run goes on where this is larger or 0; 0: "
-          "no such stop",
-          any_count),
+      SETTING(layout, run.stop_after,
+              "stop in the same way after this many steps; a start with a larger number, or 0, goes on; 0: "
+              "no such "
+              "stop",
+              any_count),
       SETTING(layout, run.log_every,
               "steps between lines of progress where the log is no terminal; auto: after steps 1, 2, 5, 10, "
               "20, 50 ..., and then one a minute",
               or_auto(many)),
 
-      SETTING(arithmetic, model.kind, "the kind of model, which has settings of its own"),
+      SETTING(arithmetic, model.kind, "kind of model; each kind has settings of its own"),
 
       SETTING(arithmetic, data.train, "what to train on").required(),
       SETTING(course, data.validation, "what to evaluate on"),
@@ -52,10 +52,10 @@ std::vector<Setting> common_settings(Config& c) {  // table
               "ranks that share each product, a divisor of reproducible.tensor; auto: the rest of the ranks",
               degree),
 
-      Setting("schedule.kind", &c.schedule.kind,
-              "the order of forwards and backwards in the pipeline; of a supernet causal (each subnet sees "
-              "all updates of those before it), or for comparison bulk or free, whose bits depend on the "
-              "layout")
+      Setting(
+          "schedule.kind", &c.schedule.kind,
+          "order of forwards and backwards in the pipeline; supernets: causal (each subnet sees all updates "
+          "of those before it), or, to compare with, bulk or free, whose bits depend on the layout")
           .playing(row_of(c.model.kind).trains_subnets ? Setting::Role::arithmetic : Setting::Role::layout),
       SETTING(layout, schedule.chunks,
               "pieces of the model on each stage (" +
@@ -68,10 +68,10 @@ std::vector<Setting> common_settings(Config& c) {  // table
       SETTING(arithmetic, reproducible.data,
               "logical shards of the batch, fixed for the life of a run; auto: grid.data", degree),
 
-      SETTING(course, train.steps, "steps of the whole run; of a supernet, subnets", any_count),
+      SETTING(course, train.steps, "steps of the whole run; supernets: subnets", any_count),
       SETTING(arithmetic, train.batch, "samples per step over all replicas", count),
       SETTING(arithmetic, train.micro_batch,
-              "samples that pass through the model at once; with another number, other (equally good) bits",
+              "samples that pass through the model at once; another number gives other (equally good) bits",
               count),
       SETTING(arithmetic, train.precision,
               "type of activations and of the weights that compute; masters are f32"),
@@ -83,35 +83,37 @@ std::vector<Setting> common_settings(Config& c) {  // table
               "are summed",
               Range{0, 2}),
       SETTING(course, train.clip, "largest global norm of the gradient; 0: no clipping", Range{0, 1e30}),
-      SETTING(arithmetic, train.label_smoothing, "probability spread over the other tokens", share),
+      SETTING(arithmetic, train.label_smoothing,
+              "probability spread evenly over all tokens or classes, the right one included", share),
       SETTING(course, train.evaluate_every, "steps between evaluations on data.validation; 0: never",
               any_count),
       SETTING(course, train.evaluate_batches,
               "batches of one evaluation; all: once over each source of data.validation, where it has an end",
               count_or_all),
 
-      SETTING(arithmetic, optimizer.kind, "the rule of the update"),
-      SETTING(course, optimizer.rate.kind, "the course of the learning rate after the warm-up"),
+      SETTING(arithmetic, optimizer.kind, "rule of the update"),
+      SETTING(course, optimizer.rate.kind, "curve of the learning rate after the warm-up"),
       SETTING(course, optimizer.rate.peak, "the highest learning rate", Range{0, 1e6}),
-      SETTING(course, optimizer.rate.floor, "the learning rate at the end; at most peak", Range{0, 1e6}),
+      SETTING(course, optimizer.rate.floor, "learning rate that the curve falls to; at most peak",
+              Range{0, 1e6}),
       SETTING(course, optimizer.rate.warmup, "steps from rate 0 to peak", any_count),
-      SETTING(course, optimizer.rate.decay,
-              "step that reaches the floor, auto: train.steps; wsd: length of the last part, auto: a tenth "
-              "of the steps",
-              or_auto(many)),
-      SETTING(course, optimizer.rate.drops, "steps: those from which on the rate is lower, as [60, 120]",
-              any_count),
-      SETTING(course, optimizer.rate.drop_factor, "steps: what the rate is multiplied by at each drop",
-              above_0(1)),
-      SETTING(arithmetic, optimizer.beta1, "AdamW: memory of the mean", share),
-      SETTING(arithmetic, optimizer.beta2, "AdamW: memory of the mean square", share),
-      SETTING(arithmetic, optimizer.epsilon, "AdamW: added to the root of the mean square", above_0(1)),
       SETTING(
-          course, optimizer.weight_decay,
-          "decay of matrices (AdamW: apart from the gradient, SGD: with it); norms and biases do not decay",
-          Range{0, 1e3}),
-      SETTING(arithmetic, optimizer.momentum, "SGD: memory of the gradient", share),
-      SETTING(arithmetic, optimizer.nesterov, "SGD: look ahead"),
+          course, optimizer.rate.decay,
+          "step (from 0) whose rate is the floor; auto: train.steps, so that the last step is still above "
+          "it; wsd: steps of the last part, auto: a tenth of the steps",
+          or_auto(many)),
+      SETTING(course, optimizer.rate.drops, "kind steps: the rate drops at each of these steps, as [60, 120]",
+              any_count),
+      SETTING(course, optimizer.rate.drop_factor, "kind steps: factor of the rate at each drop", above_0(1)),
+      SETTING(arithmetic, optimizer.beta1, "AdamW: share of the gradient's mean that a step keeps", share),
+      SETTING(arithmetic, optimizer.beta2, "AdamW: share of the mean square that a step keeps", share),
+      SETTING(arithmetic, optimizer.epsilon, "AdamW: added to the root of the mean square", above_0(1)),
+      SETTING(course, optimizer.weight_decay,
+              "weight decay of matrices (AdamW: apart from the gradient, SGD: with it); norms and biases do "
+              "not decay",
+              Range{0, 1e3}),
+      SETTING(arithmetic, optimizer.momentum, "SGD: share of the velocity that a step keeps", share),
+      SETTING(arithmetic, optimizer.nesterov, "SGD: Nesterov's momentum"),
 
       SETTING(layout, memory.device_limit, "memory of a rank (12 GiB); 0: no limit", Range{0})
           .in(Unit::bytes),
@@ -124,10 +126,12 @@ std::vector<Setting> common_settings(Config& c) {  // table
           .in(Unit::seconds),
       SETTING(layout, checkpoint.keep, "newest checkpoints that stay", Range{2, many}),
       SETTING(layout, checkpoint.keep_every,
-              "checkpoints of each so many steps stay for good, as does the best by validation loss; 0: none",
+              "checkpoints at multiples of this many steps stay for good, as does the best by validation "
+              "loss; 0: "
+              "none",
               any_count),
       SETTING(layout, checkpoint.background,
-              "auto: train on while a copy of the state is written, where memory has room for it; no: wait"),
+              "auto: train on while a copy of the state is written, if the copy fits into memory; no: wait"),
       SETTING(layout, checkpoint.writer,
               "direct: each rank writes its part of the file; mpiio: through MPI-IO, while training waits"),
       SETTING(layout, checkpoint.on_error,
@@ -146,26 +150,30 @@ std::vector<Setting> common_settings(Config& c) {  // table
           "cpu, h200 for cuda"),
       SETTING(layout, device.links.ranks_per_node,
               "ranks of a node that messages are priced for; 0: as device.description", Range{0, 1 << 20}),
-      SETTING(layout, device.links.latency, "of a message within a node (2e-6); 0: as device.description",
-              Range{0, 1}),
+      SETTING(layout, device.links.latency,
+              "latency of a message within a node, seconds (2e-6); 0: as device.description", Range{0, 1}),
       SETTING(layout, device.links.rate,
               "bytes a second of a rank within a node (10e9); 0: as device.description", Range{0, 1e18}),
-      SETTING(layout, device.links.latency_between_nodes, "the same between nodes", Range{0, 1}),
-      SETTING(layout, device.links.rate_between_nodes, "the same between nodes", Range{0, 1e18}),
+      SETTING(layout, device.links.latency_between_nodes,
+              "latency of a message between nodes, seconds; 0: as device.description", Range{0, 1}),
+      SETTING(layout, device.links.rate_between_nodes,
+              "bytes a second of a rank between nodes; 0: as device.description", Range{0, 1e18}),
       SETTING(layout, device.transport,
               "cuda: what carries messages between ranks; auto: NCCL where each rank has a GPU of its own, "
               "else MPI through pinned memory"),
       SETTING(layout, device.kernels,
               "cuda: a file of doctor --tune that names the fastest algorithms; an input: with another file, "
               "other bits"),
-      SETTING(layout, device.attention_workspace,
-              "cuda: the most working memory of a plan of cuDNN's for attention (2 GiB); with another, other "
-              "bits",
-              Range{0, 0x1p50})
+      SETTING(
+          layout, device.attention_workspace,
+          "cuda: the most working memory of a cuDNN plan for attention (2 GiB); another limit gives other "
+          "bits",
+          Range{0, 0x1p50})
           .in(Unit::bytes),
-      SETTING(layout, device.attention_beyond,
-              "cuda: attention whose plan would take more is cut into samples, or heads of one sample, one "
-              "after the other; or (own) computed by our own kernels"),
+      SETTING(
+          layout, device.attention_beyond,
+          "cuda: attention whose plan would take more; pieces: samples, or heads of one sample, one after "
+          "the other; own: our own kernels"),
 
       SETTING(layout, watchdog.start, "longest start-up before the job is given up (300 s)", above_0(1e9))
           .in(Unit::seconds),
@@ -182,7 +190,8 @@ std::vector<Setting> common_settings(Config& c) {  // table
 
       SETTING(layout, generate.prompt, "text to go on from"),
       SETTING(layout, generate.tokens, "tokens to write", count),
-      SETTING(layout, generate.temperature, "0: always the likeliest token", Range{0, 1e3}),
+      SETTING(layout, generate.temperature,
+              "randomness of the choice of tokens; 0: always the likeliest token", Range{0, 1e3}),
       SETTING(layout, generate.top_k, "choose among this many likeliest tokens; 0: all", Range{0, 1 << 24}),
       SETTING(layout, generate.top_p, "choose among the likeliest tokens that hold this share", above_0(1)),
   };

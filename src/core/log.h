@@ -20,7 +20,7 @@ bool writes_log();
 bool logs_to_terminal();
 /// Columns of the terminal; 80 where it does not say.
 std::size_t log_columns();
-/// Shows a line of so many columns in place of the last one shown so; the next line of news takes its place.
+/// Shows a line of `columns` columns in place of the last such line; the next line of news takes its place.
 void log_in_place(const std::string& line, std::size_t columns);
 /// Leaves the last line that was shown in place where it is, and goes on below.
 void keep_line_in_place();

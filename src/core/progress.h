@@ -27,7 +27,7 @@ class Progress {
 };
 
 /// Whether a log that no setting rules gets a plain line: `steps` have been taken since the run began or was
-/// taken up, the last of them just now, and the last line was written so many seconds ago.
+/// taken up, the last of them just now, and the last line is `seconds_since_line` old.
 bool is_plain_line_due(std::int64_t steps, double seconds_since_line);
 
 }  // namespace mindpipe

@@ -52,11 +52,11 @@ std::string index_of(const std::string& prefix) {
   std::string index = prefix + ".idx";
   std::error_code unknown;
   if (files::status(index, unknown).type() != files::file_type::not_found) return index;
-  MP_REQUIRE(!files::is_regular_file(prefix, unknown), Exit::bad_data,
-             "{}: the file's name does not end in .txt, as that of a text does, and there is no {}, as a "
-             "pair of token files has; rename it to end in .txt, or make a pair of it: mindpipe-train data "
-             "import {} --output PREFIX",
-             prefix, index, prefix);
+  MP_REQUIRE(
+      !files::is_regular_file(prefix, unknown), Exit::bad_data,
+      "{} is neither a text (*.txt) nor a pair of token files ({} is missing); rename it to *.txt, or make a "
+      "pair of it: mindpipe-train data import {} --output PREFIX",
+      prefix, index, prefix);
   fail(Exit::input_missing,
        "{}: there is no such file; check the path (a text is named with its ending .txt, a pair of token "
        "files without .bin and .idx)",

@@ -60,7 +60,7 @@ class NewCheckpoint {
 
   /// Makes the directory, empty.
   void create() const;
-  /// Makes the file, unless it is there, and takes room for so many bytes; its size stays.
+  /// Makes the file, unless it is there, and reserves `bytes` on the disk; the file's size stays.
   void take_room(std::int64_t bytes) const;
   /// Bytes that the file system has for the checkpoint; none: nobody knows.
   std::optional<std::int64_t> free_bytes() const;

@@ -176,8 +176,8 @@ void check_tensor(const CheckpointTensor& tensor, std::int64_t file_bytes, const
            tensor.offset, tensor.bytes, file_bytes);
 }
 
-/// What no run has reached; beyond, sums of such numbers would be no numbers, and an order of so many samples
-/// no memory's.
+/// Refuses progress that no run has reached: sums of such numbers would overflow, and an order of that many
+/// samples would fit into no memory.
 void check_progress(const Manifest& m, const std::string& path) {
   const RunProgress& p = m.progress;
   constexpr std::int64_t many = std::int64_t{1} << 30, most_samples = std::int64_t{1} << 34;

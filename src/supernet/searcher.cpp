@@ -103,8 +103,8 @@ class SpaceSearch final : public Searcher {
     if (!proposal) proposal = near_another(words);
     if (!proposal) proposal = enumerated(words);
     MP_REQUIRE(proposal, Exit::bad_configuration,
-               "after {} networks of {} none is left that a search finds{} (ask for {} scores at most)", id,
-               space_.name, excess_ ? " within its limits" : "", id);
+               "a search finds no more networks of {}{} after {}; ask for {} scores at most", space_.name,
+               excess_ ? " within its limits" : "", id, id);
     proposal->subnet.id = id;
     proposed_.insert(proposal->subnet.choice);
     choices_.push_back(proposal->subnet.choice);

@@ -87,15 +87,15 @@ TEST(SpacesOfCells, AreRefusedAsTheyAreWritten) {
             "model.space.decoder.blocks[0].left.input is '3'; allowed: a whole number from 1 to 2 (a block "
             "reads the state before it, 1, or the one before that, 2)");
   EXPECT_THAT(refusal_of(decoder_of("blocks: [{left: {input: 2, layer: glu}}]")),
-              EndsWith("begins with a block that reads the second state before it (before it there is one, "
-                       "what enters the cell; take 1)"));
-  EXPECT_THAT(refusal_of(decoder_of("blocks: 1, left: glu, residual: 2")), HasSubstr("what enters the cell"));
+              EndsWith("begins with a block that reads state 2, but one state alone enters a cell; take 1"));
+  EXPECT_THAT(refusal_of(decoder_of("blocks: 1, left: glu, residual: 2")),
+              HasSubstr("one state alone enters a cell"));
   EXPECT_THAT(refusal_of(decoder_of("blocks: [{left: {layer: glu, width: 2}}]")),
               HasSubstr("gives glu a width (conv-K and separable-K take one"));
   EXPECT_THAT(refusal_of(decoder_of("blocks: [{left: {layer: none}}]")),
               HasSubstr("left is none (a block has a left branch; its right one may be none)"));
   EXPECT_THAT(refusal_of(decoder_of("blocks: [{left: glu, right: {layer: none, norm: own}}]")),
-              HasSubstr("gives none an input, a norm or an activation"));
+              HasSubstr("has the layer none, which takes no input, norm or activation"));
   EXPECT_THAT(refusal_of(decoder_of("blocks: [{left: {norm: shared, layer: glu}, right: glu}]")),
               HasSubstr("has a shared norm, which both branches read"));
   EXPECT_THAT(refusal_of(decoder_of("blocks: [{left: cross-2}]")),
@@ -108,10 +108,14 @@ TEST(SpacesOfCells, AreRefusedAsTheyAreWritten) {
               HasSubstr("combine is 'glu'; allowed: add, multiply, concat"));
   EXPECT_THAT(refusal_of(decoder_of("blocks: [{left: {layer: glu, norm: batch}}]")),
               HasSubstr("norm is 'batch'; allowed: none, own, shared"));
-  EXPECT_THAT(refusal_of(decoder_of("blocks: [{left: glu}], right: glu")),
-              HasSubstr("right is there, but model.space.decoder.blocks lists the blocks with their own"));
-  EXPECT_THAT(refusal_of("{name: x, repeat: 2, decoder: {cells: 1, blocks: [{left: glu}]}}"),
-              HasSubstr("repeat is there, but a space of cells names each branch once"));
+  EXPECT_THAT(
+      refusal_of(decoder_of("blocks: [{left: glu}], right: glu")),
+      HasSubstr(
+          "right conflicts with model.space.decoder.blocks, which already lists the branches of each block; "
+          "remove model.space.decoder.right"));
+  EXPECT_THAT(
+      refusal_of("{name: x, repeat: 2, decoder: {cells: 1, blocks: [{left: glu}]}}"),
+      HasSubstr("repeat does not go with cells, which name each branch once; remove model.space.repeat"));
   EXPECT_THAT(refusal_of("{name: x, encoder: {blocks: 1, candidates: [glu]}, decoder: {cells: 1, blocks: "
                          "[{left: glu}]}}"),
               HasSubstr("encoder has no cells, and the other side has"));
@@ -122,7 +126,7 @@ TEST(SpacesOfCells, AreRefusedAsTheyAreWritten) {
     for (const char* word : {"conv", "separable", "light-3", "attention", "mlp"})
       many += fmt::format(", {}-{}", word, taps);
   EXPECT_THAT(refusal_of(decoder_of("blocks: [{left: " + many + "]}}]")),
-              HasSubstr("candidates, all its values with each other (a branch has 256 at most)"));
+              HasSubstr("candidates, counting all combinations of its values (a branch has 256 at most)"));
 }
 
 TEST(SpacesOfCells, MustFitTheirWidths) {

@@ -80,10 +80,11 @@ TEST(PictureSpaces, AreReadStrictly) {
   EXPECT_THAT(in_pictures("[{blocks: 2}]", "[max-3]"), HasSubstr("groups[0].width is missing"));
   EXPECT_THAT(in_pictures("[{blocks: 3000, width: 8}, {blocks: 3000, width: 8}]", "[max-3]"),
               HasSubstr("have 6000 blocks together (at most 4096)"));
-  EXPECT_EQ(refusal_of_pictures("{name: s, decoder: {blocks: 1, candidates: [glu]}, pictures: {groups: " +
-                                one + ", candidates: [max-3]}}"),
-            "a space: model.space.decoder is there, but model.space.pictures makes it a space of pictures "
-            "(leave one of them out)");
+  EXPECT_EQ(
+      refusal_of_pictures("{name: s, decoder: {blocks: 1, candidates: [glu]}, pictures: {groups: " + one +
+                          ", candidates: [max-3]}}"),
+      "a space: model.space.decoder conflicts with model.space.pictures, which makes a space of pictures; "
+      "remove one of them");
 }
 
 /// The configuration of a small network or supernet of pictures, or the sentence that refuses it.

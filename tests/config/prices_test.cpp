@@ -89,10 +89,10 @@ TEST(PricesOfSpaces, AreRefusedWithFileLineAndKey) {
   EXPECT_EQ(price_complaint("- 1\n"),
             ": is a list (a table of prices is a mapping of unit, candidates and others)");
   EXPECT_EQ(price_complaint(unit + "candidates: {glu: 1, mlp-4: 1, light-3-2: 1}\n"),
-            ":6: candidates has no price of light-5-2, which block 1 of model.space, small, may be (add "
-            "light-5-2, or light for all of its kind)");
+            ":6: candidates has no price of light-5-2, a candidate of block 1 of model.space, small; add "
+            "light-5-2, or light for all of its kind");
   EXPECT_EQ(price_complaint(unit + "candidates: {mlp: 1, light: 1}\n"),
-            ":6: candidates has no price of glu, which block 0 of model.space, small, may be (add glu)");
+            ":6: candidates has no price of glu, a candidate of block 0 of model.space, small; add glu");
   EXPECT_THAT(
       price_complaint(unit + "candidates: {gluu: 1, mlp: 1, light: 1}\n"),
       testing::AllOf(HasSubstr(":6: candidates.gluu is no candidate"), EndsWith("; did you mean glu?")));
@@ -148,7 +148,8 @@ TEST(PricesOfSpaces, OfARunAreReadWhenItIsResolved) {
   EXPECT_THAT(sentence("h100"), EndsWith("supernet.prices is h100, which is neither paper, equal, h200 nor a "
                                          "file (its path is taken from the directory of the command)"));
   const PriceFile file("unit: 1 ms" + but_candidates + "candidates: {glu: 1}\n");
-  EXPECT_THAT(sentence(file.path()), HasSubstr(":6: candidates has no price of mlp-4, which block 0"));
+  EXPECT_THAT(sentence(file.path()),
+              HasSubstr(":6: candidates has no price of mlp-4, a candidate of block 0"));
 }
 
 }  // namespace

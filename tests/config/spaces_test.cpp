@@ -153,8 +153,10 @@ TEST(Spaces, OfADecoderAreRefusedAsTheyAreWritten) {
   EXPECT_EQ(decoder_complaint("{blocks: [[glu], []]}"),
             ":2: decoder.blocks[1] is an empty list (a block is one of its candidates; name one at least)");
   EXPECT_EQ(decoder_complaint("{blocks: []}"), ":2: decoder.blocks lists 0 blocks (from 1 to 4096)");
-  EXPECT_EQ(decoder_complaint("{blocks: [[glu]], candidates: [glu]}"),
-            ":2: decoder.candidates is there, but decoder.blocks lists those of each block (leave it out)");
+  EXPECT_EQ(
+      decoder_complaint("{blocks: [[glu]], candidates: [glu]}"),
+      ":2: decoder.candidates conflicts with decoder.blocks, which already lists candidates for each block; "
+      "remove decoder.candidates");
   EXPECT_THAT(decoder_complaint("{blocks: [glu]}"),
               StartsWith(":2: decoder.blocks[0] is 'glu'; allowed: a list of conv-K, "));
 }
@@ -194,10 +196,10 @@ TEST(Spaces, RefuseAttentionToAnEncoderThatIsNotThere) {
       decoder_complaint("{blocks: [[glu], [cross-4]]}"),
       ":2: decoder.blocks has cross-4 in block 1 (it attends to an encoder, and the space has none; add "
       "encoder)");
-  EXPECT_EQ(
-      decoder_complaint("{blocks: 2, candidates: [glu], every: {2: [cross-4]}}"),
-      ":2: decoder.every names blocks that attend to an encoder, and the space has none (add encoder, or "
-      "leave it out)");
+  EXPECT_EQ(decoder_complaint("{blocks: 2, candidates: [glu], every: {2: [cross-4]}}"),
+            ":2: decoder.every names blocks that attend to an encoder, but the space has no encoder; add "
+            "encoder, or "
+            "remove decoder.every");
   const std::string decoder = "decoder: {blocks: 1, candidates: [glu]}\n";
   EXPECT_EQ(complaint_about("name: x\nencoder: {blocks: 1, candidates: [cross-2]}\n" + decoder),
             ":2: encoder.candidates has cross-2 in block 0 (an encoder attends to itself alone; take "
@@ -221,10 +223,11 @@ TEST(Spaces, RefuseEveryWhereItNamesNoBlocks) {
   EXPECT_EQ(every("{2: [cross-4, glu]}"),
             ":6: decoder.every.2 is 'glu'; allowed: cross-H (these blocks attend to the encoder, whatever is "
             "chosen)");
-  EXPECT_EQ(complaint_about("name: x\nencoder: {blocks: 1, candidates: [glu]}\n"
-                            "decoder: {blocks: [[glu]], every: {1: [cross-4]}}\n"),
-            ":3: decoder.every is there, but decoder.blocks lists the candidates of each block (name these "
-            "there)");
+  EXPECT_EQ(
+      complaint_about("name: x\nencoder: {blocks: 1, candidates: [glu]}\n"
+                      "decoder: {blocks: [[glu]], every: {1: [cross-4]}}\n"),
+      ":3: decoder.every conflicts with decoder.blocks, which already lists the candidates of each block; "
+      "name these there");
 }
 
 /// The sentence about a configuration with these overrides; the space stands in it.

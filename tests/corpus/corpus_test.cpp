@@ -177,7 +177,7 @@ TEST(Corpus, RefusesWhatCannotBeTrainedOn) {
                "pair of token files without .bin and .idx)",
                open(with(folder / "absent")));
   write_file(folder / "story.md", "once upon a time");
-  expect_error(Exit::bad_data, "story.md: the file's name does not end in .txt, as that of a text does, and",
+  expect_error(Exit::bad_data, "story.md is neither a text (*.txt) nor a pair of token files (",
                open(with(folder / "story.md")));
   expect_error(Exit::bad_data, "pair.bin: the file has 9 tokens (a sample takes 10",
                open(with(write_golden(folder)), texts(9)));

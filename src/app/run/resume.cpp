@@ -24,7 +24,7 @@ std::optional<Resumed> readable(const CheckpointPlace& place) {
   try {
     Resumed found{place.path, read_manifest(place.path)};
     MP_REQUIRE(found.manifest.progress.step == place.step, Exit::checkpoint_corrupt,
-               "{}: its manifest is of step {} (it stands in another's place)", place.path,
+               "{}: its manifest is that of step {} (it stands in another's place)", place.path,
                found.manifest.progress.step);
     return found;
   } catch (const Error& error) {
@@ -79,7 +79,7 @@ std::optional<Resumed> named(const std::string& path, const std::string& run_dir
              "run.resume is {}, a run's directory (name one of its checkpoints, {} for instance)", path,
              (whole / "checkpoints" / "latest").string());
   MP_REQUIRE(is_one, Exit::input_missing,
-             "run.resume is {}, where no {} is (auto, never, or a checkpoint's directory)", path,
+             "run.resume is {}, which has no {} (auto, never, or a checkpoint's directory)", path,
              Manifest::name);
   Resumed found{whole, read_manifest(whole)};
   const std::vector<CheckpointPlace> places = checkpoints_in(run_directory);
@@ -143,10 +143,10 @@ std::map<std::string, std::string> lasting_settings(Config config) {
 
 std::optional<Resumed> find_checkpoint(const World& world, const Config& config) {
   if (!row_of(config.device.kind).computes) {
-    MP_REQUIRE(checkpoints_in(config.run.dir).empty(), Exit::bad_configuration,
-               "{} is there, and device.kind {} computes nothing that could go on from it (choose another "
-               "run.dir)",
-               checkpoints_of(config.run.dir), config.device.kind);
+    MP_REQUIRE(
+        checkpoints_in(config.run.dir).empty(), Exit::bad_configuration,
+        "{} exists, but device.kind {} computes nothing and cannot go on from it; choose another run.dir",
+        checkpoints_of(config.run.dir), config.device.kind);
     return std::nullopt;
   }
   return told(world, world.rank == 0 ? chosen(config) : std::nullopt);

@@ -117,7 +117,7 @@ void Run::make_worker(Purpose purpose, std::int64_t batches) {
        w.layout().tensor_shards, w.layout().data_shards, config_.schedule.kind,
        w.plan().outline.blocks.size(), joined(w.plan().outline.first_block));
   if (w.plan().copy_left_out > 0)
-    info("training waits for each checkpoint: a copy of the state to write from would take {} more of a rank",
+    info("training waits for each checkpoint: a copy of the state would take {} more memory of a rank",
          human_bytes(static_cast<double>(w.plan().copy_left_out)));
   const std::string affinity = affinity_report(places_);
   std::size_t begin = 0;

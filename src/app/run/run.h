@@ -24,7 +24,7 @@ class Run {
  public:
   /// The configuration of a job of these ranks, or a refusal. Collective.
   using OnRanks = std::function<Config(const Config& config, const World& world)>;
-  /// The configuration of a job of so many ranks, or a refusal.
+  /// The configuration of a job of `ranks` ranks, or a refusal.
   static OnRanks on_job(Config (*on_ranks)(const Config& config, int ranks)) {
     return [on_ranks](const Config& config, const World& world) { return on_ranks(config, world.size); };
   }
@@ -45,11 +45,11 @@ class Run {
   void make_worker(Purpose purpose, std::int64_t batches = 1);
   /// What one of this run's steps may take, given the median of those that are done.
   double step_limit(double median_seconds = 0) const;
-  /// What so many subnets may take, given the seconds of each that is done.
+  /// Seconds that `count` subnets may take, given the seconds of each that is done.
   double subnets_limit(std::int64_t count, double seconds_each) const;
   /// Batches of an evaluation: train.evaluate_batches, or as many as hold all samples of the corpus.
   std::int64_t evaluation_batches(const Corpus& corpus) const;
-  /// finite_evaluation on so many batches, each of which may take `limit` seconds. Collective.
+  /// finite_evaluation on evaluation_batches(), each of which may take `limit` seconds. Collective.
   Evaluation evaluate(Corpus& corpus, double limit, const std::string& phase, const std::string& what);
   /// Steps that are done where this start ends: all of them, or run.stop_after.
   std::int64_t last_step() const {

@@ -15,7 +15,7 @@ namespace mindpipe {
 /// usual schedule. `weights`: a file that training begins with; empty: it begins from scratch.
 Config subnet_config(const Config& supernet, const std::vector<std::uint8_t>& choice,
                      const std::string& run_dir, const std::string& weights = "");
-/// The settings of a supernet whose networks, each by itself, are trained for so many steps.
+/// The settings of a supernet whose networks, each by itself, are trained for `steps` steps.
 Config with_steps(Config supernet, int steps);
 /// The configuration of one network as a file to read and to change: what differs from the defaults, below
 /// words on what the network is and where it comes from.

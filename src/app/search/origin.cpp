@@ -62,8 +62,8 @@ void require_same_origin(const ScoreOrigin& origin, const std::string& file) {
     const auto there = members->texts.find(name);
     const std::string earlier = there == members->texts.end() ? "left out" : there->second;
     MP_REQUIRE(earlier == value, Exit::bad_configuration,
-               "{}: the scores beside it came about with {} = {}, and now it is {} (name another search.dir "
-               "to begin anew)",
+               "{}: the scores beside it were made with {} = {}, which is now {}; name another search.dir to "
+               "begin anew",
                file, name, earlier, value);
   }
 }

@@ -23,7 +23,7 @@ bool has_metrics(const std::string& run) {
   return !none && bytes > 0;
 }
 
-/// The validation loss of a run after so many steps, in words; empty: it has not come so far.
+/// The validation loss of a run after `steps` steps, in words; empty: the run has not come so far.
 std::string loss_after(const std::string& run, int steps) {
   if (!has_metrics(run)) return "";
   for (const LossCurve::Point& point : read_losses(run).validation)

@@ -44,8 +44,8 @@ int generate(const Arguments& arguments, const Config& given) {
   alone.train.sequence_parallel = false;
   MP_REQUIRE(
       continuation_of(alone).has_value(), Exit::bad_configuration,
-      "generate continues texts with a language model, whose words follow from those before them alone, or "
-      "with a subnet of a space without an encoder; model.kind is '{}'",
+      "model.kind is '{}', and generate takes a language model that reads earlier words alone: gpt, or a "
+      "subnet of a space without an encoder",
       given.model.kind);
   Run run(arguments, alone, Run::on_job(on_one_rank));
   const Config& config = run.config();

@@ -27,7 +27,7 @@ const CLI::Validator plain_seed(
 
 void declare_config(CLI::App& app, Arguments& a) {
   app.add_option("--config", a.config, "the configuration, a YAML file")->option_text("FILE");
-  app.add_option("key=value", a.overrides, "settings that take the file's place")->option_text("...");
+  app.add_option("key=value", a.overrides, "settings that override the file's")->option_text("...");
   app.add_flag("--print-config", a.print_config, "print every setting, resolved, and stop");
 }
 
@@ -45,7 +45,7 @@ void declare_train(CLI::App& app, Arguments& a) {
   app.add_option_function<std::string>(
          "--max-walltime",
          [&a](const std::string& time) { a.overrides.push_back("run.max_walltime=" + time); },
-         "the same as run.max_walltime=TIME (23h50m)")
+         "short for run.max_walltime=TIME (23h50m)")
       ->option_text("TIME");
   declare_ranks(app, a);
 }
@@ -68,7 +68,7 @@ void declare_doctor(CLI::App& app, Arguments& a) {
                  "time the products of a configuration on a GPU and write the table for device.kernels")
       ->option_text("TABLE");
   app.add_option("--config", a.config, "--tune: the configuration, a YAML file")->option_text("FILE");
-  app.add_option("key=value", a.overrides, "--tune: settings that take the file's place")->option_text("...");
+  app.add_option("key=value", a.overrides, "--tune: settings that override the file's")->option_text("...");
 }
 
 void declare_data(CLI::App& app, Arguments& a) {
@@ -87,7 +87,7 @@ void declare_data(CLI::App& app, Arguments& a) {
       ->check(CLI::IsMember({"auto", "text", "paragraphs", "jsonl"}))
       ->option_text("FORMAT");
   importer->add_flag_callback("--jsonl", [&] { data.format = "jsonl"; })
-      ->description("the same as --format jsonl");
+      ->description("short for --format jsonl");
   importer->add_option("--key", data.key, "jsonl: the member that holds the text (text)")->option_text("KEY");
   importer->add_flag("--end-of-text", data.end_of_text, "end every document in token 256");
   CLI::App* inspect = app.add_subcommand("inspect", "say what a token file or a text holds");
@@ -107,9 +107,7 @@ void declare_data(CLI::App& app, Arguments& a) {
       ->check(plain_integer)
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40))
       ->option_text("N");
-  synthesize->add_option("--seed", data.seed, "the same seed, the same corpus (1)")
-      ->check(plain_seed)
-      ->option_text("S");
+  synthesize->add_option("--seed", data.seed, "seed of the corpus (1)")->check(plain_seed)->option_text("S");
 }
 
 void declare_ckpt(CLI::App& app, Arguments& a) {
@@ -121,7 +119,7 @@ void declare_ckpt(CLI::App& app, Arguments& a) {
     return sub;
   };
   add("list", "the checkpoints of a run, the newest first", "RUN");
-  add("info", "what a checkpoint, or the newest of a run, is of", "PATH");
+  add("info", "what a checkpoint, or the newest of a run, holds", "PATH");
   add("verify", "read every byte and compare it with its CRC; ranks share the work", "PATH");
   add("diff", "how two checkpoints differ, tensor by tensor; exit code 1 if they do", "A")
       ->add_option("B", asked.second)
@@ -200,7 +198,7 @@ const Verb verbs[] = {
      .summary = "a network out of a trained supernet, to evaluate or to train",
      .meaning =
          "A network out of a supernet, to evaluate or to train: its configuration, and its weights as the "
-         "run has left them (where it was cut off, its newest checkpoint), or as a checkpoint has them.",
+         "run left them (if it was cut off: its newest checkpoint), or as a checkpoint has them.",
      .reads_config = false,
      .declare = declare_extract,
      .run = extract},

@@ -24,7 +24,7 @@ std::vector<Setting> block_settings(BlockSettings& m) {
       {"model.dropout", &m.dropout, "probability that an element of a residual branch is dropped", share},
       {"model.attention_dropout", &m.attention_dropout, "probability that an attention weight is dropped",
        share},
-      {"model.initial_deviation", &m.initial_deviation, "standard deviation of the first weights",
+      {"model.initial_deviation", &m.initial_deviation, "standard deviation of the initial weights",
        Range{0, 100, true}},
   };
 }
@@ -43,7 +43,7 @@ void add_special_tokens(std::vector<Setting>& settings, DataConfig& data) {
   settings.emplace_back("data.special.end", &special.end, "the token behind a text", id);
   settings.emplace_back("data.special.start", &special.start, "the token before a target", id);
   settings.emplace_back("data.special.padding", &special.padding, "the token that fills a sample up", id);
-  settings.emplace_back("data.special.mask", &special.mask, "the token in place of one to be found", id);
+  settings.emplace_back("data.special.mask", &special.mask, "the token in place of a masked one", id);
 }
 
 void fill_in(BlockSettings& m) {

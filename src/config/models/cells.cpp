@@ -70,8 +70,8 @@ void check_branch(const Candidate& c, const Node& node, const std::string& key) 
       "{}: {} gives {} a width (conv-K and separable-K take one; it gives as many numbers as it reads)",
       node.where, key, c.word());
   MP_REQUIRE(c.kind != CandidateKind::none || c.branch == CellBranch{}, Exit::bad_configuration,
-             "{}: {} gives none an input, a norm or an activation (it is no branch; leave them out)",
-             node.where, key);
+             "{}: {} has the layer none, which takes no input, norm or activation; remove them", node.where,
+             key);
 }
 
 /// The candidates of one branch: a word, or a section whose values may be lists; all of them with all.
@@ -115,8 +115,8 @@ std::vector<Candidate> read_branch(const Node& node, const std::string& key) {
     }
   });
   MP_REQUIRE(all.size() <= most_candidates, Exit::bad_configuration,
-             "{}: {} has {} candidates, all its values with each other (a branch has {} at most)", node.where,
-             key, all.size(), most_candidates);
+             "{}: {} has {} candidates, counting all combinations of its values (a branch has {} at most)",
+             node.where, key, all.size(), most_candidates);
   return all;
 }
 
@@ -161,7 +161,7 @@ CellChoices read_block(const Section& section, const Node& node, const std::stri
   return block;
 }
 
-/// The blocks of a cell: so many alike, or each with its own branches.
+/// The blocks of a cell: a number of equal ones, or each with its own branches.
 std::vector<CellChoices> read_cell(const Section& side) {
   const Node& blocks = side.at("blocks", "how many a cell has, or a list of them");
   const std::string key = side.key_of("blocks");
@@ -171,8 +171,8 @@ std::vector<CellChoices> read_cell(const Section& side) {
   }
   for (const char* name : {"left", "right", "combine", "residual"})
     MP_REQUIRE(side.find(name) == nullptr, Exit::bad_configuration,
-               "{}: {} is there, but {} lists the blocks with their own (leave it out)",
-               side.find(name)->where, side.key_of(name), key);
+               "{}: {} conflicts with {}, which already lists the branches of each block; remove {}",
+               side.find(name)->where, side.key_of(name), key, side.key_of(name));
   MP_REQUIRE(!blocks.items.empty() && blocks.items.size() <= most_blocks_of_cell, Exit::bad_configuration,
              "{}: {} lists {} blocks (from 1 to {})", blocks.where, key, blocks.items.size(),
              most_blocks_of_cell);
@@ -193,8 +193,7 @@ void enter_cell(CellChoices& first, const Node& node, const std::string& key) {
   const auto reads_second = [](const Candidate& c) { return c.branch.input == 2; };
   for (auto* branch : {&first.left, &first.right}) std::erase_if(*branch, reads_second);
   MP_REQUIRE(!first.left.empty() && !first.right.empty() && first.residual != 2, Exit::bad_configuration,
-             "{}: {} begins with a block that reads the second state before it (before it there is one, what "
-             "enters the cell; take 1)",
+             "{}: {} begins with a block that reads state 2, but one state alone enters a cell; take 1",
              node.where, key);
 }
 

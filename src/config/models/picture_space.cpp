@@ -28,7 +28,7 @@ bool read_pictures(const Section& whole, int repeat, Space& space) {
   if (written == nullptr) return false;
   for (const char* other : {"encoder", "decoder"})
     MP_REQUIRE(whole.find(other) == nullptr, Exit::bad_configuration,
-               "{}: {} is there, but {} makes it a space of pictures (leave one of them out)",
+               "{}: {} conflicts with {}, which makes a space of pictures; remove one of them",
                whole.find(other)->where, whole.key_of(other), whole.key_of("pictures"));
   const std::string path = whole.key_of("pictures");
   if (written->kind != Node::Kind::mapping) refuse(*written, path, "a section with groups, candidates");

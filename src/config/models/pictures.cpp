@@ -10,22 +10,24 @@ namespace mindpipe {
 
 void add_picture_settings(std::vector<Setting>& settings, PictureSettings& m, Config& config) {
   constexpr Range extent{1, 1 << 14};
-  settings.emplace_back("model.channels", &m.channels, "of a picture", Range{1, 4});
+  settings.emplace_back("model.channels", &m.channels, "channels of a picture", Range{1, 4});
   settings.emplace_back("model.picture_height", &m.picture_height, "rows of pixels", extent);
   settings.emplace_back("model.picture_width", &m.picture_width, "pixels of a row", extent);
-  settings.emplace_back("model.classes", &m.classes, "what a picture may show", Range{1, 1 << 24});
+  settings.emplace_back("model.classes", &m.classes, "classes of pictures", Range{1, 1 << 24});
   settings.emplace_back(
       "model.mean", &m.mean,
-      "of a channel, whose bytes are numbers from 0 to 1: taken away; one number counts for all",
+      "mean of each channel, bytes counted from 0 to 1, which is subtracted; one number: for all channels",
       Range{0, 1});
-  settings.emplace_back("model.deviation", &m.deviation,
-                        "of a channel: what is left is divided by it, as mean", Range{0, 1, true});
-  settings.emplace_back("data.flip", &config.data.flip,
-                        "every second picture that is trained on is mirrored");
   settings.emplace_back(
-      "data.crop", &config.data.crop,
-      "pixels by which pictures that are trained on are moved at most, down or up and sideways",
-      Range{0, 1 << 14});
+      "model.deviation", &m.deviation,
+      "deviation of each channel, which the rest is divided by; one number: for all channels",
+      Range{0, 1, true});
+  settings.emplace_back("data.flip", &config.data.flip,
+                        "mirror every second picture of the training, at random");
+  settings.emplace_back("data.crop", &config.data.crop,
+                        "move pictures of the training, at random, by up to this many pixels in each "
+                        "direction; zeros fill the gap",
+                        Range{0, 1 << 14});
 }
 
 void check_pictures(const PictureSettings& m, const Complaints& complain) {

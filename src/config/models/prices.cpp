@@ -96,7 +96,7 @@ double price_of(const std::map<std::string, double>& prices, const Node& node, c
   for (const std::string& name : {candidate.word(), kind})
     if (const auto found = prices.find(name); found != prices.end()) return found->second;
   fail(Exit::bad_configuration,
-       "{}: candidates has no price of {}, which {} of model.space, {}, may be (add {}{})", node.where,
+       "{}: candidates has no price of {}, a candidate of {} of model.space, {}; add {}{}", node.where,
        candidate.word(), space.name_of(block), space.name, candidate.word(),
        candidate.word() == kind ? "" : ", or " + kind + " for all of its kind");
 }

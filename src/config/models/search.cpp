@@ -68,16 +68,15 @@ std::vector<Setting> search_settings(SearchConfig& s) {
       automatic);
   add("search.batches", &s.batches, "held-out batches (data.validation) that a network is scored on", count);
   add("search.lag", &s.lag,
-      "the parents of network j are among those before j - lag, so that others are scored meanwhile; the "
-      "same "
+      "parents of network j are among those before j - lag, so that others are scored meanwhile; the same "
       "on every grid",
       count);
   add("search.population", &s.population, "networks that are drawn before others are made of the best",
       count);
-  add("search.parents", &s.parents, "evolution: so many of the best are parents", two);
+  add("search.parents", &s.parents, "evolution: this many of the best are parents", two);
   add("search.mutation", &s.mutation, "probability that a mutation draws a block again",
       Range{0, 1, true, false});
-  add("search.objectives", &s.objectives, "pareto: what is to be small, the loss first");
+  add("search.objectives", &s.objectives, "pareto: what is minimized, the loss first");
   all.back() = std::move(all.back()).one_of(objectives);
   add("search.limits.parameters", &s.limits.parameters, "the most parameters of a network; 0: no limit",
       limit);
@@ -86,11 +85,11 @@ std::vector<Setting> search_settings(SearchConfig& s) {
   add("search.limits.latency", &s.limits.latency,
       "the longest forward of one sample on device.description, in seconds; 0: no limit", limit);
   add("search.limits.bytes", &s.limits.bytes, "the most bytes of weights that compute; 0: no limit", limit);
-  add("search.best", &s.best, "networks that come out: best-1.yaml and so on", count);
+  add("search.best", &s.best, "networks that are written: best-1.yaml and so on", count);
   add("search.steps", &s.steps, "steps of a network that is trained by itself; auto: train.steps", automatic);
   add("search.verify", &s.verify,
-      "networks over all qualities of scores that are trained from scratch, to see what scores are worth; 0: "
-      "none",
+      "networks, spread from the best score to the worst, that are trained from scratch to test the scores; "
+      "0: none",
       any_count);
   add("search.halving", &s.halving,
       "[steps, factor]: the best, and as many drawn ones, are trained in rounds; each keeps one in `factor` "

@@ -18,7 +18,7 @@ namespace {
 
 constexpr int most_number = 1 << 16;
 
-/// A space that has a word: each of its candidates so many times.
+/// A space that has a word: each of its candidates comes `repeat` times.
 struct NamedSpace {
   const char* word;
   int repeat;
@@ -136,7 +136,7 @@ std::vector<Candidate> read_candidates(const Node& node, const std::string& key,
 
 namespace {
 
-/// Blocks of an encoder or a decoder: so many of the same candidates, or each with its own.
+/// Blocks of an encoder or a decoder: a number of blocks with equal candidates, or each with its own.
 std::vector<std::vector<Candidate>> read_blocks(const Section& side, int repeat) {
   const Node& blocks = side.at("blocks", "how many there are, or a list of lists of candidates");
   const std::string key = side.key_of("blocks");
@@ -149,8 +149,8 @@ std::vector<std::vector<Candidate>> read_blocks(const Section& side, int repeat)
             read_candidates(listed, side.key_of("candidates"), repeat, WordUse::texts)};
   }
   MP_REQUIRE(candidates == nullptr, Exit::bad_configuration,
-             "{}: {} is there, but {} lists those of each block (leave it out)", candidates->where,
-             side.key_of("candidates"), key);
+             "{}: {} conflicts with {}, which already lists candidates for each block; remove {}",
+             candidates->where, side.key_of("candidates"), key, side.key_of("candidates"));
   MP_REQUIRE(!blocks.items.empty() && blocks.items.size() <= most_blocks, Exit::bad_configuration,
              "{}: {} lists {} blocks (from 1 to {})", blocks.where, key, blocks.items.size(), most_blocks);
   std::vector<std::vector<Candidate>> all;
@@ -168,8 +168,8 @@ void read_every(const Section& decoder, std::vector<std::vector<Candidate>>& blo
   if (every->kind != Node::Kind::mapping || every->entries.size() != 1)
     refuse(*every, key, "a number and candidates, like {6: [cross-4, cross-8]}");
   MP_REQUIRE(decoder.find("candidates") != nullptr, Exit::bad_configuration,
-             "{}: {} is there, but {} lists the candidates of each block (name these there)", every->where,
-             key, decoder.key_of("blocks"));
+             "{}: {} conflicts with {}, which already lists the candidates of each block; name these there",
+             every->where, key, decoder.key_of("blocks"));
   const auto& [number, listed] = every->entries.front();
   const int step = read_number(number, key, 1, static_cast<int>(blocks.size()));
   const std::string path = fmt::format("{}.{}", key, step);
@@ -219,8 +219,8 @@ void read_sides_of_cells(const Section& whole, Space& space) {
   const Node *encoder = whole.find("encoder"), *repeat = whole.find("repeat");
   const Node& decoder = whole.at("decoder", "its cells and their blocks");
   MP_REQUIRE(repeat == nullptr, Exit::bad_configuration,
-             "{}: {} is there, but a space of cells names each branch once (leave it out)", repeat->where,
-             whole.key_of("repeat"));
+             "{}: {} does not go with cells, which name each branch once; remove {}", repeat->where,
+             whole.key_of("repeat"), whole.key_of("repeat"));
   for (const char* name : {"encoder", "decoder"})
     if (const Node* side = whole.find(name); side != nullptr)
       MP_REQUIRE(has_cells(*side), Exit::bad_configuration,
@@ -261,8 +261,8 @@ Space read_description(const Node& node, const std::string& path) {
   const Node* every = decoder.find("every");
   MP_REQUIRE(
       every == nullptr || space.has_encoder(), Exit::bad_configuration,
-      "{}: {} names blocks that attend to an encoder, and the space has none (add {}, or leave it out)",
-      every->where, decoder.key_of("every"), whole.key_of("encoder"));
+      "{}: {} names blocks that attend to an encoder, but the space has no encoder; add {}, or remove {}",
+      every->where, decoder.key_of("every"), whole.key_of("encoder"), decoder.key_of("every"));
   if (!space.has_encoder())
     refuse_cross(space.decoder, decoder,
                  "it attends to an encoder, and the space has none; add " + whole.key_of("encoder"));

@@ -111,7 +111,7 @@ std::vector<Setting> settings_of_texts(SpaceSettings& m, Config& config) {
               {"model.context", &m.context, "the longest sequence", Range{1, 1 << 24}},
               {"model.vocabulary", &m.vocabulary, "distinct tokens; the tokenizer's size", Range{1, 1 << 24}},
               {"model.positions", &m.positions,
-               "what tells tokens their places: a learned table; sines and cosines; or closed_sinusoids, "
+               "how positions enter: a learned table; sines and cosines; or closed_sinusoids, "
                "whose slowest turns by 1/10000 exactly"},
               {"model.tied", &m.tied, "embeddings and head share their table"},
               {"data.sequence", &config.data.sequence,

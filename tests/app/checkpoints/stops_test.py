@@ -154,7 +154,7 @@ class Stops(Runs):
         (self.root / "named/STOP").touch()
         answer = self.train("named", f"run.resume={fourth}")
         self.assertIn("the same command with run.resume=auto goes on from there", answer.text)
-        self.assertIn("where no manifest.json is", self.refused(66, "third", f"run.resume={self.root}"))
+        self.assertIn("which has no manifest.json", self.refused(66, "third", f"run.resume={self.root}"))
         self.assertIn("a run's directory (name one of its checkpoints",
                       self.refused(78, "third", f"run.resume={self.root}/run"))
         with open(fourth / "state.h5", "r+b") as file:
