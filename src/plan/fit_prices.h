@@ -10,7 +10,7 @@
 
 namespace mindpipe {
 
-/// A subnet's passes on one stage as they were measured, in seconds of one micro-batch, and its update there.
+/// A subnet's measured passes on one stage, in seconds of one micro-batch, and its update there.
 struct StagePasses {
   int stage = 0, first = 0, last = 0;  ///< which blocks
   std::vector<std::uint8_t> choice;
@@ -28,9 +28,9 @@ struct FittedPrices {
   std::map<std::string, double> off;           ///< for each word, fitted over planned
 };
 
-/// The prices that passes had: medians for each word and each stage of what the passes with it took over what
-/// these prices say, made 1 in turn. A word that no pass had keeps the plan's price, as many times as all
-/// others are off. What all subnets share is priced by what the passes take beside their candidates.
+/// Fits prices to measured passes. In turn for each word and each stage, the median of measured over priced
+/// times becomes 1. A word without a pass keeps the plan's price, scaled as the others are. Parts that all
+/// subnets share get the time of the passes beside their candidates.
 FittedPrices fit_prices(const Outline& outline, const Space& space, std::span<const StagePasses> passes);
 
 /// What such a file says; `of_run`: where it was measured.

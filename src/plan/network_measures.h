@@ -7,8 +7,8 @@
 
 namespace mindpipe {
 
-/// What the networks of a supernet's space measure, without running any: all that a search may ask for but
-/// the loss. Each is a sum over what all networks share and the candidates that a choice takes.
+/// Measures of a space's networks that need no run: all objectives of a search but the loss. Each is a sum
+/// over the parts that all networks share and the candidates that a choice takes.
 class NetworkMeasures {
  public:
   explicit NetworkMeasures(const Config& supernet);

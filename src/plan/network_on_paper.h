@@ -5,7 +5,8 @@
 
 namespace mindpipe {
 
-/// What carries messages in plans: device.links, else the links of the device that plans are priced for.
+/// The links that carry messages in plans: device.links, else the links of the device that plans are priced
+/// for.
 LinkDescription links_on_paper(const Config& config);
 
 /// The links between the pipeline ranks of a grid and within its groups. Ranks fill one node after the other

@@ -12,7 +12,7 @@
 
 namespace mindpipe {
 
-/// How large the arenas of one pipeline rank are, beside those of its units.
+/// The sizes of one pipeline rank's arenas, beside those of its units.
 struct RankFootprint {
   std::vector<std::size_t> tapes;      ///< bytes of each tape's arena
   std::vector<std::size_t> buffers;    ///< boundary buffers
@@ -56,7 +56,7 @@ struct RunPlan {
   Model::Formula formula;
   /// All that a rank will allocate, by pipeline and data rank, whose parts of optimizer state differ.
   std::vector<std::vector<BytesByClass>> memory;
-  /// Whether training goes on while a copy of its state is written. Where memory has no room for the copy:
+  /// Whether training goes on while a copy of its state is written. If the copy does not fit into memory:
   /// how many bytes of a rank it would take.
   bool copies_state = false;
   std::int64_t copy_left_out = 0;
@@ -72,9 +72,9 @@ struct RunPlan {
   const BytesByClass& most_memory(int pipeline_rank) const;
 };
 std::int64_t total_of(const BytesByClass& bytes);
-/// `config` is resolved and its degrees are known. `subnets`: the first of a supernet's stream, from which
-/// its rooms are chosen; none: those of the configuration. `batches`: that many networks are scored on; they
-/// are held as far as all of them take little memory.
+/// Plans a run. `config` is resolved and its degrees are known. `subnets`: the first of a supernet's stream,
+/// for which its rooms are chosen; none: the first of the configuration's. `batches`: batches used for
+/// scoring, kept in memory if they take at most 64 MiB.
 RunPlan make_run_plan(const Config& config, Purpose purpose = Purpose::training,
                       std::span<const Subnet> subnets = {}, std::int64_t batches = 1);
 /// What a configuration leaves to the planner of subnets.
@@ -84,7 +84,7 @@ void require_grid(const Config& config);
 
 /// Refuses, with the ledger, a run of which some rank needs more than `limit` bytes (0: no limit).
 void require_fit(const RunPlan& plan, std::int64_t limit);
-/// Refuses what these ranks, which share a machine, need together of its memory.
+/// Refuses ranks that share a machine and together need more memory than it has.
 void require_fit_here(const RunPlan& plan, const std::vector<Coord>& ranks, const MemoryLimit& here);
 
 /// Whether require_fit_here would pass.

@@ -5,8 +5,8 @@ namespace mindpipe {
 
 /// Candidates of the block that has the most.
 int most_candidates(const Outline& outline);
-/// The rooms of one pipeline rank that trains a supernet, each large enough for any subnet; what its passes
-/// work in goes to `passes`.
+/// The rooms of one pipeline rank that trains a supernet, each large enough for any subnet. `passes` grows to
+/// the working memory of its passes.
 SubnetRooms rooms_of(const Config& config, const RunPlan& plan, CostModel& costs, int rank,
                      CostModel::Footprint& passes);
 /// What arrives of one part of a sum over data, the largest of all that a supernet's list may have, on each
