@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""extending_test.py BUILD: the code that docs/extending.md shows compiles against the tree, in a room that shadows its headers.
+"""extending_test.py BUILD: the code that docs/extending.md shows compiles against the tree, in a folder that shadows its headers.
 
 A block of C++ is a new file (it begins with # and the text before it names the file), an include of a file that is
 there, a line of a list ("line in `LIST` of `FILE`"), or a part of a file that is there (the text before it names the
@@ -34,19 +34,19 @@ def with_line_of_list(text, name, line):
     return text[:macro.end()] + " \\\n" + line.rstrip() + text[macro.end():]
 
 
-def shadow(room):
-    """A room with links to all headers, which are found there by each other."""
+def shadow(shadowed):
+    """Fills a folder with links to all headers, which are found there by each other."""
     for header in [path for folder in ("src", "kernels") for path in (ROOT / folder).rglob("*.h")]:
-        link = room / header.relative_to(ROOT)
+        link = shadowed / header.relative_to(ROOT)
         link.parent.mkdir(parents=True, exist_ok=True)
         link.symlink_to(header)
 
 
-def apply(told, code, room):
-    """Makes one change in the room; the path of a new file, or none."""
+def apply(told, code, shadowed):
+    """Makes one change in the folder; the path of a new file, or none."""
     lists = re.findall(r"line in `(\w+)` of `([\w./]+)`", told)
     path = lists[-1][1] if lists else re.findall(r"`((?:src|kernels)/[\w./]+)`:?$", told)[-1]
-    changed = room / path
+    changed = shadowed / path
     if not lists and all(line.startswith("#include") for line in code.splitlines()):
         before = changed.read_text()
         changed.unlink()
@@ -66,13 +66,13 @@ def apply(told, code, room):
     return None
 
 
-def compiler(build, room):
-    """The command that compiles models, without its files, and with the room in the place of the tree."""
+def compiler(build, shadowed):
+    """The command that compiles models, without its files, and with the folder in the place of the tree."""
     commands = json.loads((pathlib.Path(build) / "compile_commands.json").read_text())
     found = next(one for one in commands if f"{MODELS}/" in one["command"] and "cmake_pch" not in one["file"])
     words = shlex.split(found["command"])
     start = next(i for i, word in enumerate(words) if re.search(r"(\+\+|clang)[^/]*$", word))
-    kept, words = [words[start]], [word.replace(f"-I{ROOT}/", f"-I{room}/") for word in words[start + 1:]]
+    kept, words = [words[start]], [word.replace(f"-I{ROOT}/", f"-I{shadowed}/") for word in words[start + 1:]]
     while words:
         word = words.pop(0)
         if word == "-o":
@@ -84,16 +84,16 @@ def compiler(build, room):
 
 def main():
     with tempfile.TemporaryDirectory() as folder:
-        room = pathlib.Path(folder)
-        shadow(room)
+        shadowed = pathlib.Path(folder)
+        shadow(shadowed)
         changes = list(changes_of((ROOT / DOCUMENT).read_text()))
-        files = [path for path in (apply(told, code, room) for told, code in changes) if path]
+        files = [path for path in (apply(told, code, shadowed) for told, code in changes) if path]
         if len(changes) < 9 or len(files) < 4:
             sys.exit(f"{DOCUMENT}: {len(changes)} blocks of code, {len(files)} files (there were 9 and 4)")
-        everything = room / "everything.cpp"
-        everything.write_text("".join(f'#include "{room}/{path}"\n' for path in files))
-        done = subprocess.run(compiler(sys.argv[1], room) + [str(everything)], capture_output=True, text=True)
-    print(done.stderr.replace(f"{room}/", "") or f"{DOCUMENT}: {len(changes)} pieces of code compile")
+        everything = shadowed / "everything.cpp"
+        everything.write_text("".join(f'#include "{shadowed}/{path}"\n' for path in files))
+        done = subprocess.run(compiler(sys.argv[1], shadowed) + [str(everything)], capture_output=True, text=True)
+    print(done.stderr.replace(f"{shadowed}/", "") or f"{DOCUMENT}: {len(changes)} pieces of code compile")
     sys.exit(done.returncode != 0)
 
 
