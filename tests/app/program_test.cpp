@@ -69,7 +69,10 @@ TEST_F(TheProgram, ContinuesTextsWithLanguageModelsAlone) {
   model("encoder: {blocks: 1, candidates: [glu]}, decoder: {blocks: 2, candidates: [glu]}");
   const Answer pairs = tiny("", "generate");
   EXPECT_EQ(pairs.code, 78);
-  EXPECT_THAT(pairs.text, HasSubstr("a subnet of a space without an encoder; model.kind is 'subnet'"));
+  EXPECT_THAT(
+      pairs.text,
+      HasSubstr(
+          "model.kind is 'subnet', and generate takes a language model that reads earlier words alone"));
 }
 
 TEST_F(TheProgram, ReportsTheLossesOfARunAndDrawsThem) {
