@@ -1,5 +1,5 @@
 # The few things that are done often. Everything is in CMakeLists.txt; this only names it.
-JOBS ?= 2
+JOBS ?= $(shell scripts/jobs.sh)
 PREFIX ?= /usr/local
 BUILD := build
 TRAIN := $(BUILD)/mindpipe-train
@@ -16,8 +16,14 @@ setup:           ## install the Debian packages that are missing
 
 # What is missing is installed by make setup only, and by make demo and make test, which are for trying out.
 SET_UP := $(if $(filter demo demo-layouts demo-supernet test,$(MAKECMDGOALS)),scripts/setup.sh,false)
-CONFIGURE := cmake --preset release >$(BUILD)/configure.log 2>&1
+# A demo without a GPU needs no code for one, unless a build with it is there already.
+DEMOS := demo demo-layouts demo-supernet test-demo
+ONLY_DEMOS := $(and $(MAKECMDGOALS),$(if $(filter-out $(DEMOS),$(MAKECMDGOALS)),,yes))
+WITHOUT_CUDA := $(and $(ONLY_DEMOS),$(if $(wildcard /dev/nvidiactl /dev/dxg),,yes),$(shell command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null),$(shell grep -qs 'MINDPIPE_CUDA:STRING=AUTO' $(BUILD)/CMakeCache.txt || echo yes))
+WORD_OF_CUDA := "make: no GPU is seen here, so what a demo needs is built without CUDA; make build and make test have it"
+CONFIGURE := cmake --preset release -DMINDPIPE_CUDA=$(if $(WITHOUT_CUDA),OFF,AUTO) >$(BUILD)/configure.log 2>&1
 configure:
+	@$(if $(WITHOUT_CUDA),echo $(WORD_OF_CUDA))
 	@scripts/setup.sh --frontend; mkdir -p $(BUILD); $(CONFIGURE) || { $(SET_UP) && $(CONFIGURE); } || { cat $(BUILD)/configure.log; \
 	  echo "make: configuring failed; make setup installs what is missing on Debian, elsewhere load your site's modules" >&2; exit 1; }
 
