@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/check.h"
+#include "program/causal/causal_planner.h"
 
 namespace mindpipe {
 namespace {
@@ -71,7 +72,7 @@ class Search {
       return;
     }
     CausalPlanner planner(outline_, network_, rules_);
-    planner.next(subnets_, true);
+    planner.next(subnets_, true, [](const Task&) {});
     for (int stage = 0; stage < outline_.stages; ++stage)
       rules_.slots.push_back(planner.most_slots(stage) + outline_.micro_batches);
     for (int& slots : rules_.slots)
@@ -101,7 +102,7 @@ class Search {
     int least = outline_.stages, most = outline_.stages;  // of a group that is updated together
     if (wishes_.order != SubnetOrder::bulk) {
       CausalPlanner planner(outline_, network_, rules_);
-      planner.next(subnets_, true);
+      planner.next(subnets_, true, [](const Task&) {});
       least = most = 1;
       for (int stage = 0; stage < outline_.stages; ++stage)
         most = std::max(most, planner.most_slabs(stage) + 1);
@@ -127,21 +128,18 @@ RoomsOnPaper simulate_rooms(const Outline& outline, const Network& network, cons
   CausalPlanner planner(outline, network, rules);
   RoomsOnPaper found{.rules = rules};
   found.busy.resize(outline.ranks());
-  for (const PlannedStart& start : planner.next(subnets, true)) {
-    if (start.what == PlannedStart::move && !start.goes_home) {
-      ++found.moves;
-      found.moved += move_of(outline, start.units).bytes;
+  planner.next(subnets, true, [&](const Task& task) {
+    const bool goes_home = task.owner.of == Owner::cut;
+    std::int64_t& end = goes_home ? found.until_home : found.time;
+    end = std::max(end, task.end);
+    if (task.kind == TaskKind::move) {
+      (goes_home ? found.home : found.moved) += move_of(outline, task.units).bytes;
+      if (!goes_home) ++found.moves;
     }
-    if (!start.goes_home) found.time = std::max(found.time, start.end);
-    if (start.goes_home) {
-      found.home += move_of(outline, start.units).bytes;
-      found.until_home = std::max(found.until_home, start.end);
-    }
-    const bool is_pass = start.what == PlannedStart::forward || start.what == PlannedStart::backward;
-    if (is_pass) found.one_stage += start.end - start.start;
-    if (is_pass || start.what == PlannedStart::update || start.what == PlannedStart::shared_update)
-      found.busy[start.rank] += start.end - start.start;
-  }
+    const bool is_pass = task.kind == TaskKind::forward || task.kind == TaskKind::backward;
+    if (is_pass) found.one_stage += task.lasts;
+    if (is_pass || task.kind == TaskKind::update) found.busy[task.rank] += task.lasts;
+  });
   found.until_home = std::max<std::int64_t>(0, found.until_home - found.time);
   found.subnets = static_cast<std::int64_t>(subnets.size());
   for (int rank = 0; rank < outline.ranks(); ++rank) found.idle.push_back(planner.idle(rank));

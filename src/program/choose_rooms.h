@@ -1,7 +1,10 @@
 #pragma once
 #include <span>
 
-#include "program/causal/causal_planner.h"
+#include "program/causal/subnet_rules.h"
+#include "program/clock/idle_clock.h"
+#include "program/clock/simulate.h"
+#include "supernet/subnet.h"
 
 namespace mindpipe {
 

@@ -21,9 +21,8 @@ using testing::ThrowsMessage;
 double speed_up(const Outline& outline, const SubnetRules& rules, Draw draw, unsigned seed) {
   CausalPlanner planner(outline, sample_network(outline.micro_batches), rules);
   std::int64_t sum = 0;
-  for (const PlannedStart& start : planner.next(sample_subnets(outline, draw, 480, seed), true))
-    if (start.what == PlannedStart::forward || start.what == PlannedStart::backward)
-      sum += start.end - start.start;
+  for (const Task& start : planned(planner, sample_subnets(outline, draw, 480, seed)))
+    if (start.kind == TaskKind::forward || start.kind == TaskKind::backward) sum += start.end - start.start;
   return static_cast<double>(sum) / static_cast<double>(planner.time());
 }
 
@@ -77,8 +76,8 @@ TEST(CausalPlanner, FillsAndDrainsWhereNothingConflicts) {
   CausalPlanner planner(outline, network, {.admission = 16});
   std::vector<Subnet> subnets = sample_subnets(outline, Draw::permutation, 240, 1);
   std::int64_t busy = 0;
-  for (const PlannedStart& start : planner.next(subnets, true))
-    if (start.what <= PlannedStart::update) busy += start.end - start.start;
+  for (const Task& start : planned(planner, subnets))
+    if (is_work_of_subnet(start)) busy += start.end - start.start;
   const double fill_and_drain = 7.0 / (240 + 7);
   EXPECT_LT(1 - static_cast<double>(busy) / 8 / static_cast<double>(planner.time()), fill_and_drain + 0.03);
 }
@@ -100,11 +99,10 @@ TEST(CausalPlanner, LetsLaterSubnetsOvertakeAnOwnerThatIsAwaited) {
   share(3, 5, 6);
   CausalPlanner planner(outline, {}, {.admission = 8});
   std::vector<std::int64_t> forwards;
-  for (const PlannedStart& start : planner.next(subnets, true)) {
-    if (start.rank != 0 || start.what == PlannedStart::update || start.what == PlannedStart::message)
-      continue;
-    if (start.what == PlannedStart::backward && start.subnet == 1) break;
-    if (start.what == PlannedStart::forward) forwards.push_back(start.subnet);
+  for (const Task& start : planned(planner, subnets)) {
+    if (start.rank != 0 || (start.kind != TaskKind::forward && start.kind != TaskKind::backward)) continue;
+    if (start.kind == TaskKind::backward && start.owner.number == 1) break;
+    if (start.kind == TaskKind::forward) forwards.push_back(start.owner.number);
   }
   EXPECT_THAT(forwards, testing::IsSupersetOf({0, 1, 3, 4, 5, 6}));
   EXPECT_THAT(forwards, testing::Not(testing::Contains(2)));
@@ -118,7 +116,7 @@ TEST(CausalPlanner, EndsWithTheFewestRoomsWhateverWaits) {
       rules.slots.assign(8, micro_batches);
       rules.slabs.assign(8, 1);
       CausalPlanner planner(outline, sample_network(micro_batches), rules);
-      planner.next(sample_subnets(outline, Draw::uniform, 200, seed), true);
+      planned(planner, sample_subnets(outline, Draw::uniform, 200, seed));
       EXPECT_EQ(planner.oldest(), 200);
       for (int stage = 0; stage < 8; ++stage) EXPECT_EQ(planner.most_slots(stage), micro_batches);
     }
@@ -132,7 +130,7 @@ int streams_that_stand_still(int micro_batches, SubnetRules rules, const std::ve
   for (unsigned seed = 1; seed <= 5; ++seed) {
     CausalPlanner planner(outline, sample_network(micro_batches), rules);
     try {
-      planner.next(sample_subnets(outline, Draw::uniform, 260, seed), true);
+      planned(planner, sample_subnets(outline, Draw::uniform, 260, seed));
     } catch (const Error& error) {
       EXPECT_THAT(error.what(),
                   testing::AllOf(HasSubstr("everything stands still"), HasSubstr(" has not ended, subnet "),
@@ -184,7 +182,7 @@ TEST(CausalPlanner, SaysThatItStandsStillWhereAGroupThatIsUpdatedTogetherHasTooF
   SubnetRules rules{.order = SubnetOrder::bulk, .admission = 8, .slabs = {3, 3, 3, 3}};
   CausalPlanner planner(outline, sample_network(1), rules);
   const auto subnets = sample_subnets(outline, Draw::uniform, 20, 1);
-  EXPECT_THAT([&] { planner.next(subnets, true); },
+  EXPECT_THAT([&] { planned(planner, subnets); },
               ThrowsMessage<Error>(HasSubstr("waits for a gradient slab on rank 3 (lane 0, stage 3)")));
 }
 
@@ -216,13 +214,13 @@ TEST(CausalPlanner, SubnetsReadWhatAllShareInTheVersionOfTwoWindowsBefore) {
   share_a_table(outline);
   CausalPlanner planner(outline, sample_network(1), {.admission = 8, .window = 8});
   std::map<int, std::int64_t> applied;
-  for (const PlannedStart& start : planner.next(sample_subnets(outline, Draw::permutation, 100, 1), true)) {
-    if (start.what == PlannedStart::shared_update) {
-      EXPECT_EQ(start.subnet, applied[start.rank]++);
+  for (const Task& start : planned(planner, sample_subnets(outline, Draw::permutation, 100, 1))) {
+    if (what_of(start) == What{TaskKind::update, Owner::window}) {
+      EXPECT_EQ(start.owner.number, applied[start.rank]++);
     }
-    if (start.what != PlannedStart::forward || (start.rank != 0 && start.rank != 3)) continue;
-    EXPECT_GE(applied[start.rank], start.subnet / 8 - 1);
-    EXPECT_LE(applied[start.rank], start.subnet / 8);
+    if (start.kind != TaskKind::forward || (start.rank != 0 && start.rank != 3)) continue;
+    EXPECT_GE(applied[start.rank], start.owner.number / 8 - 1);
+    EXPECT_LE(applied[start.rank], start.owner.number / 8);
   }
   EXPECT_EQ(applied[0], 13) << "the last, shorter window is applied at the end";
   EXPECT_EQ(applied[3], 13);
@@ -232,21 +230,21 @@ TEST(CausalPlanner, GroupsThatAreUpdatedTogetherReadTheSameWeights) {
   const Outline outline = sample_space(4, 24, 1);
   CausalPlanner planner(outline, sample_network(1), {.order = SubnetOrder::bulk, .admission = 8});
   std::vector<std::int64_t> updated(4, 0);
-  for (const PlannedStart& start : planner.next(sample_subnets(outline, Draw::uniform, 42, 1), true)) {
-    if (start.what == PlannedStart::forward) {
-      EXPECT_EQ(updated[start.rank], start.subnet / 4 * 4);
+  for (const Task& start : planned(planner, sample_subnets(outline, Draw::uniform, 42, 1))) {
+    if (start.kind == TaskKind::forward) {
+      EXPECT_EQ(updated[start.rank], start.owner.number / 4 * 4);
     }
-    if (start.what == PlannedStart::update) {
-      EXPECT_EQ(start.subnet, updated[start.rank]++);
+    if (what_of(start) == What{TaskKind::update}) {
+      EXPECT_EQ(start.owner.number, updated[start.rank]++);
     }
   }
   EXPECT_THAT(updated, testing::Each(42));
 }
 
 /// A start without its time and the numbers of its rooms, which depend on what was before.
-auto after(const PlannedStart& start, std::int64_t time) {
-  return std::tuple(start.what, start.with_forward, start.rank, start.micro_batch, start.peer, start.unit,
-                    start.block, start.subnet, start.start - time, start.end - time);
+auto after(const Task& start, std::int64_t time) {
+  return std::tuple(what_of(start), start.with_forward, start.rank, start.micro_batch, start.peer, start.unit,
+                    start.block, start.owner.number, start.start - time, start.end - time);
 }
 
 TEST(CausalPlanner, GoesOnBehindACutAsOneThatBeginsThere) {
@@ -256,10 +254,10 @@ TEST(CausalPlanner, GoesOnBehindACutAsOneThatBeginsThere) {
     const SubnetRules rules{.order = order, .admission = 6, .slots = {12, 12, 12}, .window = 16};
     const auto subnets = sample_subnets(outline, Draw::uniform, 80, 1);
     CausalPlanner whole(outline, sample_network(2), rules), late(outline, sample_network(2), rules, 32);
-    whole.next(std::span(subnets).first(32), true);
+    planned(whole, std::span(subnets).first(32));
     const std::int64_t cut = whole.time();
-    const auto on = whole.next(std::span(subnets).subspan(32), true),
-               begun = late.next(std::span(subnets).subspan(32), true);
+    const auto on = planned(whole, std::span(subnets).subspan(32)),
+               begun = planned(late, std::span(subnets).subspan(32));
     ASSERT_EQ(on.size(), begun.size());
     for (std::size_t i = 0; i < on.size(); ++i) ASSERT_EQ(after(on[i], cut), after(begun[i], 0)) << i;
   }
@@ -271,8 +269,8 @@ TEST(CausalPlanner, AStageIsBusyOrIdleForAReason) {
   const auto idle_with = [&](const SubnetRules& rules) {
     CausalPlanner planner(outline, sample_network(1), rules);
     std::vector<std::int64_t> spent(outline.stages, 0), ends(outline.stages, 0);
-    for (const PlannedStart& start : planner.next(subnets, true)) {
-      if (start.what > PlannedStart::update) continue;
+    for (const Task& start : planned(planner, subnets)) {
+      if (!is_work_of_subnet(start)) continue;
       EXPECT_TRUE(start.start > ends[start.rank] || start.waits == WaitReason::input);
       spent[start.rank] += start.end - start.start;
       ends[start.rank] = start.end;

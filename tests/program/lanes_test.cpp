@@ -28,8 +28,8 @@ double speed_up(const Outline& outline, Draw draw, bool holds_back = false) {
     CausalPlanner planner(outline, sample_network(outline.micro_batches),
                           {.admission = 2 * outline.ranks(), .holds_back = holds_back});
     std::int64_t sum = 0, end = 0;
-    for (const PlannedStart& start : planner.next(sample_subnets(outline, draw, 480, seed), true)) {
-      if (start.what != PlannedStart::forward && start.what != PlannedStart::backward) continue;
+    for (const Task& start : planned(planner, sample_subnets(outline, draw, 480, seed))) {
+      if (start.kind != TaskKind::forward && start.kind != TaskKind::backward) continue;
       sum += start.end - start.start;
       end = std::max(end, start.end);
     }
@@ -100,14 +100,13 @@ TEST(Lanes, SubnetsWithCutsOfTheirOwnLoseLessWhereCandidatesCostUnlike) {
 }
 
 /// The way that a message takes; of what stays on its rank none.
-std::vector<StretchChannel> ways_of(const PlannedStart& start) {
-  switch (start.what) {
-    case PlannedStart::message:
-      return {{start.rank, start.rank + (start.with_forward ? 1 : -1),
-               start.with_forward ? Payload::activation : Payload::gradient}};
-    case PlannedStart::exchange:
+std::vector<StretchChannel> ways_of(const Task& start) {
+  switch (start.kind) {
+    case TaskKind::message:
+      return {{start.rank, start.peer, start.with_forward ? Payload::activation : Payload::gradient}};
+    case TaskKind::exchange:
       return {{start.rank, start.peer, Payload::unit_gradient}};
-    case PlannedStart::move:
+    case TaskKind::move:
       return {{start.rank, start.peer, Payload::unit_state}};
     default:
       return {};
@@ -126,8 +125,7 @@ TEST(Lanes, TakeNoWayThatTheirOutlineDoesNotName) {
         const std::vector<StretchChannel> named = channels_of_stretches(outline);
         std::set<StretchChannel> taken;
         CausalPlanner planner(outline, sample_network(1), {.admission = 2 * outline.ranks(), .window = 8});
-        for (const PlannedStart& start :
-             planner.next(sample_subnets(outline, Draw::permutation, 480, 3), true))
+        for (const Task& start : planned(planner, sample_subnets(outline, Draw::permutation, 480, 3)))
           for (const StretchChannel& way : ways_of(start)) taken.insert(way);
         const std::string name = fmt::format("{} lanes of {} stages, own cuts {}", lanes, stages, own_cuts);
         EXPECT_TRUE(std::includes(named.begin(), named.end(), taken.begin(), taken.end())) << name;
@@ -177,38 +175,38 @@ TEST(Lanes, ACutOfASubnetsOwnKeepsBlocksAtHomeOrBesideIt) {
 int moves_with_one_owner(const Outline& outline, Draw draw, int count, int admission) {
   const auto subnets = sample_subnets(outline, draw, count, 1);
   CausalPlanner planner(outline, sample_network(outline.micro_batches), {.admission = admission});
-  struct Owner {
+  struct Holder {
     int rank = -1;
     std::int64_t free = 0;
     std::vector<std::int64_t> to_update = {};  ///< users that have yet to update it, from the last on
   };
-  std::vector<Owner> owners(outline.units.size());
+  std::vector<Holder> owners(outline.units.size());
   for (int id = count; id-- > 0;)
     for (int block = 0; block < outline.all_blocks(); ++block)
       owners[outline.units_used[block][subnets[id].choice[block]].front()].to_update.push_back(id);
   std::vector<std::int64_t> link_is_free(outline.ranks());
   int moves = 0;
-  for (const PlannedStart& start : planner.next(subnets, true)) {
-    if (start.what == PlannedStart::move) {
+  for (const Task& start : planned(planner, subnets)) {
+    if (start.kind == TaskKind::move) {
       EXPECT_LE(link_is_free[start.rank], start.start) << "rank " << start.rank;
       link_is_free[start.rank] = start.end;
     }
-    for (int block = start.first; start.what <= PlannedStart::update && block < start.last; ++block) {
-      const int unit = outline.units_used[block][subnets[start.subnet].choice[block]].front();
-      Owner& owner = owners[unit];
+    for (int block = start.first; is_work_of_subnet(start) && block < start.last; ++block) {
+      const int unit = outline.units_used[block][subnets[start.owner.number].choice[block]].front();
+      Holder& owner = owners[unit];
       if (owner.rank < 0) owner.rank = start.rank;
-      EXPECT_EQ(owner.rank, start.rank) << "unit " << unit << " of subnet " << start.subnet;
-      EXPECT_EQ(owner.to_update.back(), start.subnet) << "unit " << unit;
+      EXPECT_EQ(owner.rank, start.rank) << "unit " << unit << " of subnet " << start.owner.number;
+      EXPECT_EQ(owner.to_update.back(), start.owner.number) << "unit " << unit;
       EXPECT_LE(owner.free, start.start);
       if (testing::Test::HasFailure()) return moves;
-      if (start.what == PlannedStart::update) {
+      if (what_of(start) == What{TaskKind::update}) {
         owner.to_update.pop_back();
         owner.free = start.end;
       }
     }
-    if (start.what != PlannedStart::move || start.goes_home) continue;
+    if (start.kind != TaskKind::move || start.owner.of == Owner::cut) continue;
     ++moves;
-    EXPECT_FALSE(start.units.empty()) << "a move of nothing, for subnet " << start.subnet;
+    EXPECT_FALSE(start.units.empty()) << "a move of nothing, for subnet " << start.owner.number;
     for (const int unit : start.units) {
       EXPECT_EQ(owners[unit].rank, start.rank);
       EXPECT_LE(owners[unit].free, start.start);
@@ -216,7 +214,7 @@ int moves_with_one_owner(const Outline& outline, Draw draw, int count, int admis
       owners[unit].free = start.end;
     }
   }
-  for (const Owner& owner : owners) EXPECT_THAT(owner.to_update, IsEmpty());
+  for (const Holder& owner : owners) EXPECT_THAT(owner.to_update, IsEmpty());
   return moves;
 }
 
@@ -242,9 +240,9 @@ TEST(Lanes, BeforeACutAllUnitsGoHomeToAllLanes) {
   CausalPlanner planner(outline, sample_network(1), {.admission = 24});
   const auto home_of = [&](std::span<const Subnet> more) {
     std::vector<std::pair<int, int>> home;  // unit and rank
-    for (const PlannedStart& start : planner.next(more, true))
+    for (const Task& start : planned(planner, more))
       for (const int unit : start.units)
-        if (start.goes_home) home.emplace_back(unit, start.peer);
+        if (start.owner.of == Owner::cut) home.emplace_back(unit, start.peer);
     return home;
   };
   for (const int first : {0, 30}) {
@@ -315,8 +313,8 @@ TEST(Lanes, TheSimulatorRunsTheListsInThePlannersTime) {
     const Timeline timeline = simulate(whole.program, whole.durations, network);
     CausalPlanner planner(outline, network, {.admission = 100});
     std::int64_t end = 0, simulated = 0;
-    for (const PlannedStart& start : planner.next(subnets, true))
-      if (start.what == PlannedStart::update) end = std::max(end, start.end);
+    for (const Task& start : planned(planner, subnets))
+      if (what_of(start) == What{TaskKind::update}) end = std::max(end, start.end);
     for (const Place& place : whole.program.places())
       if (whole.program.at(place).kind == ActionKind::update)
         simulated = std::max(simulated, timeline.spans[place.rank][place.index].end);

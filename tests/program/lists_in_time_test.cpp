@@ -10,32 +10,29 @@ namespace mindpipe {
 namespace {
 
 /// What one start is in the lists: of which kind, where, for whom.
-using Name = std::tuple<PlannedStart::What, int, int, std::int64_t, int, int>;
+using Name = std::tuple<What, int, int, std::int64_t, int, int>;
 
-Name name_of(const PlannedStart& start) {
-  const bool moves = start.what == PlannedStart::move;
-  return {start.what,
-          start.rank,
-          start.what == PlannedStart::message ? start.rank + (start.with_forward ? 1 : -1) : start.peer,
-          start.subnet,
-          start.micro_batch,
-          moves ? start.units.front() : start.unit};
+Name name_of(const Task& start) {
+  const bool moves = start.kind == TaskKind::move;
+  return {what_of(start),     start.rank,        start.peer,
+          start.owner.number, start.micro_batch, moves ? start.units.front() : start.unit};
 }
 
-PlannedStart::What what_of(const Action& action, const Outline& outline) {
+What what_of(const Action& action, const Outline& outline) {
   const bool of_window = names_unit(action) && outline.units[action.unit].shared;
-  if (action.kind == ActionKind::forward) return PlannedStart::forward;
-  if (action.kind == ActionKind::backward) return PlannedStart::backward;
+  if (action.kind == ActionKind::forward) return What{TaskKind::forward};
+  if (action.kind == ActionKind::backward) return What{TaskKind::backward};
   if (action.kind == ActionKind::update)
-    return of_window ? PlannedStart::shared_update : PlannedStart::update;
-  if (action.kind == ActionKind::reduce) return of_window ? PlannedStart::shared_sum : PlannedStart::sum;
-  if (is_move(action)) return PlannedStart::move;
-  return crosses_cut(action) ? PlannedStart::message : PlannedStart::exchange;
+    return of_window ? What{TaskKind::update, Owner::window} : What{TaskKind::update};
+  if (action.kind == ActionKind::reduce)
+    return of_window ? What{TaskKind::sum, Owner::window} : What{TaskKind::sum};
+  if (is_move(action)) return What{TaskKind::move};
+  return crosses_cut(action) ? What{TaskKind::message} : What{TaskKind::exchange, Owner::window};
 }
 
 Name name_of(const Action& action, int rank, const Outline& outline) {
-  const PlannedStart::What what = what_of(action, outline);
-  const bool has_unit = is_collective(action) || what == PlannedStart::exchange;
+  const What what = what_of(action, outline);
+  const bool has_unit = is_collective(action) || what == What{TaskKind::exchange, Owner::window};
   return {what,
           rank,
           action.peer,
@@ -130,15 +127,18 @@ TEST(Lists, RunInThePlannersTimeEntryByEntry) {
     const std::map<Name, Span> spans = spans_of(whole.program, timeline, grid.outline);
     CausalPlanner planner(grid.outline, grid.network, grid.rules);
     std::size_t compared = 0;
-    for (const PlannedStart& start : planner.next(grid.subnets, true)) {
+    for (const Task& start : planned(planner, grid.subnets)) {
       ++compared;
-      if (start.goes_home) continue;  // it need not wait until all others have ended, as the planner lets it
+      if (start.owner.of == Owner::cut)
+        continue;  // it need not wait until all others have ended, as the planner lets it
       const auto found = spans.find(name_of(start));
-      ASSERT_NE(found, spans.end()) << seed << ", kind " << start.what << " on rank " << start.rank;
+      ASSERT_NE(found, spans.end()) << seed << ", kind " << static_cast<int>(start.kind) << " on rank "
+                                    << start.rank;
       ASSERT_TRUE(found->second.start == start.start && found->second.end == start.end)
-          << seed << ", kind " << start.what << " of " << start.subnet << " on rank " << start.rank << " ("
-          << grid.outline.lanes << " lanes of " << grid.outline.stages << " stages): " << found->second.start
-          << " to " << found->second.end << ", planned " << start.start << " to " << start.end;
+          << seed << ", kind " << static_cast<int>(start.kind) << " of " << start.owner.number << " on rank "
+          << start.rank << " (" << grid.outline.lanes << " lanes of " << grid.outline.stages
+          << " stages): " << found->second.start << " to " << found->second.end << ", planned " << start.start
+          << " to " << start.end;
     }
     EXPECT_EQ(compared, spans.size()) << seed;
   }

@@ -35,20 +35,43 @@ class RowsHash {
 
 /// What a plan of subnets is, in words and as a number: of each start its kind, rank, owner, micro-batch,
 /// rooms and times, whatever the order in which they were told.
-inline std::string summary_of(std::span<const PlannedStart> starts) {
+inline std::string summary_of(std::span<const Task> tasks) {
   constexpr const char* names[] = {"forwards",    "backwards", "updates",        "messages", "sums",
                                    "shared sums", "exchanges", "shared updates", "moves"};
+  const auto number_of = [](const Task& task) {
+    const bool of_window = task.owner.of == Owner::window;
+    switch (task.kind) {
+      case TaskKind::forward:
+        return 0;
+      case TaskKind::backward:
+        return 1;
+      case TaskKind::update:
+        return of_window ? 7 : 2;
+      case TaskKind::message:
+        return 3;
+      case TaskKind::sum:
+        return of_window ? 5 : 4;
+      case TaskKind::exchange:
+        return 6;
+      case TaskKind::move:
+        return 8;
+      default:
+        return -1;
+    }
+  };
   RowsHash hash;
   std::map<int, int> count;
   std::int64_t end = 0, all = 0;
-  for (const PlannedStart& start : starts) {
-    ++count[start.what];
-    end = std::max(end, start.end);
-    all += start.end - start.start;
-    hash.add({start.what, start.with_forward, start.rank, start.peer, start.micro_batch, start.unit,
-              start.block, start.subnet, start.first, start.last, start.slot, start.slab, start.start,
-              start.end, static_cast<std::int64_t>(start.waits), start.goes_home},
-             start.units);
+  for (const Task& task : tasks) {
+    const int what = number_of(task);
+    ++count[what];
+    end = std::max(end, task.end);
+    all += task.end - task.start;
+    hash.add(
+        {what, task.with_forward, task.rank, task.kind == TaskKind::message ? -1 : task.peer,
+         task.micro_batch, task.unit, task.block, task.owner.number, task.first, task.last, task.slot,
+         task.slab, task.start, task.end, static_cast<std::int64_t>(task.waits), task.owner.of == Owner::cut},
+        what == 2 || what == 8 ? task.units : std::span<const int>{});
   }
   std::string text;
   for (const auto& [what, number] : count) text += fmt::format("{} {}, ", number, names[what]);

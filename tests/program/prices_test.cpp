@@ -158,11 +158,10 @@ TEST(Prices, OfAStepAreTheFormulasToTheNanosecond) {
 }
 
 /// The time of each start that is such, which is the same for all.
-std::int64_t time_in_plan(const std::vector<PlannedStart>& starts, PlannedStart::What what, int rank,
-                          int micro_batch = -1) {
+std::int64_t time_in_plan(const std::vector<Task>& starts, What what, int rank, int micro_batch = -1) {
   std::int64_t found = -1;
-  for (const PlannedStart& start : starts) {
-    if (start.what != what || start.rank != rank) continue;
+  for (const Task& start : starts) {
+    if (what_of(start) != what || start.rank != rank) continue;
     if (micro_batch >= 0 && start.micro_batch != micro_batch) continue;
     EXPECT_TRUE(found < 0 || found == start.end - start.start) << found;
     found = start.end - start.start;
@@ -181,35 +180,41 @@ TEST(Prices, OfASubnetAreThoseOfAStepAndWhatItDecidesForItself) {
     for (const int block : {0, 3}) outline.units_used[block][0].push_back(table);
     const std::vector<Subnet> subnets{{0, {0, 0, 0, 0}}, {1, {0, 0, 0, 0}}};
     CausalPlanner planner(outline, network_of(grid.rate), {.admission = 2, .window = 2});
-    const std::vector<PlannedStart> starts = planner.next(subnets, true);
-    const auto of = [&](PlannedStart::What what, int rank = 0, int micro_batch = -1) {
+    const std::vector<Task> starts = planned(planner, subnets);
+    const auto of = [&](What what, int rank = 0, int micro_batch = -1) {
       return time_in_plan(starts, what, rank, micro_batch);
     };
     const std::string name = grid.name();
-    EXPECT_EQ(of(PlannedStart::forward), grid.pass(forward, 2, forward_bytes, 2, false)) << name;
-    EXPECT_EQ(of(PlannedStart::backward, 0, 1), grid.pass(backward, 3, backward_bytes, 2, false)) << name;
+    EXPECT_EQ(of(What{TaskKind::forward}), grid.pass(forward, 2, forward_bytes, 2, false)) << name;
+    EXPECT_EQ(of(What{TaskKind::backward}, 0, 1), grid.pass(backward, 3, backward_bytes, 2, false)) << name;
     // What a window adds up is zeroed as it is added.
-    EXPECT_EQ(of(PlannedStart::backward, 0, 0), grid.pass(backward, 3, backward_bytes, 2, true)) << name;
+    EXPECT_EQ(of(What{TaskKind::backward}, 0, 0), grid.pass(backward, 3, backward_bytes, 2, true)) << name;
     const std::int64_t decided = grid.numbers(grid.tensor, 1, 1'000, 2 * tensors),
                        loss = grid.numbers(grid.data, 1.1, 7'000, 1);
-    EXPECT_EQ(of(PlannedStart::update), 2 * update + decided) << name;
-    EXPECT_EQ(of(PlannedStart::update, 1), 2 * update + decided + loss) << name;
-    EXPECT_EQ(of(PlannedStart::shared_update), update + grid.numbers(grid.tensor, 1, 1'000, tensors)) << name;
+    EXPECT_EQ(of(What{TaskKind::update}), 2 * update + decided) << name;
+    EXPECT_EQ(of(What{TaskKind::update}, 1), 2 * update + decided + loss) << name;
+    EXPECT_EQ(of(What{TaskKind::update, Owner::window}),
+              update + grid.numbers(grid.tensor, 1, 1'000, tensors))
+        << name;
     const std::int64_t integers = 2 * gradients;
     const int parts = (integers + 4'194'303) / 4'194'304;
-    EXPECT_EQ(of(PlannedStart::exchange), in_parts(grid.rate, 0.9, 1'500, integers, parts)) << name;
-    EXPECT_EQ(of(PlannedStart::exchange, 1), in_parts(grid.rate, 0.8, 2'000, integers, parts)) << name;
-    for (const PlannedStart& start : starts)
-      if (start.what == PlannedStart::message) {
+    EXPECT_EQ(of(What{TaskKind::exchange, Owner::window}), in_parts(grid.rate, 0.9, 1'500, integers, parts))
+        << name;
+    EXPECT_EQ(of(What{TaskKind::exchange, Owner::window}, 1),
+              in_parts(grid.rate, 0.8, 2'000, integers, parts))
+        << name;
+    for (const Task& start : starts)
+      if (start.kind == TaskKind::message) {
         EXPECT_EQ(start.end - start.start, start.with_forward
                                                ? 1'500 + carried(grid.rate, 0.9, activation)
                                                : 2'000 + carried(grid.rate, 0.8, 2 * activation))
             << name;
       }
     if (grid.data == 1) return;
-    EXPECT_EQ(of(PlannedStart::sum), grid.sum(false)) << name;
-    EXPECT_EQ(of(PlannedStart::shared_sum), in_parts(grid.rate, 1.1, 7'000, 2 * sent(integers, grid.data),
-                                                     parts_over_data(integers, grid.data)))
+    EXPECT_EQ(of(What{TaskKind::sum}), grid.sum(false)) << name;
+    EXPECT_EQ(
+        of(What{TaskKind::sum, Owner::window}),
+        in_parts(grid.rate, 1.1, 7'000, 2 * sent(integers, grid.data), parts_over_data(integers, grid.data)))
         << name;
   });
 }
@@ -252,11 +257,11 @@ TEST(Prices, ThatWereMeasuredAreOfWholePassesAndUpdates) {
   outline.prices_are_whole = true;
   const std::vector<Subnet> subnets{{0, {0, 0, 0, 0}}};
   CausalPlanner planner(outline, network_of(0.001), {});
-  const std::vector<PlannedStart> starts = planner.next(subnets, true);
-  EXPECT_EQ(time_in_plan(starts, PlannedStart::forward, 0), 2 * forward);
-  EXPECT_EQ(time_in_plan(starts, PlannedStart::backward, 0), 2 * backward);
-  EXPECT_EQ(time_in_plan(starts, PlannedStart::update, 1), 2 * update);
-  EXPECT_EQ(time_in_plan(starts, PlannedStart::sum, 0), (PricedGrid{4, 2, 0.001}.sum(false)))
+  const std::vector<Task> starts = planned(planner, subnets);
+  EXPECT_EQ(time_in_plan(starts, What{TaskKind::forward}, 0), 2 * forward);
+  EXPECT_EQ(time_in_plan(starts, What{TaskKind::backward}, 0), 2 * backward);
+  EXPECT_EQ(time_in_plan(starts, What{TaskKind::update}, 1), 2 * update);
+  EXPECT_EQ(time_in_plan(starts, What{TaskKind::sum}, 0), (PricedGrid{4, 2, 0.001}.sum(false)))
       << "a sum over data is no part of a pass";
 }
 

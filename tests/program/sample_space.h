@@ -120,6 +120,26 @@ inline std::vector<Subnet> sample_subnets(const Outline& outline, Draw draw, int
   return subnets;
 }
 
+/// What a task does, beside whose work it is.
+struct What {
+  TaskKind kind = TaskKind::forward;
+  Owner::Of of = Owner::subnet;
+  auto operator<=>(const What&) const = default;
+};
+inline What what_of(const Task& task) {
+  return {task.kind, task.owner.of == Owner::window ? Owner::window : Owner::subnet};
+}
+/// A pass or an update of a subnet.
+inline bool is_work_of_subnet(const Task& task) {
+  return task.kind <= TaskKind::update && task.owner.of == Owner::subnet;
+}
+/// What a planner lets begin until a cut behind these subnets.
+inline std::vector<Task> planned(CausalPlanner& planner, std::span<const Subnet> subnets) {
+  std::vector<Task> tasks;
+  planner.next(subnets, true, [&](const Task& task) { tasks.push_back(task); });
+  return tasks;
+}
+
 /// The lists of all ranks, stretches of `lengths` subnets one behind the other (the last length again and
 /// again), with their times.
 struct WholeProgram {

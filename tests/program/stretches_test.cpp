@@ -108,8 +108,11 @@ class WrongList : public testing::Test {
     share_a_table(outline_);
     rules_ = {.admission = 8, .slots = {6, 6, 6, 6}, .slabs = {2, 2, 2, 2}, .window = 8};
     subnets_ = sample_subnets(outline_, Draw::uniform, 40, 1);
-    CausalPlanner planner(outline_, sample_network(2), rules_);
-    starts_ = planner.next(subnets_, true);
+    plan();
+  }
+  void plan() {
+    planner_ = std::make_unique<CausalPlanner>(outline_, sample_network(2), rules_);
+    starts_ = planned(*planner_, subnets_);
   }
   ListStretch list_of(int rank) const { return StretchWriter(outline_, rules_.window, rank).write(starts_); }
   std::vector<std::string> errors(const ListStretch& list, int rank) const {
@@ -144,13 +147,13 @@ class WrongList : public testing::Test {
   Outline outline_;
   SubnetRules rules_;
   std::vector<Subnet> subnets_;
-  std::vector<PlannedStart> starts_;
+  std::unique_ptr<CausalPlanner> planner_;  ///< which keeps the units of its tasks
+  std::vector<Task> starts_;
 };
 
 TEST_F(WrongList, AForwardBeforeAnOwnersUpdate) {
   rules_.order = SubnetOrder::free;
-  CausalPlanner planner(outline_, sample_network(2), rules_);
-  starts_ = planner.next(subnets_, true);
+  plan();
   rules_.order = SubnetOrder::causal;
   EXPECT_THAT(errors(list_of(1), 1), Contains(HasSubstr("older subnets use")));
 }
@@ -270,22 +273,22 @@ TEST_F(WrongList, AMessageThatIsSentBeforeItIsMade) {
 }
 
 TEST_F(WrongList, AStartBeforeTheEndOfWhatItWaitsFor) {
-  const auto is_found = [&](PlannedStart::What what, const std::string& sentence) {
-    std::vector<PlannedStart> starts = starts_;
+  const auto is_found = [&](What what, const std::string& sentence) {
+    std::vector<Task> starts = starts_;
     EXPECT_THAT(StartsCheck(outline_).check(starts, 0, 40), IsEmpty());
     int nth = 7;
-    for (PlannedStart& start : starts)
-      if (start.what == what && start.rank == 1 && nth-- == 0) {
+    for (Task& start : starts)
+      if (what_of(start) == what && start.rank == 1 && nth-- == 0) {
         start.start -= start.end - start.start + 1'000'000;
         start.end -= 1'000'000;
         break;
       }
     EXPECT_THAT(StartsCheck(outline_).check(starts, 0, 40), Contains(HasSubstr(sentence)));
   };
-  is_found(PlannedStart::forward, "runs before its input is there");
-  is_found(PlannedStart::backward, "runs before its gradient is there");
-  is_found(PlannedStart::message, "is sent before it is made");
-  is_found(PlannedStart::update, "is updated before its last backward");
+  is_found(What{TaskKind::forward}, "runs before its input is there");
+  is_found(What{TaskKind::backward}, "runs before its gradient is there");
+  is_found(What{TaskKind::message}, "is sent before it is made");
+  is_found(What{TaskKind::update}, "is updated before its last backward");
 }
 
 // The planner does not know of one candidate's unit, so that it drops the conflicts over this unit alone.
@@ -298,7 +301,7 @@ TEST(Stretches, AConflictThatIsDroppedIsFound) {
     Outline blind = outline;
     blind.units_used[20][candidate].clear();
     CausalPlanner planner(blind, sample_network(1), rules);
-    const ListStretch list = StretchWriter(outline, rules.window, 1).write(planner.next(subnets, true));
+    const ListStretch list = StretchWriter(outline, rules.window, 1).write(planned(planner, subnets));
     const auto errors = StretchCheck(outline, rules, 1).check(list, subnets, true);
     const int unit = outline.units_used[20][candidate][0];
     EXPECT_THAT(errors, testing::Each(HasSubstr(fmt::format("of unit {}, which", unit))));

@@ -18,9 +18,12 @@ class WrongMove : public testing::Test {
   WrongMove() : outline_(sample_lanes(2, 2, 3, 1, 0.5)) {
     for (UnitCost& unit : outline_.units) unit.moved = 3 << 20;
     subnets_ = sample_subnets(outline_, Draw::uniform, 60, 1);
-    CausalPlanner planner(outline_, sample_network(1), rules_);
-    starts_ = planner.next(subnets_, true);
+    plan();
     list_ = StretchWriter(outline_, rules_.window, rank).write(starts_);
+  }
+  void plan() {
+    planner_ = std::make_unique<CausalPlanner>(outline_, sample_network(1), rules_);
+    starts_ = planned(*planner_, subnets_);
   }
   std::vector<std::string> errors() const {
     return StretchCheck(outline_, rules_, rank).check(list_, subnets_, true);
@@ -47,7 +50,8 @@ class WrongMove : public testing::Test {
   Outline outline_;
   SubnetRules rules_{.admission = 16};
   std::vector<Subnet> subnets_;
-  std::vector<PlannedStart> starts_;
+  std::unique_ptr<CausalPlanner> planner_;  ///< which keeps the units of its tasks
+  std::vector<Task> starts_;
   ListStretch list_;
 };
 
@@ -93,22 +97,22 @@ TEST_F(WrongMove, AForwardThatDoesNotWaitForItsUnits) {
 TEST_F(WrongMove, AStartBeforeItsUnitsHaveArrived) {
   StartsCheck check(outline_);
   EXPECT_THAT(check.check(starts_, 0, 60), IsEmpty());
-  for (PlannedStart& start : starts_)
-    if (start.what == PlannedStart::move) start.end += 20'000'000;
+  for (Task& start : starts_)
+    if (start.kind == TaskKind::move) start.end += 20'000'000;
   EXPECT_THAT(StartsCheck(outline_).check(starts_, 0, 60),
               Contains(HasSubstr("runs before its units have arrived")));
 }
 
 TEST_F(WrongMove, AMoveThatStartsBeforeTheUpdate) {
-  for (PlannedStart& start : starts_)
-    if (start.what == PlannedStart::move) start.start -= 1'000'000;
+  for (Task& start : starts_)
+    if (start.kind == TaskKind::move) start.start -= 1'000'000;
   EXPECT_THAT(StartsCheck(outline_).check(starts_, 0, 60),
               Contains(HasSubstr("moves a unit that has yet to be updated")));
 }
 
 TEST_F(WrongMove, AMoveOfNothing) {
-  for (PlannedStart& start : starts_)
-    if (start.what == PlannedStart::move) start.units.clear();
+  for (Task& start : starts_)
+    if (start.kind == TaskKind::move) start.units = {};
   EXPECT_THAT(StartsCheck(outline_).check(starts_, 0, 60), Contains(HasSubstr("moves no unit")));
 }
 

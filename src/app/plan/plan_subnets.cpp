@@ -8,6 +8,7 @@
 #include "config/models/prices.h"
 #include "core/text.h"
 #include "plan/network_on_paper.h"
+#include "program/causal/causal_planner.h"
 #include "supernet/sampler.h"
 
 namespace mindpipe {
@@ -24,14 +25,14 @@ std::string order_of_subnets(const Config& config, const RunPlan& plan) {
   std::vector<std::string> lines(ranks), newest(ranks);
   std::vector<int> passes(ranks, 0);
   CausalPlanner planner(plan.outline, network_on_paper(config), plan.subnets->paper.rules);
-  for (const PlannedStart& start : planner.next(first_subnets(config), true)) {
-    if (start.what != PlannedStart::forward && start.what != PlannedStart::backward) continue;
+  planner.next(first_subnets(config), true, [&](const Task& task) {
+    if (task.kind != TaskKind::forward && task.kind != TaskKind::backward) return;
     const std::string name =
-        fmt::format("{}{}", start.what == PlannedStart::forward ? 'F' : 'B', start.subnet);
-    if (name == newest[start.rank]) continue;
-    newest[start.rank] = name;
-    if (++passes[start.rank] <= most) lines[start.rank] += " " + name;
-  }
+        fmt::format("{}{}", task.kind == TaskKind::forward ? 'F' : 'B', task.owner.number);
+    if (name == newest[task.rank]) return;
+    newest[task.rank] = name;
+    if (++passes[task.rank] <= most) lines[task.rank] += " " + name;
+  });
   std::string text =
       fmt::format("\nthe first passes of each stage{}, F and B forward and backward of a subnet\n",
                   plan.outline.lanes == 1 ? "" : " of each lane (lane.stage)");

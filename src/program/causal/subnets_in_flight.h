@@ -43,6 +43,9 @@ class SubnetsInFlight {
   SubnetsInFlight(const Outline& outline, const PriceList& prices, std::int64_t first);
 
   void add(const Subnet& subnet);
+  /// Notes whether no subnet follows those that are known, before a cut.
+  void close(bool is_closed) { is_closed_ = is_closed; }
+  bool is_closed() const { return is_closed_; }
   /// Notes that a subnet's units on a rank are updated, and calls see(move) for each of the next users' moves
   /// that misses none any more.
   template <class See>
@@ -105,6 +108,7 @@ class SubnetsInFlight {
   std::vector<int> stage_of_;  ///< of each rank
   std::vector<User> newest_;   ///< of each unit, since the last cut
   std::int64_t first_, known_, oldest_;
+  bool is_closed_ = false;
   std::vector<std::int64_t> oldest_of_lane_;
   std::vector<StageWork> work_;               ///< [subnet][stage]
   std::vector<int> slots_;                    ///< [subnet][stage][micro-batch]

@@ -17,7 +17,7 @@ StartsCheck::StartsCheck(const Outline& outline, std::int64_t first)
       slot_free_(outline.ranks()),
       unit_free_(outline.has_moves() ? outline.units.size() : 0, 0) {}
 
-std::vector<std::string> StartsCheck::check(std::span<const PlannedStart> starts, std::int64_t oldest,
+std::vector<std::string> StartsCheck::check(std::span<const Task> starts, std::int64_t oldest,
                                             std::int64_t known) {
   const std::int64_t stages = outline_.stages, of_each = stages * outline_.micro_batches;
   ends_.erase(ends_.begin(), ends_.begin() + (oldest - first_) * of_each);
@@ -28,21 +28,21 @@ std::vector<std::string> StartsCheck::check(std::span<const PlannedStart> starts
   summed_.resize((known - first_) * stages, never);
   arrived_.resize((known - first_) * stages, never);
   errors_.clear();
-  for (const PlannedStart& start : starts) {
+  for (const Task& start : starts) {
     give_way();
     see(start);
   }
   return std::move(errors_);
 }
 
-void StartsCheck::require(bool holds, const PlannedStart& start, const char* what) {
+void StartsCheck::require(bool holds, const Task& start, const char* what) {
   if (!holds)
     errors_.push_back(fmt::format("rank {}, at {} ns, micro-batch {} of subnet {}: {}", start.rank,
-                                  start.start, start.micro_batch, start.subnet, what));
+                                  start.start, start.micro_batch, start.owner.number, what));
 }
 
 /// What runs one after the other is free from the end of the one before on.
-void StartsCheck::begin_on(std::int64_t& free, const PlannedStart& start, const char* what) {
+void StartsCheck::begin_on(std::int64_t& free, const Task& start, const char* what) {
   require(free <= start.start, start, what);
   free = start.end;
 }
@@ -53,14 +53,14 @@ std::int64_t& StartsCheck::slot(int rank, int number) {
   return slots[number];
 }
 
-void StartsCheck::see(const PlannedStart& start) {
+void StartsCheck::see(const Task& start) {
   const auto done = [&](std::int64_t end) { return end != never && end <= start.start; };
   constexpr std::int64_t taken = std::numeric_limits<std::int64_t>::max();
   const int stage = outline_.stage_of_rank(start.rank);
   const bool is_last = stage + 1 == outline_.stages;
-  switch (start.what) {
-    case PlannedStart::forward: {
-      Ends& here = ends(start.subnet, start.rank, start.micro_batch);
+  switch (start.kind) {
+    case TaskKind::forward: {
+      Ends& here = ends(start.owner.number, start.rank, start.micro_batch);
       begin_on(rank_free_[start.rank], start, "two things run at a time");
       if (stage > 0) require(done(here[forward_arrival]), start, "runs before its input is there");
       if (stage == 0) {
@@ -71,38 +71,35 @@ void StartsCheck::see(const PlannedStart& start) {
       here[forward] = start.end;
       return;
     }
-    case PlannedStart::backward: {
-      Ends& here = ends(start.subnet, start.rank, start.micro_batch);
+    case TaskKind::backward: {
+      Ends& here = ends(start.owner.number, start.rank, start.micro_batch);
       begin_on(rank_free_[start.rank], start, "two things run at a time");
       require(done(here[is_last ? forward : backward_arrival]), start, "runs before its gradient is there");
       slot(start.rank, start.slot) = here[backward] = start.end;
       return;
     }
-    case PlannedStart::message:
+    case TaskKind::message:
       return see_message(start);
-    case PlannedStart::sum:
-      of_stage(summed_, start) = start.end;
+    case TaskKind::sum:
+      if (start.owner.of == Owner::subnet) of_stage(summed_, start) = start.end;
       return;
-    case PlannedStart::move:
+    case TaskKind::move:
       return see_move(start);
-    case PlannedStart::update:
+    case TaskKind::update:
       return see_update(start);
-    case PlannedStart::shared_update:
-      return begin_on(rank_free_[start.rank], start, "two things run at a time");
-    case PlannedStart::shared_sum:
-    case PlannedStart::exchange:
+    default:
       return;
   }
 }
 
-void StartsCheck::see_message(const PlannedStart& start) {
+void StartsCheck::see_message(const Task& start) {
   constexpr std::int64_t taken = std::numeric_limits<std::int64_t>::max();
-  const int peer = start.rank + (start.with_forward ? 1 : -1);
-  const Ends& here = ends(start.subnet, start.rank, start.micro_batch);
+  const int peer = start.peer;
+  const Ends& here = ends(start.owner.number, start.rank, start.micro_batch);
   const std::int64_t made = here[start.with_forward ? forward : backward];
   require(made != never && made <= start.start, start, "is sent before it is made");
   begin_on(channel_free_[start.rank][start.with_forward ? 0 : 1], start, "two messages share a channel");
-  Ends& there = ends(start.subnet, peer, start.micro_batch);
+  Ends& there = ends(start.owner.number, peer, start.micro_batch);
   there[start.with_forward ? forward_arrival : backward_arrival] = start.end;
   if (!start.with_forward) return;
   require(slot(peer, start.slot) <= start.start, start, "arrives in a slot that is not free");
@@ -110,21 +107,22 @@ void StartsCheck::see_message(const PlannedStart& start) {
 }
 
 /// Units leave once their last users have updated them, and one message after the other.
-void StartsCheck::see_move(const PlannedStart& start) {
+void StartsCheck::see_move(const Task& start) {
   begin_on(moves_free_[{start.rank, start.peer}], start, "two moves share a channel");
   require(!start.units.empty(), start, "moves no unit");
   for (const int unit : start.units)
     require(unit_free_[unit] <= start.start, start, "moves a unit that has yet to be updated");
-  if (start.goes_home) return;
+  if (start.owner.of == Owner::cut) return;
   std::int64_t& arrived =
-      arrived_[(start.subnet - first_) * outline_.stages + outline_.stage_of_rank(start.peer)];
+      arrived_[(start.owner.number - first_) * outline_.stages + outline_.stage_of_rank(start.peer)];
   arrived = std::max(arrived, start.end);
 }
 
-void StartsCheck::see_update(const PlannedStart& start) {
+void StartsCheck::see_update(const Task& start) {
   begin_on(rank_free_[start.rank], start, "two things run at a time");
+  if (start.owner.of == Owner::window) return;
   for (int k = 0; k < outline_.micro_batches; ++k) {
-    const std::int64_t end = ends(start.subnet, start.rank, k)[backward];
+    const std::int64_t end = ends(start.owner.number, start.rank, k)[backward];
     require(end != never && end <= start.start, start, "is updated before its last backward");
   }
   require(of_stage(summed_, start) <= start.start, start, "is updated before its gradients are summed");

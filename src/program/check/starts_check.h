@@ -7,7 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "program/causal/causal_planner.h"
+#include "program/clock/task.h"
+#include "program/outline.h"
 
 namespace mindpipe {
 
@@ -21,8 +22,7 @@ class StartsCheck {
 
   /// What is wrong, empty when all is well. `known`: subnets that the planner has heard of; `oldest`: the
   /// first of them that may still start something in this stretch.
-  std::vector<std::string> check(std::span<const PlannedStart> starts, std::int64_t oldest,
-                                 std::int64_t known);
+  std::vector<std::string> check(std::span<const Task> starts, std::int64_t oldest, std::int64_t known);
 
  private:
   static constexpr std::int64_t never = -1;
@@ -31,19 +31,19 @@ class StartsCheck {
   using Ends = std::array<std::int64_t, steps>;
 
   /// The time that is kept for a subnet which starts something, on the stage where it does.
-  std::int64_t& of_stage(std::vector<std::int64_t>& times, const PlannedStart& start) {
-    return times[(start.subnet - first_) * outline_.stages + outline_.stage_of_rank(start.rank)];
+  std::int64_t& of_stage(std::vector<std::int64_t>& times, const Task& start) {
+    return times[(start.owner.number - first_) * outline_.stages + outline_.stage_of_rank(start.rank)];
   }
   Ends& ends(std::int64_t subnet, int rank, int micro_batch) {
     const std::int64_t stage = (subnet - first_) * outline_.stages + outline_.stage_of_rank(rank);
     return ends_[stage * outline_.micro_batches + micro_batch];
   }
-  void see(const PlannedStart& start);
-  void see_message(const PlannedStart& start);
-  void see_update(const PlannedStart& start);
-  void see_move(const PlannedStart& start);
-  void require(bool holds, const PlannedStart& start, const char* what);
-  void begin_on(std::int64_t& free, const PlannedStart& start, const char* what);
+  void see(const Task& start);
+  void see_message(const Task& start);
+  void see_update(const Task& start);
+  void see_move(const Task& start);
+  void require(bool holds, const Task& start, const char* what);
+  void begin_on(std::int64_t& free, const Task& start, const char* what);
   std::int64_t& slot(int rank, int number);
 
   const Outline& outline_;

@@ -1,7 +1,7 @@
 #pragma once
 #include <cstdint>
 
-#include "program/causal/causal_planner.h"
+#include "program/clock/task.h"
 
 namespace mindpipe {
 
@@ -9,14 +9,16 @@ namespace mindpipe {
 /// planned the same.
 class StartsHash {
  public:
-  void add(const PlannedStart& start) {
+  void add(const Task& start) {
     const auto pair = [](std::int64_t high, std::int64_t low) {
       return static_cast<std::uint64_t>(high) << 32 | static_cast<std::uint32_t>(low);
     };
-    mix(pair(start.what * 8 + (start.with_forward ? 4 : 0) + static_cast<int>(start.waits), start.rank));
+    mix(pair((static_cast<int>(start.kind) * 8 + start.owner.of) * 8 + (start.with_forward ? 4 : 0) +
+                 static_cast<int>(start.waits),
+             start.rank));
     mix(pair(start.micro_batch, start.peer));
     mix(pair(start.unit, start.block));
-    mix(static_cast<std::uint64_t>(start.subnet));
+    mix(static_cast<std::uint64_t>(start.owner.number));
     mix(pair(start.slot, start.slab));
     mix(pair(start.first, start.last));
     for (const int unit : start.units) mix(static_cast<std::uint64_t>(unit));

@@ -10,9 +10,10 @@
 
 #include <fmt/core.h>
 
-#include "program/causal/causal_planner.h"
 #include "program/causal/own_cuts.h"
-#include "program/lists/stretch_writer.h"
+#include "program/causal/subnet_rules.h"
+#include "program/lists/list_stretch.h"
+#include "supernet/subnet.h"
 
 namespace mindpipe {
 

@@ -103,7 +103,6 @@ void Clock::end_first(Source& source) {
     running_[task.rank] = -1;
     touch(task.rank);
   }
-  source.ended(task, *this);
   if (const int line = held_[held].line; line >= 0) {
     const int next = held_[held].next;
     lines_[line].first = next;
@@ -111,6 +110,7 @@ void Clock::end_first(Source& source) {
   }
   held_[held].next = free_;
   free_ = held;
+  source.ended(task, *this);
 }
 
 }  // namespace mindpipe

@@ -20,7 +20,8 @@ class Source {
   /// A touched rank is idle. begins: fills `task` and takes its rooms. waits: says why. unknown: it depends
   /// on something that is not known yet; the clock stops, and asks this rank again when it goes on.
   virtual Answer next(int rank, const Clock& clock, Task& task, WaitReason& why) = 0;
-  /// A task has ended: gives its rooms back, puts what follows, touches the ranks that may go on.
+  /// A task has ended, and the next one on its way has begun: gives its rooms back, puts what follows,
+  /// touches the ranks that may go on.
   virtual void ended(const Task& task, Clock& clock) = 0;
   /// Nothing is under way. True: it has put more.
   virtual bool at_rest(Clock&) { return false; }

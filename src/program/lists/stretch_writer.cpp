@@ -17,39 +17,36 @@ StretchWriter::StretchWriter(const Outline& outline, std::int64_t window, int ra
     if (window > 0 && outline.units[unit].shared) shared_.push_back(unit);
 }
 
-ListStretch StretchWriter::write(const std::vector<PlannedStart>& starts) {
+ListStretch StretchWriter::write(const std::vector<Task>& starts) {
   begin_ = place();
   stretch_ = {};
-  for (const PlannedStart& start : starts) {
+  for (const Task& start : starts) {
     give_way();
-    switch (start.what) {
-      case PlannedStart::forward:
+    const bool of_window = start.owner.of == Owner::window;
+    switch (start.kind) {
+      case TaskKind::forward:
         pass(ActionKind::forward, start);
         break;
-      case PlannedStart::backward:
+      case TaskKind::backward:
         pass(ActionKind::backward, start);
         break;
-      case PlannedStart::update:
-        update(start);
+      case TaskKind::update:
+        of_window ? shared_update(start) : update(start);
         break;
-      case PlannedStart::message:
+      case TaskKind::message:
         message(start);
         break;
-      case PlannedStart::sum:
-        sum(start, false);
+      case TaskKind::sum:
+        sum(start, of_window);
         break;
-      case PlannedStart::shared_sum:
-        sum(start, true);
-        break;
-      case PlannedStart::exchange:
+      case TaskKind::exchange:
         exchange(start);
         break;
-      case PlannedStart::shared_update:
-        shared_update(start);
-        break;
-      case PlannedStart::move:
+      case TaskKind::move:
         move(start);
         break;
+      default:
+        MP_CHECK(false, "a list of subnets has no task of kind {}", static_cast<int>(start.kind));
     }
   }
   return stretch_;
@@ -77,9 +74,9 @@ void StretchWriter::wait_for(Action& action, const Places& earlier) const {
   for (const std::int64_t one : earlier) wait_for(action, one);
 }
 
-Action StretchWriter::of_blocks(ActionKind kind, const PlannedStart& start) const {
+Action StretchWriter::of_blocks(ActionKind kind, const Task& start) const {
   Action action = action_of(kind);
-  action.subnet = start.subnet;
+  action.subnet = start.owner.number;
   action.chunk = outline_.stage_of_rank(start.rank);
   action.first = start.first;
   action.last = start.last;
@@ -88,16 +85,15 @@ Action StretchWriter::of_blocks(ActionKind kind, const PlannedStart& start) cons
   return action;
 }
 
-void StretchWriter::pass(ActionKind kind, const PlannedStart& start) {
+void StretchWriter::pass(ActionKind kind, const Task& start) {
   if (start.rank != rank_) return;
   Action action = of_blocks(kind, start);
   const bool forward = kind == ActionKind::forward;
-  const int of_shard = outline_.micro_batches_of_shard();
   action.micro_batch = start.micro_batch;
-  action.shard = start.micro_batch / of_shard;
+  action.shard = start.micro_batch / outline_.micro_batches_of_shard();
   action.tape = start.slot;
-  action.clears = !forward && start.micro_batch == 0;
-  action.fold = !forward && (start.micro_batch + 1) % of_shard == 0;
+  action.clears = start.clears;
+  action.fold = start.fold;
   action.sums = start.sums.calls;
   action.bytes = start.sums.bytes;
   Slot& here = slot(start.slot);
@@ -115,7 +111,7 @@ void StretchWriter::pass(ActionKind kind, const PlannedStart& start) {
   (forward ? here.forward : here.backward) = at;
   if (forward) return;
   slabs_[start.slab].backward = at;
-  if (!shared_.empty()) windows_[start.subnet / window_].backward = at;
+  if (!shared_.empty()) windows_[start.owner.number / window_].backward = at;
 }
 
 /// The first pass of a subnet reads its units here.
@@ -126,8 +122,8 @@ void StretchWriter::wait_for_moves(Action& action) {
   moved_.erase(moved);
 }
 
-void StretchWriter::message(const PlannedStart& start) {
-  const int peer = start.rank + (start.with_forward ? 1 : -1), cut = start.first;
+void StretchWriter::message(const Task& start) {
+  const int peer = start.peer, cut = start.first;
   const auto payloads = payloads_of(outline_.cuts[cut], start.with_forward);
   for (int k = 0; k < static_cast<int>(payloads.size()); ++k) {
     const auto& [payload, bytes] = payloads[k];
@@ -136,7 +132,7 @@ void StretchWriter::message(const PlannedStart& start) {
     if (rank_ != start.rank && rank_ != peer) continue;
     Action action = action_of(rank_ == peer ? ActionKind::receive : ActionKind::send);
     action.ticket = ticket;
-    action.subnet = start.subnet;
+    action.subnet = start.owner.number;
     action.chunk = outline_.stage_of_rank(rank_);
     action.micro_batch = start.micro_batch;
     action.shard = start.micro_batch / outline_.micro_batches_of_shard();
@@ -177,7 +173,7 @@ void StretchWriter::receive(Action message, bool with_forward, int payload, std:
 }
 
 /// Whether a transfer begins or ends here. Its tickets are counted, if it does not.
-bool StretchWriter::is_end(const PlannedStart& start, const Transfer& transfer) {
+bool StretchWriter::is_end(const Task& start, const Transfer& transfer) {
   const bool is_here = start.rank == rank_ || start.peer == rank_;
   if (!is_here) tickets_ += transfer.parts;
   return is_here;
@@ -197,10 +193,10 @@ std::int64_t StretchWriter::in_parts(Action action, const Transfer& transfer, st
 }
 
 /// The sum over data of a unit's gradient follows the last backward that adds to it.
-void StretchWriter::sum(const PlannedStart& start, bool of_window) {
+void StretchWriter::sum(const Task& start, bool of_window) {
   const Transfer transfer = sum_over_data(outline_, start.unit);
   if (!is_end(start, transfer)) return;
-  Gradients& gradients = of_window ? windows_[start.subnet] : slabs_[start.slab];
+  Gradients& gradients = of_window ? windows_[start.owner.number] : slabs_[start.slab];
   Action action = of_blocks(ActionKind::reduce, start);
   action.unit = start.unit;
   action.first = start.block;
@@ -209,7 +205,7 @@ void StretchWriter::sum(const PlannedStart& start, bool of_window) {
   gradients.sums[start.unit] = in_parts(std::move(action), transfer, start.end - start.start);
 }
 
-void StretchWriter::update(const PlannedStart& start) {
+void StretchWriter::update(const Task& start) {
   if (start.rank != rank_) return;
   Action action = of_blocks(ActionKind::update, start);
   for (const auto& [unit, last_part] : slabs_[start.slab].sums) wait_for(action, last_part);
@@ -218,20 +214,21 @@ void StretchWriter::update(const PlannedStart& start) {
   for (const int unit : start.units) touched_[unit] = at;
 }
 
-void StretchWriter::exchange(const PlannedStart& start) {
+void StretchWriter::exchange(const Task& start) {
   const Transfer transfer = exchange_of(outline_, start.unit);
   if (!is_end(start, transfer)) return;
   const bool sends = start.rank == rank_;
   Action message = action_of(sends ? ActionKind::send : ActionKind::receive);
   message.queue = Queue::bulk;
   message.payload = Payload::unit_gradient;
-  message.subnet = start.subnet;
+  message.subnet = start.owner.number;
   message.chunk = outline_.stage_of_rank(start.rank);
   message.unit = start.unit;
   message.first = message.last = start.block;
   message.peer = sends ? start.peer : start.rank;
-  Gradients& window = windows_[start.subnet];
-  if (!sends) wait_for(message, applied_[start.subnet % 2]);  // it lies where that of two windows before did
+  Gradients& window = windows_[start.owner.number];
+  if (!sends)
+    wait_for(message, applied_[start.owner.number % 2]);  // it lies where that of two windows before did
   const auto summed = window.sums.find(start.unit);
   if (sends) wait_for(message, summed != window.sums.end() ? summed->second : window.backward);
   window.exchanged.push_back(in_parts(std::move(message), transfer, start.end - start.start));
@@ -239,42 +236,42 @@ void StretchWriter::exchange(const PlannedStart& start) {
 
 /// States leave behind the updates of their last users here, and arrive where neither a user nor a message is
 /// at them any more.
-void StretchWriter::move(const PlannedStart& start) {
+void StretchWriter::move(const Task& start) {
   const Transfer transfer = move_of(outline_, start.units);
   if (!is_end(start, transfer)) return;
   const bool sends = start.rank == rank_;
   Action message = action_of(sends ? ActionKind::send : ActionKind::receive);
   message.queue = Queue::bulk;
   message.payload = Payload::unit_state;
-  message.subnet = start.subnet;
-  message.units = start.units;
+  message.subnet = start.owner.number;
+  message.units.assign(start.units.begin(), start.units.end());
   message.peer = sends ? start.peer : start.rank;
-  message.chunk = start.goes_home ? -1 : outline_.stage_of_rank(start.peer);
+  message.chunk = start.chunk;
   for (const int unit : start.units)
     if (const auto touched = touched_.find(unit); touched != touched_.end())
       wait_for(message, touched->second);
   const std::int64_t last = in_parts(std::move(message), transfer, start.end - start.start);
-  if (start.goes_home) return;  // home, where nobody reads it before the cut
-  if (!sends) return moved_[start.subnet].push_back(last);
+  if (start.owner.of == Owner::cut) return;  // home, where nobody reads it before the cut
+  if (!sends) return moved_[start.owner.number].push_back(last);
   for (const int unit : start.units) touched_[unit] = last;
 }
 
 /// One unit after the other, each in an equal part of the time.
-void StretchWriter::shared_update(const PlannedStart& start) {
+void StretchWriter::shared_update(const Task& start) {
   if (start.rank != rank_) return;
-  const Gradients& window = windows_[start.subnet];
+  const Gradients& window = windows_[start.owner.number];
   const Transfer turns{.parts = static_cast<int>(shared_.size())};
   for (int turn = 0; turn < turns.parts; ++turn) {
     Action action = action_of(ActionKind::update);
     action.unit = shared_[turn];
     action.chunk = outline_.stage_of_rank(rank_);
-    action.subnet = start.subnet;
+    action.subnet = start.owner.number;
     action.waits = start.waits;
     for (const auto& [unit, last_part] : window.sums) wait_for(action, last_part);
     for (const std::int64_t earlier : window.exchanged) wait_for(action, earlier);
-    applied_[start.subnet % 2] = add(std::move(action), turns.of_part(turn, start.end - start.start));
+    applied_[start.owner.number % 2] = add(std::move(action), turns.of_part(turn, start.end - start.start));
   }
-  windows_.erase(start.subnet);
+  windows_.erase(start.owner.number);
 }
 
 }  // namespace mindpipe

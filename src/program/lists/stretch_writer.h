@@ -5,7 +5,8 @@
 #include <map>
 #include <vector>
 
-#include "program/causal/causal_planner.h"
+#include "program/clock/task.h"
+#include "program/clock/transfer.h"
 #include "program/lists/list_stretch.h"
 
 namespace mindpipe {
@@ -18,7 +19,7 @@ class StretchWriter {
   /// `window`: subnets that read one version of what all share.
   StretchWriter(const Outline& outline, std::int64_t window, int rank);
 
-  ListStretch write(const std::vector<PlannedStart>& starts);
+  ListStretch write(const std::vector<Task>& starts);
 
  private:
   using Places = std::array<std::int64_t, 2>;  ///< of the messages of one crossing, counted from the list's
@@ -48,19 +49,19 @@ class StretchWriter {
   std::int64_t add(Action action, std::int64_t time);
   void wait_for(Action& action, std::int64_t earlier) const;
   void wait_for(Action& action, const Places& earlier) const;
-  Action of_blocks(ActionKind kind, const PlannedStart& start) const;
-  void pass(ActionKind kind, const PlannedStart& start);
+  Action of_blocks(ActionKind kind, const Task& start) const;
+  void pass(ActionKind kind, const Task& start);
   void wait_for_moves(Action& action);
-  void message(const PlannedStart& start);
+  void message(const Task& start);
   void send(Action message, bool with_forward, int payload, std::int64_t time);
   void receive(Action message, bool with_forward, int payload, std::int64_t time);
-  bool is_end(const PlannedStart& start, const Transfer& transfer);
+  bool is_end(const Task& start, const Transfer& transfer);
   std::int64_t in_parts(Action action, const Transfer& transfer, std::int64_t time);
-  void sum(const PlannedStart& start, bool of_window);
-  void update(const PlannedStart& start);
-  void exchange(const PlannedStart& start);
-  void shared_update(const PlannedStart& start);
-  void move(const PlannedStart& start);
+  void sum(const Task& start, bool of_window);
+  void update(const Task& start);
+  void exchange(const Task& start);
+  void shared_update(const Task& start);
+  void move(const Task& start);
 
   const Outline& outline_;
   std::int64_t window_;

@@ -13,9 +13,10 @@ Stretches::Stretches(const Outline& outline, const Network& network, const Subne
 
 std::vector<ListStretch> Stretches::next(std::span<const Subnet> more, bool last) {
   const std::int64_t oldest = planner_.oldest();
-  const std::vector<PlannedStart> starts = planner_.next(more, last);
+  std::vector<Task> starts;
+  planner_.next(more, last, [&](const Task& task) { starts.push_back(task); });
   require_sound(starts_.check(starts, oldest, planner_.known()));
-  for (const PlannedStart& start : starts) hash_.add(start);
+  for (const Task& start : starts) hash_.add(start);
   std::vector<ListStretch> stretches;
   for (Rank& rank : ranks_) {
     stretches.push_back(rank.writer.write(starts));

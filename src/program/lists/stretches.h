@@ -3,9 +3,11 @@
 #include <span>
 #include <vector>
 
+#include "program/causal/causal_planner.h"
 #include "program/check/starts_check.h"
 #include "program/check/starts_hash.h"
 #include "program/check/stretch_check.h"
+#include "program/lists/stretch_writer.h"
 
 namespace mindpipe {
 
