@@ -140,6 +140,14 @@ inline std::vector<Task> planned(CausalPlanner& planner, std::span<const Subnet>
   return tasks;
 }
 
+/// The list of one rank, as it is written behind a cut.
+inline ListStretch list_of_starts(const Outline& outline, std::int64_t window, int rank,
+                                  std::span<const Task> starts) {
+  ListWriter writer(outline, rank, rings_of_subnets(rank), window);
+  for (const Task& start : starts) writer.add(start);
+  return writer.take();
+}
+
 /// The lists of all ranks, stretches of `lengths` subnets one behind the other (the last length again and
 /// again), with their times.
 struct WholeProgram {

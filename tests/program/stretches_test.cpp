@@ -114,7 +114,7 @@ class WrongList : public testing::Test {
     planner_ = std::make_unique<CausalPlanner>(outline_, sample_network(2), rules_);
     starts_ = planned(*planner_, subnets_);
   }
-  ListStretch list_of(int rank) const { return StretchWriter(outline_, rules_.window, rank).write(starts_); }
+  ListStretch list_of(int rank) const { return list_of_starts(outline_, rules_.window, rank, starts_); }
   std::vector<std::string> errors(const ListStretch& list, int rank) const {
     return StretchCheck(outline_, rules_, rank).check(list, subnets_, true);
   }
@@ -301,7 +301,7 @@ TEST(Stretches, AConflictThatIsDroppedIsFound) {
     Outline blind = outline;
     blind.units_used[20][candidate].clear();
     CausalPlanner planner(blind, sample_network(1), rules);
-    const ListStretch list = StretchWriter(outline, rules.window, 1).write(planned(planner, subnets));
+    const ListStretch list = list_of_starts(outline, rules.window, 1, planned(planner, subnets));
     const auto errors = StretchCheck(outline, rules, 1).check(list, subnets, true);
     const int unit = outline.units_used[20][candidate][0];
     EXPECT_THAT(errors, testing::Each(HasSubstr(fmt::format("of unit {}, which", unit))));

@@ -19,7 +19,7 @@ class WrongMove : public testing::Test {
     for (UnitCost& unit : outline_.units) unit.moved = 3 << 20;
     subnets_ = sample_subnets(outline_, Draw::uniform, 60, 1);
     plan();
-    list_ = StretchWriter(outline_, rules_.window, rank).write(starts_);
+    list_ = list_of_starts(outline_, rules_.window, rank, starts_);
   }
   void plan() {
     planner_ = std::make_unique<CausalPlanner>(outline_, sample_network(1), rules_);

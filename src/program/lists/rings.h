@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "program/action.h"
+#include "program/lists/buffer_ring.h"
 #include "program/outline.h"
 
 namespace mindpipe {
@@ -13,14 +14,6 @@ struct Crossing {
   int reader = -1, last_reader = -1;  ///< first and last piece of the pass that takes it in, when it arrives
   std::vector<int> messages;          ///< the sends or receives, one for each payload
   int cut = 0;
-};
-
-/// Names a ring on a rank: the neighbour, the direction of travel, and whether it leaves or arrives. A peer
-/// equal to the rank itself is the hand-over between two chunks of one rank.
-struct RingKey {
-  int peer = 0;
-  bool with_forward = true, outgoing = true;
-  auto operator<=>(const RingKey&) const = default;
 };
 
 /// All crossings of one rank in the order of its list, ring by ring.

@@ -1,14 +1,20 @@
 #include "program/lists/stretches.h"
 
+#include "core/give_way.h"
 #include "program/check/checker.h"
 
 namespace mindpipe {
+
+Rings rings_of_subnets(int rank) {
+  return {{{rank + 1, true, true}, {0, 1}}, {{rank - 1, false, true}, {2, 3}}};
+}
 
 Stretches::Stretches(const Outline& outline, const Network& network, const SubnetRules& rules,
                      const std::vector<int>& ranks, std::int64_t first)
     : planner_(outline, network, rules, first), starts_(outline, first) {
   for (const int rank : ranks)
-    ranks_.push_back({StretchWriter(outline, rules.window, rank), StretchCheck(outline, rules, rank, first)});
+    ranks_.push_back({ListWriter(outline, rank, rings_of_subnets(rank), rules.window),
+                      StretchCheck(outline, rules, rank, first)});
 }
 
 std::vector<ListStretch> Stretches::next(std::span<const Subnet> more, bool last) {
@@ -16,10 +22,16 @@ std::vector<ListStretch> Stretches::next(std::span<const Subnet> more, bool last
   std::vector<Task> starts;
   planner_.next(more, last, [&](const Task& task) { starts.push_back(task); });
   require_sound(starts_.check(starts, oldest, planner_.known()));
-  for (const Task& start : starts) hash_.add(start);
+  for (const Task& start : starts) {
+    hash_.add(start);
+    for (Rank& rank : ranks_) {
+      give_way();
+      rank.writer.add(start);
+    }
+  }
   std::vector<ListStretch> stretches;
   for (Rank& rank : ranks_) {
-    stretches.push_back(rank.writer.write(starts));
+    stretches.push_back(rank.writer.take());
     require_sound(rank.check.check(stretches.back(), more, last, oldest));
   }
   return stretches;

@@ -1,5 +1,4 @@
 #pragma once
-#include <memory>
 #include <span>
 #include <vector>
 
@@ -7,9 +6,12 @@
 #include "program/check/starts_check.h"
 #include "program/check/starts_hash.h"
 #include "program/check/stretch_check.h"
-#include "program/lists/stretch_writer.h"
+#include "program/lists/list_writer.h"
 
 namespace mindpipe {
+
+/// The rings of a rank that trains a supernet: two buffers for what leaves to each neighbour.
+Rings rings_of_subnets(int rank);
 
 /// A supernet's program as it is written, a stretch at a time, for some ranks: planned, written, numbered,
 /// and proved sound before it runs.
@@ -29,7 +31,7 @@ class Stretches {
 
  private:
   struct Rank {
-    StretchWriter writer;
+    ListWriter writer;
     StretchCheck check;
   };
   CausalPlanner planner_;
