@@ -44,8 +44,8 @@ void share_buffers(PlannedForwards& guest, const Placement& host) {
       rename(action.from_buffer, places);
       rename(action.to_buffer, places);
     }
-    for (int& buffer : guest.rooms[rank].arriving) rename(buffer, places);
-    for (int& buffer : guest.rooms[rank].leaving) rename(buffer, places);
+    for (auto& [key, ring] : guest.rings[rank])
+      for (int& buffer : ring) rename(buffer, places);
     std::vector<BoundaryBytes> moved(std::max(buffers.size(), host.ranks[rank].buffers.size()));
     for (std::size_t buffer = 0; buffer < buffers.size(); ++buffer) moved[places[buffer]] = buffers[buffer];
     buffers = moved;

@@ -53,7 +53,7 @@ void ForwardStream::run(const Tasks& tasks) {
 
 void ForwardStream::begin(const Tasks& tasks) {
   tasks_ = &tasks;
-  writer_.emplace(script_.outline, plan_.network, plan_.rooms[layout_.coord.pipeline],
+  writer_.emplace(script_.outline, plan_.network, plan_.rings[layout_.coord.pipeline],
                   layout_.coord.pipeline);
   most_ = tasks.lag > 0 ? std::min(tasks.lag, in_flight(tasks.batches)) : in_flight(tasks.batches);
   MP_CHECK(most_ >= scores_in_flight(script_.outline, tasks.batches),

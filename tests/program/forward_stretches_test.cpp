@@ -43,7 +43,7 @@ Program cut_anywhere(const Outline& outline, const Network& network, int batches
   Program program;
   for (int rank = 0; rank < outline.stages; ++rank) {
     std::mt19937 random(seed + static_cast<unsigned>(rank));
-    ForwardStretches list(outline, network, forward_rooms(outline, rank), rank);
+    ForwardStretches list(outline, network, forward_rings(outline, rank), rank);
     auto& all = program.ranks.emplace_back();
     for (int known = 0; known < batches || random() % 2 > 0;) {
       const int more = std::min<int>(batches - known, static_cast<int>(random() % 4));
@@ -91,6 +91,22 @@ TEST(ForwardStretches, AreTheSameWhereverTheyAreCut) {
   }
 }
 
+TEST(ForwardStretches, EveryMissingWaitIsFound) {
+  for (const int chunks : {1, 2}) {
+    const Outline outline = without_backwards(with_everything(equal_stages(3, 2, chunks)));
+    OneBatch all(forward_program(outline, {}, 5), outline, 5);
+    for (auto& list : all.program.ranks)
+      for (Action& action : list) {
+        const std::vector<int> waits = action.after;
+        for (const int earlier : waits) {
+          std::erase(action.after, earlier);
+          EXPECT_FALSE(all.errors().empty()) << to_string(action) << " without " << earlier;
+          action.after = waits;
+        }
+      }
+  }
+}
+
 TEST(ForwardStretches, LastAsLongAsTheirCandidates) {
   Outline outline = without_backwards(equal_stages(2, 2, 1, {}, 2));
   for (int block = 0; block < 4; ++block) {
@@ -101,8 +117,8 @@ TEST(ForwardStretches, LastAsLongAsTheirCandidates) {
   }
   Network network;
   network.message.latency = 7;
-  ForwardStretches first(outline, network, forward_rooms(outline, 0), 0),
-      second(outline, network, forward_rooms(outline, 1), 1);
+  ForwardStretches first(outline, network, forward_rings(outline, 0), 0),
+      second(outline, network, forward_rings(outline, 1), 1);
   for (ForwardStretches* list : {&first, &second}) {
     list->add({0, 1, 1, 0});
     list->add({1, 1, 0, 0});
