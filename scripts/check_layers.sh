@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The floors of the house (src/floors.txt): a file includes its own floor and those below it, and some words have one home.
+# The floors of the house (src/floors.txt): a file includes its own floor and those below it, and some words have one home. What checks
+# lists includes nothing of what writes them.
 # check_layers.sh [DIRECTORY]: prints every line that breaks this and exits 1.
 set -euo pipefail
 floors=$(sed -n 's/^\([a-z]*\):.*/\1/p' "$(dirname "$0")/../src/floors.txt" | tr '\n' ' ')
@@ -34,6 +35,7 @@ find src kernels \( -name '*.h' -o -name '*.cpp' -o -name '*.cu' -o -name '*.cuh
     if (inside && floor != "kernels") complain(floor " must not reach into kernels/" part[1] " (" path "; kernels/*.h are its doors)")
     if (!(to in level)) complain("\"" path "\" is on no floor (write includes from src/ or kernels/)")
     else if (level[to] > level[floor]) complain(floor " must not include " to " (" path ")")
+    if (FILENAME ~ /^src\/program\/check\// && path ~ /^program\/lists\//) complain("the checker of lists must not know how they are written (" path ")")
   }
   /^[ \t]*#[ \t]*include[ \t]*</ {
     for (name in library) if ($0 ~ ("<" name) && FILENAME !~ library[name]) complain($2 " belongs in " library[name])

@@ -59,7 +59,7 @@ PlannedStretch PlanningThread::plan(Question question) {
   planned.list = std::move(stretches_->next(planned.subnets, question.last).front());
   planned.end = stretches_->planner().known();
   planned.ended = stretches_->planner().oldest();
-  planned.hash = stretches_->hash();
+  planned.hash = stretches_->digest();
   return planned;
 }
 

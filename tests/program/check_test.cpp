@@ -162,109 +162,6 @@ TEST(Check, OneChannelForActivationsAndGradientsIsFoundInAVPlacement) {
   EXPECT_THAT(check(program, outline), Contains(HasSubstr("which is something else")));
 }
 
-TEST(Check, ABackwardOutOfOrderIsFound) {
-  const Outline outline = equal_stages(1, 3);
-  Program program = unchecked(outline, gpipe_order({1, 3}));
-  std::vector<Action>& list = program.ranks[0];
-  const int first = find(list, ActionKind::backward);
-  swap_places(list, first, first + 1);
-  EXPECT_THAT(check(program, outline), Contains("rank 0, action 3 (backward of micro-batch 1, block 0): "
-                                                "micro-batch 0 is next (backwards of a unit ascend)"));
-}
-
-TEST(Check, ABufferReusedWhileItIsSentIsFound) {
-  const Outline outline = equal_stages(2, 6);
-  Program program = unchecked(outline, gpipe_order({2, 6}));
-  std::vector<Action>& list = program.ranks[0];
-  const int forward = find(list, ActionKind::forward, 2), send = find(list, ActionKind::send);
-  ASSERT_TRUE(std::erase(list[forward].after, send));
-  EXPECT_THAT(check(program, outline),
-              Contains(HasSubstr("(forward of micro-batch 2, block 0): writes buffer 2 while action 2 (send "
-                                 "activation of micro-batch 0 to rank 1) may still use it")));
-}
-
-TEST(Check, AReceiveIntoABufferThatIsStillReadIsFound) {
-  const Outline outline = equal_stages(2, 6);
-  Program program = unchecked(outline, gpipe_order({2, 6}));
-  std::vector<Action>& list = program.ranks[1];
-  list[find(list, ActionKind::receive, 2)].after.clear();
-  EXPECT_THAT(check(program, outline), Contains(HasSubstr("may still use it")));
-}
-
-TEST(Check, EveryMissingActionIsFound) {
-  // Leaving out any one action of a program, or any one wait that data or buffers demand, is noticed.
-  const Outline outline = with_everything(equal_stages(3, 4, 1, {}, 2));
-  for (const char* schedule : {"1f1b", "zb-h1"}) {
-    const Program sound = make_program(outline, schedule).program;
-    for (std::size_t rank = 0; rank < sound.ranks.size(); ++rank)
-      for (int left_out = 0; left_out < static_cast<int>(sound.ranks[rank].size()); ++left_out) {
-        Program program = sound;
-        auto& list = program.ranks[rank];
-        list.erase(list.begin() + left_out);
-        for (Action& action : list) {
-          std::erase(action.after, left_out);
-          for (int& earlier : action.after) earlier -= earlier > left_out;
-        }
-        EXPECT_FALSE(check(program, outline).empty())
-            << schedule << " rank " << rank << " without " << line_of(sound.ranks[rank][left_out], left_out);
-      }
-  }
-}
-
-TEST(Check, EveryMissingWaitIsFound) {
-  const Outline outline = with_everything(equal_stages(3, 8, 1, {}, 2));
-  for (const char* schedule : {"1f1b", "zb-h1"}) {
-    Program program = make_program(outline, schedule).program;
-    for (auto& list : program.ranks)
-      for (int index = 0; index < static_cast<int>(list.size()); ++index) {
-        const std::vector<int> waits = list[index].after;
-        for (int earlier : waits) {
-          std::erase(list[index].after, earlier);
-          EXPECT_FALSE(check(program, outline).empty())
-              << schedule << ": " << line_of(list[index], index) << " without " << earlier;
-          list[index].after = waits;
-        }
-      }
-  }
-}
-
-TEST(Check, AWrongFoldIsFound) {
-  Outline outline = equal_stages(1, 4);
-  outline.shards = 2;
-  Program program = make_program(outline, "1f1b").program;
-  std::vector<Action>& list = program.ranks[0];
-  list[find(list, ActionKind::backward, 1)].fold = false;
-  list[find(list, ActionKind::backward, 2)].fold = true;
-  EXPECT_THAT(check(program, outline),
-              ElementsAre(HasSubstr("shard 0 ends here, but its gradients are not folded"),
-                          HasSubstr("folds shard 1 before its end")));
-}
-
-TEST(Check, WorkBetweenThePiecesOfABackwardIsFound) {
-  const Outline outline = equal_stages(1, 2, 1, {}, 2);
-  Program program = unchecked(outline, one_forward_one_backward_order({1, 2}));
-  std::vector<Action>& list = program.ranks[0];
-  // Cuts the first backward into two pieces, with the next forward between them.
-  const int backward = find(list, ActionKind::backward), next = find(list, ActionKind::forward, 1);
-  ASSERT_EQ(next, backward + 1);
-  Action piece = list[backward];
-  list[backward].first = piece.last = 1;
-  list.insert(list.begin() + next + 1, piece);
-  for (Action& action : list)
-    for (int& earlier : action.after) earlier += earlier > next;
-  EXPECT_THAT(check(program, outline),
-              Contains(HasSubstr("something else runs between the pieces of one backward")));
-}
-
-TEST(Check, AUnitThatIsUpdatedTwiceIsFound) {
-  const Outline outline = equal_stages(1, 2);
-  Program program = unchecked(outline, gpipe_order({1, 2}));
-  std::vector<Action>& list = program.ranks[0];
-  const Action update = list[find(list, ActionKind::update)];
-  list.push_back(update);
-  EXPECT_THAT(check(program, outline), ElementsAre(HasSubstr("is updated a second time")));
-}
-
 TEST(Check, ATicketOfTwoTasksIsFound) {
   Outline outline = equal_stages(2, 2);
   outline.data = 2;
@@ -287,17 +184,6 @@ TEST(Check, AnUpdateInAnEvaluationIsFound) {
   update.after = {static_cast<int>(step.program.ranks[0].size()) - 1};
   step.program.ranks[0].push_back(update);
   EXPECT_THAT(check(step.program, outline), ElementsAre(HasSubstr("has no place in an evaluation")));
-}
-
-TEST(Check, AnotherQueueOrGroupIsFound) {
-  Outline outline = equal_stages(1, 2);
-  outline.data = 2;
-  Program program = unchecked(outline, gpipe_order({1, 2}));
-  std::vector<Action>& list = program.ranks[0];
-  list[find(list, ActionKind::update)].queue = Queue::bulk;
-  list[find(list, ActionKind::reduce)].group = Members::grid;
-  EXPECT_THAT(check(program, outline), ElementsAre(HasSubstr("is for group grid, not data"),
-                                                   HasSubstr("is in queue bulk, not compute")));
 }
 
 TEST(Check, TooMuchMemoryIsRefusedWithTheSums) {

@@ -12,9 +12,6 @@
 namespace mindpipe {
 namespace {
 
-using ::testing::Contains;
-using ::testing::HasSubstr;
-
 Outline without_backwards(Outline outline) {
   outline.training = false;
   return outline;
@@ -190,72 +187,6 @@ TEST(ForwardStretches, FillThePipelineWithSoManyInFlightAndNoFewer) {
         EXPECT_GT(time_with(outline, batches, least - 1, scores), full) << name_of(outline, batches);
       }
   EXPECT_EQ(scores_in_flight(equal_stages(1, 4), 1), 1) << "nobody waits for the end of a pipeline";
-}
-
-class WrongForwards : public testing::Test {
- protected:
-  static constexpr int batches = 6;
-  WrongForwards() : outline_(without_backwards(with_everything(equal_stages(4, 2, 1, {}, 2)))) {}
-  void expect_found(const std::function<void(std::vector<Action>& list)>& spoil,
-                    const std::string& sentence) const {
-    OneBatch all(forward_program(outline_, {}, batches), outline_, batches);
-    ASSERT_THAT(all.errors(), testing::IsEmpty());
-    spoil(all.program.ranks[2]);
-    EXPECT_THAT(all.errors(), Contains(HasSubstr(sentence)));
-  }
-  static int find(const std::vector<Action>& list, ActionKind kind, int nth) {
-    for (int i = 0; i < static_cast<int>(list.size()); ++i)
-      if (list[i].kind == kind && nth-- == 0) return i;
-    ADD_FAILURE() << "no such action";
-    return 0;
-  }
-  Outline outline_;
-};
-
-TEST_F(WrongForwards, AMessageThatArrivesWhereAnotherIsRead) {
-  expect_found([](auto& list) { list[find(list, ActionKind::receive, 8)].after.clear(); },
-               "may still use it");
-}
-TEST_F(WrongForwards, AForwardThatDoesNotWaitForItsInput) {
-  expect_found([](auto& list) { list[find(list, ActionKind::forward, 6)].after.clear(); },
-               "does not wait for the activation");
-}
-TEST_F(WrongForwards, AForwardThatWritesWhatIsSent) {
-  expect_found(
-      [](auto& list) {
-        Action& forward = list[find(list, ActionKind::forward, 6)];
-        std::erase_if(forward.after, [&](int earlier) { return sends(list[earlier]); });
-      },
-      "may still use it");
-}
-TEST_F(WrongForwards, ABatchBeforeTheOneBeforeIt) {
-  expect_found(
-      [](auto& list) {
-        Action &one = list[find(list, ActionKind::forward, 4)],
-               &other = list[find(list, ActionKind::forward, 6)];
-        std::swap(one.micro_batch, other.micro_batch);
-        std::swap(one.shard, other.shard);
-      },
-      "does not wait for the activation");
-}
-TEST_F(WrongForwards, AForwardFromTheOtherBuffer) {
-  expect_found(
-      [](auto& list) {
-        Action& forward = list[find(list, ActionKind::forward, 6)];
-        forward.from_buffer = 1 - forward.from_buffer;
-      },
-      "finds something else in buffer");
-}
-TEST_F(WrongForwards, AForwardThatIsLeftOut) {
-  expect_found([](auto& list) { list.erase(list.begin() + find(list, ActionKind::forward, 6), list.end()); },
-               "is missing");
-}
-TEST_F(WrongForwards, AMessageOutOfTurn) {
-  expect_found(
-      [](auto& list) {
-        std::swap(list[find(list, ActionKind::send, 4)].ticket, list[find(list, ActionKind::send, 6)].ticket);
-      },
-      "ticket");
 }
 
 }  // namespace

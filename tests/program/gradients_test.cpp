@@ -1,7 +1,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "program/check/checker.h"
 #include "program/lists/assemble.h"
 #include "program/make_program.h"
 #include "program/sample_outline.h"
@@ -9,9 +8,7 @@
 namespace mindpipe {
 namespace {
 
-using testing::Contains;
 using testing::ElementsAre;
-using testing::HasSubstr;
 
 Outline with_sharded_gradients(Outline outline, int data = 2) {
   outline.data = data;
@@ -101,79 +98,6 @@ TEST(ShardedGradients, EveryScheduleAndSizeIsSound) {
         outline.sharded_gradients = true;
         EXPECT_NO_THROW(make_program(outline, schedule)) << schedule << " p " << p << " m " << m;
       }
-}
-
-TEST(ShardedGradients, EveryMissingWaitIsFound) {
-  Outline outline = with_everything(equal_stages(2, 1, 2, {}, 3));
-  outline.sharded_gradients = true;
-  for (const char* schedule : {"breadth-first", "interleaved"}) {
-    Program program = make_program(outline, schedule).program;
-    int waits_for_sums = 0;
-    for (auto& list : program.ranks)
-      for (int index = 0; index < static_cast<int>(list.size()); ++index) {
-        const std::vector<int> waits = list[index].after;
-        for (int earlier : waits) {
-          waits_for_sums += is_backward(list[index]) && list[earlier].kind == ActionKind::reduce;
-          std::erase(list[index].after, earlier);
-          EXPECT_FALSE(check(program, outline).empty())
-              << schedule << ": " << line_of(list[index], index) << " without " << earlier;
-          list[index].after = waits;
-        }
-      }
-    EXPECT_GT(waits_for_sums, 0) << schedule;
-  }
-}
-
-struct Controls : ::testing::Test {
-  Outline outline = with_sharded_gradients(equal_stages(1, 1, 1, {}, 4));
-  Program program = make_program(outline, "1f1b").program;
-  std::vector<Action>& list = program.ranks[0];
-};
-
-TEST_F(Controls, ASlabWrittenWhileASumStillReadsItIsFound) {
-  Action& backward = list[find_last(list, ActionKind::backward, 1)];
-  ASSERT_EQ(backward.after.size(), 1u);
-  ASSERT_EQ(list[backward.after[0]].kind, ActionKind::reduce);
-  backward.after.clear();
-  EXPECT_THAT(check(program, outline),
-              ElementsAre(HasSubstr(
-                  "writes gradient slab 0 while the sum of unit 3 in block 3 over data may still read it")));
-}
-
-TEST_F(Controls, APartThatStaysInASlabThatOthersWriteIsFound) {
-  list[find_last(list, ActionKind::reduce, 3)].apart = -1;
-  EXPECT_THAT(
-      check(program, outline),
-      ElementsAre(HasSubstr(
-          "writes gradient slab 0, where this rank's share of unit 3 in block 3 stays until its update")));
-}
-
-TEST_F(Controls, TwoBlocksInOneSlabAtOnceAreFound) {
-  for (Action& action : list)
-    if (action.kind == ActionKind::reduce) action.slab = 0;
-  EXPECT_THAT(check(program, outline),
-              Contains(HasSubstr("while the sum of unit 3 in block 3 over data may still read it")));
-}
-
-TEST_F(Controls, AReturnToASlabThatOthersHaveTakenIsFound) {
-  outline.micro_batches = 2;
-  program = make_program(outline, "1f1b").program;
-  for (Action& action : program.ranks[0])
-    if (action.kind == ActionKind::reduce) action.slab = 0;
-  EXPECT_THAT(check(program, outline), Contains(HasSubstr("which unit 3 in block 3 has taken over")));
-}
-
-TEST_F(Controls, GradientsThatAreNotZeroedOrZeroedTwiceAreFound) {
-  outline.micro_batches = 2;
-  outline.sharded_gradients = false;
-  program = make_program(outline, "1f1b").program;
-  for (Action& action : program.ranks[0])
-    if (is_backward(action)) action.clears = !action.clears;
-  const auto errors = check(program, outline);
-  EXPECT_THAT(errors,
-              Contains(HasSubstr("adds to the gradient of unit 3 in block 3 that nobody has zeroed")));
-  EXPECT_THAT(errors,
-              Contains(HasSubstr("zeroes the gradient of unit 3 in block 3 that others have added to")));
 }
 
 }  // namespace

@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "program/causal/own_cuts.h"
-#include "program/check/checker_parts.h"
+#include "program/check/check_communication.h"
 #include "program/lists/stretch_channels.h"
 #include "program/sample_space.h"
 
@@ -296,9 +296,10 @@ TEST(Lanes, AllRanksListsTogetherAreSoundWhateverTheGridAndTheRooms) {
     const auto subnets = sample_subnets(outline, Draw::uniform, 20 + below(60), seed);
     const WholeProgram whole =
         whole_program(outline, network, rules, subnets, {1 + below(40), 1 + below(40)});
-    Findings findings(whole.program);
-    check_communication(whole.program, findings);
+    Findings findings;
+    check_partners(whole.program, findings);
     EXPECT_THAT(findings.take(), IsEmpty()) << seed;
+    EXPECT_THAT(errors_of_clock(outline, network, rules, subnets, 17), IsEmpty()) << seed;
     EXPECT_TRUE(simulate(whole.program, whole.durations, network).finished) << seed;
   }
 }

@@ -2,16 +2,13 @@
 #include <gtest/gtest.h>
 
 #include "core/bulk_parts.h"
-#include "program/check/checker.h"
 #include "program/make_program.h"
 #include "program/sample_outline.h"
 
 namespace mindpipe {
 namespace {
 
-using testing::Contains;
 using testing::ElementsAre;
-using testing::HasSubstr;
 
 constexpr std::int64_t mebibyte = 1 << 20;
 
@@ -76,70 +73,6 @@ TEST(Parts, OfOneReplicaAreNotCut) {
   outline.sharded_optimizer = false;
   const PlannedStep step = make_program(outline, "1f1b");
   for (const Action& action : step.program.ranks[0]) EXPECT_EQ(action.parts, 1);
-}
-
-struct PartControls : ::testing::Test {
-  Outline outline = with_a_large_block(equal_stages(1, 1, 1, {}, 2));
-  Program program = make_program(outline, "1f1b").program;
-  std::vector<Action>& list = program.ranks[0];
-  std::vector<int> sums() const {
-    std::vector<int> places;
-    for (int i = 0; i < static_cast<int>(program.ranks[0].size()); ++i)
-      if (program.ranks[0][i].kind == ActionKind::reduce && program.ranks[0][i].first == 0)
-        places.push_back(i);
-    return places;
-  }
-};
-
-TEST_F(PartControls, APartOutOfTurnOrTwiceIsFound) {
-  const auto places = sums();
-  std::swap(list[places[0]].part, list[places[1]].part);
-  EXPECT_THAT(check(program, outline), Contains(HasSubstr("comes out of turn (part 1 is due)")));
-  list[places[0]].part = list[places[1]].part = 0;
-  EXPECT_THAT(check(program, outline), Contains(HasSubstr("comes out of turn (part 2 is due)")));
-}
-
-TEST_F(PartControls, AMissingLastPartIsFound) {
-  for (int place : sums())
-    if (list[place].part == 2) {
-      list[place].part = list[place].parts = 1;
-      list[place].first = 1;
-    }
-  EXPECT_THAT(
-      check(program, outline),
-      Contains(HasSubstr("the gradient of unit 0 in block 0 is never summed over data, or not all of it")));
-}
-
-TEST_F(PartControls, ASlabWrittenBeforeTheLastPartHasReadItIsFound) {
-  outline = with_a_large_block(equal_stages(1, 1, 1, {}, 4));
-  outline.sharded_gradients = true;
-  for (UnitCost& unit : outline.units) unit.gradients = 10 * mebibyte;
-  program = make_program(outline, "1f1b").program;
-  for (Action& action : program.ranks[0])
-    if (is_backward(action))
-      for (int& earlier : action.after)
-        if (program.ranks[0][earlier].kind == ActionKind::reduce && program.ranks[0][earlier].part == 2)
-          --earlier;  // the part before
-  EXPECT_THAT(check(program, outline), Contains(HasSubstr("may still read it")));
-}
-
-TEST_F(PartControls, EveryMissingPartOfATiedTableIsFound) {
-  outline = with_a_large_block(equal_stages(2, 2));
-  tie(outline, {0, 1}, 18 * mebibyte);
-  const Program sound = make_program(outline, "1f1b").program;
-  for (std::size_t rank = 0; rank < 2; ++rank)
-    for (int left_out = 0; left_out < static_cast<int>(sound.ranks[rank].size()); ++left_out) {
-      if (sound.ranks[rank][left_out].parts == 1) continue;
-      program = sound;
-      auto& shorter = program.ranks[rank];
-      shorter.erase(shorter.begin() + left_out);
-      for (Action& action : shorter) {
-        std::erase(action.after, left_out);
-        for (int& earlier : action.after) earlier -= earlier > left_out;
-      }
-      EXPECT_FALSE(check(program, outline).empty())
-          << "rank " << rank << " without " << line_of(sound.ranks[rank][left_out], left_out);
-    }
 }
 
 }  // namespace

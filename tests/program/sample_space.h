@@ -6,6 +6,7 @@
 
 #include "program/lists/stretches.h"
 #include "program/partition.h"
+#include "program/starts_check.h"
 
 namespace mindpipe {
 
@@ -146,6 +147,25 @@ inline ListStretch list_of_starts(const Outline& outline, std::int64_t window, i
   ListWriter writer(outline, rank, rings_of_subnets(rank), window);
   for (const Task& start : starts) writer.add(start);
   return writer.take();
+}
+
+/// What is wrong with the times at which a planner lets things start, planned so many subnets at a time.
+inline std::vector<std::string> errors_of_clock(const Outline& outline, const Network& network,
+                                                const SubnetRules& rules, std::span<const Subnet> subnets,
+                                                std::size_t at_once) {
+  CausalPlanner planner(outline, network, rules);
+  StartsCheck check(outline);
+  std::vector<std::string> errors;
+  while (!subnets.empty() && errors.empty()) {
+    const std::size_t length = std::min(subnets.size(), at_once);
+    const std::int64_t oldest = planner.oldest();
+    std::vector<Task> starts;
+    planner.next(subnets.first(length), length == subnets.size(),
+                 [&](const Task& task) { starts.push_back(task); });
+    errors = check.check(starts, oldest, planner.known());
+    subnets = subnets.subspan(length);
+  }
+  return errors;
 }
 
 /// The lists of all ranks, stretches of `lengths` subnets one behind the other (the last length again and

@@ -1,12 +1,31 @@
 #include <gtest/gtest.h>
 
 #include "comm/plain_backend.h"
-#include "program/check/ended_before.h"
+#include "program/check/followed_waits.h"
 #include "program/sample_outline.h"
 #include "runtime/stretches.h"
 
 namespace mindpipe {
 namespace {
+
+/// For each action of a list which earlier ones have surely ended when it starts.
+class EndedBefore {
+ public:
+  explicit EndedBefore(const std::vector<Action>& list) {
+    FollowedWaits waits;
+    std::vector<Entry> entries;
+    for (const Action& action : list) {
+      waits.add(action, 0);
+      std::vector<bool>& ended = ended_.emplace_back();
+      for (const Entry& earlier : entries) ended.push_back(waits.has_ended(earlier));
+      entries.push_back(waits.newest());
+    }
+  }
+  bool operator()(int earlier, int later) const { return ended_[later][earlier]; }
+
+ private:
+  std::vector<std::vector<bool>> ended_;
+};
 
 /// A list of actions in four queues, each of which comes after some of the last ones of other queues.
 std::vector<Action> list_drawn(StretchLots& lots, int actions) {

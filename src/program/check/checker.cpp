@@ -1,63 +1,40 @@
 #include "program/check/checker.h"
 
-#include <algorithm>
-
 #include "core/check.h"
-#include "program/check/checker_parts.h"
+#include "program/check/check_communication.h"
+#include "program/check/list_check.h"
 
 namespace mindpipe {
+namespace {
 
-bool waits_for(const Action& action, int earlier) {
-  return std::find(action.after.begin(), action.after.end(), earlier) != action.after.end();
+/// Where the sums over data of a list find the gradients of uses that take turns in slabs.
+std::map<UnitUse, int> slabs_of(const std::vector<Action>& list, const Outline& outline) {
+  std::map<UnitUse, int> slabs;
+  for (const Action& action : list)
+    if (outline.sharded_gradients && action.kind == ActionKind::reduce)
+      slabs.try_emplace({action.unit, action.first}, action.slab);
+  return slabs;
 }
 
-void check_fields(const Program& program, const Outline& outline, Findings& findings) {
-  const int blocks = outline.all_blocks(), ranks = static_cast<int>(program.ranks.size());
-  for (const auto& [rank, index] : program.places()) {
-    const Action& action = program.ranks[rank][index];
-    const bool pass = is_pass(action);
-    if (action.first < 0 || action.last < action.first || action.last > blocks)
-      findings.add(rank, index, "blocks [{}, {}) are not in the model of {} blocks", action.first,
-                   action.last, blocks);
-    if (is_message(action) && (action.peer < 0 || action.peer >= ranks || action.peer == rank))
-      findings.add(rank, index, "there is no other rank {} to talk to ({} ranks)", action.peer, ranks);
-    if (pass && (action.micro_batch < 0 || action.micro_batch >= outline.micro_batches))
-      findings.add(rank, index, "the step has {} micro-batches", outline.micro_batches);
-    else if (pass && action.shard != action.micro_batch / outline.micro_batches_of_shard())
-      findings.add(rank, index, "micro-batch {} belongs to shard {}, not {}", action.micro_batch,
-                   action.micro_batch / outline.micro_batches_of_shard(), action.shard);
-    if (pass &&
-        (action.chunk < 0 || action.chunk >= outline.all_chunks() || outline.rank_of(action.chunk) != rank))
-      findings.add(rank, index, "chunk {} does not live here", action.chunk);
-    if (names_unit(action) && (action.unit < 0 || action.unit >= static_cast<int>(outline.units.size())))
-      findings.add(rank, index, "there is no unit {} ({} units)", action.unit, outline.units.size());
-    const bool only_trains = traits_of(action.kind).steps == ActionTraits::training ||
-                             action.payload == Payload::unit_gradient || is_move(action);
-    if (!outline.training && only_trains) findings.add(rank, index, "has no place in an evaluation");
-    const auto* collective = shape_of<CollectiveTraits>(action);
-    const Members group = collective == nullptr ? Members::none : collective->members;
-    if (action.group != group) findings.add(rank, index, "is for group {}, not {}", action.group, group);
-    if (!is_message(action) && action.queue != traits_of(action.kind).queue)
-      findings.add(rank, index, "is in queue {}, not {}", action.queue, traits_of(action.kind).queue);
-    for (int earlier : action.after)
-      if (earlier < 0 || earlier >= index)
-        findings.add(rank, index, "waits for action {}, which is not an earlier one", earlier);
-  }
-}
+}  // namespace
 
 std::vector<std::string> check(const Program& program, const Outline& outline) {
-  Findings findings(program);
   if (static_cast<int>(program.ranks.size()) != outline.stages)
     return {fmt::format("the program has lists for {} ranks, the pipeline has {} stages",
                         program.ranks.size(), outline.stages)};
-  check_fields(program, outline, findings);
-  if (!findings.empty()) return findings.take();
-  check_communication(program, findings);
-  check_passes(program, outline, findings);
-  check_updates(program, outline, findings);
-  check_slots(program, outline, findings);
-  check_gradients(program, outline, findings);
-  return findings.take();
+  Findings findings;
+  check_partners(program, findings);
+  std::vector<std::string> errors = findings.take();
+  for (int rank = 0; rank < outline.stages; ++rank) {
+    const std::vector<Action>& list = program.ranks[rank];
+    const std::vector<std::string> more = ListCheck(outline, rank, slabs_of(list, outline)).check(list, true);
+    errors.insert(errors.end(), more.begin(), more.end());
+  }
+  if (errors.empty()) return errors;
+  explain_standstill(program, findings);
+  const std::vector<std::string> reasons = findings.take();
+  errors.insert(errors.end(), reasons.begin(), reasons.end());
+  return errors;
 }
 
 std::vector<std::string> check_memory(const Placement& placement, std::int64_t limit) {

@@ -9,15 +9,16 @@
 
 namespace mindpipe {
 
-/// Proves that a program is sound before anything runs; returns what is wrong with it, one readable line
-/// each, empty when all is well: "rank 2, action 17 (receive activation of micro-batch 3 from rank 1): ...".
+/// Proves that the lists of all ranks of a step, or of an evaluation, are sound before anything runs; returns
+/// what is wrong with them, one readable line each, empty when all is well: "rank 2, action 17 (receive
+/// activation of micro-batch 3 from rank 1): ...".
 ///
 /// Proved: both ends of a channel list the same messages and all members of a group the same calls; tickets
-/// agree and ascend; the lists run to their end, with free channels and in strict ticket order; every pass
-/// has its inputs, every tape is opened once and closed once, backwards of a block ascend in (shard,
-/// micro-batch); every gradient is summed, exchanged, updated (and gathered) after its last backward;
-/// gradients start from zero; no arena, buffer or gradient slab is used again before its last reader, a send
-/// or a sum over data included, has ended; memory stays below the limit.
+/// agree and ascend, so that the lists run to their end, with free channels and in strict ticket order; every
+/// pass has its inputs, what it makes leaves, every tape is opened once and closed once, backwards of a block
+/// ascend in (shard, micro-batch); every gradient is summed, exchanged, updated (and gathered) after its last
+/// backward; gradients start from zero; no arena, buffer or gradient slab is used again before its last
+/// reader, a send or a sum over data included, has ended; memory stays below the limit.
 std::vector<std::string> check(const Program& program, const Outline& outline);
 std::vector<std::string> check_memory(const Placement& placement, std::int64_t limit);
 

@@ -11,28 +11,28 @@ Rings rings_of_subnets(int rank) {
 
 Stretches::Stretches(const Outline& outline, const Network& network, const SubnetRules& rules,
                      const std::vector<int>& ranks, std::int64_t first)
-    : planner_(outline, network, rules, first), starts_(outline, first) {
+    : planner_(outline, network, rules, first), communications_(outline) {
   for (const int rank : ranks)
     ranks_.push_back({ListWriter(outline, rank, rings_of_subnets(rank), rules.window),
-                      StretchCheck(outline, rules, rank, first)});
+                      ListCheck(outline, rules, rank, first)});
 }
 
 std::vector<ListStretch> Stretches::next(std::span<const Subnet> more, bool last) {
   const std::int64_t oldest = planner_.oldest();
   std::vector<Task> starts;
   planner_.next(more, last, [&](const Task& task) { starts.push_back(task); });
-  require_sound(starts_.check(starts, oldest, planner_.known()));
-  for (const Task& start : starts) {
-    hash_.add(start);
+  const std::vector<Communication> sequence = communications_.add(starts);
+  for (const Task& start : starts)
     for (Rank& rank : ranks_) {
       give_way();
       rank.writer.add(start);
     }
-  }
   std::vector<ListStretch> stretches;
   for (Rank& rank : ranks_) {
     stretches.push_back(rank.writer.take());
-    require_sound(rank.check.check(stretches.back(), more, last, oldest));
+    rank.check.know(more, oldest);
+    rank.check.expect(sequence);
+    require_sound(rank.check.check(stretches.back().actions, last));
   }
   return stretches;
 }

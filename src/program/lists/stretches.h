@@ -3,9 +3,7 @@
 #include <vector>
 
 #include "program/causal/causal_planner.h"
-#include "program/check/starts_check.h"
-#include "program/check/starts_hash.h"
-#include "program/check/stretch_check.h"
+#include "program/check/list_check.h"
 #include "program/lists/list_writer.h"
 
 namespace mindpipe {
@@ -26,17 +24,17 @@ class Stretches {
   std::vector<ListStretch> next(std::span<const Subnet> more, bool last);
 
   const CausalPlanner& planner() const { return planner_; }
-  /// A number for all that was planned so far, alike on all ranks.
-  std::uint64_t hash() const { return hash_.value(); }
+  /// A number for all communication that was planned so far. Ranks whose numbers are equal agree on both ends
+  /// of every message.
+  std::uint64_t digest() const { return communications_.digest(); }
 
  private:
   struct Rank {
     ListWriter writer;
-    StretchCheck check;
+    ListCheck check;
   };
   CausalPlanner planner_;
-  StartsCheck starts_;
-  StartsHash hash_;
+  Communications communications_;
   std::vector<Rank> ranks_;
 };
 

@@ -1,15 +1,68 @@
-#include "program/check/starts_check.h"
-
+#pragma once
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
+#include <cstdint>
 #include <limits>
+#include <map>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
 
-#include "core/give_way.h"
+#include "program/causal/causal_planner.h"
 
 namespace mindpipe {
 
-StartsCheck::StartsCheck(const Outline& outline, std::int64_t first)
+/// Proves from a planner's starts, stretch by stretch, that what all ranks' lists say can run to the end:
+/// each start comes behind the ends of all that it waits for, on its rank and on others. Such an order is a
+/// witness that the lists stand still neither with free channels nor in the order of tickets.
+class StartsCheck {
+ public:
+  /// `first`: the subnet that starts something first.
+  explicit StartsCheck(const Outline& outline, std::int64_t first = 0);
+
+  /// What is wrong, empty when all is well. `known`: subnets that the planner has heard of; `oldest`: the
+  /// first of them that may still start something in this stretch.
+  std::vector<std::string> check(std::span<const Task> starts, std::int64_t oldest, std::int64_t known);
+
+ private:
+  static constexpr std::int64_t never = -1;
+  /// When each of these has ended, of a micro-batch on a stage.
+  enum Step : std::uint8_t { forward, forward_arrival, backward, backward_arrival, steps };
+  using Ends = std::array<std::int64_t, steps>;
+
+  /// The time that is kept for a subnet which starts something, on the stage where it does.
+  std::int64_t& of_stage(std::vector<std::int64_t>& times, const Task& start) {
+    return times[(start.owner.number - first_) * outline_.stages + outline_.stage_of_rank(start.rank)];
+  }
+  Ends& ends(std::int64_t subnet, int rank, int micro_batch) {
+    const std::int64_t stage = (subnet - first_) * outline_.stages + outline_.stage_of_rank(rank);
+    return ends_[stage * outline_.micro_batches + micro_batch];
+  }
+  void see(const Task& start);
+  void see_message(const Task& start);
+  void see_update(const Task& start);
+  void see_move(const Task& start);
+  void require(bool holds, const Task& start, const char* what);
+  void begin_on(std::int64_t& free, const Task& start, const char* what);
+  std::int64_t& slot(int rank, int number);
+
+  const Outline& outline_;
+  std::int64_t first_;
+  std::vector<Ends> ends_;                                  ///< [subnet][stage][micro-batch]
+  std::vector<std::int64_t> summed_;                        ///< [subnet][stage]: the last sum over data
+  std::vector<std::int64_t> arrived_;                       ///< [subnet][stage]: the last of its units
+  std::vector<std::int64_t> rank_free_;                     ///< since when
+  std::vector<std::array<std::int64_t, 2>> channel_free_;   ///< of each rank: forwards, backwards
+  std::vector<std::vector<std::int64_t>> slot_free_;        ///< [rank][slot]
+  std::vector<std::int64_t> unit_free_;                     ///< of each unit that moves: its newest update
+  std::map<std::pair<int, int>, std::int64_t> moves_free_;  ///< from, to
+  std::vector<std::string> errors_;
+};
+
+inline StartsCheck::StartsCheck(const Outline& outline, std::int64_t first)
     : outline_(outline),
       first_(first),
       rank_free_(outline.ranks(), 0),
@@ -17,8 +70,8 @@ StartsCheck::StartsCheck(const Outline& outline, std::int64_t first)
       slot_free_(outline.ranks()),
       unit_free_(outline.has_moves() ? outline.units.size() : 0, 0) {}
 
-std::vector<std::string> StartsCheck::check(std::span<const Task> starts, std::int64_t oldest,
-                                            std::int64_t known) {
+inline std::vector<std::string> StartsCheck::check(std::span<const Task> starts, std::int64_t oldest,
+                                                   std::int64_t known) {
   const std::int64_t stages = outline_.stages, of_each = stages * outline_.micro_batches;
   ends_.erase(ends_.begin(), ends_.begin() + (oldest - first_) * of_each);
   summed_.erase(summed_.begin(), summed_.begin() + (oldest - first_) * stages);
@@ -29,31 +82,30 @@ std::vector<std::string> StartsCheck::check(std::span<const Task> starts, std::i
   arrived_.resize((known - first_) * stages, never);
   errors_.clear();
   for (const Task& start : starts) {
-    give_way();
     see(start);
   }
   return std::move(errors_);
 }
 
-void StartsCheck::require(bool holds, const Task& start, const char* what) {
+inline void StartsCheck::require(bool holds, const Task& start, const char* what) {
   if (!holds)
     errors_.push_back(fmt::format("rank {}, at {} ns, micro-batch {} of subnet {}: {}", start.rank,
                                   start.start, start.micro_batch, start.owner.number, what));
 }
 
 /// What runs one after the other is free from the end of the one before on.
-void StartsCheck::begin_on(std::int64_t& free, const Task& start, const char* what) {
+inline void StartsCheck::begin_on(std::int64_t& free, const Task& start, const char* what) {
   require(free <= start.start, start, what);
   free = start.end;
 }
 
-std::int64_t& StartsCheck::slot(int rank, int number) {
+inline std::int64_t& StartsCheck::slot(int rank, int number) {
   std::vector<std::int64_t>& slots = slot_free_[rank];
   if (number >= static_cast<int>(slots.size())) slots.resize(number + 1, 0);
   return slots[number];
 }
 
-void StartsCheck::see(const Task& start) {
+inline void StartsCheck::see(const Task& start) {
   const auto done = [&](std::int64_t end) { return end != never && end <= start.start; };
   constexpr std::int64_t taken = std::numeric_limits<std::int64_t>::max();
   const int stage = outline_.stage_of_rank(start.rank);
@@ -92,7 +144,7 @@ void StartsCheck::see(const Task& start) {
   }
 }
 
-void StartsCheck::see_message(const Task& start) {
+inline void StartsCheck::see_message(const Task& start) {
   constexpr std::int64_t taken = std::numeric_limits<std::int64_t>::max();
   const int peer = start.peer;
   const Ends& here = ends(start.owner.number, start.rank, start.micro_batch);
@@ -107,7 +159,7 @@ void StartsCheck::see_message(const Task& start) {
 }
 
 /// Units leave once their last users have updated them, and one message after the other.
-void StartsCheck::see_move(const Task& start) {
+inline void StartsCheck::see_move(const Task& start) {
   begin_on(moves_free_[{start.rank, start.peer}], start, "two moves share a channel");
   require(!start.units.empty(), start, "moves no unit");
   for (const int unit : start.units)
@@ -118,7 +170,7 @@ void StartsCheck::see_move(const Task& start) {
   arrived = std::max(arrived, start.end);
 }
 
-void StartsCheck::see_update(const Task& start) {
+inline void StartsCheck::see_update(const Task& start) {
   begin_on(rank_free_[start.rank], start, "two things run at a time");
   if (start.owner.of == Owner::window) return;
   for (int k = 0; k < outline_.micro_batches; ++k) {

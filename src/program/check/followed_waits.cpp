@@ -1,0 +1,46 @@
+#include "program/check/followed_waits.h"
+
+#include <algorithm>
+
+namespace mindpipe {
+
+void FollowedWaits::merge(Clock& into, const Clock& other) {
+  if (into.size() < other.size()) into.resize(other.size(), -1);
+  for (std::size_t queue = 0; queue < other.size(); ++queue)
+    into[queue] = std::max(into[queue], other[queue]);
+}
+
+int FollowedWaits::queue_number(const Action& action) {
+  const QueueKey key = queue_of(action);
+  const auto [known, fresh] = numbers_.try_emplace(key, static_cast<int>(lines_.size()));
+  if (fresh) lines_.push_back({{}, {}, key.group != Members::none});
+  return known->second;
+}
+
+void FollowedWaits::add(const Action& action, std::int64_t begin) {
+  newest_ = {newest_.place + 1, queue_number(action)};
+  Line& line = lines_[newest_.queue];
+  now_ = line.begins;
+  awaited_.clear();
+  for (const int after : action.after) {
+    const std::int64_t place = begin + after;
+    awaited_.push_back(place);
+    if (place >= 0 && newest_.place - place < kept) merge(now_, ends_[place % kept]);
+  }
+  if (static_cast<std::int64_t>(ends_.size()) < kept) ends_.emplace_back();
+  Clock& ended = ends_[newest_.place % kept];
+  ended = now_;
+  merge(ended, line.ends);
+  if (line.runs_ahead) line.begins = ended;
+  if (static_cast<int>(ended.size()) <= newest_.queue) ended.resize(newest_.queue + 1, -1);
+  ended[newest_.queue] = newest_.place;
+  line.ends = ended;
+  if (!line.runs_ahead) line.begins = ended;
+}
+
+bool FollowedWaits::has_ended(const Entry& earlier) const {
+  const bool follows = earlier.queue < static_cast<int>(now_.size()) && now_[earlier.queue] >= earlier.place;
+  return follows || std::find(awaited_.begin(), awaited_.end(), earlier.place) != awaited_.end();
+}
+
+}  // namespace mindpipe

@@ -1,0 +1,50 @@
+#pragma once
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "program/action.h"
+
+namespace mindpipe {
+
+/// An entry of one rank's list, counted from the list's beginning, and the queue in which it stands.
+struct Entry {
+  std::int64_t place = -1;
+  int queue = 0;
+  bool exists() const { return place >= 0; }
+};
+
+/// Knows of a list that is read action by action what has surely ended when the newest one begins: what it
+/// waits for, what that waited for, and so on, by queues too. A queue ends in order. It begins an action once
+/// the one before has ended; a sum or gather, which may run beside one other, once the one before has begun
+/// and the one before that has ended.
+class FollowedWaits {
+ public:
+  /// Reads the next action, whose `after` counts from entry `begin` on.
+  void add(const Action& action, std::int64_t begin);
+  Entry newest() const { return newest_; }
+  bool has_ended(const Entry& earlier) const;
+
+ private:
+  /// Of each queue the newest entry that has ended.
+  using Clock = std::vector<std::int64_t>;
+  struct Line {
+    Clock begins;  ///< what has ended when the next action of the queue begins
+    Clock ends;    ///< and when its newest has ended
+    bool runs_ahead = false;
+  };
+  /// How many entries' clocks are kept. What waits for an older one proves no more than that this has ended.
+  static constexpr std::int64_t kept = 4096;
+
+  static void merge(Clock& into, const Clock& other);
+  int queue_number(const Action& action);
+
+  std::map<QueueKey, int> numbers_;
+  std::vector<Line> lines_;
+  std::vector<Clock> ends_;  ///< of the newest entries: what has ended when they have
+  Entry newest_;
+  Clock now_;
+  std::vector<std::int64_t> awaited_;  ///< by the newest action itself
+};
+
+}  // namespace mindpipe

@@ -1,0 +1,80 @@
+#include "program/check/list_check.h"
+
+#include "core/give_way.h"
+#include "program/check/check_fields.h"
+
+namespace mindpipe {
+
+ListCheck::ListCheck(const Outline& outline, ListOf of, int rank)
+    : reading_(std::make_unique<Reading>(outline, of, rank)),
+      passes_(*reading_),
+      rooms_(*reading_),
+      transfers_(*reading_) {}
+
+ListCheck::ListCheck(const Outline& outline, int rank, std::map<UnitUse, int> slabs)
+    : ListCheck(outline, ListOf::step, rank) {
+  if (outline.training) step_.emplace(*reading_, std::move(slabs));
+  passes_.expect(0, outline.first_block);
+}
+
+ListCheck::ListCheck(const Outline& outline, const SubnetRules& rules, int rank, std::int64_t first)
+    : ListCheck(outline, ListOf::subnets, rank) {
+  subnets_.emplace(*reading_, rules, first);
+  windows_.emplace(*reading_, rules, first);
+  own_cuts_.emplace(outline);
+  known_ = first;
+}
+
+ListCheck ListCheck::of_forwards(const Outline& outline, int rank) {
+  return ListCheck(outline, ListOf::forwards, rank);
+}
+
+void ListCheck::know(std::span<const Subnet> more, std::int64_t oldest) {
+  const Outline& outline = reading_->outline;
+  subnets_->forget(oldest);
+  for (const Subnet& subnet : more) {
+    const std::vector<int>& cut = own_cuts_->of(subnet.choice);
+    subnets_->know(subnet, cut);
+    if (subnet.id % outline.lanes == outline.lane_of_rank(reading_->rank)) passes_.expect(subnet.id, cut);
+    windows_->know(known_ = subnet.id + 1);
+  }
+}
+
+void ListCheck::expect(std::int64_t batches) {
+  for (; batches > 0; --batches) passes_.expect(known_++, reading_->outline.first_block);
+}
+
+std::vector<std::string> ListCheck::check(std::span<const Action> stretch, bool last) {
+  reading_->extend(stretch);
+  check_fields(*reading_, stretch);
+  if (reading_->findings.empty()) {
+    while (reading_->next()) {
+      give_way();
+      see();
+    }
+    transfers_.end_of_sequence();
+    if (last) end();
+  }
+  return reading_->findings.take();
+}
+
+void ListCheck::see() {
+  const Action& action = reading_->action();
+  transfers_.see();
+  rooms_.see(is_pass(action) ? passes_.blocks_of(action) : nullptr);
+  passes_.see();
+  if (step_) step_->see();
+  if (!subnets_) return;
+  if (!windows_->is_of_shared(action)) subnets_->see();
+  windows_->see();
+}
+
+void ListCheck::end() {
+  transfers_.end();
+  passes_.end();
+  if (step_) step_->end();
+  if (subnets_) subnets_->end();
+  if (windows_) windows_->end();
+}
+
+}  // namespace mindpipe

@@ -1,0 +1,183 @@
+#include "program/check/subnet_book.h"
+
+#include <algorithm>
+
+namespace mindpipe {
+
+SubnetBook::SubnetBook(Reading& reading, const SubnetRules& rules, std::int64_t first)
+    : reading_(reading),
+      rules_(rules),
+      stage_(reading.outline.stage_of_rank(reading.rank)),
+      moves_(reading.outline.has_moves()),
+      held_(reading.outline.units.size()),
+      first_moving_(first),
+      updated_(first) {
+  leave_home();
+}
+
+/// Behind a cut, and at the beginning, units are at home.
+void SubnetBook::leave_home() {
+  const std::vector<int> home = reading_.outline.units_of_rank(stage_);
+  for (int unit = 0; unit < static_cast<int>(held_.size()); ++unit)
+    if (!std::binary_search(home.begin(), home.end(), unit)) held_[unit].version = gone;
+}
+
+void SubnetBook::know(const Subnet& subnet, const std::vector<int>& cut) {
+  const Outline& outline = reading_.outline;
+  const bool is_here = subnet.id % outline.lanes == outline.lane_of_rank(reading_.rank);
+  Work* work = is_here ? &work_[subnet.id] : nullptr;
+  if (is_here) {
+    work->first = cut[stage_];
+    work->last = cut[stage_ + 1];
+  }
+  std::vector<Use>& all = moving_.emplace_back();
+  const int first = moves_ ? 0 : cut[stage_], last = moves_ ? outline.all_blocks() : cut[stage_ + 1];
+  for (int block = first; block < last; ++block)
+    outline.for_candidates(subnet.choice, block, [&](int candidate) {
+      for (const int unit : outline.units_used[block][candidate]) {
+        if (outline.units[unit].shared) continue;
+        const Use use{unit, held_[unit].users++};
+        if (moves_) all.push_back(use);
+        if (is_here && block >= work->first && block < work->last) work->uses.push_back(use);
+      }
+    });
+}
+
+void SubnetBook::forget(std::int64_t oldest) {
+  for (; first_moving_ < oldest && !moving_.empty(); ++first_moving_) moving_.pop_front();
+}
+
+/// The version of a unit that a subnet reads, which is on its way to it; gone: it reads none.
+std::int64_t SubnetBook::version_for(std::int64_t subnet, int unit) const {
+  const std::int64_t place = subnet - first_moving_;
+  if (place < 0 || place >= static_cast<std::int64_t>(moving_.size())) return gone;
+  for (const Use& use : moving_[place])
+    if (use.unit == unit) return use.version;
+  return gone;
+}
+
+SubnetBook::Work* SubnetBook::work() {
+  const auto found = work_.find(reading_.action().subnet);
+  if (found != work_.end()) return &found->second;
+  reading_.wrong("its subnet has ended, or is not known");
+  return nullptr;
+}
+
+void SubnetBook::see() {
+  const Action& action = reading_.action();
+  if (is_move(action)) return move();
+  if (is_message(action)) return;
+  Work* const open = work();
+  if (open == nullptr) return;
+  if (is_pass(action)) pass(*open);
+  if (is_backward(action)) backward(*open);
+  if (action.kind == ActionKind::reduce) reduce(*open);
+  if (action.kind == ActionKind::update) update(*open);
+}
+
+void SubnetBook::pass(Work& work) {
+  const Action& action = reading_.action();
+  if (!is_forward(action)) return;
+  if (rules_.order == SubnetOrder::causal) {
+    require_versions(work);
+    for (const Entry& arrival : work.arrived)
+      if (!reading_.has_ended(arrival))
+        reading_.wrong("does not wait for units ({})", reading_.text_of(arrival.place));
+  } else if (rules_.order == SubnetOrder::bulk &&
+             updated_ < action.subnet / reading_.outline.stages * reading_.outline.stages) {
+    reading_.wrong("the group before has yet to be updated");
+  }
+}
+
+/// All older users of a subnet's units have updated them, and their states are here.
+void SubnetBook::require_versions(const Work& work) {
+  for (const Use& use : work.uses)
+    if (const std::int64_t found = held_[use.unit].version; found == gone)
+      reading_.wrong("unit {}, which it uses, is on another rank", use.unit);
+    else if (found != use.version)
+      reading_.wrong("finds version {} of unit {}, which {} older subnets use", found, use.unit, use.version);
+}
+
+void SubnetBook::backward(Work& work) {
+  const Action& action = reading_.action();
+  if (work.slab < 0) {
+    work.slab = action.slab;
+    const auto [holder, is_free] = slabs_.try_emplace(action.slab, action.subnet);
+    if (action.slab < 0) reading_.wrong("names no gradient slab");
+    else if (!is_free) reading_.wrong("slab {} holds gradients of subnet {}", action.slab, holder->second);
+  } else if (work.slab != action.slab) {
+    reading_.wrong("its gradients are in slab {}", work.slab);
+  }
+  if (action.first == work.first) ++work.backwards;
+  work.last_backward = reading_.here();
+}
+
+void SubnetBook::reduce(Work& work) {
+  const Action& action = reading_.action();
+  if (work.backwards < reading_.outline.micro_batches || !reading_.has_ended(work.last_backward))
+    reading_.wrong("does not wait for the last backward");
+  if (action.slab != work.slab) reading_.wrong("its gradients are in slab {}", work.slab);
+  const auto use = std::find_if(work.uses.begin(), work.uses.end(),
+                                [&](const Use& one) { return one.unit == action.unit; });
+  if (use == work.uses.end()) return reading_.wrong("its subnet uses no unit {} here", action.unit);
+  if (use->summed.exists()) reading_.wrong("runs a second time");
+  if (action.part + 1 == action.parts) use->summed = reading_.here();
+}
+
+void SubnetBook::update(Work& work) {
+  const Action& action = reading_.action();
+  if (work.backwards < reading_.outline.micro_batches) reading_.wrong("comes before its last backward");
+  if (action.slab != work.slab) reading_.wrong("its gradients are in slab {}", work.slab);
+  if (action.first != work.first || action.last != work.last)
+    reading_.wrong("its subnet has the blocks [{}, {}) here", work.first, work.last);
+  if (rules_.order == SubnetOrder::causal) require_versions(work);
+  for (const Use& use : work.uses) {
+    held_[use.unit].version = use.version + 1;
+    held_[use.unit].touched = reading_.here();
+    if (reading_.outline.data > 1 && !reading_.has_ended(use.summed))
+      reading_.wrong("does not wait for the sum of unit {}", use.unit);
+  }
+  slabs_.erase(work.slab);
+  ++updated_;
+  work_.erase(action.subnet);
+}
+
+/// A move takes units in the version that their reader is due, once they have it, and brings them where
+/// nobody is at the older state any more. Before a cut the newest states go home to all lanes, and stay where
+/// they are.
+void SubnetBook::move() {
+  const Action& action = reading_.action();
+  const bool goes_home = action.chunk < 0, is_last = action.part + 1 == action.parts;
+  for (const int unit : action.units) moves_unit(unit, goes_home, is_last);
+  if (goes_home || !is_last || sends(action)) return;
+  const auto reader = work_.find(action.subnet);
+  if (reader == work_.end()) return reading_.wrong("its subnet does not run here");
+  reader->second.arrived.push_back(reading_.here());
+}
+
+void SubnetBook::moves_unit(int unit, bool goes_home, bool is_last) {
+  const Action& action = reading_.action();
+  Held& held = held_[unit];
+  const std::int64_t due = goes_home ? held.users : version_for(action.subnet, unit);
+  if (due == gone) return reading_.wrong("its subnet uses no unit {}", unit);
+  if (held.touched.exists() && !reading_.has_ended(held.touched))
+    reading_.wrong("does not wait for what was last done to unit {}", unit);
+  if (sends(action) && held.version != due)
+    reading_.wrong("takes version {} of unit {}{}, not {}", held.version, unit, goes_home ? " home" : "",
+                   due);
+  if (!sends(action) && held.version == due) reading_.wrong("brings unit {}, which is here", unit);
+  if (!is_last) return;
+  if (!sends(action)) held.version = due;
+  else if (!goes_home) held = {gone, held.users, reading_.here()};
+}
+
+void SubnetBook::end() {
+  for (const auto& [id, work] : work_) reading_.missing("subnet {} is not updated at a cut", id);
+  if (!moves_) return;
+  for (const int unit : reading_.outline.units_of_rank(stage_))
+    if (!reading_.outline.units[unit].shared && held_[unit].version != held_[unit].users)
+      reading_.missing("unit {} is not at home at a cut", unit);
+  leave_home();
+}
+
+}  // namespace mindpipe

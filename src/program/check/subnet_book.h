@@ -1,0 +1,73 @@
+#pragma once
+#include <deque>
+#include <map>
+#include <vector>
+
+#include "program/causal/subnet_rules.h"
+#include "program/check/reading.h"
+#include "supernet/subnet.h"
+
+namespace mindpipe {
+
+/// Follows the units of subnets on one rank: for each F.. B.. U in increasing ids of the subnets that use it
+/// (unless the order is another one), each in the version that all older users have left, which lives on one
+/// rank at a time and moves there in time; an update for all sums of its gradients, which lie in a slab of
+/// their own.
+class SubnetBook {
+ public:
+  SubnetBook(Reading& reading, const SubnetRules& rules, std::int64_t first);
+
+  /// A subnet may come from now on; `cut`: the first block of each stage, and the end.
+  void know(const Subnet& subnet, const std::vector<int>& cut);
+  /// No unit moves for a subnet before.
+  void forget(std::int64_t oldest);
+  void see();
+  /// Here nothing may be open, and units are at home.
+  void end();
+
+ private:
+  static constexpr std::int64_t gone = -1;
+  /// A unit that a subnet uses, and how many older ones do.
+  struct Use {
+    int unit = 0;
+    std::int64_t version = 0;
+    Entry summed = {};  ///< the last part of its sum over data
+  };
+  /// Where the newest state of a unit is.
+  struct Held {
+    std::int64_t version = 0;  ///< that is here; gone: on another rank
+    std::int64_t users = 0;    ///< of all subnets that are known
+    Entry touched;             ///< its newest update or departure here
+  };
+  struct Work {
+    std::vector<Use> uses = {};       ///< but for what all share
+    std::vector<Entry> arrived = {};  ///< the last parts of what has moved here for it
+    int first = 0, last = 0;          ///< its blocks here
+    int backwards = 0, slab = -1;
+    Entry last_backward;
+  };
+
+  Work* work();
+  void pass(Work& work);
+  void backward(Work& work);
+  void reduce(Work& work);
+  void update(Work& work);
+  void require_versions(const Work& work);
+  void move();
+  void moves_unit(int unit, bool goes_home, bool is_last);
+  std::int64_t version_for(std::int64_t subnet, int unit) const;
+  void leave_home();
+
+  Reading& reading_;
+  const SubnetRules rules_;
+  const int stage_;
+  const bool moves_;
+  std::vector<Held> held_;               ///< of each unit
+  std::deque<std::vector<Use>> moving_;  ///< of each subnet that may have units moved for it: what it uses
+  std::int64_t first_moving_;            ///< the subnet of the first of them
+  std::map<std::int64_t, Work> work_;    ///< of subnets that have not updated
+  std::map<int, std::int64_t> slabs_;    ///< whose gradients are in it
+  std::int64_t updated_;                 ///< subnets
+};
+
+}  // namespace mindpipe

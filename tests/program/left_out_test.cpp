@@ -1,0 +1,155 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "program/checked_lists.h"
+
+// Whatever one leaves out of a list that was written, the checker finds.
+namespace mindpipe {
+namespace {
+
+struct Source {
+  const char* name;
+  std::function<std::vector<Lists>()> make;
+};
+void PrintTo(const Source& source, std::ostream* out) { *out << source.name; }
+
+/// A list of each rank.
+std::vector<Lists> on_all_ranks(const Lists& lists) {
+  std::vector<Lists> all(lists.program.ranks.size(), lists);
+  for (int rank = 0; rank < static_cast<int>(all.size()); ++rank) all[rank].rank = rank;
+  return all;
+}
+
+std::vector<Lists> of_steps(const Outline& outline, const std::vector<const char*>& schedules) {
+  std::vector<Lists> all;
+  for (const char* schedule : schedules)
+    for (Lists& lists : on_all_ranks(lists_of_step(outline, schedule))) all.push_back(std::move(lists));
+  return all;
+}
+
+Outline in_parts(Outline outline) {
+  outline.data = 2;
+  outline.sharded_optimizer = true;
+  tie(outline, {0, 1}, 18 << 20);
+  outline.units[0].values = 5 << 20;
+  return outline;
+}
+
+Outline with_sharded_gradients(Outline outline) {
+  outline.sharded_gradients = true;
+  return outline;
+}
+
+const Source sources[] = {
+    {"steps",
+     [] {
+       return of_steps(with_everything(equal_stages(3, 4, 1, {}, 2)), {"1f1b", "zb-h1"});
+     }},
+    {"steps_with_rings",
+     [] {
+       return of_steps(with_everything(equal_stages(3, 8, 1, {}, 2)), {"1f1b", "zb-h1"});
+     }},
+    {"steps_in_parts", [] { return of_steps(in_parts(equal_stages(2, 2)), {"1f1b"}); }},
+    {"steps_with_slabs",
+     [] {
+       return of_steps(with_sharded_gradients(with_everything(equal_stages(2, 1, 2, {}, 3))),
+                       {"breadth-first", "interleaved"});
+     }},
+    {"subnets", [] { return on_all_ranks(subnets_with_a_table(0, 16)); }},
+    {"subnets_on_lanes", [] { return on_all_ranks(subnets_on_lanes(0, 16)); }},
+    {"forwards", [] { return on_all_ranks(batches_of_forwards()); }},
+};
+
+class LeftOut : public testing::TestWithParam<Source> {};
+
+TEST_P(LeftOut, EveryActionIsMissed) {
+  for (Lists& lists : GetParam().make()) {
+    EXPECT_THAT(lists.errors(), testing::IsEmpty());
+    const std::vector<Action> sound = lists.list();
+    for (int place = 0; place < static_cast<int>(sound.size()); ++place) {
+      lists.leave_out(place);
+      EXPECT_FALSE(lists.errors().empty())
+          << "rank " << lists.rank << " without " << line_of(sound[place], place);
+      lists.list() = sound;
+    }
+  }
+}
+
+// A wait is missed unless what it waits for has ended anyhow, because others wait for it.
+TEST_P(LeftOut, EveryWaitIsMissedUnlessOthersImplyIt) {
+  int missed = 0, implied = 0;
+  for (Lists& lists : GetParam().make())
+    for (int place = 0; place < static_cast<int>(lists.list().size()); ++place) {
+      const std::vector<int> waits = lists.list()[place].after;
+      for (const int earlier : waits) {
+        std::erase(lists.list()[place].after, earlier);
+        const bool is_missed = !lists.errors().empty();
+        const bool is_implied = !is_missed && SlowWaits(lists.list()).has_ended(earlier, place);
+        EXPECT_TRUE(is_missed || is_implied)
+            << "rank " << lists.rank << ": " << line_of(lists.list()[place], place) << " without " << earlier;
+        missed += is_missed ? 1 : 0;
+        implied += is_implied ? 1 : 0;
+        lists.list()[place].after = waits;
+      }
+    }
+  EXPECT_GT(missed, 0);
+  fmt::print("{}: {} waits are missed, {} are implied by others\n", GetParam().name, missed, implied);
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, LeftOut, testing::ValuesIn(sources),
+                         [](const auto& source) { return std::string(source.param.name); });
+
+/// A list in four queues, where each action waits for some of the last ones.
+std::vector<Action> drawn_list(std::mt19937& random, int actions) {
+  const auto below = [&](int count) { return static_cast<int>(random() % static_cast<unsigned>(count)); };
+  constexpr ActionKind kinds[] = {ActionKind::forward, ActionKind::send, ActionKind::receive,
+                                  ActionKind::reduce};
+  std::vector<Action> list;
+  for (int i = 0; i < actions; ++i) {
+    Action action = action_of(kinds[below(4)]);
+    for (int waits = below(3); waits > 0 && i > 0; --waits)
+      action.after.push_back(i - 1 - below(std::min(i, 20)));
+    list.push_back(std::move(action));
+  }
+  return list;
+}
+
+TEST(FollowedWaits, AreThoseThatAreFoundTheSlowWay) {
+  std::mt19937 random(1);
+  for (int draw = 0; draw < 100; ++draw) {
+    const std::vector<Action> list = drawn_list(random, 150);
+    const SlowWaits slow(list);
+    FollowedWaits waits;
+    std::vector<Entry> entries;
+    for (int index = 0; index < static_cast<int>(list.size()); ++index) {
+      waits.add(list[index], 0);
+      for (int earlier = 0; earlier < index; ++earlier)
+        ASSERT_EQ(waits.has_ended(entries[earlier]), slow.has_ended(earlier, index))
+            << earlier << ' ' << index;
+      entries.push_back(waits.newest());
+    }
+  }
+}
+
+// A sum may run beside the one before it; it ends after it.
+TEST(FollowedWaits, OfSumsKnowThatTheOneBeforeMayStillRun) {
+  const Action pass = action_of(ActionKind::forward), sum = action_of(ActionKind::reduce);
+  FollowedWaits waits;
+  std::vector<Entry> entries;
+  for (const Action* action : {&sum, &sum, &sum, &pass}) {
+    Action next = *action;
+    if (action == &pass) next.after = {2};
+    waits.add(next, 0);
+    entries.push_back(waits.newest());
+    if (entries.size() == 3) {
+      EXPECT_TRUE(waits.has_ended(entries[0]));
+      EXPECT_FALSE(waits.has_ended(entries[1]));
+    }
+  }
+  EXPECT_TRUE(waits.has_ended(entries[1]));
+}
+
+}  // namespace
+}  // namespace mindpipe
