@@ -36,13 +36,6 @@ int find(const std::vector<Action>& list, ActionKind kind, int nth = 0, Payload 
   return 0;
 }
 
-/// Exchanges two neighbours in a list; those that waited for one of them keep waiting for it.
-void swap_places(std::vector<Action>& list, int a, int b) {
-  std::swap(list[a], list[b]);
-  for (Action& action : list)
-    for (int& earlier : action.after) earlier = earlier == a ? b : earlier == b ? a : earlier;
-}
-
 /// An order for any placement: at each moment every rank runs what is ready, backwards first, with at most
 /// `tapes` open.
 Order greedy_order(const Outline& outline, int tapes) {

@@ -29,16 +29,11 @@ std::vector<Lists> of_steps(const Outline& outline, const std::vector<const char
   return all;
 }
 
-Outline in_parts(Outline outline) {
+Outline with_a_tied_table_in_parts(Outline outline) {
   outline.data = 2;
   outline.sharded_optimizer = true;
   tie(outline, {0, 1}, 18 << 20);
   outline.units[0].values = 5 << 20;
-  return outline;
-}
-
-Outline with_sharded_gradients(Outline outline) {
-  outline.sharded_gradients = true;
   return outline;
 }
 
@@ -51,10 +46,10 @@ const Source sources[] = {
      [] {
        return of_steps(with_everything(equal_stages(3, 8, 1, {}, 2)), {"1f1b", "zb-h1"});
      }},
-    {"steps_in_parts", [] { return of_steps(in_parts(equal_stages(2, 2)), {"1f1b"}); }},
+    {"steps_in_parts", [] { return of_steps(with_a_tied_table_in_parts(equal_stages(2, 2)), {"1f1b"}); }},
     {"steps_with_slabs",
      [] {
-       return of_steps(with_sharded_gradients(with_everything(equal_stages(2, 1, 2, {}, 3))),
+       return of_steps(in_slabs(with_everything(equal_stages(2, 1, 2, {}, 3))),
                        {"breadth-first", "interleaved"});
      }},
     {"subnets", [] { return on_all_ranks(subnets_with_a_table(0, 16)); }},

@@ -69,6 +69,25 @@ inline Outline with_everything(Outline outline) {
   return outline;
 }
 
+inline Outline on_data_ranks(Outline outline) {
+  outline.data = 2;
+  outline.sharded_optimizer = true;
+  return outline;
+}
+/// Gradients take turns in slabs.
+inline Outline in_slabs(Outline outline) {
+  outline = on_data_ranks(std::move(outline));
+  outline.sharded_gradients = true;
+  return outline;
+}
+
+/// Exchanges two neighbours in a list; those that waited for one of them keep waiting for it.
+inline void swap_places(std::vector<Action>& list, int a, int b) {
+  std::swap(list[a], list[b]);
+  for (Action& action : list)
+    for (int& earlier : action.after) earlier = earlier == a ? b : earlier == b ? a : earlier;
+}
+
 /// The names of all schedules.
 inline std::vector<std::string> all_schedules() {
   std::vector<std::string> names;

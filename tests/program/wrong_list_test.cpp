@@ -55,31 +55,14 @@ std::function<void(Lists&)> without_waits_for(const SuchAction& is_such, const S
   };
 }
 
-/// Exchanges two neighbours in a list; those that waited for one of them keep waiting for it.
-void swap_places(std::vector<Action>& list, int a, int b) {
-  std::swap(list[a], list[b]);
-  for (Action& action : list)
-    for (int& earlier : action.after) earlier = earlier == a ? b : earlier == b ? a : earlier;
-}
-
-Outline on_data_ranks(Outline outline) {
-  outline.data = 2;
-  outline.sharded_optimizer = true;
-  return outline;
-}
-Outline with_sharded_gradients(Outline outline) {
-  outline = on_data_ranks(std::move(outline));
-  outline.sharded_gradients = true;
-  return outline;
-}
 /// Block 0 has 10 MiB of gradients, three parts.
-Outline with_a_large_block(Outline outline) {
+Outline with_a_large_first_block(Outline outline) {
   outline = on_data_ranks(std::move(outline));
   outline.units[0].gradients = 10 << 20;
   return outline;
 }
 Outline with_large_blocks(Outline outline) {
-  outline = with_sharded_gradients(std::move(outline));
+  outline = in_slabs(std::move(outline));
   for (UnitCost& unit : outline.units) unit.gradients = 10 << 20;
   return outline;
 }
@@ -93,11 +76,9 @@ Lists of_two_stages(int rank) {
   lists.rank = rank;
   return lists;
 }
-Lists with_slabs() { return lists_of_step(with_sharded_gradients(equal_stages(1, 1, 1, {}, 4)), "1f1b"); }
-Lists with_slabs_of_two() {
-  return lists_of_step(with_sharded_gradients(equal_stages(1, 2, 1, {}, 4)), "1f1b");
-}
-Lists in_parts() { return lists_of_step(with_a_large_block(equal_stages(1, 1, 1, {}, 2)), "1f1b"); }
+Lists with_slabs() { return lists_of_step(in_slabs(equal_stages(1, 1, 1, {}, 4)), "1f1b"); }
+Lists with_slabs_of_two() { return lists_of_step(in_slabs(equal_stages(1, 2, 1, {}, 4)), "1f1b"); }
+Lists in_parts() { return lists_of_step(with_a_large_first_block(equal_stages(1, 1, 1, {}, 2)), "1f1b"); }
 bool is_sum_in_parts(const Action& action) { return action.kind == ActionKind::reduce && action.parts > 1; }
 bool is_backward_of_block(const Action& action, int block) {
   return is_backward(action) && action.first == block;
