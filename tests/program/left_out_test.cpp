@@ -9,11 +9,11 @@
 namespace mindpipe {
 namespace {
 
-struct Source {
+struct ListSource {
   const char* name;
   std::function<std::vector<Lists>()> make;
 };
-void PrintTo(const Source& source, std::ostream* out) { *out << source.name; }
+void PrintTo(const ListSource& source, std::ostream* out) { *out << source.name; }
 
 /// A list of each rank.
 std::vector<Lists> on_all_ranks(const Lists& lists) {
@@ -37,7 +37,7 @@ Outline with_a_tied_table_in_parts(Outline outline) {
   return outline;
 }
 
-const Source sources[] = {
+const ListSource sources[] = {
     {"steps",
      [] {
        return of_steps(with_everything(equal_stages(3, 4, 1, {}, 2)), {"1f1b", "zb-h1"});
@@ -57,7 +57,7 @@ const Source sources[] = {
     {"forwards", [] { return on_all_ranks(batches_of_forwards()); }},
 };
 
-class LeftOut : public testing::TestWithParam<Source> {};
+class LeftOut : public testing::TestWithParam<ListSource> {};
 
 TEST_P(LeftOut, EveryActionIsMissed) {
   for (Lists& lists : GetParam().make()) {
