@@ -88,11 +88,9 @@ std::size_t Unit::accumulator_bytes() const {
   return aligned((flat_count_ * (1 + levels_) + parts_count_) * bytes_of(gradient_dtype()));
 }
 
-void Unit::allocate_values(Memory& memory, int versions) {
-  value_arena_ = Arena(memory, MemoryClass::values, static_cast<std::size_t>(versions) * value_bytes());
-  versions_.clear();
-  for (int i = 0; i < versions; ++i) versions_.push_back(value_arena_.take({flat_count_}, dtype_));
-  bind_version(0);
+void Unit::allocate_values(Memory& memory) {
+  value_arena_ = Arena(memory, MemoryClass::values, value_bytes());
+  place_values(value_arena_.take({flat_count_}, dtype_));
 }
 
 void Unit::allocate_gradients(Memory& memory) {

@@ -84,19 +84,10 @@ class Unit {
   /// Lays the unit out for these shards. `sequence_parts`: how many T-ths of the sequence have `rows`
   /// accumulators here; `levels`: partial sums of data shards kept beside the accumulator (SumTree::levels).
   void lay_out(ShardRange shards, int sequence_parts, int levels, DType dtype);
-  /// Values; of a unit that all subnets of a supernet share two versions, of which the first is bound.
-  void allocate_values(Memory& memory, int versions = 1);
-  /// Lets values be those of one of the versions.
-  void bind_version(int number) { values_ = versions_[bound_ = number]; }
-  Tensor version_of_values(int number) const { return versions_[number]; }
-  /// The values of a unit with two versions that are not bound.
-  Tensor other_version() const { return versions_[1 - bound_]; }
-  int bound_version() const { return bound_; }
-  /// Lets the two versions change their numbers; the same values stay bound.
-  void swap_versions() {
-    std::swap(versions_[0], versions_[1]);
-    bound_ = 1 - bound_;
-  }
+  /// Values, in memory of their own.
+  void allocate_values(Memory& memory);
+  /// Lets values lie elsewhere.
+  void place_values(const Tensor& values) { values_ = values; }
   /// Accumulators of all uses, in memory of their own.
   void allocate_gradients(Memory& memory);
   /// Lets one use's accumulators lie at `memory` (accumulator_bytes() of it), which others may use in turn.
@@ -144,8 +135,6 @@ class Unit {
   std::size_t accumulator_bytes() const;
   std::size_t gradient_bytes() const { return uses_ * accumulator_bytes(); }
 
-  std::int64_t version = 0;  ///< updates applied
-
  private:
   std::int64_t shard_stride(int param) const;
   std::int64_t parts_stride(int param) const;
@@ -160,8 +149,6 @@ class Unit {
   int uses_ = 1;
   Arena value_arena_, gradient_arena_;
   Tensor values_;
-  std::vector<Tensor> versions_;
-  int bound_ = 0;                                     ///< number of the version in values_
   std::vector<Tensor> accumulators_, levels_memory_;  ///< memory of each use
 };
 

@@ -212,7 +212,9 @@ void CostModel::choose_part(int block, int part, int candidate) {
 CostModel::Footprint CostModel::training_footprint(int first, int last) {
   Footprint footprint = pass(first, last, weight_gradients(), true).footprint;
   forget_footprint();
-  GradientUpdates updates(*stage_, config_, Groups{tensor_, data_, pipeline_});
+  const Groups groups{tensor_, data_, pipeline_};
+  Residency units(*stage_, config_, groups);
+  GradientUpdates updates(*stage_, units, config_, groups);
   for (int block = first; block < last; ++block)
     for (int unit : model().blocks()[block].units) {
       if (model().units()[unit]->flat_count() == 0) continue;

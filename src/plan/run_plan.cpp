@@ -82,13 +82,15 @@ std::vector<std::size_t> arriving_bytes(const Config& config, const RunPlan& pla
 
 ScalarBytes scalars_of(const Config& config, const Layout& layout, const RunPlan& plan, CostModel& costs,
                        int rank) {
-  if (!plan.trains_steps()) return scalar_bytes(layout, nullptr, false);
-  DecisionCounts counts{.shards = layout.tensor_shards / layout.grid.tensor};
-  for (int u : plan.outline.units_of_rank(rank))
-    counts.chunks += UnitOptimizer(*costs.model().units()[u], config.optimizer, 0, 1).chunks();
-  for (const auto& unit : costs.model().units()) counts.tensors += std::ssize(unit->params());
-  counts.tensors_of_scopes = {counts.tensors};
-  return scalar_bytes(layout, &counts, plan.outline.sharded_optimizer);
+  if (!plan.trains_steps()) return scalar_bytes(layout, {}, false);
+  Optimizers optimizers;
+  DecisionScope all;
+  for (int u : plan.outline.units_of_rank(rank)) {
+    optimizers[u] = std::make_unique<UnitOptimizer>(*costs.model().units()[u], config.optimizer, 0, 1);
+    all.members.push_back({optimizers[u].get(), 0});
+  }
+  for (const auto& unit : costs.model().units()) all.tensors += std::ssize(unit->params());
+  return scalar_bytes(layout, {{all_units, all}}, plan.outline.sharded_optimizer);
 }
 
 /// Adds what training keeps of a unit: its gradients, masters and moments.

@@ -146,9 +146,8 @@ void add_subnets(BytesByClass& bytes, const Config& config, const RunPlan& plan,
   if (stage.has_head())
     at(MemoryClass::boundary) +=
         static_cast<std::int64_t>(bytes_for({rooms.inputs * stage.losses_shape().count()}, DType::f32));
-  at(MemoryClass::workspace) += static_cast<std::int64_t>(
-      counts_of(Decisions::of_each(optimizers), stage.context().tensor.local_shards(), rooms.most_tensors)
-          .bytes());
+  at(MemoryClass::workspace) += static_cast<std::int64_t>(Decisions::bytes(
+      Decisions::of_each(optimizers), stage.context().tensor.local_shards(), rooms.most_tensors));
 }
 
 }  // namespace mindpipe

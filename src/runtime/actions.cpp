@@ -9,14 +9,15 @@ constexpr int channel_of(Payload payload) { return static_cast<int>(payload); }
 void see(Script& script, const RankState& state, const Action& action) {
   if (!script.kept.keeps()) return;
   Stage& stage = state.stage;
-  if (names_unit(action)) return script.kept.see({{action.unit, stage.unit(action.unit).version}}, {});
+  if (names_unit(action))
+    return script.kept.see({{action.unit, state.residency.values().version(action.unit)}}, {});
   std::vector<UnitVersion> units, shared;
-  for (const UnitUse& use : state.residency->uses(action.subnet, action.first, action.last))
-    units.push_back({use.unit, stage.unit(use.unit).version});
+  for (const UnitUse& use : state.residency.readers().uses(action.subnet, action.first, action.last))
+    units.push_back({use.unit, state.residency.values().version(use.unit)});
   for (int block = action.first; block < action.last && is_pass(action); ++block)
     for (const int unit : stage.model().blocks()[block].units)
       if (stage.model().is_shared(unit))
-        shared.push_back({unit, state.windows->version_read(action.subnet, unit)});
+        shared.push_back({unit, state.residency.values().version_read(action.subnet, unit)});
   script.kept.see(std::move(units), std::move(shared));
 }
 
@@ -60,7 +61,7 @@ Request Actions::start(Script& script, const Action& action, const StepInput& in
     case ActionKind::sum_scalar: {
       const Tensor losses = state_.stage.has_head() ? passes_.losses_of(action.subnet) : Tensor{};
       const std::int64_t valid = updates.decide_step(losses, input.valid);
-      script.answers.ask(input.step, valid, updates.decisions()->of(all_units));
+      script.answers.ask(input.step, valid, updates.decisions().of(all_units));
       return {};
     }
     case ActionKind::send:
@@ -151,7 +152,7 @@ std::int64_t Actions::bytes_of(const Action& action) const {
 }
 
 Tensor Actions::message_of(const Script& script, const Action& action) {
-  if (is_move(action)) return state_.residency->part(action);
+  if (is_move(action)) return state_.residency.part(action);
   if (action.payload != Payload::unit_gradient) return rooms_of(script).message(action);
   if (state_.windows != nullptr) return state_.windows->part(action);
   return state_.updates.exchanged_part({action.unit, action.first}, action.part, action.parts);
@@ -161,7 +162,7 @@ Reductions::Request Actions::reduce(const Action& action) {
   if (state_.windows != nullptr && state_.stage.model().is_shared(action.unit))
     return state_.windows->reduce(wires_.reductions, action.subnet, action.unit, action.part, action.parts);
   const UnitUse use{action.unit, action.first};
-  if (action.slab >= 0) state_.residency->bind(use, action.slab);
+  if (action.slab >= 0) state_.residency.gradients().bind(use, action.slab);
   return state_.updates.reduce(wires_.reductions, use, action.part, action.parts, action.apart >= 0);
 }
 
@@ -170,12 +171,12 @@ void Actions::forward(Script& script, const Action& action, const StepInput& giv
   const StepInput& input = script.feed != nullptr && (begins || !trains) ? script.feed->bring(action) : given;
   if (trains) {
     if (state_.windows != nullptr && begins) state_.windows->count(action.subnet, input.valid);
-    if (state_.windows != nullptr) state_.windows->bind(action.subnet);
+    state_.residency.values().bind(action.subnet);
     see(script, state_, action);
     if (begins)
-      for (const Residency::Arrival& one : state_.residency->take_arrivals(action.subnet))
+      for (const Residency::Arrival& one : state_.residency.take_arrivals(action.subnet))
         script.feed->came(one.reader, one.unit, one.due, one.version);
-    state_.residency->require_due(action.subnet, action.first, action.last);
+    state_.residency.require_due(action.subnet, action.first, action.last);
   }
   PassRooms& rooms = rooms_of(script);
   PassRooms::Slot& slot = rooms.slot(action.tape);
@@ -211,16 +212,19 @@ void Actions::backward(Script& script, const Action& action, const StepInput& in
   PassRooms::Slot& slot = rooms.slot(action.tape);
   Tape& tape = *slot.tape;
   see(script, state_, action);
-  if (state_.windows != nullptr) state_.windows->bind(action.subnet);
+  state_.residency.values().bind(action.subnet);
   if (action.last == slot.last) {
-    if (action.slab >= 0) state_.residency->bind(action.subnet, slot.first, slot.last, action.slab);
+    if (action.slab >= 0)
+      state_.residency.gradients().bind(state_.residency.readers().uses(action.subnet, slot.first, slot.last),
+                                        action.slab);
     slot.scratch_mark = scratch_.mark();
     tape.weight_gradients =
         makes_gradients(action) ? Tape::WeightGradients::now : Tape::WeightGradients::later;
     rooms.set_micro_batch(tape, input, action.micro_batch, action.subnet);
     slot.gradient = rooms.entering(action);
   }
-  const std::span<const UnitUse> uses = state_.residency->uses(action.subnet, action.first, action.last);
+  const std::span<const UnitUse> uses =
+      state_.residency.readers().uses(action.subnet, action.first, action.last);
   if (action.clears)
     for (const UnitUse& use : uses) state_.updates.clear(use);
   slot.gradient = state_.stage.backward(action.first, action.last, slot.gradient, tape);
@@ -235,7 +239,8 @@ void Actions::backward(Script& script, const Action& action, const StepInput& in
 }
 
 void Actions::backward_weight(const Script& script, const Action& action) {
-  const std::span<const UnitUse> uses = state_.residency->uses(action.subnet, action.first, action.last);
+  const std::span<const UnitUse> uses =
+      state_.residency.readers().uses(action.subnet, action.first, action.last);
   std::vector<const Unit*> units;
   for (const UnitUse& use : uses) units.push_back(&state_.stage.unit(use.unit));
   rooms_of(script).slot(action.tape).tape->run_weight_gradients(units);
@@ -249,23 +254,24 @@ void Actions::update(Script& script, const Action& action, const StepInput& inpu
   state_.windows->count_other_lanes(action.subnet,
                                     [&](std::int64_t id) { return script.feed->targets_of(id); });
   state_.windows->update(action.subnet, action.unit);
-  const Tensor decision = state_.updates.decisions()->of(action.unit);
+  const Tensor decision = state_.updates.decisions().of(action.unit);
   script.feed->found(action, state_.windows->last_of(action.subnet), 0, {&decision, 1});
 }
 
 void Actions::update_subnet(const Script& script, const Action& action, const StepInput& input) {
   GradientUpdates& updates = state_.updates;
-  const std::span<const UnitUse> uses = state_.residency->uses(action.subnet, action.first, action.last);
-  state_.residency->require_due(action.subnet, action.first, action.last);
-  state_.residency->bind(action.subnet, action.first, action.last, action.slab);
+  const std::span<const UnitUse> uses =
+      state_.residency.readers().uses(action.subnet, action.first, action.last);
+  state_.residency.require_due(action.subnet, action.first, action.last);
+  state_.residency.gradients().bind(uses, action.slab);
   if (!uses.empty()) updates.decide(uses, input.valid);
   std::vector<Tensor> found;
   for (const UnitUse& use : uses) {
     updates.update(use.unit, input.rate);
-    found.push_back(updates.decisions()->of(use.unit));
+    found.push_back(updates.decisions().of(use.unit));
   }
   if (state_.stage.has_head()) {
-    found.push_back(updates.decisions()->loss());
+    found.push_back(updates.decisions().loss());
     updates.losses().sum_over_data(rooms_of(script).losses_of(action.subnet), found.back());
   }
   script.feed->found(action, action.subnet, input.valid, found);

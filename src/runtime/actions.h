@@ -19,13 +19,12 @@ struct Wires {
   Waiting& waiting;
 };
 
-/// What a rank holds of a run. Who only reads moves no units and binds no gradients; windows are a
-/// supernet's.
+/// What a rank holds of a run.
 struct RankState {
   Stage& stage;
+  Residency& residency;
   GradientUpdates& updates;
-  Residency* residency = nullptr;
-  SharedWindows* windows = nullptr;
+  SharedWindows* windows = nullptr;  ///< of a supernet that is trained
 };
 
 /// Bytes of the rooms in which a rank's lists work: steps share theirs with forwards, subnets have their own.
@@ -46,7 +45,7 @@ class Actions {
   Request start(Script& script, const Action& action, const StepInput& input);
   /// Takes what a message has brought, once it has ended.
   void ended(const Script& script, const Action& action) {
-    if (is_move(action) && script.trains()) state_.residency->ended(action);
+    if (is_move(action) && script.trains()) state_.residency.ended(action);
   }
   /// Whether what was begun has ended, as far as the last progress saw.
   bool is_done(const Request& request) const;

@@ -67,7 +67,7 @@ void SubnetTrainer::begin(std::unique_ptr<Sampler> stream, std::int64_t first) {
       std::make_unique<Stretches>(plan_.outline, plan_.evaluation.network, plan_.subnets->paper.rules,
                                   std::vector<int>{rank_}, first),
       std::move(stream));
-  state_.residency->begin(first);
+  state_.residency.begin(first);
   state_.windows->begin(first);
   reports_.begin(first);
   subnets_.clear();
@@ -159,7 +159,7 @@ void SubnetTrainer::hear(const Action& by, SubnetResult result, std::span<const 
 
 void SubnetTrainer::came(std::int64_t subnet, int unit, std::int64_t due, const Tensor& version) {
   answers_.ask({&version, 1}, [this, subnet, unit, due](std::span<const double> found) {
-    state_.residency->require_due(subnet, unit, static_cast<std::int64_t>(found[0]), due);
+    state_.residency.require_due(subnet, unit, static_cast<std::int64_t>(found[0]), due);
   });
 }
 
@@ -182,7 +182,7 @@ std::vector<KeptAction> SubnetTrainer::traced() { return script_.kept.last(known
 
 void SubnetTrainer::run(PlannedStretch stretch) {
   for (Subnet& subnet : stretch.subnets) {
-    state_.residency->know(subnet);
+    state_.residency.readers().know(subnet);
     subnets_.push_back(std::move(subnet));
   }
   reports_.expect(stretch.end);
@@ -193,14 +193,14 @@ void SubnetTrainer::run(PlannedStretch stretch) {
   const Recorder& recorder = script_.recorder;
   script_.kept.add_sums(recorder.sums(recorder.held() - 1));
   while (!subnets_.empty() && subnets_.front().id < stretch.ended) subnets_.pop_front();
-  state_.residency->forget(stretch.ended);
+  state_.residency.readers().forget(stretch.ended);
   if (!stretch.last) return;
   keep();
-  for (const Residency::Arrival& one : state_.residency->take_arrivals())
+  for (const Residency::Arrival& one : state_.residency.take_arrivals())
     came(one.reader, one.unit, one.due, one.version);
   answers_.finish();
   reports_.finish();
-  state_.windows->bind_newest();
+  state_.residency.values().bind_newest();
 }
 
 /// The wish that ranks have before a stretch is asked about while that runs, and heard before the next, which

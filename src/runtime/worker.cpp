@@ -140,9 +140,8 @@ void Worker::make_stage() {
                              config_.seed,
                              row_of(config_.device.kind).wants_many_rows};
   stage_ = std::make_unique<Stage>(config_, layout_, context, plan_.ranges_of(here), plan_.reach_of(here));
-  stage_->allocate_values();
+  stage_->allocate_statistics(plan_.ranges_of(here));
   const Groups groups{*tensor_, *data_, *pipeline_};
-  updates_ = std::make_unique<GradientUpdates>(*stage_, config_, groups);
   keep_units(groups);
   const RankFootprint& footprint = plan_.footprints[here];
   updates_->reserve(footprint.passes.zeros);
@@ -154,26 +153,30 @@ void Worker::make_stage() {
 }
 
 void Worker::keep_units(Groups groups) {
-  if (plan_.purpose == Purpose::reading) return updates_->allocate_for_reading();
   const int here = layout_.coord.pipeline;
-  ResidencyPlan plan;
-  if (!plan_.subnets) {
-    const RankMemory& placed = plan_.training.placement.ranks[here];
-    plan.placed = &placed;
-    residency_ = std::make_unique<Residency>(*stage_, *updates_, *pipeline_, plan);
-    residency_->know_steps(plan_.outline.uses_in(0, plan_.outline.all_blocks()));
-    return updates_->allocate(placed);
+  residency_ = std::make_unique<Residency>(*stage_, config_, groups);
+  updates_ = std::make_unique<GradientUpdates>(*stage_, *residency_, config_, groups);
+  if (plan_.purpose == Purpose::reading) {
+    residency_->allocate({});
+    updates_->allocate_for_reading();
+  } else if (plan_.trains_steps()) {
+    residency_->allocate({.keeps = ResidencyPlan::steps, .placed = &plan_.training.placement.ranks[here]});
+    residency_->readers().know_steps(plan_.outline.uses_in(0, plan_.outline.all_blocks()));
+    updates_->allocate_for_steps();
+  } else {
+    const SubnetRooms& rooms = plan_.subnets->rooms[here];
+    residency_->allocate({.keeps = ResidencyPlan::subnets,
+                          .slabs = rooms.slabs,
+                          .slab = rooms.slab,
+                          .ways = rooms.moves,
+                          .way = rooms.move,
+                          .window = config_.supernet.window,
+                          .in_order = order_of(config_.schedule.kind) == SubnetOrder::causal,
+                          .own_cuts = config_.supernet.cuts == SubnetCuts::own});
+    updates_->allocate_for_subnets(rooms.most_tensors);
+    windows_ =
+        std::make_unique<SharedWindows>(*stage_, *residency_, *updates_, groups, config_, plan_.outline);
   }
-  const SubnetRooms& rooms = plan_.subnets->rooms[here];
-  plan = {.slabs = rooms.slabs,
-          .slab = rooms.slab,
-          .ways = rooms.moves,
-          .way = rooms.move,
-          .in_order = order_of(config_.schedule.kind) == SubnetOrder::causal,
-          .travels_in_stages = config_.supernet.cuts == SubnetCuts::own};
-  updates_->allocate_for_subnets(rooms.most_tensors);
-  residency_ = std::make_unique<Residency>(*stage_, *updates_, *pipeline_, plan);
-  windows_ = std::make_unique<SharedWindows>(*stage_, *updates_, groups, config_, plan_.outline);
 }
 
 void Worker::make_executor() {
@@ -193,7 +196,7 @@ void Worker::make_executor() {
   agreement_ = std::make_unique<Agreement>(world_, waiting_);
   forwards_ = std::make_unique<ForwardStream>(*executor_, *stage_, *updates_, plan_, *agreement_, waiting_,
                                               pinned_ ? &*pinned_ : nullptr);
-  state_ = std::make_unique<ModelState>(config_, *stage_, *updates_, Groups{*tensor_, *data_, *pipeline_},
+  state_ = std::make_unique<ModelState>(config_, *stage_, *residency_, Groups{*tensor_, *data_, *pipeline_},
                                         executor_->actions().scratch(), plan_.passing);
   if (plan_.purpose == Purpose::reading) return;
   if (plan_.trains_steps())

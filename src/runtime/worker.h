@@ -93,10 +93,7 @@ class Worker {
   Memory& memory() { return memory_; }
   Stage& stage() { return *stage_; }
   GradientUpdates& updates() { return *updates_; }
-  /// None where nothing is trained.
-  Residency* residency() { return residency_.get(); }
-  /// None where steps are trained.
-  SharedWindows* windows() { return windows_.get(); }
+  Residency& residency() { return *residency_; }
   ModelState& state() { return *state_; }
   Executor& executor() { return *executor_; }
   /// The training step as this rank runs it. A worker that only reads has none.
@@ -139,7 +136,7 @@ class Worker {
   void make_stage();
   void keep_units(Groups groups);
   void make_executor();
-  RankState state_of_rank() { return {*stage_, *updates_, residency_.get(), windows_.get()}; }
+  RankState state_of_rank() { return {*stage_, *residency_, *updates_, windows_.get()}; }
   void run_forwards(const ForwardStream::Tasks& tasks);
   /// Batches on which each network of a supernet with batch norms is calibrated, on every data rank alike:
   /// the parts of all data ranks, of the first batches of what is trained on.
@@ -166,8 +163,8 @@ class Worker {
   std::unique_ptr<Channels> channels_;
   std::unique_ptr<Reductions> reductions_;
   std::unique_ptr<Stage> stage_;
-  std::unique_ptr<GradientUpdates> updates_;
   std::unique_ptr<Residency> residency_;
+  std::unique_ptr<GradientUpdates> updates_;
   std::unique_ptr<SharedWindows> windows_;
   std::unique_ptr<Executor> executor_;
   std::optional<Script> training_;

@@ -5,47 +5,45 @@
 namespace mindpipe {
 namespace {
 
-std::int64_t tensors_of(const UnitOptimizer& optimizer) { return std::ssize(optimizer.unit().params()); }
-
 std::int64_t chunks_of(const DecisionScope& scope) {
   std::int64_t chunks = 0;
   for (const DecisionScope::Member& member : scope.members) chunks += member.optimizer->chunks();
   return chunks;
 }
 
+std::int64_t most_chunks(const DecisionScopes& scopes) {
+  std::int64_t most = 0;
+  for (const auto& [unit, scope] : scopes) most = std::max(most, chunks_of(scope));
+  return most;
+}
+
 }  // namespace
 
-std::size_t DecisionCounts::bytes() const {
-  std::size_t bytes = 0;
-  for (const std::int64_t count : {chunks, shards * tensors, 1 + tensors, std::int64_t{2}})
-    bytes += bytes_for({count}, DType::f64);
-  for (const std::int64_t one : tensors_of_scopes)
-    bytes += bytes_for({shards * one, 2}, DType::i32) + bytes_for({2, 2}, DType::i32) +
-             bytes_for({Decision::places}, DType::f64);
-  return bytes;
-}
-
-DecisionCounts counts_of(const DecisionScopes& scopes, std::int64_t shards, std::int64_t most_tensors) {
-  DecisionCounts counts{.tensors = most_tensors, .shards = shards};
-  for (const auto& [unit, scope] : scopes) {
-    counts.chunks = std::max(counts.chunks, chunks_of(scope));
-    counts.tensors_of_scopes.push_back(scope.tensors);
-  }
-  return counts;
-}
-
-ScalarBytes scalar_bytes(const Layout& layout, const DecisionCounts* of_step, bool sharded) {
+ScalarBytes scalar_bytes(const Layout& layout, const DecisionScopes& of_step, bool sharded) {
   const auto exchanged = [](int shards, int ranks, std::int64_t count) {
     return Communicator::scalars_bytes(SumTree(shards, ranks), count);
   };
   const Coord& ranks = layout.grid;
-  const std::int64_t tensors = of_step == nullptr ? 0 : of_step->tensors,
-                     chunks = of_step == nullptr || !sharded ? 1 : of_step->chunks;
-  return {.kept = LossSums::bytes(layout) + (of_step == nullptr ? 0 : of_step->bytes()),
+  const std::int64_t tensors = of_step.empty() ? 0 : of_step.at(all_units).tensors,
+                     chunks = sharded ? most_chunks(of_step) : 1;
+  std::size_t kept = LossSums::bytes(layout);
+  if (!of_step.empty()) kept += Decisions::bytes(of_step, layout.tensor_shards / ranks.tensor, tensors);
+  return {.kept = kept,
           .tensor_exchange = exchanged(layout.tensor_shards, ranks.tensor, tensors),
           .data_exchange = std::max(exchanged(layout.data_shards, ranks.data, 1),
                                     exchanged(ranks.data, ranks.data, chunks)),
           .pipeline_exchange = exchanged(ranks.pipeline, ranks.pipeline, 1 + tensors)};
+}
+
+std::size_t Decisions::bytes(const DecisionScopes& scopes, std::int64_t shards, std::int64_t most_tensors) {
+  std::size_t bytes = 0;
+  for (const std::int64_t count :
+       {most_chunks(scopes), shards * most_tensors, 1 + most_tensors, std::int64_t{2}})
+    bytes += bytes_for({count}, DType::f64);
+  for (const auto& [unit, scope] : scopes)
+    bytes += bytes_for({shards * scope.tensors, 2}, DType::i32) + bytes_for({2, 2}, DType::i32) +
+             bytes_for({Decision::places}, DType::f64);
+  return bytes;
 }
 
 DecisionScopes Decisions::of_step(const Stage& stage, const Optimizers& optimizers) {
@@ -62,18 +60,18 @@ DecisionScopes Decisions::of_step(const Stage& stage, const Optimizers& optimize
 DecisionScopes Decisions::of_each(const Optimizers& optimizers) {
   DecisionScopes scopes;
   for (const auto& [unit, optimizer] : optimizers)
-    scopes[unit] = {{{optimizer.get(), 0}}, tensors_of(*optimizer)};
+    scopes[unit] = {{{optimizer.get(), 0}}, std::ssize(optimizer->unit().params())};
   return scopes;
 }
 
 Decisions::Decisions(Backend& backend, Groups groups, const DecisionScopes& scopes, std::int64_t most_tensors,
                      bool sharded)
     : backend_(backend), groups_(groups), sharded_(sharded) {
-  const DecisionCounts counts = counts_of(scopes, groups.tensor.local_shards(), most_tensors);
-  arena_ = Arena(backend.memory(), MemoryClass::workspace, counts.bytes());
-  chunks_ = arena_.take({counts.chunks}, DType::f64);
-  of_shards_ = arena_.take({counts.shards * counts.tensors}, DType::f64);
-  sums_ = arena_.take({1 + counts.tensors}, DType::f64);
+  const int shards = groups.tensor.local_shards();
+  arena_ = Arena(backend.memory(), MemoryClass::workspace, bytes(scopes, shards, most_tensors));
+  chunks_ = arena_.take({most_chunks(scopes)}, DType::f64);
+  of_shards_ = arena_.take({shards * most_tensors}, DType::f64);
+  sums_ = arena_.take({1 + most_tensors}, DType::f64);
   totals_ = arena_.take({2}, DType::f64);
   for (const auto& [unit, scope] : scopes) scopes_[unit] = take_scope(scope, unit == all_units);
 }

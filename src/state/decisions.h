@@ -25,22 +25,12 @@ struct DecisionScope {
 using DecisionScopes = std::map<int, DecisionScope>;
 inline constexpr int all_units = -1;
 
-/// How many numbers decisions are made of on one rank.
-struct DecisionCounts {
-  std::int64_t chunks = 0;   ///< of the gradients of one scope here, or what replicas hold of them
-  std::int64_t tensors = 0;  ///< of the scopes that are decided at a time
-  std::int64_t shards = 1;   ///< tensor shards of this rank
-  std::vector<std::int64_t> tensors_of_scopes = {};
-  std::size_t bytes() const;
-};
-DecisionCounts counts_of(const DecisionScopes& scopes, std::int64_t shards, std::int64_t most_tensors);
-
 /// Bytes of what the scalars of a step are added up in, and of what arrives in the exchanges of each group.
 struct ScalarBytes {
   std::size_t kept = 0, tensor_exchange = 0, data_exchange = 0, pipeline_exchange = 0;
 };
-/// `of_step`: null where no step is decided. `sharded`: whether replicas hold parts of the gradients.
-ScalarBytes scalar_bytes(const Layout& layout, const DecisionCounts* of_step, bool sharded);
+/// `of_step`: empty where no step is decided. `sharded`: whether replicas hold parts of the gradients.
+ScalarBytes scalar_bytes(const Layout& layout, const DecisionScopes& of_step, bool sharded);
 
 /// What is decided from the gradients of a scope: whether they are applied, how far they are scaled down, how
 /// often that has been. Squares are added up in one fixed order: chunks of a tensor's shard, the tree over
@@ -52,6 +42,8 @@ class Decisions {
   static DecisionScopes of_step(const Stage& stage, const Optimizers& optimizers);
   static DecisionScopes of_each(const Optimizers& optimizers);
 
+  /// `shards`: of this rank's tensor axis; `most_tensors`: of the scopes of one call.
+  static std::size_t bytes(const DecisionScopes& scopes, std::int64_t shards, std::int64_t most_tensors);
   /// `most_tensors`: of the scopes of one call. `sharded`: replicas hold parts of the gradients.
   Decisions(Backend& backend, Groups groups, const DecisionScopes& scopes, std::int64_t most_tensors,
             bool sharded);

@@ -6,32 +6,27 @@
 
 namespace mindpipe {
 
-GradientUpdates::GradientUpdates(Stage& stage, const Config& config, Groups groups)
+GradientUpdates::GradientUpdates(Stage& stage, Residency& residency, const Config& config, Groups groups)
     : stage_(stage),
+      residency_(residency),
       config_(config),
       groups_(groups),
       alone_(stage.context().backend, stage.layout().tensor_shards),
-      over_data_(stage.layout().data_tree()),
-      share_(config.train.zero > 0 ? groups.data.rank() : 0),
-      shares_(config.train.zero > 0 ? groups.data.size() : 1) {
-  for (int unit : stage.local_units())
-    optimizers_[unit] = std::make_unique<UnitOptimizer>(stage.unit(unit), config.optimizer, share_, shares_);
+      over_data_(stage.layout().data_tree()) {}
+
+void GradientUpdates::decide_scopes(const DecisionScopes& scopes, std::int64_t most_tensors) {
+  allocate_for_reading();
+  decisions_.emplace(stage_.context().backend, groups_, scopes, most_tensors, residency_.is_sharded());
+  residency_.count_by(*decisions_);
 }
 
-void GradientUpdates::allocate(const RankMemory& placed) {
-  Memory& memory = stage_.context().backend.memory();
-  for (auto& [unit, optimizer] : optimizers_)
-    optimizer->allocate(memory, shares_apart(stage_.model(), unit, placed));
-  allocate_for_reading();
-  const DecisionScopes scopes = Decisions::of_step(stage_, optimizers_);
-  decisions_.emplace(stage_.context().backend, groups_, scopes, scopes.begin()->second.tensors, sharded());
+void GradientUpdates::allocate_for_steps() {
+  const DecisionScopes scopes = Decisions::of_step(stage_, residency_.shares());
+  decide_scopes(scopes, scopes.begin()->second.tensors);
 }
 
 void GradientUpdates::allocate_for_subnets(std::int64_t most_tensors) {
-  Backend& backend = stage_.context().backend;
-  for (auto& [unit, optimizer] : optimizers_) optimizer->allocate(backend.memory());
-  allocate_for_reading();
-  decisions_.emplace(backend, groups_, Decisions::of_each(optimizers_), most_tensors, false);
+  decide_scopes(Decisions::of_each(residency_.shares()), most_tensors);
 }
 
 void GradientUpdates::clear(const UnitUse& use) {
@@ -120,10 +115,10 @@ Reductions::Request GradientUpdates::reduce(Reductions& over_data, const UnitUse
   for (int level = 0; level + 1 < static_cast<int>(over_data_.roots().size()); ++level)
     earlier.push_back(
         pieces_of(use.unit, stage_.unit(use.unit).level(level, stage_.use_of(use)), part, parts));
-  if (!sharded()) return over_data.sum(std::move(pieces), std::move(earlier));
+  if (!residency_.is_sharded()) return over_data.sum(std::move(pieces), std::move(earlier));
   const auto cuts = share_cuts(stage_.unit(use.unit), groups_.data.size() * parts);
-  const std::int64_t* own = &cuts[share_ * parts];
-  const UnitOptimizer& optimizer = *optimizers_.at(use.unit);
+  const std::int64_t* own = &cuts[groups_.data.rank() * parts];
+  const UnitOptimizer& optimizer = residency_.share(use.unit);
   const Tensor place =
       moves_out ? optimizer.gradient_share(stage_.use_of(use))
                 : accumulator_of(use).range(optimizer.begin(), optimizer.end() - optimizer.begin());
@@ -138,7 +133,7 @@ Reductions::Request GradientUpdates::gather(Reductions& over_data, int unit, int
 std::int64_t GradientUpdates::sent_by_reduce(const UnitUse& use, int part, int parts) const {
   const std::vector<Tensor> pieces = pieces_of(use.unit, accumulator_of(use), part, parts);
   const int own = groups_.data.rank(), ranks = groups_.data.size();
-  std::size_t sent = sharded() ? 0 : pieces[own].bytes() * static_cast<std::size_t>(ranks - 1);
+  std::size_t sent = residency_.is_sharded() ? 0 : pieces[own].bytes() * static_cast<std::size_t>(ranks - 1);
   for (int peer = 0; peer < ranks; ++peer)
     if (peer != own) sent += over_data_.roots().size() * pieces[peer].bytes();
   return static_cast<std::int64_t>(sent);
@@ -150,7 +145,7 @@ std::int64_t GradientUpdates::sent_by_gather(int unit, int part, int parts) cons
 }
 
 Tensor GradientUpdates::exchanged_part(const UnitUse& use, int part, int parts) const {
-  const Tensor whole = optimizers_.at(use.unit)->gradient_share(stage_.use_of(use));
+  const Tensor whole = residency_.share(use.unit).gradient_share(stage_.use_of(use));
   const std::int64_t first = whole.count() * part / parts;
   return whole.range(first, whole.count() * (part + 1) / parts - first);
 }
@@ -158,7 +153,7 @@ Tensor GradientUpdates::exchanged_part(const UnitUse& use, int part, int parts) 
 /// Use 0 += the others, in model order.
 void GradientUpdates::add_uses() {
   for (int index : stage_.local_units()) {
-    const UnitOptimizer& optimizer = *optimizers_.at(index);
+    const UnitOptimizer& optimizer = residency_.share(index);
     for (int use = 1; use < stage_.unit(index).uses(); ++use) {
       const Tensor sum = optimizer.gradient_share(0);
       if (sum.count() > 0 && !is_left_out("gradients", "add_uses"))
@@ -184,9 +179,9 @@ std::int64_t GradientUpdates::decide_step(const Tensor& losses, std::int64_t val
 void GradientUpdates::update(int unit, double rate) {
   const Layout& layout = stage_.layout();
   if (!is_left_out("units", "update"))
-    optimizers_.at(unit)->update(stage_.context().backend, rate, decisions_->of(unit),
-                                 layout.batch / layout.samples);
-  ++stage_.unit(unit).version;
+    residency_.share(unit).update(stage_.context().backend, rate, decisions_->of(unit),
+                                  layout.batch / layout.samples);
+  residency_.values().wrote(unit);
 }
 
 }  // namespace mindpipe

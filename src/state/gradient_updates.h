@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "comm/reduction.h"
-#include "state/decisions.h"
+#include "state/residency.h"
 
 namespace mindpipe {
 
@@ -14,13 +14,11 @@ namespace mindpipe {
 /// share (ZeRO).
 class GradientUpdates {
  public:
-  GradientUpdates(Stage& stage, const Config& config, Groups groups);
-  /// Masters, moments, and what the scalars of a step are added up in.
-  void allocate(const RankMemory& placed);
-  /// Takes what losses are added up in, for who only reads.
+  GradientUpdates(Stage& stage, Residency& residency, const Config& config, Groups groups);
+  /// Takes what losses are added up in, for who only reads; and what a step is decided by; or each unit of a
+  /// supernet, `most_tensors` of the units of one update.
   void allocate_for_reading() { losses_.emplace(stage_, groups_.data); }
-  /// Masters and moments of a supernet, whose units are decided each by itself. `most_tensors`: of the units
-  /// of one update.
+  void allocate_for_steps();
   void allocate_for_subnets(std::int64_t most_tensors);
 
   /// Zeroes what the backwards of a use add to.
@@ -39,7 +37,6 @@ class GradientUpdates {
   std::int64_t sent_by_gather(int unit, int part, int parts) const;
   /// One part of a use's gradient, summed over data: what homes of the unit on other stages exchange.
   Tensor exchanged_part(const UnitUse& use, int part, int parts) const;
-  bool sharded() const { return shares_ > 1; }
 
   /// Decides a step once the gradients of all uses are here and summed over data, from them and from its
   /// losses [micro_batches, samples, targets] on the rank that has the head (others: none). `valid`: targets
@@ -53,13 +50,7 @@ class GradientUpdates {
   void update(int unit, double rate);
   /// The losses of steps, subnets and evaluations.
   LossSums& losses() { return *losses_; }
-  /// Null for who only reads.
-  Decisions* decisions() { return decisions_ ? &*decisions_ : nullptr; }
-
-  const Optimizers& optimizers() const { return optimizers_; }
-  UnitOptimizer* optimizer_of(int unit) {
-    return optimizers_.count(unit) ? optimizers_.at(unit).get() : nullptr;
-  }
+  Decisions& decisions() { return *decisions_; }
 
   /// Room for a positions' table of the unit on all local T-ths of the sequence, all but one zeros; 0 where
   /// the sequence is whole.
@@ -71,6 +62,7 @@ class GradientUpdates {
   /// chunks, and a rank's pieces of all parts are its share under ZeRO.
   std::vector<Tensor> pieces_of(int unit, const Tensor& flat, int part, int parts) const;
   Tensor accumulator_of(const UnitUse& use) const { return stage_.unit(use.unit).root(stage_.use_of(use)); }
+  void decide_scopes(const DecisionScopes& scopes, std::int64_t most_tensors);
   StepRule rule(std::int64_t valid) const;
   void add_uses();
   bool sequence_is_cut() const { return stage_.context().sequence_parallel && groups_.tensor.size() > 1; }
@@ -78,12 +70,11 @@ class GradientUpdates {
   void count_shard(Unit& unit, int use, int shard, std::int64_t first, std::int64_t elements);
 
   Stage& stage_;
+  Residency& residency_;
   Config config_;
   Groups groups_;
   Communicator alone_;  ///< the tree over T-ths of the sequence when all of them are here
   SumTree over_data_;
-  int share_, shares_;
-  Optimizers optimizers_;
   std::optional<LossSums> losses_;
   std::optional<Decisions> decisions_;
   WorkArea zeros_;

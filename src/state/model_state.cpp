@@ -43,11 +43,11 @@ std::vector<std::string_view> state_slots(const Config& config) {
   return slots;
 }
 
-ModelState::ModelState(const Config& config, Stage& stage, GradientUpdates& updates, Groups groups,
+ModelState::ModelState(const Config& config, Stage& stage, Residency& residency, Groups groups,
                        Arena& scratch, std::size_t staging_bytes)
     : config_(config),
       stage_(stage),
-      updates_(updates),
+      residency_(residency),
       groups_(groups),
       scratch_(scratch),
       staging_bytes_(staging_bytes) {}
@@ -55,7 +55,7 @@ ModelState::ModelState(const Config& config, Stage& stage, GradientUpdates& upda
 /// Whether this rank gives what it has of the piece: one stage of those that have the unit, one rank of those
 /// that have all of it.
 bool ModelState::gives(const StackedPiece& piece) {
-  if (updates_.optimizer_of(piece.unit) == nullptr || !stage_.counts_here(piece.unit)) return false;
+  if (!residency_.shares().contains(piece.unit) || !stage_.counts_here(piece.unit)) return false;
   return stage_.unit(piece.unit).params()[piece.param].split != Split::none || groups_.tensor.rank() == 0;
 }
 
@@ -65,7 +65,7 @@ void ModelState::gather(std::string_view slot, const std::vector<WholeTensor>& t
                         const TakeWords& take) {
   std::vector<Communicator*> groups{&groups_.tensor, &groups_.pipeline};
   // Values are whole on every data rank; the optimizer's slots may be in parts, each on one rank.
-  if (slot != "value" && updates_.sharded()) groups.push_back(&groups_.data);
+  if (slot != "value" && residency_.is_sharded()) groups.push_back(&groups_.data);
   int ranks = 1;
   for (Communicator* group : groups) ranks = std::max(ranks, group->size());
 
@@ -76,7 +76,7 @@ void ModelState::gather(std::string_view slot, const std::vector<WholeTensor>& t
       ranks == 1 ? room.bytes() : (room.bytes() - static_cast<std::size_t>(ranks) * alignment) / 2;
   const auto most = static_cast<std::int64_t>(bytes / 8 * 2);
   std::byte* arriving = words + aligned(static_cast<std::size_t>(most) * 4);
-  StateReader reader(stage_, updates_, slot);
+  StateReader reader(backend(), residency_, slot);
   std::int64_t filled = 0;
   const auto pass = [&] {
     std::memset(words + filled * 4, 0, filled % 2 * 4);
@@ -105,7 +105,7 @@ void ModelState::gather(std::string_view slot, const std::vector<WholeTensor>& t
 /// Sets slots of a unit to what `give` says, as much at a time as the staging buffer takes.
 void ModelState::fill(int index, Slots slots, StagingBuffer& staging, const GiveElements& give) {
   Unit& unit = stage_.unit(index);
-  UnitOptimizer& optimizer = *updates_.optimizer_of(index);
+  UnitOptimizer& optimizer = residency_.share(index);
   const auto includes = [&](std::string_view slot) {
     return std::find(slots.begin(), slots.end(), slot) != slots.end();
   };
@@ -116,8 +116,10 @@ void ModelState::fill(int index, Slots slots, StagingBuffer& staging, const Give
     flat.end = std::min(kept.end, flat.first + staging.most_floats());
     give(flat, staging.host<float>());
     const Tensor given = staging.floats(flat.count());
-    const Tensor all = with_older ? unit.other_version() : unit.flat_values();
-    const Tensor values = all.range(flat.first, flat.count());
+    const Tensor values =
+        with_values
+            ? residency_.newest(index, with_older ? older_slot : "value").range(flat.first, flat.count())
+            : Tensor{};
     if (with_values && unit.dtype() == DType::f32) backend().copy(given, values);
     else if (with_values) backend().convert({given, values});
     for (const std::string_view slot : slots) optimizer.write(backend(), slot, flat.first, given);
@@ -154,7 +156,7 @@ void ModelState::load(std::string_view slot, const std::vector<WholeTensor>& ten
 }
 
 void ModelState::clear_moments() {
-  for (int unit : stage_.local_units()) updates_.optimizer_of(unit)->clear_moments(backend());
+  for (int unit : stage_.local_units()) residency_.share(unit).clear_moments(backend());
   backend().synchronize();
 }
 
@@ -185,7 +187,7 @@ std::vector<CheckpointUnit> ModelState::unit_counters() {
     const Unit& unit = stage_.unit(u);
     const bool is_here = stage_.counts_here(u);
     counters.push_back({unit.name(), 0, unit.uses()});
-    numbers.push_back(is_here ? unit.version : 0);
+    numbers.push_back(is_here ? residency_.values().version(u) : 0);
     numbers.push_back(is_here && counts != nullptr ? counts->applied(u) : 0);
   }
   groups_.pipeline.sum_integers(numbers, TrafficClass::files);
@@ -198,27 +200,27 @@ std::vector<CheckpointUnit> ModelState::unit_counters() {
 
 void ModelState::set_unit_counters(const std::vector<CheckpointUnit>& counters) {
   for (std::size_t u = 0; u < counters.size(); ++u)
-    stage_.unit(static_cast<int>(u)).version = counters[u].version;
+    residency_.values().set_version(static_cast<int>(u), counters[u].version);
   Decisions* counts = counts_of_units();
   for (const int unit : stage_.local_units())
     if (counts != nullptr) counts->set_applied(unit, counters[unit].applied);
 }
 
-std::int64_t ModelState::applied_steps() { return updates_.decisions()->applied(all_units); }
+std::int64_t ModelState::applied_steps() { return residency_.decisions()->applied(all_units); }
 
 void ModelState::set_applied_steps(std::int64_t count) {
-  if (Decisions* decisions = updates_.decisions(); decisions != nullptr && decisions->is_of_step())
+  if (Decisions* decisions = residency_.decisions(); decisions != nullptr && decisions->is_of_step())
     decisions->set_applied(all_units, count);
 }
 
 /// Digest of all slots of the parameters that no rank of the tensor group has alone: one rank gives them to
 /// all, so the others' are in no other digest.
-Sha256::Digest ModelState::digest_of_copies() {
+Sha256::Digest ModelState::digest_of_copies(const std::vector<std::string_view>& slots) {
   StagingBuffer room = staging();
   auto* words = room.host<std::byte>();
   Sha256 sha;
-  for (const std::string_view slot : state_slots(config_)) {
-    StateReader reader(stage_, updates_, slot);
+  for (const std::string_view slot : slots) {
+    StateReader reader(backend(), residency_, slot);
     for (int u : stage_.local_units()) {
       const Unit& unit = stage_.unit(u);
       for (int p = 0; p < static_cast<int>(unit.params().size()); ++p) {
@@ -235,10 +237,12 @@ Sha256::Digest ModelState::digest_of_copies() {
   return sha.end();
 }
 
-Sha256::Digest ModelState::digest() {
+Sha256::Digest ModelState::digest(std::string_view values) {
+  std::vector<std::string_view> slots = state_slots(config_);
+  slots.front() = values;
   const bool digests = groups_.tensor.rank() == 0 && groups_.pipeline.rank() == 0;
   Sha256 sha;
-  for (const std::string_view slot : state_slots(config_))
+  for (const std::string_view slot : slots)
     gather(slot, tensors_of_pieces(stage_.model(), is_moment(slot)),
            [&](const std::byte* words, std::size_t bytes) {
              if (digests) sha.add(words, bytes);
@@ -246,7 +250,7 @@ Sha256::Digest ModelState::digest() {
   std::vector<std::int64_t> digest = integers_of(digests ? sha.end() : Sha256::Digest{});
   groups_.tensor.sum_integers(digest, TrafficClass::files);
   groups_.pipeline.sum_integers(digest, TrafficClass::files);
-  require_alike(groups_.tensor, integers_of(digest_of_copies()));
+  require_alike(groups_.tensor, integers_of(digest_of_copies(slots)));
   require_alike(groups_.data, digest);
   Sha256::Digest all;
   std::copy(digest.begin(), digest.end(), all.begin());

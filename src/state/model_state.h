@@ -6,7 +6,7 @@
 
 #include "core/sha256.h"
 #include "io/manifest.h"
-#include "state/gradient_updates.h"
+#include "state/residency.h"
 #include "state/shard_map.h"
 #include "state/staging_buffer.h"
 
@@ -15,8 +15,6 @@ namespace mindpipe {
 /// The slots, by name: what a run keeps of each element of its parameters, the value and what the optimizer
 /// adds to it.
 std::vector<std::string_view> state_slots(const Config& config);
-/// What a supernet keeps besides, of units that all subnets share: their values a window ago.
-inline constexpr std::string_view older_slot = "older";
 /// Whether a slot is one of the optimizer's, which running statistics do not have.
 inline bool is_moment(std::string_view slot) {
   return slot != "value" && slot != "master" && slot != older_slot;
@@ -27,7 +25,7 @@ inline bool is_moment(std::string_view slot) {
 class ModelState {
  public:
   /// `scratch` is empty between two steps; state passes through `staging_bytes` of it at a time.
-  ModelState(const Config& config, Stage& stage, GradientUpdates& updates, Groups groups, Arena& scratch,
+  ModelState(const Config& config, Stage& stage, Residency& residency, Groups groups, Arena& scratch,
              std::size_t staging_bytes);
 
   /// Sets weights from the configuration's seed, moments to zero. Every rank draws its own elements.
@@ -65,13 +63,14 @@ class ModelState {
   void set_applied_steps(std::int64_t steps);
 
   /// SHA-256 over all slots as whole tensors of f32 words, slot by slot, in model order: the same on every
-  /// layout with equal bits. Fails where ranks differ in what all of them hold. Collective.
-  Sha256::Digest digest();
+  /// layout with equal bits. Fails where ranks differ in what all of them hold. Collective. `values`:
+  /// "value", or those of another slot in their place.
+  Sha256::Digest digest(std::string_view values = "value");
 
  private:
   /// The counts of units that are decided each by itself; null: all are decided together, or none.
   Decisions* counts_of_units() {
-    Decisions* decisions = updates_.decisions();
+    Decisions* decisions = residency_.decisions();
     return decisions == nullptr || decisions->is_of_step() ? nullptr : decisions;
   }
   using Slots = std::initializer_list<std::string_view>;
@@ -84,11 +83,11 @@ class ModelState {
   void fill(int unit, Slots slots, StagingBuffer& staging, const GiveElements& give);
   void load(Slots slots, const std::vector<WholeTensor>& tensors, const ReadElements& read);
   void clear_moments();
-  Sha256::Digest digest_of_copies();
+  Sha256::Digest digest_of_copies(const std::vector<std::string_view>& slots);
 
   Config config_;
   Stage& stage_;
-  GradientUpdates& updates_;
+  Residency& residency_;
   Groups groups_;
   Arena& scratch_;
   std::size_t staging_bytes_;

@@ -56,9 +56,10 @@ std::size_t SharedWindows::exchange_bytes(const Stage& stage) {
                                      cut_elements(stage) / tensor.local_shards());
 }
 
-SharedWindows::SharedWindows(Stage& stage, GradientUpdates& updates, Groups groups, const Config& config,
-                             const Outline& outline)
+SharedWindows::SharedWindows(Stage& stage, Residency& residency, GradientUpdates& updates, Groups groups,
+                             const Config& config, const Outline& outline)
     : stage_(stage),
+      residency_(residency),
       updates_(updates),
       groups_(groups),
       config_(config),
@@ -86,27 +87,8 @@ SharedWindows::SharedWindows(Stage& stage, GradientUpdates& updates, Groups grou
 }
 
 void SharedWindows::begin(std::int64_t first) {
-  MP_CHECK(first % window_ == 0, "subnet {} begins no window of {}", first, window_);
-  newest_ = window_of(first) - 1;
   counted_ = first;
   valid_.clear();
-  for (auto& [number, sums] : sums_) {
-    Unit& unit = stage_.unit(number);
-    if (first == 0) stage_.context().backend.copy(unit.version_of_values(0), unit.version_of_values(1));
-    else if (unit.bound_version() != newest_ % 2) unit.swap_versions();
-  }
-}
-
-void SharedWindows::bind(std::int64_t subnet) {
-  for (const auto& [unit, sums] : sums_) stage_.unit(unit).bind_version(window_of(subnet) % 2);
-}
-
-void SharedWindows::bind_newest() {
-  for (const auto& [unit, sums] : sums_) stage_.unit(unit).bind_version(newest_ < 0 ? 0 : newest_ % 2);
-}
-
-void SharedWindows::bind_older() {
-  for (const auto& [unit, sums] : sums_) stage_.unit(unit).bind_version(newest_ < 0 ? 1 : (newest_ + 1) % 2);
 }
 
 void SharedWindows::add(std::int64_t subnet, int first, int last) {
@@ -189,13 +171,9 @@ void SharedWindows::update(std::int64_t window, int number) {
   backend.fill({marks, 0});
   const UnitUse whole{number, 0};
   updates_.decide({&whole, 1}, valid_.at(window));
-  // The version that nobody reads any more becomes that of the window before, and then moves on.
-  backend.copy(unit.version_of_values((window + 1) % 2), unit.version_of_values(window % 2));
-  sums.applied[window % 2] = sums.applied[(window + 1) % 2] + 1;
-  unit.bind_version(window % 2);
+  residency_.values().open(number, window);
   updates_.update(number, rate_at(config_.optimizer.rate, last_of(window), config_.train.steps));
   backend.fill({root, 0});
-  newest_ = window;
   valid_.erase(valid_.begin(), valid_.lower_bound(window));
 }
 

@@ -11,30 +11,19 @@ namespace mindpipe {
 /// The parameters that all subnets of a supernet share (embeddings, the last norm, the softmax). Subnets come
 /// in windows; those of window w read the version that window w - 2 has left, and what their backwards give
 /// is added up as whole numbers, which have no order: over micro-batches, places of use, ranks. Once a window
-/// is complete the sum is applied, divided by the window's valid targets. Two versions of the values and two
-/// sums take turns.
+/// is complete the sum is applied, divided by the window's valid targets. Two sums take turns, as two copies
+/// of the values do (UnitValues).
 class SharedWindows {
  public:
-  SharedWindows(Stage& stage, GradientUpdates& updates, Groups groups, const Config& config,
-                const Outline& outline);
+  SharedWindows(Stage& stage, Residency& residency, GradientUpdates& updates, Groups groups,
+                const Config& config, const Outline& outline);
   static std::size_t bytes(const Stage& stage, const Outline& outline);
   /// Bytes of what arrives in the tensor group's exchange.
   static std::size_t exchange_bytes(const Stage& stage);
 
   std::int64_t window_of(std::int64_t subnet) const { return subnet / window_; }
-  /// Begins before subnet `first`, where a window does. Before the first of all both versions become the
-  /// values of version 0. Otherwise the values that are bound are those that the window before has left, and
-  /// the other version those before; each gets the number that the rule gives it.
+  /// Begins before subnet `first`, at a cut: no window is open.
   void begin(std::int64_t first);
-  /// Lets values be those that a subnet reads; those that the newest window has left; or the other version.
-  void bind(std::int64_t subnet);
-  void bind_newest();
-  void bind_older();
-
-  /// How many windows had been applied to a unit in the copy that a subnet reads.
-  std::int64_t version_read(std::int64_t subnet, int unit) const {
-    return sums_.at(unit).applied[window_of(subnet) % 2];
-  }
 
   /// Counts a subnet's targets that count.
   void count(std::int64_t subnet, std::int64_t valid) { valid_[window_of(subnet)] += valid; }
@@ -65,7 +54,6 @@ class SharedWindows {
   /// The sums of one unit: a whole number for each element, and how many elements none stands for.
   struct Sums {
     std::array<Tensor, 2> of_window;
-    std::array<std::int64_t, 2> applied{};         ///< windows, to either version of the values
     std::map<int, std::array<Tensor, 2>> arrived;  ///< from other ranks of the program
   };
   static std::vector<int> others_of(const Stage& stage, const Outline& outline, int unit);
@@ -75,11 +63,11 @@ class SharedWindows {
   static std::int64_t numbers_of(const Unit& unit) { return unit.flat_count() + 1; }
 
   Stage& stage_;
+  Residency& residency_;
   GradientUpdates& updates_;
   Groups groups_;
   Config config_;
   std::int64_t window_;       ///< subnets of one
-  std::int64_t newest_ = -1;  ///< window that was applied
   std::int64_t counted_ = 0;  ///< subnets, all ids below
   Arena arena_;
   std::map<int, Sums> sums_;

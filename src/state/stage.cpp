@@ -46,12 +46,6 @@ bool Stage::counts_here(int unit) const {
   return !blocks.empty() && has_block(blocks.front());
 }
 
-void Stage::allocate_values() {
-  for (int unit : local_units_)
-    model_->units()[unit]->allocate_values(context_.backend.memory(), model_->is_shared(unit) ? 2 : 1);
-  allocate_statistics(ranges_);
-}
-
 void Stage::allocate_statistics(const std::vector<std::pair<int, int>>& ranges) {
   const std::map<int, std::size_t> bytes = bytes_of_statistics(*model_, ranges);
   if (!bytes.empty()) statistics_.emplace(context_.backend.memory(), bytes);
@@ -109,17 +103,6 @@ Boundary Stage::backward(int first, int last, Boundary dout, Tape& tape) {
     boundary = block.layer->backward(boundary, tape);
   }
   return boundary;
-}
-
-std::vector<char> shares_apart(const Model& model, int unit, const RankMemory& placed) {
-  std::vector<char> apart(model.units()[unit]->uses(), 0);
-  if (placed.slabs.empty()) return apart;
-  for (int block : model.blocks_of(unit)) {
-    const auto place = placed.gradients.find({unit, block});
-    apart[apart.size() > 1 ? model.blocks()[block].use : 0] =
-        place == placed.gradients.end() || place->second.moves_out;
-  }
-  return apart;
 }
 
 }  // namespace mindpipe

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "models/model.h"
-#include "program/place.h"
+#include "program/outline.h"
 #include "state/layout.h"
 
 namespace mindpipe {
@@ -39,7 +39,6 @@ class Stage {
     return model_->units()[use.unit]->uses() > 1 ? model_->blocks()[use.block].use : 0;
   }
 
-  void allocate_values();
   /// Room for what batch norms of blocks [first, last) of some ranges collect of a network of a supernet.
   void allocate_statistics(const std::vector<std::pair<int, int>>& ranges);
   /// What batch norms collect here.
@@ -74,9 +73,5 @@ class Stage {
   std::vector<int> local_units_;
   std::optional<NetworkStatistics> statistics_;
 };
-
-/// For each use of a unit, whether this rank's share of its gradient needs a place of its own: when it moves
-/// out of its slab, or comes from another stage, on a rank whose gradients lie in slabs.
-std::vector<char> shares_apart(const Model& model, int unit, const RankMemory& placed);
 
 }  // namespace mindpipe

@@ -43,9 +43,9 @@ std::vector<std::int64_t> copied_bytes(const Config& config, const Layout& layou
   return most;
 }
 
-StateCopy::StateCopy(const Config& config, Stage& stage, GradientUpdates& updates, Group* ranks)
+StateCopy::StateCopy(const Config& config, Stage& stage, const Residency& residency, Group* ranks)
     : stage_(stage),
-      updates_(updates),
+      residency_(residency),
       ranks_(ranks),
       tensors_(saved_tensors(config, stage.model())),
       stage_ranks_(stage_ranks_of(config, stage.layout())),
@@ -102,7 +102,7 @@ void StateCopy::pack(const Stretch& stretch, const std::vector<ElementRun>& runs
   const SavedTensor& saved = tensors_[stretch.tensor];
   if (!reader_ || slot_ != saved.slot) {
     slot_ = saved.slot;
-    reader_ = std::make_unique<StateReader>(stage_, updates_, slot_);
+    reader_ = std::make_unique<StateReader>(stage_.context().backend, residency_, slot_);
   }
   for (const ElementRun& run : runs) {
     reader_->read(saved.tensor.pieces.front().unit, run.flat, run.count, words);

@@ -6,7 +6,6 @@
 #include "comm/group.h"
 #include "io/file.h"
 #include "state/file_shares.h"
-#include "state/gradient_updates.h"
 #include "state/state_reader.h"
 
 namespace mindpipe {
@@ -16,7 +15,7 @@ namespace mindpipe {
 class StateCopy {
  public:
   /// `ranks`: all of the job; none where there is only this one.
-  StateCopy(const Config& config, Stage& stage, GradientUpdates& updates, Group* ranks);
+  StateCopy(const Config& config, Stage& stage, const Residency& residency, Group* ranks);
 
   const std::vector<SavedTensor>& tensors() const { return tensors_; }
   /// The stretches that this rank writes, in the order in which `gather` makes them.
@@ -44,7 +43,7 @@ class StateCopy {
   int world_rank(int number) const;
 
   Stage& stage_;
-  GradientUpdates& updates_;
+  const Residency& residency_;
   Group* ranks_;
   std::vector<SavedTensor> tensors_;
   StageRanks stage_ranks_;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "state/model_state.h"
 #include "state/staging_buffer.h"
 
 namespace mindpipe {
@@ -11,22 +10,13 @@ namespace mindpipe {
 void StateReader::open(int index) {
   if (index == unit_) return;
   unit_ = index;
-  begin_ = 0;
-  kept_ = {};
-  if (slot_ == "value") {
-    kept_ = stage_.unit(index).flat_values();
-  } else if (slot_ == older_slot) {
-    kept_ = stage_.unit(index).other_version();
-  } else {  // an empty part has no state of its own, and its neighbours have all of it
-    begin_ = updates_.optimizer_of(index)->begin();
-    for (const auto& [name, part] : updates_.optimizer_of(index)->slots())
-      if (name == slot_) kept_ = part;
-  }
+  // An empty part has no state of its own, and its neighbours have all of it.
+  begin_ = slot_ == "value" || slot_ == older_slot ? 0 : residency_.share(index).begin();
+  kept_ = residency_.newest(index, slot_);
   data_ = kept_.as<std::byte>();
-  Backend& backend = stage_.context().backend;
-  if (host_reads(backend)) return;
+  if (host_reads(backend_)) return;
   copy_.resize(kept_.bytes());
-  if (kept_) backend.download(kept_, copy_.data());
+  if (kept_) backend_.download(kept_, copy_.data());
   data_ = copy_.data();
 }
 

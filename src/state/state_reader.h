@@ -2,15 +2,15 @@
 #include <string_view>
 #include <vector>
 
-#include "state/gradient_updates.h"
+#include "state/residency.h"
 
 namespace mindpipe {
 
 /// Reads what this rank has of one slot (a value, a master, a moment) of its units as words of f32.
 class StateReader {
  public:
-  StateReader(Stage& stage, GradientUpdates& updates, std::string_view slot)
-      : stage_(stage), updates_(updates), slot_(slot) {}
+  StateReader(Backend& backend, const Residency& residency, std::string_view slot)
+      : backend_(backend), residency_(residency), slot_(slot) {}
   /// Reads `count` elements of a unit's flat order from `first` on into words that lie `step` words apart;
   /// the words of elements that other data ranks have stay as they are.
   void read(int unit, std::int64_t first, std::int64_t count, std::byte* words, std::int64_t step = 1);
@@ -18,8 +18,8 @@ class StateReader {
  private:
   void open(int unit);
 
-  Stage& stage_;
-  GradientUpdates& updates_;
+  Backend& backend_;
+  const Residency& residency_;
   std::string_view slot_;
   int unit_ = -1;           ///< the one that the rest is about
   Tensor kept_;             ///< what this rank has of the slot

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "comm/fault_points.h"
+#include "state/residency.h"
 
 namespace mindpipe {
 namespace {
@@ -17,24 +18,22 @@ std::size_t UnitMoves::bytes(const Stage& stage) {
   return bytes_for({std::ssize(stage.local_units())}, DType::f64);
 }
 
-UnitMoves::UnitMoves(Stage& stage, GradientUpdates& updates, int channels, std::size_t most)
-    : stage_(stage),
-      updates_(updates),
-      arena_(stage.context().backend.memory(), MemoryClass::boundary, channels > 0 ? bytes(stage) : 0) {
+void UnitMoves::allocate(int channels, std::size_t most) {
   if (channels == 0) return;
-  versions_ = arena_.take({std::ssize(stage.local_units())}, DType::f64);
-  for (const int unit : stage.local_units()) places_.emplace(unit, std::ssize(places_));
-  for (int i = 0; i < channels; ++i)
-    buffers_.emplace_back(stage.context().backend.memory(), MemoryClass::boundary, most);
+  Memory& memory = stage_.context().backend.memory();
+  arena_ = Arena(memory, MemoryClass::boundary, bytes(stage_));
+  versions_ = arena_.take({std::ssize(stage_.local_units())}, DType::f64);
+  for (const int unit : stage_.local_units()) places_.emplace(unit, std::ssize(places_));
+  for (int i = 0; i < channels; ++i) buffers_.emplace_back(memory, MemoryClass::boundary, most);
 }
 
 std::vector<UnitMoves::Piece> UnitMoves::pieces_of(int unit) const {
-  const UnitOptimizer& optimizer = *updates_.optimizer_of(unit);
+  const UnitOptimizer& optimizer = residency_.share(unit);
   std::vector<Piece> pieces{
       {"version", as_bytes(version_of(unit))},
-      {"applied", as_bytes(updates_.decisions()->of(unit).range(Decision::applied_steps, 1))}};
+      {"applied", as_bytes(residency_.decisions()->of(unit).range(Decision::applied_steps, 1))}};
   if (stage_.unit(unit).dtype() == DType::f32)
-    pieces.push_back({"master", as_bytes(stage_.unit(unit).flat_values())});
+    pieces.push_back({"master", as_bytes(residency_.values().newest(unit))});
   for (const auto& [name, slot] : optimizer.slots())
     pieces.push_back({name == "master" ? "master" : "moment", as_bytes(slot)});
   return pieces;
@@ -84,7 +83,7 @@ Tensor UnitMoves::part_of(const Action& move) {
   if (!sends(move) || backend.memory().kind() == Memory::Kind::counted) return part;
   if (move.part == 0)
     for (const int unit : move.units) {
-      const auto version = static_cast<double>(stage_.unit(unit).version);
+      const auto version = static_cast<double>(residency_.values().version(unit));
       backend.upload(&version, version_of(unit));
     }
   for_stretches(move, [&](const Piece&, const Tensor& state, std::int64_t place) {
@@ -106,10 +105,10 @@ void UnitMoves::arrived(const Action& move) {
   });
   if (move.part + 1 < move.parts) return;
   for (const int number : move.units) {
-    UnitOptimizer& optimizer = *updates_.optimizer_of(number);
+    UnitOptimizer& optimizer = residency_.share(number);
     optimizer.moments_have_arrived();
     if (stage_.unit(number).dtype() == DType::bf16)
-      backend.convert({optimizer.slots().front().second, stage_.unit(number).flat_values()});
+      backend.convert({optimizer.slots().front().second, residency_.values().newest(number)});
   }
 }
 

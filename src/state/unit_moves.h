@@ -4,18 +4,22 @@
 #include <utility>
 #include <vector>
 
+#include "core/memory.h"
 #include "program/action.h"
-#include "state/gradient_updates.h"
 
 namespace mindpipe {
+
+class Residency;
+class Stage;
 
 /// Brings states of units on their way to other ranks, and takes what arrives: of each unit its version, how
 /// often a gradient was applied to it, its master (or values, where nothing is rounded) and its moments. A
 /// message is made and taken apart a part at a time.
 class UnitMoves {
  public:
+  UnitMoves(Stage& stage, Residency& residency) : stage_(stage), residency_(residency) {}
   /// `channels`: to other ranks and from them; `most`: bytes of a part.
-  UnitMoves(Stage& stage, GradientUpdates& updates, int channels, std::size_t most);
+  void allocate(int channels, std::size_t most);
   /// Bytes of what a rank with channels needs beside a buffer for each.
   static std::size_t bytes(const Stage& stage);
 
@@ -48,7 +52,7 @@ class UnitMoves {
   Tensor buffer_of(const Action& move);
 
   Stage& stage_;
-  GradientUpdates& updates_;
+  Residency& residency_;
   Arena arena_;
   Sent sent_;
   Tensor versions_;                     ///< of each unit here, as it travels

@@ -131,20 +131,25 @@ TEST_F(SubnetMutations, OfWhatARunDoesAreNoticed) {
 
 TEST_F(SubnetMutations, AVersionThatIsNotDueEndsTheRun) {
   const World alone{};
-  Worker* here = nullptr;
-  std::string said;
-  try {
-    trained(config_on({1, 1, 1, 1}), alone, 3,
-            {.before = [&](Worker& worker) { here = &worker; },
-             .loaded =
-                 [&](const Subnet& subnet, StepInput&) {
-                   if (subnet.id == 9)
-                     for (const int unit : here->stage().local_units()) ++here->stage().unit(unit).version;
-                 }});
-  } catch (const Error& error) {
-    said = error.what();
+  for (const bool shared : {false, true}) {
+    Worker* here = nullptr;
+    std::string said;
+    try {
+      trained(config_on({1, 1, 1, 1}), alone, 3,
+              {.before = [&](Worker& worker) { here = &worker; },
+               .loaded =
+                   [&](const Subnet& subnet, StepInput&) {
+                     if (subnet.id != 9) return;
+                     for (const int unit : here->stage().local_units())
+                       if (here->stage().model().is_shared(unit) == shared)
+                         here->residency().values().wrote(unit);
+                   }});
+    } catch (const Error& error) {
+      said = error.what();
+    }
+    EXPECT_NE(said.find(shared ? "which all subnets share" : "older subnets use it"), std::string::npos)
+        << said;
   }
-  EXPECT_NE(said.find("older subnets use it"), std::string::npos) << said;
 }
 
 // Keys, rates and counts of uses are functions of ids. A rank that takes its own clock instead, which counts
@@ -166,7 +171,7 @@ TEST_F(SubnetMutations, ALocalClockIsNoticed) {
   const auto count = [&](const Subnet&, StepInput&) {
     const double uses = static_cast<double>(clock++);
     for (const int unit : here->stage().local_units())
-      here->backend().upload(&uses, here->updates().decisions()->of(unit).range(Decision::applied_steps, 1));
+      here->backend().upload(&uses, here->updates().decisions().of(unit).range(Decision::applied_steps, 1));
   };
   EXPECT_NE(noticed(config, {.before = [&](Worker& worker) { here = &worker; }, .loaded = count}), "")
       << "counter";
@@ -179,10 +184,11 @@ TEST_F(SubnetMutations, AWindowEarlyIsNoticed) {
                              .loaded =
                                  [&](const Subnet& subnet, StepInput&) {
                                    if (subnet.id != 20) return;
+                                   const UnitValues& values = here->residency().values();
                                    for (const int unit : here->stage().local_units())
                                      if (here->stage().model().is_shared(unit))
-                                       here->backend().copy(here->stage().unit(unit).version_of_values(1),
-                                                            here->stage().unit(unit).version_of_values(0));
+                                       here->backend().copy(values.read_by(subnet.id - 8, unit),
+                                                            values.read_by(subnet.id, unit));
                                  }}),
             "");
 }

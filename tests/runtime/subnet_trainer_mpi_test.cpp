@@ -126,9 +126,7 @@ class SubnetRun {
     for (const CheckpointUnit& unit : worker_.state().unit_counters())
       outcome.counters.push_back(unit.version);
     outcome.newest = worker_.state().digest();
-    worker_.windows()->bind_older();
-    outcome.before_newest = worker_.state().digest();
-    worker_.windows()->bind_newest();
+    outcome.before_newest = worker_.state().digest(older_slot);
     return outcome;
   }
   Worker& worker() { return worker_; }

@@ -168,9 +168,9 @@ inline bool copies_agree(Worker& worker, const World& world) {
   std::vector<std::uint64_t> most(static_cast<std::size_t>(units) * shards, none), least(most.size(), ~none);
   for (const int unit : worker.stage().local_units()) {
     if (!worker.stage().model().is_shared(unit)) continue;
-    const Unit& here = worker.stage().unit(unit);
-    std::vector<Tensor> all{here.version_of_values(0), here.version_of_values(1)};
-    for (const auto& [name, slot] : worker.updates().optimizer_of(unit)->slots()) all.push_back(slot);
+    const UnitValues& values = worker.residency().values();
+    std::vector<Tensor> all{values.newest(unit), values.older(unit)};
+    for (const auto& [name, slot] : worker.residency().share(unit).slots()) all.push_back(slot);
     Sha256 sha;
     for (const Tensor& tensor : all) {
       std::vector<std::byte> bytes(tensor.bytes());
@@ -240,7 +240,7 @@ inline std::int64_t moved_by_formula(const Outline& outline, const std::vector<S
 
 /// What the ledger of a run says of that, and its own count.
 inline std::int64_t sent_by_moves(Worker& worker) {
-  const UnitMoves::Sent& sent = worker.residency()->sent();
+  const UnitMoves::Sent& sent = worker.residency().sent();
   const std::int64_t to_lanes = worker.ledger().of(Axis::supernet, TrafficClass::moves).bytes,
                      to_neighbours = worker.ledger().of(Axis::pipeline, TrafficClass::moves).bytes;
   EXPECT_EQ(sent.bytes + sent.home, to_lanes + to_neighbours);
@@ -316,8 +316,7 @@ inline SubnetsOutcome trained(const Config& config, const World& world, int numb
   outcome.copies_agree = copies_agree(worker, world);
   outcome.newest = worker.state().digest();
   outcome.copies_agree = outcome.copies_agree && same_in_all_lanes(worker, outcome.newest, counters);
-  worker.windows()->bind_older();
-  outcome.before_newest = worker.state().digest();
+  outcome.before_newest = worker.state().digest(older_slot);
   std::vector<double> sums(outcome.losses);
   MPI_Allreduce(sums.data(), outcome.losses.data(), static_cast<int>(sums.size()), MPI_DOUBLE, MPI_MAX,
                 world.comm);

@@ -1,4 +1,4 @@
-#include "state/unit_moves.h"
+#include "state/gradient_updates.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -62,10 +62,10 @@ class MovingStage {
         alone_(*backend_, 1),
         stage_(config_, make_layout(config_, {}),
                LayerContext{*backend_, tensor_, compute_dtype(config_), false, config_.seed}, {{0, 6}}),
-        updates_(stage_, config_, Groups{tensor_, alone_, alone_}) {
-    stage_.allocate_values();
+        residency_(stage_, config_, groups_),
+        updates_(stage_, residency_, config_, groups_) {
+    residency_.allocate({.keeps = ResidencyPlan::subnets, .ways = channels, .way = most});
     updates_.allocate_for_subnets(100);
-    moves_.emplace(stage_, updates_, channels, most);
     if (kind == Memory::Kind::host) fill(name);
   }
 
@@ -80,14 +80,14 @@ class MovingStage {
   StateOfUnit state_of(int unit) {
     StateOfUnit state;
     const Unit& kept = *stage_.model().units()[unit];
-    state.version = kept.version;
-    backend_->download(updates_.decisions()->of(unit).range(Decision::applied_steps, 1), &state.applied);
+    state.version = residency_.values().version(unit);
+    backend_->download(updates_.decisions().of(unit).range(Decision::applied_steps, 1), &state.applied);
     const auto add = [&](const Tensor& tensor) {
       const auto* bytes = static_cast<const std::byte*>(tensor.data);
       state.tensors.emplace_back(bytes, bytes + tensor.bytes());
     };
     add(kept.flat_values());
-    for (const auto& [name, slot] : updates_.optimizers().at(unit)->slots()) add(slot);
+    for (const auto& [name, slot] : residency_.share(unit).slots()) add(slot);
     return state;
   }
   std::vector<StateOfUnit> all_states() {
@@ -113,15 +113,14 @@ class MovingStage {
     action.bytes = all * (part + 1) / parts - all * part / parts;
     return action;
   }
-  UnitMoves& moves() { return *moves_; }
+  Residency& residency() { return residency_; }
   /// Takes a part, and with the last one the versions that came.
   void take(const Action& arrival) {
-    moves_->arrived(arrival);
-    if (arrival.part + 1 < arrival.parts) return;
-    for (const int unit : arrival.units) {
+    residency_.ended(arrival);
+    for (const Residency::Arrival& one : residency_.take_arrivals()) {
       double version = 0;
-      backend_->download(moves_->version_of(unit), &version);
-      stage_.unit(unit).version = static_cast<std::int64_t>(version);
+      backend_->download(one.version, &version);
+      residency_.values().set_version(one.unit, static_cast<std::int64_t>(version));
     }
   }
   Stage& stage() { return stage_; }
@@ -141,11 +140,10 @@ class MovingStage {
       if (unit.dtype() == DType::bf16) backend_->convert({draw(0), unit.flat_values()});
       else backend_->copy(draw(0), unit.flat_values());
       int what = 0;
-      for (const auto& [slot, tensor] : updates_.optimizers().at(number)->slots())
+      for (const auto& [slot, tensor] : residency_.share(number).slots())
         backend_->copy(draw(slot == "master" ? 0 : ++what), tensor);
-      unit.version = 1 + static_cast<std::int64_t>(stream.word(2 * number) % 1000);
-      updates_.decisions()->set_applied(number,
-                                        static_cast<std::int64_t>(stream.word(2 * number + 1) % 1000));
+      residency_.values().set_version(number, 1 + static_cast<std::int64_t>(stream.word(2 * number) % 1000));
+      updates_.decisions().set_applied(number, static_cast<std::int64_t>(stream.word(2 * number + 1) % 1000));
     }
   }
 
@@ -153,9 +151,10 @@ class MovingStage {
   Memory memory_;
   std::unique_ptr<Backend> backend_;
   Communicator tensor_, alone_;
+  Groups groups_{tensor_, alone_, alone_};
   Stage stage_;
+  Residency residency_;
   GradientUpdates updates_;
-  std::optional<UnitMoves> moves_;
 };
 
 constexpr std::size_t ample = 1 << 20;
@@ -166,9 +165,9 @@ void bring(
     MovingStage& from, MovingStage& to, const std::vector<int>& units, int parts,
     const std::function<void()>& between = [] {}) {
   for (int part = 0; part < parts; ++part) {
-    const Tensor sent = from.moves().part_of(from.move(units, true, 1, part, parts));
+    const Tensor sent = from.residency().part(from.move(units, true, 1, part, parts));
     const Action arrival = to.move(units, false, 0, part, parts);
-    const Tensor taken = to.moves().part_of(arrival);
+    const Tensor taken = to.residency().part(arrival);
     ASSERT_EQ(sent.bytes(), taken.bytes());
     std::memcpy(taken.data, sent.data, sent.bytes());
     to.take(arrival);
@@ -223,16 +222,16 @@ TEST_P(UnitsThatMove, TravelAtOnceOnChannelsOfTheirOwn) {
                  other = here.move(from_right, false, 2, part, parts),
                  leaving = here.move(to_beyond, true, 2, part, parts),
                  once_more = here.move(to_beyond, true, 1, part, parts);
-    const Tensor one = here.moves().part_of(arrival), two = here.moves().part_of(other),
-                 three = here.moves().part_of(leaving), four = here.moves().part_of(once_more);
-    const Tensor sent = left.moves().part_of(left.move(from_left, true, 0, part, parts)),
-                 also = right.moves().part_of(right.move(from_right, true, 0, part, parts));
+    const Tensor one = here.residency().part(arrival), two = here.residency().part(other),
+                 three = here.residency().part(leaving), four = here.residency().part(once_more);
+    const Tensor sent = left.residency().part(left.move(from_left, true, 0, part, parts)),
+                 also = right.residency().part(right.move(from_right, true, 0, part, parts));
     std::memcpy(one.data, sent.data, sent.bytes());
     std::memcpy(two.data, also.data, also.bytes());
     EXPECT_EQ(std::memcmp(three.data, four.data, three.bytes()), 0);
     for (const int peer : {0, 3}) {
       const Action taken = beyond.move(to_beyond, false, peer, part, parts);
-      const Tensor place = beyond.moves().part_of(taken), source = peer == 0 ? three : four;
+      const Tensor place = beyond.residency().part(taken), source = peer == 0 ? three : four;
       std::memcpy(place.data, source.data, source.bytes());
       beyond.take(taken);
     }
@@ -249,16 +248,16 @@ TEST_P(UnitsThatMove, AMessageOfOtherUnitsThanPlannedIsRefused) {
   const std::vector<int> all = from.movable();
   Action action = from.move({all[1], all[2]}, true, 1, 0, 2);
   action.units.pop_back();
-  EXPECT_THROW(from.moves().part_of(action), Error);
+  EXPECT_THROW(from.residency().part(action), Error);
 }
 
 TEST_P(UnitsThatMove, AChannelThatWasNotCountedIsRefused) {
   MovingStage from(GetParam(), "from", 2, ample);
   const std::vector<int> all = from.movable();
-  from.moves().part_of(from.move({all[1]}, true, 1, 0, 1));
-  from.moves().part_of(from.move({all[2]}, true, 1, 0, 1));
-  from.moves().part_of(from.move({all[3]}, false, 1, 0, 1));
-  EXPECT_THROW(from.moves().part_of(from.move({all[4]}, true, 2, 0, 1)), Error);
+  from.residency().part(from.move({all[1]}, true, 1, 0, 1));
+  from.residency().part(from.move({all[2]}, true, 1, 0, 1));
+  from.residency().part(from.move({all[3]}, false, 1, 0, 1));
+  EXPECT_THROW(from.residency().part(from.move({all[4]}, true, 2, 0, 1)), Error);
 }
 
 std::vector<MoveCase> cases_of_moves() {

@@ -41,7 +41,7 @@ void print_subnets_report(Run& run, const SubnetLog& log) {
   SubnetTrainer& trainer = *worker.subnets();
   const std::vector<TimeSpent> stages = of_stages(worker, worker.executor().spent(trainer.script()));
   const std::vector<SubnetWaits> waits = of_stages(worker, trainer.waits());
-  const std::vector<UnitMoves::Sent> moved = of_stages(worker, worker.residency()->sent());
+  const std::vector<UnitMoves::Sent> moved = of_stages(worker, worker.residency().sent());
   const std::string prices = write_measured_prices(run, run.config().run.dir + "/prices.yaml");
   if (!run.is_rank_0() || log.subnets() == 0) return;
   const RunPlan& plan = worker.plan();

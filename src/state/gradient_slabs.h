@@ -1,0 +1,42 @@
+#pragma once
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "program/place.h"
+#include "state/stage.h"
+
+namespace mindpipe {
+
+/// Where the accumulators of a rank's units lie: each unit's own, or slabs in which uses take turns.
+class GradientSlabs {
+ public:
+  explicit GradientSlabs(Stage& stage) : stage_(stage) {}
+  /// Takes the memory of a step, whose uses have places once and for all.
+  void allocate(const RankMemory& placed);
+  /// Takes that of a supernet: accumulators of units that all subnets share are their own, the others' lie in
+  /// slabs of so many bytes.
+  void allocate(int slabs, std::size_t bytes);
+
+  /// Lets the accumulators of these uses lie one after the other in a slab.
+  void bind(std::span<const UnitUse> uses, int slab);
+  /// Lets those of one use lie where they were bound in a slab.
+  void bind(const UnitUse& use, int slab);
+
+ private:
+  struct Slab {
+    Arena arena;
+    std::vector<std::pair<UnitUse, void*>> places = {};  ///< of accumulators that were bound here
+  };
+  void add_slab(std::size_t bytes);
+  void place(const UnitUse& use, Slab& slab);
+
+  Stage& stage_;
+  std::vector<Slab> slabs_;
+};
+
+/// For each use of a unit, whether this rank's share of its gradient needs a place of its own: when it moves
+/// out of its slab, or comes from another stage, on a rank whose gradients lie in slabs.
+std::vector<char> shares_apart(const Model& model, int unit, const RankMemory& placed);
+
+}  // namespace mindpipe
