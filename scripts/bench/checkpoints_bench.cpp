@@ -150,7 +150,7 @@ Training trained(const World& world, const std::string& folder, int layers, int 
   for (int step = 1; step <= steps; ++step) {
     worker.step(corpus, step, step * 2, 1e-4);
     std::vector<std::int64_t> writes{writer.writes()};
-    worker.sum_over_grid(writes);
+    worker.wiring().sum_over_grid(writes);
     if (writes[0] == 0 && writer.to_be_collected()) writer.collect();
     if (saves > 0 && step % (steps / (saves + 1)) == 0 && step < steps)
       writer.begin(manifest_of(worker, step + 1), "");

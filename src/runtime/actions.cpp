@@ -61,7 +61,8 @@ Request Actions::start(Script& script, const Action& action, const StepInput& in
     case ActionKind::sum_scalar: {
       const Tensor losses = state_.stage.has_head() ? passes_.losses_of(action.subnet) : Tensor{};
       const std::int64_t valid = updates.decide_step(losses, input.valid);
-      script.answers.ask(input.step, valid, updates.decisions().of(all_units));
+      const Tensor decision = updates.decisions().of(all_units);
+      script.feed->found(action, input.step, valid, {&decision, 1});
       return {};
     }
     case ActionKind::send:
@@ -168,7 +169,8 @@ Reductions::Request Actions::reduce(const Action& action) {
 
 void Actions::forward(Script& script, const Action& action, const StepInput& given) {
   const bool trains = script.trains(), begins = action.micro_batch == 0;
-  const StepInput& input = script.feed != nullptr && (begins || !trains) ? script.feed->bring(action) : given;
+  const bool asks = !trains || (state_.windows != nullptr && begins);
+  const StepInput& input = asks ? script.feed->bring(action) : given;
   if (trains) {
     if (state_.windows != nullptr && begins) state_.windows->count(action.subnet, input.valid);
     state_.residency.values().bind(action.subnet);

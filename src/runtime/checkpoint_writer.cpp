@@ -59,7 +59,7 @@ CheckpointWriter::CheckpointWriter(Worker& worker, std::string run_directory, Ma
     : worker_(worker),
       run_directory_(std::move(run_directory)),
       hears_(std::move(made)),
-      copy_(worker.config(), worker.stage(), worker.residency(), worker.all_ranks()) {}
+      copy_(worker.config(), worker.stage(), worker.residency(), worker.wiring().all_ranks.get()) {}
 
 CheckpointWriter::~CheckpointWriter() { join(); }
 

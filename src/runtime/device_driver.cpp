@@ -5,12 +5,17 @@
 namespace mindpipe {
 
 void DeviceDriver::run(Script& script, StepInputs inputs, Until until) {
-  DeviceOrder& order = script.order;
-  if (!script.grows || script.at_cut) order.begin_step(backend_);
+  if (script.at_cut) script.order.begin_step(backend_);
   script.at_cut = until == Until::all_is_over;
-  if (script.grows) put_pieces(script, inputs);
-  else put(script, inputs, 0, script.list.size());
-  if (script.at_cut) order.end_step(backend_);
+  while (script.put_in < script.list.size()) {
+    if (!script.closed) await_room(script);
+    const std::size_t first = script.put_in,
+                      actions = std::min(script.device_times->most(), script.list.size() - first);
+    put(script, inputs, first, actions);
+    script.put_in += actions;
+    if (!script.closed) script.order.note_end(backend_);
+  }
+  if (script.at_cut) script.order.end_step(backend_);
 }
 
 void DeviceDriver::put(Script& script, StepInputs inputs, std::size_t first, std::size_t actions) {
@@ -29,19 +34,12 @@ void DeviceDriver::put(Script& script, StepInputs inputs, std::size_t first, std
   }
 }
 
-void DeviceDriver::put_pieces(Script& script, StepInputs inputs) {
+void DeviceDriver::await_room(Script& script) {
   constexpr std::size_t ahead = 2;
-  while (script.put_in < script.list.size()) {
-    while (script.device_times->open() >= ahead) {
-      waiting_.until([&] { return script.order.has_come_to_an_end(backend_); },
-                     [&] { return std::string("the device, which is two stretches behind"); });
-      take_times(script);
-    }
-    const std::size_t first = script.put_in,
-                      actions = std::min(script.device_times->most(), script.list.size() - first);
-    put(script, inputs, first, actions);
-    script.put_in += actions;
-    script.order.note_end(backend_);
+  while (script.device_times->open() >= ahead) {
+    waiting_.until([&] { return script.order.has_come_to_an_end(backend_); },
+                   [] { return std::string("the device, which is two stretches behind"); });
+    take_times(script);
   }
 }
 
@@ -51,17 +49,17 @@ void DeviceDriver::take_times(Script& script) {
   const auto& [first, times] = script.device_times->take_oldest();
   for (std::size_t i = 0; i < times.size(); ++i) {
     const int index = static_cast<int>(first + i);
-    if (script.grows) {
+    if (script.closed) {
+      script.recorder.set(ago, i, times[i]);
+    } else {
       script.recorder.start(index, times[i].start);
       script.recorder.end(index, times[i].end);
       script.cursors.ended[index] = 1;
-    } else {
-      script.recorder.set(ago, i, times[i]);
     }
     const Action& action = script.list[index];
     if (action.queue == Queue::compute) work_of(script.spent, action.kind) += times[i].end - times[i].start;
   }
-  if (script.grows) script.order.forget_end();
+  if (!script.closed) script.order.forget_end();
 }
 
 }  // namespace mindpipe

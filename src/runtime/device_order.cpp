@@ -7,10 +7,8 @@
 
 namespace mindpipe {
 
-DeviceOrder::DeviceOrder(const std::vector<Action>& list) { grow(list, 0); }
-
-DeviceOrder::DeviceOrder() : grows_(true) {
-  for (int queue = 0; queue < queue_count; ++queue)
+DeviceOrder::DeviceOrder(bool closed) : closed_(closed) {
+  for (int queue = 0; queue < queue_count && !closed; ++queue)
     if (static_cast<Queue>(queue) != Queue::compute) queues_.push_back(static_cast<Queue>(queue));
 }
 
@@ -22,7 +20,7 @@ void DeviceOrder::grow(const std::vector<Action>& list, std::size_t dropped) {
   for (int i = first; i < static_cast<int>(list.size()); ++i) {
     Place& place = places_[i];
     place.queue = list[i].queue;
-    place.awaited = grows_;
+    place.awaited = !closed_;
     std::map<Queue, int> last;
     for (int earlier : list[i].after) {
       MP_CHECK(earlier < i, "{} waits for a later action of its list", to_string(list[i]));

@@ -12,10 +12,10 @@ namespace mindpipe {
 /// `after` lies in another queue, the action's own queue waits for the event behind it.
 class DeviceOrder {
  public:
-  explicit DeviceOrder(const std::vector<Action>& list);
-  /// For a list that grows: whatever is put in may be awaited by a stretch that is not known yet, so there is
-  /// an event behind each action, and none of the queues is left out.
-  DeviceOrder();
+  /// `closed`: nothing behind the list's one stretch waits for an entry of it, so there are events only where
+  /// one is awaited, and queues that it leaves out are left alone. Of an open list any action may be awaited
+  /// by a stretch that is not known yet.
+  explicit DeviceOrder(bool closed);
   /// Goes on over a list that has lost its first `dropped` actions and has more behind the others.
   void grow(const std::vector<Action>& list, std::size_t dropped);
 
@@ -31,8 +31,8 @@ class DeviceOrder {
 
   Queue queue(int action) const { return places_[action].queue; }
 
-  /// Notes an end behind everything put in so far; `has_come_to_an_end`: the device has come to the oldest
-  /// one noted, which the next call of `forget_end` takes away.
+  /// Notes an end behind everything put in so far of an open list; `has_come_to_an_end`: the device has come
+  /// to the oldest one noted, which the next call of `forget_end` takes away.
   void note_end(Backend& backend);
   bool has_come_to_an_end(Backend& backend) const;
   void forget_end() { ends_.pop_front(); }
@@ -47,7 +47,7 @@ class DeviceOrder {
   };
   std::vector<Place> places_;
   std::vector<Queue> queues_;  ///< in use beside the compute queue
-  bool grows_ = false;
+  bool closed_;
   std::deque<std::vector<std::uint64_t>> ends_;  ///< events, one of each queue
 };
 

@@ -9,7 +9,7 @@ namespace {
 /// The first place with a count on any rank, and the ranks' counts together; places.size() when there is
 /// none.
 std::pair<std::size_t, std::int64_t> first_of_all_ranks(Worker& worker, std::vector<std::int64_t> places) {
-  worker.sum_over_grid(places);
+  worker.wiring().sum_over_grid(places);
   const auto found = std::find_if(places.begin(), places.end(), [](std::int64_t count) { return count > 0; });
   return {static_cast<std::size_t>(found - places.begin()), found == places.end() ? 0 : *found};
 }
@@ -56,7 +56,7 @@ std::string bad_weight(Worker& worker) {
 std::string bad_output(Worker& worker) {
   const Model& model = worker.stage().model();
   std::vector<std::int64_t> counts(model.blocks().size(), 0);
-  worker.inspect([&](int block, const Boundary& out) {
+  worker.evaluator().inspect([&](int block, const Boundary& out) {
     if (out.activation) counts[block] += worker.backend().count_not_finite(out.activation);
   });
   const auto [block, outputs] = first_of_all_ranks(worker, std::move(counts));
@@ -86,12 +86,12 @@ std::string diagnose(Worker& worker) {
 
 Evaluation finite_evaluation(Worker& worker, Corpus& corpus, std::int64_t batches, const std::string& what,
                              const std::function<void(std::int64_t)>& before) {
-  const Evaluation evaluation =
-      worker.evaluate(corpus, batches, before);  // the same on every rank, so that all go on or all fail
+  const Evaluation evaluation = worker.evaluator().evaluate(
+      corpus, batches, before);  // the same on every rank, so that all go on or all fail
   if (std::isfinite(evaluation.loss())) return evaluation;
   std::string found = bad_weight(worker);
   for (std::int64_t batch = 0; batch < batches && found.empty(); ++batch) {
-    worker.load_batch(corpus, batch * worker.layout().batch);
+    worker.inputs().load(corpus, batch * worker.layout().batch);
     found = bad_output(worker);
     if (!found.empty()) found = fmt::format("in batch {} of {}, {}", batch + 1, batches, found);
   }

@@ -2,55 +2,72 @@
 
 namespace mindpipe {
 
-Executor::Executor(const RankState& state, Wires wires, const WorkMemory& memory, bool queued, Memory* pinned)
+Executor::Executor(const RankState& state, Wires wires, const WorkMemory& memory, bool queued)
     : stage_(state.stage),
-      place_{state.stage.context().backend, wires.waiting, queued, pinned},
+      backend_(state.stage.context().backend),
+      queued_(queued),
       actions_(state, wires, memory),
-      host_(actions_, place_.backend, wires.waiting),
-      device_(actions_, place_.backend, wires.waiting) {
+      host_(actions_, backend_, wires.waiting),
+      device_(actions_, backend_, wires.waiting) {
   stage_.context().tensor.on_tensor_sum([this](const TensorSum& sum) {
     // Where the device carries them, these would be the times at which they were put in.
-    if (running_ != nullptr && !place_.queued)
+    if (running_ != nullptr && !queued_)
       running_->recorder.add({sum.operation, sum.start, sum.end, sum.bytes});
   });
-  place_.backend.on_progress([this] { look_around(); });
+  backend_.on_progress([this] { look_around(); });
   wires.waiting.on_progress([this] { host_.move_others(); });
 }
 
-Script Executor::make_script(const PlannedStep& plan, const Outline& outline, std::size_t recorded_steps) {
-  return prepared(Script(plan, outline, stage_.layout().coord.pipeline, place_, recorded_steps));
+Script Executor::make_closed_script(const PlannedStep& plan, const Outline& outline, Feed& feed,
+                                    std::size_t recorded_runs) {
+  const int rank = stage_.layout().coord.pipeline;
+  const std::vector<Action>& list = plan.program.ranks[rank];
+  Script script(outline, &feed, backend_,
+                {.closed = true, .recorded = recorded_runs, .at_once = list.size(), .queued = queued_});
+  script.extend({list, times_on_paper(plan, rank, outline.priced)});
+  return prepared(std::move(script));
 }
 
-Script Executor::make_growing_script(const Outline& outline, std::size_t recorded_stretches,
-                                     std::size_t at_once) {
-  return prepared(Script(outline, place_, recorded_stretches, at_once));
+Script Executor::make_open_script(const Outline& outline, Feed& feed, std::size_t recorded_stretches,
+                                  std::size_t at_once) {
+  return prepared(Script(outline, &feed, backend_,
+                         {.recorded = recorded_stretches, .at_once = at_once, .queued = queued_}));
 }
 
 Script Executor::prepared(Script script) {
-  if (script.device_times) place_.backend.keep_marks(marks_ += script.device_times->marks());
+  if (script.device_times) backend_.keep_marks(marks_ += script.device_times->marks());
   return script;
 }
 
-std::optional<StepScalars> Executor::run(Script& script, StepInputs inputs, Until until, std::size_t left) {
+void Executor::run(Feed& feed) {
+  const Memory::Closed closed(backend_.memory());
+  for (bool is_over = false; !is_over;) {
+    const std::int64_t start = now_ns();
+    const Turn turn = feed.next();
+    is_over = turn.to_cut;
+    if (!is_over) run(turn.script, turn.inputs, turn.left);
+    else finish(turn.script, turn.inputs);
+    if (is_over) feed.at_cut();
+    turn.script.spent.steps += now_ns() - start;
+  }
+}
+
+void Executor::run(Script& script, StepInputs inputs, Until until, std::size_t left) {
   MP_CHECK(!inputs.empty(), "a list runs without an input");
-  const std::int64_t start = now_ns();
-  if (!script.grows) script.recorder.begin_step(inputs.front().step);
-  if (script.pacer.paces()) place_.backend.synchronize();
+  if (script.pacer.paces()) backend_.synchronize();
   running_ = &script;
-  if (place_.queued) device_.run(script, inputs, until);
+  if (queued_) device_.run(script, inputs, until);
   else host_.run(script, inputs, until, left);
   running_ = nullptr;
-  const std::optional<StepScalars> known = script.answers.due();
-  // The step before has come as far as its scalars, so the one before that has ended.
-  if (script.device_times && !script.grows && script.device_times->open() == DeviceTimes::kept)
-    DeviceDriver::take_times(script);
-  if (script.grows && until == Until::all_is_over) recorder(script);
-  script.spent.steps += now_ns() - start;
-  return known;
+}
+
+void Executor::finish(Script& script, StepInputs inputs) {
+  run(script, inputs, Until::all_is_over);
+  if (!script.closed) recorder(script);
 }
 
 const Recorder& Executor::recorder(Script& script) {
-  if (script.device_times && script.device_times->open() > 0) place_.backend.synchronize();
+  if (script.device_times && script.device_times->open() > 0) backend_.synchronize();
   while (script.device_times && script.device_times->open() > 0) DeviceDriver::take_times(script);
   return script.recorder;
 }

@@ -14,24 +14,38 @@ inline const StepInput& input_of(const Action& action, StepInputs inputs) {
                             : inputs[static_cast<std::size_t>(action.subnet) % inputs.size()];
 }
 
-/// Whoever has a list run: brings what its actions read, and hears what they find.
+struct Script;
+
+/// What runs next, and how far.
+struct Turn {
+  Script& script;
+  StepInputs inputs;
+  bool to_cut = false;   ///< until nothing of it is under way
+  std::size_t left = 0;  ///< passes at its end that wait for a later turn
+};
+
+/// Whoever has a list run: brings the list on, and what its actions read, and hears what they find.
 class Feed {
  public:
   virtual ~Feed() = default;
+  /// Brings the list on by what may run next. Waits for others only where nothing is left to run.
+  virtual Turn next() = 0;
+  /// Nothing of the list is under way on the host any more.
+  virtual void at_cut() = 0;
   /// Moves on what travels beside the list, without waiting.
   virtual void progress() {}
   /// Brings what the forwards of a subnet, or of a batch in line, read; asked before each of a batch, and
   /// before a subnet's first one here.
   virtual const StepInput& bring(const Action& forward) = 0;
   /// The targets that count of a subnet's batch, which another lane runs.
-  virtual std::int64_t targets_of(std::int64_t subnet) = 0;
+  virtual std::int64_t targets_of(std::int64_t /*subnet*/) { return 0; }
   /// Hears of numbers on the device that say what an action has found, of `valid` targets that count: of a
-  /// subnet's update the decisions of its units and, where the head is, the sum of its losses; of a batch in
-  /// line its losses. `number`: of the subnet, the batch.
+  /// step the decision; of a subnet's update those of its units and, where the head is, the sum of its
+  /// losses; of a batch in line its losses. `number`: of the step, the subnet, the batch.
   virtual void found(const Action& by, std::int64_t number, std::int64_t valid,
                      std::span<const Tensor> numbers) = 0;
   /// Hears of the version (f64, on the device) with which a unit came for a subnet, to which `due` is due.
-  virtual void came(std::int64_t subnet, int unit, std::int64_t due, const Tensor& version) = 0;
+  virtual void came(std::int64_t /*subnet*/, int /*unit*/, std::int64_t /*due*/, const Tensor& /*version*/) {}
 };
 
 }  // namespace mindpipe

@@ -9,7 +9,6 @@ void HostDriver::run(Script& script, StepInputs inputs, Until until, std::size_t
   script_ = &script;
   inputs_ = inputs;
   Cursors& cursors = script.cursors;
-  if (!script.grows) cursors.restart();
   const auto is_over = [&] {
     return until == Until::all_is_over ? cursors.is_over()
                                        : cursors.compute.next + left >= cursors.compute.actions.size();
@@ -86,7 +85,7 @@ void HostDriver::let_last(int index, std::int64_t start) {
     return waiting_.until_time(device_free_ns_);
   }
   if (script.list[index].sums == 0) return;
-  const std::int64_t until = (script.grows ? start : now_ns()) + time;
+  const std::int64_t until = (script.pacer.times_whole_passes() ? start : now_ns()) + time;
   waiting_.until([&] { return now_ns() >= until; }, [] { return std::string("the time of tensor sums"); });
 }
 
@@ -120,8 +119,7 @@ void HostDriver::wait(int index) {
       [&] { return describe_wait(reason); });
   const std::int64_t waited = now_ns() - start;
   wait_for(script_->spent, script_->list[reason].kind) += waited;
-  if (script_->grows)
-    wait_because(script_->waits, index >= 0 ? script_->list[index].waits : WaitReason::input) += waited;
+  wait_because(script_->waits, index >= 0 ? script_->list[index].waits : WaitReason::input) += waited;
 }
 
 bool HostDriver::may_go_on(int index, int reason) const {

@@ -15,9 +15,8 @@ class HostDriver {
   HostDriver(Actions& actions, Backend& backend, Waiting& waiting)
       : actions_(actions), backend_(backend), waiting_(waiting) {}
 
-  /// Runs a script, a step from its beginning, one that grows from where it stands. What is still under way
-  /// then moves on in `move_others`, for which script and inputs stay where they are, and in the next run,
-  /// which is the same script's.
+  /// Runs a script from where it stands. What is still under way then moves on in `move_others`, for which
+  /// script and inputs stay where they are, and in the next run, which is the same script's.
   /// `left`: how many passes at the end of the compute queue are left for a later run.
   void run(Script& script, StepInputs inputs, Until until, std::size_t left = 0);
   /// Moves all queues but the compute queue as far as they go without waiting. It may be called from

@@ -25,22 +25,26 @@ inline std::vector<std::int64_t> times_on_paper(const PlannedStep& plan, int ran
 /// empty there. Elsewhere it paces nothing.
 class Pacer {
  public:
+  /// Whose time a pass's is: its tensor sums', which pass behind its operations, or that of all of it.
+  enum class Passes : std::uint8_t { their_sums, whole };
+
   Pacer() = default;
-  /// `vary`, unless none, makes other times of those on paper, once for each action of a list that grows.
-  explicit Pacer(std::vector<std::int64_t> times, std::function<std::int64_t(std::int64_t)> vary = {})
-      : paces_(true), times_(std::move(times)), vary_(std::move(vary)) {}
+  /// `vary`, unless none, makes other times of those on paper, once for each action.
+  explicit Pacer(Passes passes, std::function<std::int64_t(std::int64_t)> vary = {})
+      : paces_(true), passes_(passes), vary_(std::move(vary)) {}
   /// Goes on over a list that has lost its first `dropped` actions and has others behind.
   void grow(const std::vector<std::int64_t>& more, std::size_t dropped) {
     times_.erase(times_.begin(), times_.begin() + static_cast<std::ptrdiff_t>(dropped));
     for (const std::int64_t time : more) times_.push_back(vary_ ? vary_(time) : time);
   }
   bool paces() const { return paces_; }
-  /// How long an action's message or sum takes; of a pass, its tensor sums together, or all of it in a list
-  /// that grows or is priced.
+  bool times_whole_passes() const { return passes_ == Passes::whole; }
+  /// How long an action takes: a message or sum, or a pass as far as it is timed.
   std::int64_t time_of(int action) const { return times_[action]; }
 
  private:
   bool paces_ = false;
+  Passes passes_ = Passes::whole;
   std::vector<std::int64_t> times_;
   std::function<std::int64_t(std::int64_t)> vary_;
 };

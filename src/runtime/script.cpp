@@ -2,31 +2,20 @@
 
 namespace mindpipe {
 
-Script::Script(const PlannedStep& plan, const Outline& of, int rank, const ScriptPlace& place,
-               std::size_t recorded_steps)
-    : list(plan.program.ranks[rank]),
+Script::Script(const Outline& of, Feed* fed_by, Backend& backend, const ScriptForm& form)
+    : closed(form.closed),
       outline(of),
-      cursors(list),
-      order(list),
-      answers(place.backend, place.waiting, place.pinned),
-      recorder(list.size(), recorded_steps) {
-  if (place.backend.memory().kind() == Memory::Kind::counted)
-    pacer = Pacer(times_on_paper(plan, rank, of.priced));
-  if (place.queued) device_times.emplace(place.backend, list.size());
-}
-
-Script::Script(const Outline& of, const ScriptPlace& place, std::size_t recorded_stretches,
-               std::size_t at_once)
-    : grows(true),
-      outline(of),
-      answers(place.backend, place.waiting, place.pinned),
-      recorder(recorded_stretches) {
-  if (place.backend.memory().kind() == Memory::Kind::counted) pacer = Pacer(std::vector<std::int64_t>{});
-  if (place.queued) device_times.emplace(place.backend, at_once);
+      feed(fed_by),
+      order(form.closed),
+      recorder(form.closed ? Recorder(form.at_once, form.recorded) : Recorder(form.recorded)),
+      pass_times(of.lanes) {
+  if (backend.memory().kind() == Memory::Kind::counted)
+    pacer = Pacer(form.closed && !of.priced ? Pacer::Passes::their_sums : Pacer::Passes::whole);
+  if (form.queued) device_times.emplace(backend, form.at_once);
 }
 
 void Script::extend(ListStretch stretch) {
-  MP_CHECK(grows, "the list of a step does not grow");
+  MP_CHECK(!closed || list.empty(), "a closed list does not go on");
   MP_CHECK(!pacer.paces() || stretch.times.size() == stretch.actions.size(),
            "{} times on paper of {} actions", stretch.times.size(), stretch.actions.size());
   const std::size_t gone = cursors.ended_for_good();
@@ -45,9 +34,27 @@ void Script::extend(ListStretch stretch) {
   cursors.grow(list, gone);
   order.grow(list, gone);
   if (pacer.paces()) pacer.grow(stretch.times, gone);
-  recorder.begin_stretch(list.size() - first, gone);
+  if (!closed) recorder.begin_stretch(list.size() - first, gone);
   if (device_times) device_times->drop(gone);
   put_in -= device_times ? gone : 0;
+}
+
+void Script::keep_times() {
+  const std::int64_t ended = dropped + static_cast<std::int64_t>(cursors.ended_for_good());
+  for (; times_kept < ended; ++times_kept) {
+    const auto index = static_cast<std::size_t>(times_kept - dropped);
+    const Action& action = list[index];
+    const Recorder::Times& times = recorder.of_list(index);
+    pass_times.add(action, times);
+    if (kept.keeps()) kept.add(action, times, names_unit(action) && outline.units[action.unit].shared);
+  }
+}
+
+void Script::again(std::int64_t step) {
+  MP_CHECK(closed, "a list that goes on is run but once");
+  cursors.restart();
+  put_in = 0;
+  recorder.begin_step(step);
 }
 
 }  // namespace mindpipe

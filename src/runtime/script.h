@@ -8,8 +8,8 @@
 #include "runtime/device_order.h"
 #include "runtime/device_times.h"
 #include "runtime/pacer.h"
-#include "runtime/step_answers.h"
 #include "trace/kept_actions.h"
+#include "trace/pass_times.h"
 #include "trace/recorder.h"
 #include "trace/summary.h"
 
@@ -17,50 +17,52 @@ namespace mindpipe {
 
 class Feed;
 
-/// Where a script runs: what its parts ask of the device and of the wires.
-struct ScriptPlace {
-  Backend& backend;
-  Waiting& waiting;
+/// How a script is made.
+struct ScriptForm {
+  /// One stretch that is run again and again, as a step's: nothing behind it waits for one of its entries.
+  /// An open list goes on, stretch behind stretch.
+  bool closed = false;
+  std::size_t recorded = 8;  ///< runs of a closed list, or stretches, whose times are held
+  /// How many actions at most are put into the device's queues before the host looks how far the device has
+  /// come.
+  std::size_t at_once = 1024;
   /// Whether the device's queues carry messages and sums too, so that the host puts the list into them and
   /// waits for nothing.
   bool queued = false;
-  Memory* pinned = nullptr;  ///< of the host, where it may not read the backend's memory
 };
 
-/// One rank's list of a program, with all that belongs to its runs: how far its queues have come, what is
-/// known of its steps, when its actions ran. A rank holds several scripts over one state (a training step, an
-/// evaluation) and alternates between them.
+/// One rank's list of a program, with all that belongs to its runs: how far its queues have come, when its
+/// actions ran. A rank holds several scripts over one state and alternates between them.
 ///
-/// A step's list is run again and again. A list that grows is run but once, stretch by stretch, and holds
-/// what has not ended: the rest, up to the oldest action that is open, goes at each extension.
+/// A script grows by stretches, and holds what has not ended: the rest, up to the oldest action that is open,
+/// goes at each extension.
 struct Script {
-  /// A step or an evaluation.
-  Script(const PlannedStep& plan, const Outline& outline, int rank, const ScriptPlace& place,
-         std::size_t recorded_steps);
-  /// A list that grows, and is empty yet. `at_once`: how many actions at most are put into the device's
-  /// queues before the host looks how far the device has come; it is never further ahead than two such
-  /// pieces, or two stretches where they are shorter.
-  Script(const Outline& outline, const ScriptPlace& place, std::size_t recorded_stretches,
-         std::size_t at_once);
-  /// Appends a stretch, and drops what has ended for good.
+  /// `feed`: brings what the list reads and hears what it finds.
+  Script(const Outline& outline, Feed* feed, Backend& backend, const ScriptForm& form);
+  /// Appends a stretch, of a closed list the only one, and drops what has ended for good.
   void extend(ListStretch stretch);
+  /// Keeps the times of the actions of subnets that have ended, before an extension drops them.
+  void keep_times();
+  /// Begins a closed list anew.
+  void again(std::int64_t step);
 
   std::vector<Action> list;
-  bool grows = false;
+  bool closed;
   std::int64_t dropped = 0;  ///< how many actions there were before the list's first
   Outline outline;           ///< that the list was written for
+  Feed* feed;
   Cursors cursors;
   DeviceOrder order;
   Pacer pacer;
-  Feed* feed = nullptr;  ///< of a list that grows: brings what it reads, and hears what it finds
-  StepAnswers answers;
   Recorder recorder;
   KeptActions kept;                         ///< of a supernet's list
+  PassTimes pass_times;                     ///< of its last subnets
+  std::int64_t times_kept = 0;              ///< actions whose times were kept
   std::optional<DeviceTimes> device_times;  ///< where the device's queues carry everything
-  std::size_t put_in = 0;                   ///< there, of a list that grows: how many actions they were given
+  std::size_t put_in = 0;                   ///< there: how many actions they were given
   bool at_cut = true;                       ///< and whether all queues wait for what comes next
   TimeSpent spent;                          ///< nanoseconds since the beginning, waits by what was waited for
-  SubnetWaits waits;  ///< of a list that grows: those between actions once more, by the planner's reasons
+  SubnetWaits waits;                        ///< those between actions once more, by the planner's reasons
 
   bool trains() const { return outline.training; }
 };

@@ -1,23 +1,31 @@
 #include "runtime/subnet_reports.h"
 
+#include <algorithm>
 #include <bit>
 
 namespace mindpipe {
+namespace {
 
-SubnetReports::SubnetReports(const Outline& outline, const Layout& layout, Channels* channels,
-                             Waiting& waiting, std::int64_t window, std::int64_t subnets)
-    : coord_(layout.coord),
-      rank_(layout.program_rank()),
+constexpr int nobody = -1;
+
+}  // namespace
+
+SubnetReports::SubnetReports(const Outline& outline, Wiring& wiring, std::int64_t window,
+                             std::int64_t subnets, Hear hear)
+    : coord_(wiring.layout.coord),
+      rank_(wiring.layout.program_rank()),
       stages_(outline.stages),
       lanes_(outline.lanes),
-      channels_(channels),
-      waiting_(waiting),
+      channels_(wiring.reports.get()),
+      waiting_(wiring.waiting),
       window_(window),
       subnets_(subnets),
-      tells_windows_(outline.stages, 0),
-      others_(outline.ranks()) {
-  for (const UnitCost& unit : outline.units)
-    if (unit.shared && unit.values > 0) tells_windows_[outline.rank_of_block(unit.blocks.front())] = 1;
+      others_(outline.ranks()),
+      hear_(std::move(hear)) {
+  for (std::size_t unit = 0; unit < outline.units.size(); ++unit)
+    if (const UnitCost& cost = outline.units[unit]; cost.shared)
+      counted_by_[static_cast<int>(unit)] =
+          cost.values > 0 ? outline.rank_of_block(cost.blocks.front()) : nobody;
 }
 
 void SubnetReports::begin(std::int64_t first) {
@@ -33,10 +41,11 @@ void SubnetReports::expect(std::int64_t end) {
     open.start_ns = now_ns();
     const int lane = static_cast<int>(id % lanes_);
     for (int rank = 0; rank < static_cast<int>(others_.size()); ++rank) {
-      const int results =
-          (rank / stages_ == lane ? 1 : 0) + (closes_window(id) && rank < stages_ ? tells_windows_[rank] : 0);
-      open.missing += results;
-      if (rank != rank_) others_[rank].expected += results;
+      const auto of_window = std::count_if(counted_by_.begin(), counted_by_.end(),
+                                           [&](const auto& unit) { return unit.second == rank; });
+      const auto parts = (rank / stages_ == lane ? 1 : 0) + (closes_window(id) ? of_window : 0);
+      open.missing += static_cast<int>(parts);
+      if (rank != rank_) others_[rank].expected += parts;
     }
   }
   for (int rank = 1; rank < static_cast<int>(others_.size()); ++rank) receive(rank);
@@ -46,19 +55,14 @@ void SubnetReports::start(std::int64_t subnet) {
   if (listens()) open_[subnet - told_].start_ns = now_ns();
 }
 
-void SubnetReports::add(const SubnetResult& result) {
+void SubnetReports::add(const SubnetScalars& part) {
   if (listens()) {
-    take(result);
+    take(part);
     tell();
   } else if (speaks()) {
     OnTheWay& sent = sent_.emplace_back();
-    sent.words = {result.subnet,
-                  result.has_loss ? 1 : 0,
-                  std::bit_cast<std::int64_t>(result.loss),
-                  result.valid,
-                  result.units,
-                  result.clipped,
-                  result.skipped};
+    sent.words = {part.subnet, std::bit_cast<std::int64_t>(part.losses), part.valid, part.units, part.clipped,
+                  part.skipped};
     sent.transfer = channels_->send(0, channel, tensor_of(sent.words), TrafficClass::scalars);
   }
 }
@@ -81,23 +85,15 @@ void SubnetReports::progress() {
       other.is_begun = false;
       --other.expected;
       receive(rank);
-      take(
-          {words[0], words[1] != 0, std::bit_cast<double>(words[2]), words[3], words[4], words[5], words[6]});
+      take({words[0], std::bit_cast<double>(words[1]), words[2], words[3], words[4], words[5]});
     }
   }
 }
 
-void SubnetReports::take(const SubnetResult& result) {
-  Open& open = open_.at(result.subnet - told_);
-  SubnetScalars& scalars = open.scalars;
-  if (result.has_loss) {
-    scalars.valid = result.valid;
-    scalars.loss = result.valid > 0 ? result.loss / static_cast<double>(result.valid) : 0;
-  }
-  scalars.units += result.units;
-  scalars.clipped += result.clipped;
-  scalars.skipped += result.skipped;
-  if (--open.missing == 0) scalars.seconds = seconds_since(open.start_ns);
+void SubnetReports::take(const SubnetScalars& part) {
+  Open& open = open_.at(part.subnet - told_);
+  open.scalars.add(part);
+  if (--open.missing == 0) open.scalars.seconds = seconds_since(open.start_ns);
 }
 
 void SubnetReports::tell() {
@@ -105,7 +101,7 @@ void SubnetReports::tell() {
     const SubnetScalars scalars = open_.front().scalars;
     open_.pop_front();
     ++told_;
-    if (hear_) hear_(scalars);
+    hear_(scalars);
   }
 }
 

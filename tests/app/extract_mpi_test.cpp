@@ -68,10 +68,17 @@ struct ExtractOnGrids : ::testing::Test {
   void train(const Config& config) const {
     Worker worker(resolve(config), World{});
     Corpus corpus(config.data, Subset::train, fields_of(worker.config()), config.seed, 16 * 8);
-    worker.train_subnets({.load = [&](const Subnet& subnet, StepInput& input) {
-      worker.load_subnet(corpus, subnet, input);
-      input.rate = 1e-2;
-    }});
+    struct Calls : SubnetCalls {
+      Worker& worker;
+      Corpus& corpus;
+      Calls(Worker& w, Corpus& c) : worker(w), corpus(c) {}
+      void load(const Subnet& subnet, StepInput& input) override {
+        worker.inputs().load_whole(corpus, subnet.id * worker.layout().batch, input);
+        input.rate = 1e-2;
+      }
+      std::int64_t count(std::int64_t) override { return 0; }
+    } calls(worker, corpus);
+    worker.subnets()->answer_to(calls);
     worker.subnets()->train(first_subnets(worker.config()), true);
     save_weights(worker, path("model.safetensors"));
     std::ofstream(path("config.yaml")) << to_yaml(worker.config());
@@ -105,7 +112,8 @@ TEST_F(ExtractOnGrids, AreEvaluatedAndBeginAsInTheirSupernet) {
           worker.waiting().set_crowded(true);
           begin_with_weights(worker);
           Corpus corpus = Corpus(one.data, Subset::validation, fields_of(one), one.seed);
-          const Evaluation wanted = all.evaluate(corpus, 2), found = worker.evaluate(corpus, 2);
+          const Evaluation wanted = all.evaluator().evaluate(corpus, 2),
+                           found = worker.evaluator().evaluate(corpus, 2);
           const std::string where =
               fmt::format("{}, {}, seed {}, pipeline {} data {} tensor {}", pairs ? "pairs" : "texts",
                           name_of(precision), seed, grid.pipeline, grid.data, grid.tensor);
@@ -114,9 +122,9 @@ TEST_F(ExtractOnGrids, AreEvaluatedAndBeginAsInTheirSupernet) {
           EXPECT_EQ(found, *first) << where;
           EXPECT_GT(found.targets, 0);
 
-          const double score = worker.evaluate(corpus, 1).loss();
+          const double score = worker.evaluator().evaluate(corpus, 1).loss();
           std::optional<StepScalars> step = worker.step(corpus, 0, 0, 1e-3);
-          if (!step) step = worker.remaining();
+          if (!step) step = worker.steps().remaining();
           EXPECT_EQ(step->loss, score) << where << ": the first loss of a training";
         }
         MPI_Barrier(world.comm);

@@ -25,9 +25,11 @@ std::optional<FittedPrices> measured_with(const World& world, const std::vector<
   const Config config = measured_run(world.size, table.path());
   const std::vector<Subnet> subnets = stream_drawn(measured_row, config.train.steps, config.seed);
   Worker worker(config, world, make_run_plan(config, Purpose::training, subnets));
-  train_on_nothing(worker);
-  worker.subnets()->script().pacer = Pacer(
-      {}, [&](std::int64_t time) { return std::llround(stages[world.rank] * static_cast<double>(time)); });
+  TrainedOnNothing calls;
+  calls.train(worker);
+  worker.subnets()->script().pacer = Pacer(Pacer::Passes::whole, [&](std::int64_t time) {
+    return std::llround(stages[world.rank] * static_cast<double>(time));
+  });
   worker.subnets()->begin(sampler_of(measured_row, config.seed), 0);
   worker.subnets()->train_to(config.train.steps);
   return measured_prices(worker, world.rank == 0);

@@ -161,7 +161,8 @@ TEST_F(WeightsFile, IsReadIntoMemoryForItAlone) {
       Worker reader(config, world, nullptr, Purpose::reading);
       reader.waiting().set_crowded(true);
       read_weights(reader, path("trained"));
-      EXPECT_EQ(reader.evaluate(corpus, 2), trained.evaluate(corpus, 2)) << name_of(precision);
+      EXPECT_EQ(reader.evaluator().evaluate(corpus, 2), trained.evaluator().evaluate(corpus, 2))
+          << name_of(precision);
       const auto held = [&](MemoryClass kind) {
         return static_cast<std::int64_t>(reader.memory().allocated(kind));
       };

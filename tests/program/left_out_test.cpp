@@ -117,7 +117,7 @@ TEST(FollowedWaits, AreThoseThatAreFoundTheSlowWay) {
     const std::vector<Action> list = drawn_list(random, 150);
     const SlowWaits slow(list);
     FollowedWaits waits;
-    std::vector<Entry> entries;
+    std::vector<ListEntry> entries;
     for (int index = 0; index < static_cast<int>(list.size()); ++index) {
       waits.add(list[index], 0);
       for (int earlier = 0; earlier < index; ++earlier)
@@ -132,7 +132,7 @@ TEST(FollowedWaits, AreThoseThatAreFoundTheSlowWay) {
 TEST(FollowedWaits, OfSumsKnowThatTheOneBeforeMayStillRun) {
   const Action pass = action_of(ActionKind::forward), sum = action_of(ActionKind::reduce);
   FollowedWaits waits;
-  std::vector<Entry> entries;
+  std::vector<ListEntry> entries;
   for (const Action* action : {&sum, &sum, &sum, &pass}) {
     Action next = *action;
     if (action == &pass) next.after = {2};

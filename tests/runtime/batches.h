@@ -114,8 +114,8 @@ class Feeder {
 
   StepScalars step(int step, double rate) {
     const StepInput& input = load(step, rate);
-    const std::optional<StepScalars> at_once = worker_.executor().run(worker_.training(), input);
-    return at_once ? *at_once : worker_.remaining().value();
+    const std::optional<StepScalars> at_once = worker_.steps().run(input);
+    return at_once ? *at_once : worker_.steps().remaining().value();
   }
   const StepInput& load(int step, double rate) {
     for (const Field& field : batches_.fields)

@@ -30,7 +30,7 @@ void train_a_step(Worker& worker) {
   const Config& config = worker.config();
   Corpus corpus(config.data, Subset::train, fields_of(config), config.seed);
   worker.step(corpus, 0, 0, 1e-3);
-  worker.remaining();
+  worker.steps().remaining();
 }
 
 /// How much more is resident behind a save than before, and at its height.

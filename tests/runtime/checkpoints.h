@@ -86,9 +86,8 @@ inline void train_steps(Worker& worker, int first, int count, Outcome& outcome) 
     outcome.losses.push_back(known->loss);
     outcome.norms.push_back(known->gradient_norm);
   };
-  for (int step = first; step < first + count; ++step)
-    keep(worker.executor().run(worker.training(), feed.at(step)));
-  keep(worker.remaining());
+  for (int step = first; step < first + count; ++step) keep(worker.steps().run(feed.at(step)));
+  keep(worker.steps().remaining());
 }
 
 /// What the program says of a run after so many steps.

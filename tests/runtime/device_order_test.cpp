@@ -34,7 +34,8 @@ float outcome(const std::vector<Action>& list, int rounds, int lots) {
   LateBackend backend(std::make_unique<PlainBackend>(memory), lots);
   std::vector<float> source(2 * rounds), written(2, 0), carried(2, 0), total(1, 0);
   const auto one = [](std::vector<float>& of, int at) { return Tensor{&of[at], {1}, DType::f32}; };
-  DeviceOrder order(list);
+  DeviceOrder order(true);
+  order.grow(list, 0);
   for (int step = 0; step < 2; ++step) {
     order.begin_step(backend);
     for (int round = 0; round < rounds; ++round) {
@@ -82,8 +83,7 @@ float grown_outcome(int rounds, int draw, int wrong) {
   const std::vector<Action> list = ring_of_two(rounds);
   Memory memory(Memory::Kind::host);
   LateBackend backend(std::make_unique<PlainBackend>(memory), draw);
-  Waiting waiting;
-  Script script(Outline{}, {backend, waiting, true}, 3, 64);
+  Script script(Outline{}, nullptr, backend, {.recorded = 3, .at_once = 64, .queued = true});
   StretchLots lots(draw, 6);
   std::vector<float> source(rounds), written(2, 0), carried(2, 0), total(1, 0);
   const auto one = [](std::vector<float>& of, std::size_t at) { return Tensor{&of[at], {1}, DType::f32}; };
@@ -134,10 +134,31 @@ TEST(DeviceOrder, NumbersAcrossCutsThatAreOffByOneGiveOtherNumbers) {
   EXPECT_GT(other, 10) << "of 100";
 }
 
+/// How much order puts into a device's queues for a list whose actions do nothing.
+std::int64_t issued_for(const std::vector<Action>& list, bool closed) {
+  Memory memory(Memory::Kind::host);
+  LateBackend backend(std::make_unique<PlainBackend>(memory), 0);
+  DeviceOrder order(closed);
+  order.grow(list, 0);
+  for (int action = 0; action < static_cast<int>(list.size()); ++action) {
+    order.before(backend, action);
+    order.behind(backend, action);
+  }
+  return backend.issued();
+}
+
+TEST(DeviceOrder, AClosedListHasEventsOnlyWhereOneIsAwaited) {
+  const std::vector<Action> passes(7, action_of(ActionKind::forward)), ring = ring_of_two(1);
+  EXPECT_EQ(issued_for(passes, true), 0);
+  EXPECT_EQ(issued_for(passes, false), 7) << "a later stretch may wait for any of them";
+  EXPECT_EQ(issued_for(ring, true), 4) << "two events and two waits";
+  EXPECT_EQ(issued_for(ring, false), 5);
+}
+
 TEST(DeviceOrder, RefusesAListThatWaitsForWhatComesLater) {
   std::vector<Action> list = ring_of_two(1);
   list[0].after = {1};
-  EXPECT_THROW(DeviceOrder{list}, Error);
+  EXPECT_THROW(DeviceOrder(true).grow(list, 0), Error);
 }
 
 }  // namespace

@@ -42,7 +42,7 @@ class Diagnosis : public testing::Test {
   }
   /// The sentence, the same on every rank.
   std::string sentence() {
-    worker_->load_batch(*corpus_, 0);
+    worker_->inputs().load(*corpus_, 0);
     const std::string text = diagnose(*worker_);
     std::int64_t hash = static_cast<std::int64_t>(purpose_of(text) >> 8), least = 0, most = 0;
     MPI_Allreduce(&hash, &least, 1, MPI_INT64_T, MPI_MIN, world_.comm);

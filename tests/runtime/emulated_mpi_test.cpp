@@ -217,11 +217,11 @@ TEST_F(Emulated, MessagesOfAListThatGrowsTakeTheirTime) {
   Worker worker(c, world);
   worker.waiting().set_crowded(true);
   Corpus corpus(c.data, Subset::train, fields_of(c), c.seed);
-  const std::vector<StepInput> inputs{worker.load_batch(corpus, 0)};
+  const std::vector<StepInput> inputs{worker.inputs().load(corpus, 0)};
   const std::vector<Action>& list = worker.training().list;
   const std::vector<std::int64_t> times =
       times_on_paper(worker.plan().training, worker.layout().coord.pipeline);
-  Script script = worker.executor().make_growing_script(worker.plan().outline, 5);
+  Script script = worker.executor().make_open_script(worker.plan().outline, worker.steps(), 5);
   std::vector<std::size_t> cuts;
   for (std::size_t piece = 0; piece <= 5; ++piece) cuts.push_back(piece * list.size() / 5);
   for (std::size_t piece = 0; piece < 5; ++piece) {
@@ -270,7 +270,7 @@ struct OwnCost : Emulated {
     for (int attempt = 0; attempt < 3 && best > 20; ++attempt) {
       std::int64_t done = 0, own = 0;
       for (int step = 1; done < 10'000; ++step, done += actions) {
-        StepInput& input = worker.load_batch(corpus, 0);
+        StepInput& input = worker.inputs().load(corpus, 0);
         input.step = step;
         input.rate = 1e-3;
         prepare();
@@ -295,10 +295,9 @@ struct OwnCost : Emulated {
 TEST_F(OwnCost, OfTheExecutorIsAtMostTwentyMicrosecondsAnAction) {
   if (world.size != 2) GTEST_SKIP();
   Worker worker(c, world);
-  EXPECT_LE(
-      microseconds_an_action(
-          worker, [] {}, [&](const StepInput& input) { worker.executor().run(worker.training(), input); }),
-      20)
+  EXPECT_LE(microseconds_an_action(
+                worker, [] {}, [&](const StepInput& input) { worker.steps().run(input); }),
+            20)
       << "microseconds an action";
 }
 
@@ -310,7 +309,7 @@ TEST_F(OwnCost, OfStretchesIsAtMostTwentyMicrosecondsAnActionToo) {
   const std::vector<Action>& list = worker.training().list;
   const std::vector<std::int64_t> times =
       times_on_paper(worker.plan().training, worker.layout().coord.pipeline);
-  Script script = worker.executor().make_growing_script(worker.plan().outline);
+  Script script = worker.executor().make_open_script(worker.plan().outline, worker.steps());
   std::vector<ListStretch> stretches;
   const auto cut = [&] {
     stretches.clear();

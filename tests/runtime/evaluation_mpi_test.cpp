@@ -13,9 +13,11 @@ Evaluation found_by(const Config& config, const World& world) {
   learn_in_part(worker);
   Corpus corpus = held_out_once(config);
   const std::int64_t batches = batches_of(corpus, config);
-  const Evaluation found = worker.evaluate(corpus, batches);
-  EXPECT_EQ(worker.evaluate(corpus, batches), found) << "an evaluation begins with nothing counted";
-  EXPECT_EQ(worker.evaluate(corpus, batches + 1), found) << "a batch without targets counts for nothing";
+  const Evaluation found = worker.evaluator().evaluate(corpus, batches);
+  EXPECT_EQ(worker.evaluator().evaluate(corpus, batches), found)
+      << "an evaluation begins with nothing counted";
+  EXPECT_EQ(worker.evaluator().evaluate(corpus, batches + 1), found)
+      << "a batch without targets counts for nothing";
   return found;
 }
 
@@ -59,17 +61,17 @@ TEST_P(EvaluationRanks, AddUpWhatIsFoundOfEachSampleAlone) {
   Worker worker(config, {});
   learn_in_part(worker);
   Corpus corpus = held_out_once(config);
-  const Evaluation all = worker.evaluate(corpus, batches_of(corpus, config));
+  const Evaluation all = worker.evaluator().evaluate(corpus, batches_of(corpus, config));
   Evaluation sum;
   for (std::int64_t sample = 0; sample < 10; ++sample) {
-    StepInput& input = worker.load_batch(corpus, sample);
+    StepInput& input = worker.inputs().load(corpus, sample);
     const Tensor targets = input.fields.at(field::targets);
     const std::int64_t each = worker.stage().model().targets_per_sample();
     std::fill(targets.as<std::int32_t>() + each, targets.as<std::int32_t>() + targets.count(), -1);
     input.valid = std::count_if(targets.as<std::int32_t>(), targets.as<std::int32_t>() + each,
                                 [](std::int32_t target) { return target >= 0; });
     const Evaluation before = sum;
-    sum.add(worker.evaluate(input));
+    sum.add(worker.evaluator().evaluate(input));
     EXPECT_LE(sum.samples(), before.samples() + 1);
     EXPECT_EQ(sum.hits[Hits::exact] > before.hits[Hits::exact],
               input.valid > 0 && sum.hits[Hits::right] - before.hits[Hits::right] == input.valid);

@@ -69,7 +69,7 @@ TEST(Evaluation, IsThatOfTheLogitsOfEverySample) {
     learn_in_part(worker);
     Corpus corpus = held_out_once(config);
     ASSERT_EQ(corpus.samples(), 25);
-    const Evaluation found = worker.evaluate(corpus, batches_of(corpus, config)),
+    const Evaluation found = worker.evaluator().evaluate(corpus, batches_of(corpus, config)),
                      wanted = found_by_logits(config, worker, corpus);
     EXPECT_EQ(found.hits, wanted.hits);
     EXPECT_EQ(found.targets, wanted.targets);

@@ -133,8 +133,7 @@ class Play {
   int wrong_;
   Memory memory_{Memory::Kind::host};
   PlainBackend backend_{memory_};
-  Waiting waiting_;
-  Script script_{Outline{}, ScriptPlace{backend_, waiting_}, 3, 1024};
+  Script script_{Outline{}, nullptr, backend_, {.recorded = 3}};
   std::vector<char> ended_;
   std::vector<Recorder::Times> times_;
   std::vector<std::size_t> lengths_;
@@ -233,8 +232,7 @@ TEST(GrowingScript, HoldsNoMoreAfterAThousandStretchesThanAfterAHundred) {
 std::vector<int> grown_after(int after) {
   Memory memory(Memory::Kind::host);
   PlainBackend backend(memory);
-  Waiting waiting;
-  Script script(Outline{}, {backend, waiting}, 3, 1024);
+  Script script(Outline{}, nullptr, backend, {.recorded = 3});
   Action pass = action_of(ActionKind::forward), reduce = action_of(ActionKind::reduce);
   script.extend({{pass, pass}, {}});
   reduce.after = {after};
@@ -247,13 +245,23 @@ TEST(GrowingScript, RefusesWhatComesAfterItselfOrBeforeTheBeginning) {
   for (int after : {-2, -1, 0}) EXPECT_EQ(grown_after(after), std::vector<int>{2 + after});
 }
 
-TEST(GrowingScript, AStepsListDoesNotGrow) {
+TEST(GrowingScript, AClosedListIsRunAgainAndDoesNotGoOn) {
   Memory memory(Memory::Kind::host);
   PlainBackend backend(memory);
-  Waiting waiting;
-  const Outline outline = equal_stages(1, 1);
-  Script script(make_program(outline, "1f1b"), outline, 0, {backend, waiting}, 1);
-  EXPECT_THROW(script.extend({{action_of(ActionKind::forward)}, {}}), Error);
+  const Action pass = action_of(ActionKind::forward);
+  Script closed(Outline{}, nullptr, backend, {.closed = true, .at_once = 1});
+  closed.extend({{pass}, {}});
+  EXPECT_THROW(closed.extend({{pass}, {}}), Error);
+  for (int step = 5; step < 7; ++step) {
+    closed.again(step);
+    EXPECT_EQ(closed.cursors.compute_head(), 0);
+    EXPECT_EQ(closed.recorder.first_held_step(), 5);
+    closed.cursors.ended[0] = 1;
+    ++closed.cursors.compute.next;
+    EXPECT_TRUE(closed.cursors.is_over());
+  }
+  Script open(Outline{}, nullptr, backend, {});
+  EXPECT_THROW(open.again(0), Error);
 }
 
 }  // namespace

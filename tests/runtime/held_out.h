@@ -117,7 +117,7 @@ inline void learn_in_part(Worker& worker) {
                                                                           : 12;
   for (int step = 0; step < steps; ++step) {
     worker.step(corpus, step, std::int64_t{step} * config.train.batch, 3e-3);
-    worker.remaining();
+    worker.steps().remaining();
   }
 }
 

@@ -101,7 +101,7 @@ void compare(const Config& given) {
   worker.waiting().set_crowded(true);
   BatchFeed feed(worker.config(), worker.layout());
   worker.ledger().clear();
-  worker.executor().run(worker.training(), feed.at(0));
+  worker.steps().run(feed.at(0));
   compare_sums(worker, config);
   Coord here = worker.layout().coord;
   TrafficLines expected = expected_traffic(config, here);

@@ -67,7 +67,7 @@ Outcome outcome_of_more_steps(Worker& worker, int first, int count) {
   };
   for (int step = first; step < first + count; ++step)
     keep(worker.step(corpus, step, std::int64_t{step} * config.train.batch, 1e-2));
-  keep(worker.remaining());
+  keep(worker.steps().remaining());
   outcome.state = worker.state().digest();
   return outcome;
 }

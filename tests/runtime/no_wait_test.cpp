@@ -72,8 +72,8 @@ TEST(NoWait, AStepIsPutIntoTheQueuesAndNothingElse) {
         EXPECT_EQ(known->step, step - 1);
       }
     }
-    EXPECT_EQ(late.worker->remaining().value().step, 3);
-    EXPECT_FALSE(late.worker->remaining());
+    EXPECT_EQ(late.worker->steps().remaining().value().step, 3);
+    EXPECT_FALSE(late.worker->steps().remaining());
   }
 }
 
@@ -94,13 +94,13 @@ TEST(NoWait, AStepWhoseGradientIsNotFiniteChangesNothingThoughNoHostHasSeenIt) {
   LateWorker late(config);
   Corpus corpus(config.data, Subset::train, fields_of(config), config.seed);
   late.step(corpus, 0);
-  EXPECT_TRUE(late.worker->remaining().value().applied);
+  EXPECT_TRUE(late.worker->steps().remaining().value().applied);
   const Sha256::Digest before = late.worker->state().digest();
   late.worker->stage().after_block = [&](int block, const Boundary& out) {
     if (block == 0) late.device->fill({out.activation, std::nan("")});
   };
   late.step(corpus, 1);
-  const StepScalars scalars = late.worker->remaining().value();
+  const StepScalars scalars = late.worker->steps().remaining().value();
   EXPECT_TRUE(std::isnan(scalars.loss));
   EXPECT_FALSE(scalars.applied);
   EXPECT_EQ(late.worker->state().digest(), before);
@@ -146,7 +146,7 @@ TEST(NoWait, TimesAreKnownHoweverMuchRunsBetweenEvaluations) {
   Corpus corpus(config.data, Subset::train, fields_of(config), config.seed);
   for (int step = 0; step < 40; ++step) {
     late.step(corpus, step);
-    if (step % 20 == 19) late.worker->evaluate(corpus, 20);
+    if (step % 20 == 19) late.worker->evaluator().evaluate(corpus, 20);
   }
   const Recorder& recorder = late.worker->executor().recorder(late.worker->training());
   std::int64_t last_end = 0;
@@ -162,7 +162,7 @@ TEST(NoWait, TheHostIsTwoStretchesAheadOfTheDevice) {
   const Config config = styles()[0];
   LateWorker late(config);
   Worker& worker = *late.worker;
-  Script script = worker.executor().make_growing_script(worker.plan().outline);
+  Script script = worker.executor().make_open_script(worker.plan().outline, worker.steps());
   BatchFeed feed(config, worker.layout(), &worker.backend());
   const std::vector<StepInput> inputs{feed.at(0)};
   const std::vector<Action> list = without_end(worker.training().list, 1, true);
@@ -198,7 +198,7 @@ TEST(NoWait, AThousandStretchesHoldNoMoreThanAHundred) {
   Worker& worker = *late.worker;
   constexpr std::size_t of_stretch = 3;
   const int steps = static_cast<int>(1000 * of_stretch / worker.training().list.size()) + 1;
-  Script script = worker.executor().make_growing_script(worker.plan().outline, 3);
+  Script script = worker.executor().make_open_script(worker.plan().outline, worker.steps(), 3);
   BatchFeed feed(config, worker.layout(), &worker.backend());
   const std::vector<StepInput> inputs{feed.at(0)};
   const std::vector<Action> list = without_end(worker.training().list, steps, true);
@@ -224,7 +224,7 @@ TEST(NoWait, AnswersAreThoseOfADeviceThatIsNeverLate) {
     std::vector<StepScalars> of_late;
     for (int step = 0; step < 4; ++step)
       if (const auto known = late.step(corpus, step)) of_late.push_back(*known);
-    of_late.push_back(late.worker->remaining().value());
+    of_late.push_back(late.worker->steps().remaining().value());
     for (int step = 0; step < 4; ++step) {
       const StepScalars wanted =
           prompt.step(corpus, step, static_cast<std::int64_t>(step) * config.train.batch, 1e-3).value();

@@ -145,7 +145,7 @@ class OpenReceive {
     worker_.backend().on_progress(std::move(hook));
     const StepInput& input = feeder.load(0, 1e-4);
     forward_watch.begin();
-    worker_.executor().run(worker_.training(), input);
+    worker_.steps().run(input);
     return forward_watch;
   }
 

@@ -205,11 +205,11 @@ inline void train_some(Worker& worker, int steps, Outcome& outcome,
     if (before) before(step);
     const StepInput& input = feed.at(step);
     const Memory::Closed closed(worker.memory());
-    keep(worker.executor().run(worker.training(), input));
+    keep(worker.steps().run(input));
   }
-  keep(worker.remaining());
+  keep(worker.steps().remaining());
   const StepInput& input = feed.at(steps);
-  const Evaluation found = worker.evaluate(input);
+  const Evaluation found = worker.evaluator().evaluate(input);
   outcome.evaluation = found.losses;
   outcome.evaluated = found.targets;
   outcome.hits = found.hits;

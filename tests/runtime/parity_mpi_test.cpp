@@ -111,10 +111,10 @@ Outcome outcome_from_a_corpus(const Config& config, const World& world, int step
   for (int step = 0; step < steps; ++step) {
     const auto at_once =
         worker.step(corpus, step, static_cast<std::int64_t>(step) * config.train.batch, 0.01);
-    const StepScalars scalars = at_once ? *at_once : worker.remaining().value();
+    const StepScalars scalars = at_once ? *at_once : worker.steps().remaining().value();
     outcome.losses.push_back(scalars.loss);
     outcome.norms.push_back(scalars.gradient_norm);
-    outcome.evaluation = worker.evaluate(validation, 2).losses;
+    outcome.evaluation = worker.evaluator().evaluate(validation, 2).losses;
   }
   outcome.state = worker.state().digest();
   return outcome;

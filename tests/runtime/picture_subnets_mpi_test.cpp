@@ -102,8 +102,8 @@ Evaluation score_of(const Config& config, const World& world) {
   Worker worker(config, world);
   share_processors(worker);
   Corpus corpus = validation_of(config);
-  const Evaluation found = worker.evaluate(corpus, 2);
-  EXPECT_EQ(worker.evaluate(corpus, 2), found) << "calibrating again gives the same score";
+  const Evaluation found = worker.evaluator().evaluate(corpus, 2);
+  EXPECT_EQ(worker.evaluator().evaluate(corpus, 2), found) << "calibrating again gives the same score";
   return found;
 }
 
@@ -198,10 +198,10 @@ TEST(PictureScores, DependOnWhatANetworkWasCalibratedOn) {
   config.supernet.evaluate_subnets = 1;
   Corpus corpus = validation_of(config);
   const auto score_of_first = [&](Worker& worker, std::int64_t calibrated) {
-    StepInput& input = worker.load_batch(corpus, 0);
+    StepInput& input = worker.inputs().load(corpus, 0);
     input.choice = subnets[0].choice.data();
     input.calibrated = calibrated;
-    return worker.evaluate(input).losses;
+    return worker.evaluator().evaluate(input).losses;
   };
   try {
     Worker never(config, {});
@@ -212,14 +212,14 @@ TEST(PictureScores, DependOnWhatANetworkWasCalibratedOn) {
                 ::testing::HasSubstr("a network of a supernet is evaluated before it is calibrated"));
   }
   Worker worker(config, {});
-  const double own = worker.evaluate(corpus, 1).losses;
+  const double own = worker.evaluator().evaluate(corpus, 1).losses;
   const int micro_batches = config.supernet.calibrate_batches * config.train.batch / config.train.micro_batch;
   EXPECT_EQ(score_of_first(worker, micro_batches), own)
       << "what was collected stays until the next network's";
   Config other = config;
   other.supernet.calibrate_batches = 1;
   Worker fewer(other, {});
-  EXPECT_NE(fewer.evaluate(corpus, 1).losses, own) << "on other pictures";
+  EXPECT_NE(fewer.evaluator().evaluate(corpus, 1).losses, own) << "on other pictures";
 }
 
 }  // namespace

@@ -46,7 +46,7 @@ std::set<PlannedAttention> asked_by(Config config, Purpose purpose) {
                 });
   Corpus corpus(config.data, Subset::train, fields_of(config), config.seed);
   for (int step = 0; purpose == Purpose::training && step < 2; ++step) worker.step(corpus, step, 0, 1e-3);
-  worker.evaluate(corpus, 1);
+  worker.evaluator().evaluate(corpus, 1);
   return asked->largest().planned;
 }
 

@@ -57,7 +57,7 @@ inline void train_a_little(Worker& worker, int steps = 3) {
   Corpus corpus(config.data, Subset::train, fields_of(config), config.seed);
   for (int step = 0; step < steps; ++step)
     worker.step(corpus, step, static_cast<std::int64_t>(step) * config.train.batch, 1e-3);
-  worker.evaluate(corpus, 1);
+  worker.evaluator().evaluate(corpus, 1);
   worker.state().gather_weights([](const std::byte*, std::size_t) {});
   worker.state().digest();
 }

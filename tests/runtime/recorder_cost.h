@@ -43,7 +43,7 @@ inline RecorderCost recorder_cost(int steps) {
   for (int step = 0; step < steps; ++step) {
     const StepInput& input = feeder.load(0, 1e-4);
     const double start = processor_seconds();
-    worker.executor().run(worker.training(), input);
+    worker.steps().run(input);
     const double between = processor_seconds();
     for (std::size_t again = 0; again < held; ++again) {  // else it would be too short beside the clock
       recorder.begin_step(step);

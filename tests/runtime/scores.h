@@ -67,19 +67,19 @@ inline ScoresTold scores_of(Worker& worker, const HowScored& how = {}) {
   Corpus corpus = corpus_of_scores(worker.config());
   ScoresTold told;
   int asked = 0;
-  worker.score(corpus, scored_batches,
-               {.next = [&]() -> std::optional<Subnet> {
-                  if (asked == how.networks) return std::nullopt;
-                  told.order += 'n';
-                  return all[static_cast<std::size_t>(asked++)];
-                },
-                .hear =
-                    [&](const std::vector<Evaluation>& of_batches) {
-                      told.order += 'h';
-                      told.scores.push_back(sum_of(of_batches));
-                    },
-                .wish = [&] { return how.wishes_at >= 0 && asked > how.wishes_at; },
-                .lag = how.lag});
+  worker.evaluator().score(corpus, scored_batches,
+                           {.next = [&]() -> std::optional<Subnet> {
+                              if (asked == how.networks) return std::nullopt;
+                              told.order += 'n';
+                              return all[static_cast<std::size_t>(asked++)];
+                            },
+                            .hear =
+                                [&](const std::vector<Evaluation>& of_batches) {
+                                  told.order += 'h';
+                                  told.scores.push_back(sum_of(of_batches));
+                                },
+                            .wish = [&] { return how.wishes_at >= 0 && asked > how.wishes_at; },
+                            .lag = how.lag});
   return told;
 }
 

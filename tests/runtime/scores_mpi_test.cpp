@@ -97,7 +97,7 @@ TEST(Scores, AreAskedForAndHeardOfInOneOrderOnAllRanks) {
   for (const GridConfig& grid : grids_of_scores(world.size)) {
     Worker worker(config_of_scores(Precision::f32, grid), world);
     share_processors(worker);
-    const std::int64_t least = worker.least_lag(scored_batches);
+    const std::int64_t least = worker.evaluator().least_lag(scored_batches);
     EXPECT_EQ(least, grid.pipeline == 1 ? 1 : 2) << "two stages, or four, are less than 12 forwards";
     for (const std::int64_t lag : {least, least + 1, std::int64_t{1000}}) {
       const ScoresTold told = scores_of(worker, {.lag = lag, .networks = 12});

@@ -135,15 +135,20 @@ struct SpeedUp {
 };
 
 /// Lets a worker train subnets whose batches nobody reads.
-inline void train_on_nothing(Worker& worker) {
-  worker.waiting().set_crowded(true);
-  worker.train_subnets({.load =
-                            [](const Subnet&, StepInput& input) {
-                              input.valid = 8;
-                              input.rate = 1e-3;
-                            },
-                        .count = [](std::int64_t) { return std::int64_t{8}; }});
-}
+struct TrainedOnNothing : SubnetCalls {
+  std::int64_t last_update = 0;
+
+  void train(Worker& worker) {
+    worker.waiting().set_crowded(true);
+    worker.subnets()->answer_to(*this);
+  }
+  void load(const Subnet&, StepInput& input) override {
+    input.valid = 8;
+    input.rate = 1e-3;
+  }
+  std::int64_t count(std::int64_t) override { return 8; }
+  void hear_part(const SubnetScalars&) override { last_update = now_ns(); }
+};
 
 /// A run of a stream, up to the last update (what then goes home is not the stream's), and what the simulator
 /// says of that stream with its prices and rooms.
@@ -161,14 +166,13 @@ inline SpeedUp speed_up_of(const SpeedRow& row, const World& world, int subnets,
     for (const BlockCost& cost : candidates) forward += cost.forward / std::ssize(candidates);
   EXPECT_GE(forward / stages, row.forward);
   Worker worker(config, world, std::move(plan));
-  train_on_nothing(worker);
+  TrainedOnNothing calls;
+  calls.train(worker);
   worker.subnets()->begin(sampler_of(row, seed), 0);
-  std::int64_t last_update = 0;
-  worker.subnets()->on_result([&](const SubnetResult&) { last_update = now_ns(); });
   MPI_Barrier(world.comm);
   const std::int64_t from = now_ns();
   worker.subnets()->train_to(subnets);
-  const double seconds = seconds_on_all(world, from, last_update);
+  const double seconds = seconds_on_all(world, from, calls.last_update);
   return {paper.speed_up(), static_cast<double>(paper.one_stage) * 1e-9 / seconds};
 }
 

@@ -135,8 +135,8 @@ double speed_up_of_scores(const World& world, int networks, bool searches) {
     return network;
   };
   const auto hear = [&](const std::vector<Evaluation>& found) { scores.push_back(sum_of(found).losses); };
-  const double seconds =
-      seconds_on_all(world, [&] { worker.score(corpus, 1, {.next = ask, .hear = hear, .lag = lag}); });
+  const double seconds = seconds_on_all(
+      world, [&] { worker.evaluator().score(corpus, 1, {.next = ask, .hear = hear, .lag = lag}); });
   EXPECT_EQ(scores.size(), list.size());
   std::int64_t forward = 0;
   for (const auto& candidates : worker.plan().outline.blocks) forward += candidates.front().forward;
@@ -185,12 +185,12 @@ double scores_a_second(const World& world, const GridConfig& grid, int threads, 
   const auto sampler = draw_subnets(config.model.supernet.space, {.seed = 1});
   int next = 0;
   const double seconds = seconds_on_all(world, [&] {
-    worker.score(corpus, 2,
-                 {.next = [&]() -> std::optional<Subnet> {
-                    if (next++ == networks) return std::nullopt;
-                    return sampler->next();
-                  },
-                  .hear = [](const std::vector<Evaluation>&) {}});
+    worker.evaluator().score(corpus, 2,
+                             {.next = [&]() -> std::optional<Subnet> {
+                                if (next++ == networks) return std::nullopt;
+                                return sampler->next();
+                              },
+                              .hear = [](const std::vector<Evaluation>&) {}});
   });
   return networks / seconds;
 }

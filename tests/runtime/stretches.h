@@ -92,7 +92,7 @@ class StretchedTraining {
   StretchedTraining(Worker& worker, int steps, const InStretches& how)
       : worker_(worker),
         how_(how),
-        script_(worker.executor().make_growing_script(worker.plan().outline, 3, how.at_once)),
+        script_(worker.executor().make_open_script(worker.plan().outline, worker.steps(), 3, how.at_once)),
         list_(without_end(worker.training().list, steps, !how.cut_at_steps)),
         of_step_(worker.training().list.size()),
         lots_(worker.world().rank, of_step_, to_yaml(worker.config())) {
@@ -117,15 +117,16 @@ class StretchedTraining {
         continue;  // two stretches before a run
       }
       ran = first;
-      keep(worker_.executor().run(script_, inputs_), outcome);
+      worker_.executor().run(script_, inputs_);
       how_.between(script_, lots_);
       if (!at_step_end) continue;
-      keep(worker_.executor().finish(script_, inputs_), outcome);
+      worker_.executor().finish(script_, inputs_);
+      keep(outcome);
       step_end += of_step_;
       evaluate(outcome);
     }
-    keep(worker_.executor().finish(script_, inputs_), outcome);
-    keep(script_.answers.oldest(), outcome);
+    worker_.executor().finish(script_, inputs_);
+    keep(outcome);
     evaluate(outcome);
   }
   Script& script() { return script_; }
@@ -139,16 +140,17 @@ class StretchedTraining {
     for (; static_cast<std::size_t>(fed_) * of_step_ < last; ++fed_)
       inputs_[fed_ % inputs_ahead] = feeds_[fed_ % inputs_ahead]->at(fed_);
   }
-  static void keep(const std::optional<StepScalars>& known, Outcome& outcome) {
-    if (!known) return;
-    MP_CHECK(known->step == static_cast<std::int64_t>(outcome.losses.size()),
-             "step {} is answered as number {}", known->step, outcome.losses.size());
-    outcome.losses.push_back(known->loss);
-    outcome.norms.push_back(known->gradient_norm);
+  void keep(Outcome& outcome) {
+    while (const std::optional<StepScalars> known = worker_.steps().remaining()) {
+      MP_CHECK(known->step == static_cast<std::int64_t>(outcome.losses.size()),
+               "step {} is answered as number {}", known->step, outcome.losses.size());
+      outcome.losses.push_back(known->loss);
+      outcome.norms.push_back(known->gradient_norm);
+    }
   }
   void evaluate(Outcome& outcome) {
     const StepInput& input = feeds_[fed_ % inputs_ahead]->at(fed_);
-    const Evaluation found = worker_.evaluate(input);
+    const Evaluation found = worker_.evaluator().evaluate(input);
     outcome.evaluation = found.losses;
     outcome.evaluated = found.targets;
     outcome.hits = found.hits;

@@ -152,14 +152,14 @@ TEST(Stretches, NoOtherListRunsWhileOneHasSomethingUnderWay) {
   if (ranks != 2) GTEST_SKIP() << "two replicas";
   Worker worker(gathers_at_the_end(ranks), all_ranks());
   share_processors(worker);
-  Script script = worker.executor().make_growing_script(worker.plan().outline);
+  Script script = worker.executor().make_open_script(worker.plan().outline, worker.steps());
   BatchFeed feed(worker.config(), worker.layout());
   const std::vector<StepInput> inputs{feed.at(0)};
   Executor::extend(script, cut_out(worker.training().list, 0, worker.training().list.size()));
   worker.executor().run(script, inputs);
-  EXPECT_THROW(worker.executor().run(worker.training(), inputs[0]), Error);
+  EXPECT_THROW(worker.steps().run(inputs[0]), Error);
   worker.executor().finish(script, inputs);
-  worker.evaluate(inputs[0]);
+  worker.evaluator().evaluate(inputs[0]);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "runtime/plain_supernet.h"
 #include "runtime/ranks.h"
+#include "runtime/subnet_batches.h"
 #include "spaces.h"
 #include "supernet/sampler.h"
 
@@ -75,54 +76,27 @@ std::vector<Subnet> whole_stream(const Config& config) {
   return subnets;
 }
 
-Layout alone_of(Layout layout) {
-  layout.grid = {1, 1, 1, 1};
-  layout.coord = {};
-  return layout;
-}
-
 /// A worker that trains subnets of the test's batches, and what it tells.
 class SubnetRun {
  public:
-  SubnetRun(const Config& config, const World& world)
-      : worker_(config, world),
-        feed_(config, worker_.layout()),
-        whole_(config, alone_of(worker_.layout())),
-        config_(config) {
+  SubnetRun(const Config& config, const World& world) : worker_(config, world), config_(config) {
     share_processors(worker_);
-    worker_.train_subnets(
-        {.load =
-             [this](const Subnet& subnet, StepInput& input) {
-               EXPECT_LT(subnet.id, admitted);
-               const StepInput& drawn = feed_.at(static_cast<int>(subnet.id));
-               for (const FieldTensors::Entry& entry : input.fields.entries())
-                 worker_.backend().upload(drawn.fields.at(entry.name).data, entry.tensor);
-               input.valid = whole_.at(static_cast<int>(subnet.id)).valid;
-               input.rate = rate_at(config_.optimizer.rate, subnet.id, config_.train.steps);
-             },
-         .count = [this](std::int64_t id) { return whole_.at(static_cast<int>(id)).valid; }});
-    trainer().on_stretch([this](std::int64_t first, std::int64_t end) {
-      EXPECT_EQ(first, admitted);
-      EXPECT_LE(end, first + 64);
-      admitted = end;
-    });
-    trainer().on_scalars([this](const SubnetScalars& scalars) { told.push_back(scalars); });
   }
-  SubnetTrainer& trainer() { return *worker_.subnets(); }
+  SubnetFeed& trainer() { return *worker_.subnets(); }
   void begin(std::int64_t first) {
-    admitted = first;
+    calls_.admitted = first;
     trainer().begin(stream_from(config_, first), first);
   }
   /// Passes a batch through another network, as an evaluation does.
   void evaluate() {
     const std::vector<std::uint8_t> choice(config_.model.supernet.space.decoder.size(), 1);
-    StepInput input = feed_.at(1000);
+    StepInput input = calls_.feed().at(1000);
     input.choice = choice.data();
-    worker_.evaluate(input);
+    worker_.evaluator().evaluate(input);
   }
   SubnetsOutcome outcome() {
     SubnetsOutcome outcome;
-    for (const SubnetScalars& scalars : told) outcome.losses.push_back(scalars.loss);
+    for (const SubnetScalars& scalars : told()) outcome.losses.push_back(scalars.loss());
     for (const CheckpointUnit& unit : worker_.state().unit_counters())
       outcome.counters.push_back(unit.version);
     outcome.newest = worker_.state().digest();
@@ -130,13 +104,33 @@ class SubnetRun {
     return outcome;
   }
   Worker& worker() { return worker_; }
-
-  std::int64_t admitted = 0;
-  std::vector<SubnetScalars> told;
+  const std::vector<SubnetScalars>& told() const { return calls_.told; }
+  void wish(std::function<bool()> wish) { calls_.wish = std::move(wish); }
 
  private:
+  /// Checks which subnets are admitted, and keeps what is told.
+  struct Calls : SubnetBatches {
+    using SubnetBatches::SubnetBatches;
+    void load(const Subnet& subnet, StepInput& input) override {
+      EXPECT_LT(subnet.id, admitted);
+      SubnetBatches::load(subnet, input);
+    }
+    void admits(std::int64_t first, std::int64_t end) override {
+      EXPECT_EQ(first, admitted);
+      EXPECT_LE(end, first + 64);
+      admitted = end;
+    }
+    bool wishes_a_cut() override { return wish(); }
+    void hear(const SubnetScalars& scalars) override { told.push_back(scalars); }
+    BatchFeed& feed() { return feed_; }
+
+    std::int64_t admitted = 0;
+    std::function<bool()> wish = [] { return false; };
+    std::vector<SubnetScalars> told;
+  };
+
   Worker worker_;
-  BatchFeed feed_, whole_;
+  Calls calls_{worker_};
   Config config_;
 };
 
@@ -146,7 +140,7 @@ void expect_told_alike(const std::vector<SubnetScalars>& told, const std::vector
   for (std::size_t i = 0; i < told.size(); ++i) {
     const SubnetScalars &got = told[i], &want = wanted[i];
     EXPECT_EQ(got.subnet, static_cast<std::int64_t>(i));
-    EXPECT_TRUE(got.loss == want.loss || (std::isnan(got.loss) && std::isnan(want.loss))) << i;
+    EXPECT_TRUE(got.loss() == want.loss() || (std::isnan(got.loss()) && std::isnan(want.loss()))) << i;
     EXPECT_EQ(std::vector({got.valid, got.units, got.clipped, got.skipped}),
               std::vector({want.valid, want.units, want.clipped, want.skipped}))
         << i;
@@ -177,21 +171,21 @@ TEST_P(SubnetTraining, TellsRank0OfEachSubnetWithThePlainLoopsLoss) {
   EXPECT_EQ(run.trainer().train_to(subnets_of_the_run), subnets_of_the_run);
   const SubnetsOutcome got = run.outcome();
   if (world.rank != 0) {
-    EXPECT_TRUE(run.told.empty());
+    EXPECT_TRUE(run.told().empty());
     return;
   }
   EXPECT_EQ(difference(got, PlainSupernet(on_one_rank()).run(whole_stream(config))), "");
   SubnetRun alone(on_one_rank(), World{});
   alone.begin(0);
   alone.trainer().train_to(subnets_of_the_run);
-  expect_told_alike(run.told, alone.told);
+  expect_told_alike(run.told(), alone.told());
   const auto& blocks = config.model.supernet.space.decoder;
   std::int64_t clipped = 0;
   for (const Subnet& subnet : whole_stream(config)) {
     std::int64_t units = 0;
     for (std::size_t block = 0; block < blocks.size(); ++block)
       units += has_parameters(blocks[block][subnet.choice[block]]) ? 1 : 0;
-    const SubnetScalars& scalars = run.told[subnet.id];
+    const SubnetScalars& scalars = run.told()[subnet.id];
     const bool closes = (subnet.id + 1) % window == 0 || subnet.id + 1 == subnets_of_the_run;
     if (closes) EXPECT_GT(scalars.units, units) << subnet.id;
     else EXPECT_EQ(scalars.units, units) << subnet.id;
@@ -217,11 +211,11 @@ TEST_P(SubnetTraining, OneRanksWishCutsAllOfThemAtOneWindowsEnd) {
   SubnetRun run(config, world);
   run.begin(0);
   int asked = 0;
-  run.trainer().on_wish([&] { return world.rank + 1 == world.size && ++asked == 1; });
+  run.wish([&] { return world.rank + 1 == world.size && ++asked == 1; });
   const std::int64_t done = run.trainer().train_to(subnets_of_the_run);
   EXPECT_EQ(done % window, 0);
   EXPECT_EQ(done, 9 * window);  // a window and 64 subnets were planned when it was heard
-  EXPECT_EQ(world.rank == 0 ? static_cast<std::int64_t>(run.told.size()) : done, done);
+  EXPECT_EQ(world.rank == 0 ? static_cast<std::int64_t>(run.told().size()) : done, done);
   EXPECT_EQ(run.trainer().train_to(subnets_of_the_run), subnets_of_the_run);
   const SubnetsOutcome got = run.outcome();
   if (world.rank == 0) EXPECT_EQ(difference(got, PlainSupernet(on_one_rank()).run(whole_stream(config))), "");
@@ -242,13 +236,13 @@ TEST_P(SubnetTraining, CountsSkippedUnitsAndWhatAllShareWithTheWindowsLast) {
   const auto run = spoilt(config, world);
   if (world.rank != 0) return;
   const auto alone = spoilt(on_one_rank(), World{});
-  expect_told_alike(run->told, alone->told);
+  expect_told_alike(run->told(), alone->told());
   bool is_spoilt = false;
   for (const Subnet& subnet : whole_stream(config)) {
     if (subnet.id == window) break;
     const bool is_hit = subnet.choice[2] == 1;
     is_spoilt |= is_hit;
-    const SubnetScalars& scalars = run->told[subnet.id];
+    const SubnetScalars& scalars = run->told()[subnet.id];
     if (is_hit || (subnet.id + 1 == window && is_spoilt)) EXPECT_GT(scalars.skipped, 0) << subnet.id;
     else EXPECT_EQ(scalars.skipped, 0) << subnet.id;
   }
@@ -300,15 +294,7 @@ TEST_P(SubnetTraining, RanksWithDifferentPlansFindItOutAtTheCut) {
       for (BlockCost& cost : candidates) cost.forward += 1000;
   Worker worker(own, world, std::move(plan));
   share_processors(worker);
-  BatchFeed feed(own, worker.layout());
-  worker.train_subnets({.load =
-                            [&](const Subnet& subnet, StepInput& input) {
-                              const StepInput& drawn = feed.at(static_cast<int>(subnet.id));
-                              for (const FieldTensors::Entry& entry : input.fields.entries())
-                                worker.backend().upload(drawn.fields.at(entry.name).data, entry.tensor);
-                              input.valid = 1;
-                            },
-                        .count = [](std::int64_t) { return std::int64_t{1}; }});
+  SubnetBatches calls(worker);
   worker.subnets()->begin(stream_from(own, 0), 0);
   std::string said;
   try {

@@ -9,6 +9,7 @@
 #include "program/causal/own_cuts.h"
 #include "runtime/plain_supernet.h"
 #include "runtime/ranks.h"
+#include "runtime/subnet_batches.h"
 #include "spaces.h"
 #include "supernet/sampler.h"
 
@@ -257,11 +258,27 @@ inline void expect_planned_memory(Worker& worker) {
         << name_of(kind) << " of rank " << worker.world().rank;
 }
 
-inline Layout of_one_rank(Layout layout) {
-  layout.grid = {1, 1, 1, 1};
-  layout.coord = {};
-  return layout;
-}
+/// Brings samples, late now and then, as a watch sees it, and keeps the losses.
+class WatchedSubnets : public SubnetBatches {
+ public:
+  WatchedSubnets(Worker& worker, const SupernetWatch& watch, std::function<void()> dawdle,
+                 std::vector<double>& losses)
+      : SubnetBatches(worker), watch_(watch), dawdle_(std::move(dawdle)), losses_(losses) {}
+  void load(const Subnet& subnet, StepInput& input) override {
+    dawdle_();
+    SubnetBatches::load(subnet, input);
+    watch_.loaded(subnet, input);
+  }
+  void hear_part(const SubnetScalars& part) override {
+    dawdle_();
+    if (part.valid > 0) losses_[part.subnet] = part.loss();
+  }
+
+ private:
+  const SupernetWatch& watch_;
+  std::function<void()> dawdle_;
+  std::vector<double>& losses_;
+};
 
 /// Trains on the ranks of this run, with a plan, stretches and delays of its own: of actions, and in two of
 /// three runs of every message and sum. The losses come to all ranks.
@@ -275,31 +292,15 @@ inline SubnetsOutcome trained(const Config& config, const World& world, int numb
   const auto dawdle = [&] {
     if (delays.below(4) == 0) std::this_thread::sleep_for(std::chrono::microseconds(delays.below(400)));
   };
-  BatchFeed feed(config, worker.layout()), whole(config, of_one_rank(worker.layout()));
-  worker.train_subnets({.load =
-                            [&](const Subnet& subnet, StepInput& input) {
-                              dawdle();
-                              const StepInput& drawn = feed.at(static_cast<int>(subnet.id));
-                              for (const FieldTensors::Entry& entry : input.fields.entries())
-                                worker.backend().upload(drawn.fields.at(entry.name).data, entry.tensor);
-                              input.valid = whole.at(static_cast<int>(subnet.id)).valid;
-                              input.rate = rate_at(config.optimizer.rate, subnet.id, config.train.steps);
-                              watch.loaded(subnet, input);
-                            },
-                        .count = [&](std::int64_t id) { return whole.at(static_cast<int>(id)).valid; }});
-  if (number % 3 != 0 && worker.backend().host_may_read())
-    worker.subnets()->script().pacer = Pacer(
-        {}, [&](std::int64_t) { return delays.below(4) == 0 ? std::int64_t{1000} * delays.below(300) : 0; });
-  watch.before(worker);
-  expect_planned_memory(worker);
   SubnetsOutcome outcome;
   outcome.losses.resize(subnets.size());
-  worker.subnets()->on_result([&](const SubnetResult& result) {
-    dawdle();
-    if (result.has_loss)
-      outcome.losses[result.subnet] =
-          result.loss / static_cast<double>(whole.at(static_cast<int>(result.subnet)).valid);
-  });
+  WatchedSubnets calls(worker, watch, dawdle, outcome.losses);
+  if (number % 3 != 0 && worker.backend().host_may_read())
+    worker.subnets()->script().pacer = Pacer(Pacer::Passes::whole, [&](std::int64_t) {
+      return delays.below(4) == 0 ? std::int64_t{1000} * delays.below(300) : 0;
+    });
+  watch.before(worker);
+  expect_planned_memory(worker);
   for (std::size_t first = 0; first < subnets.size();) {
     const std::size_t count = std::min<std::size_t>(subnets.size() - first, 1 + lengths.below(20));
     const Memory::Closed closed(worker.memory());

@@ -59,7 +59,7 @@ TEST(Worker, TwoOfThemInOneProcessTrainAlikeBitForBit) {
       EXPECT_EQ(of_a.gradient_norm, of_b.gradient_norm) << step;
     }
     EXPECT_EQ(a.state().digest(), b.state().digest());
-    EXPECT_EQ(a.evaluate(corpus, 2), b.evaluate(corpus, 2));
+    EXPECT_EQ(a.evaluator().evaluate(corpus, 2), b.evaluator().evaluate(corpus, 2));
   }
 }
 

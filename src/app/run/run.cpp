@@ -112,7 +112,8 @@ void Run::make_worker(Purpose purpose, std::int64_t batches) {
   const Worker& w = *worker_;
   info("{}: {} parameters on {}; {}", config_.model.kind, w.plan().parameters, to_string(w.layout().grid),
        worker_->backend().description());
-  if (!w.carrier().empty()) info("messages between ranks: {}", w.carrier());
+  if (const std::string& carrier = worker_->wiring().carrier.why; !carrier.empty())
+    info("messages between ranks: {}", carrier);
   info("logical shards: tensor {}, data {} (reproducible); schedule {}; {} blocks cut at {}",
        w.layout().tensor_shards, w.layout().data_shards, config_.schedule.kind,
        w.plan().outline.blocks.size(), joined(w.plan().outline.first_block));

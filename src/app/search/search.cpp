@@ -147,7 +147,7 @@ bool Scoring::is_out_of_time() const {
 
 /// Refuses a lag with which stages would have nothing to do.
 void Scoring::require_lag() {
-  const std::int64_t least = run_.worker().least_lag(config_.search.batches);
+  const std::int64_t least = run_.worker().evaluator().least_lag(config_.search.batches);
   MP_REQUIRE(!row_of(config_.search.searcher).learns || config_.search.lag >= least, Exit::bad_configuration,
              "search.lag is {}, and {} stages have {} networks under way (take {} or more, or fewer stages: "
              "grid.pipeline)",
@@ -166,7 +166,7 @@ void Scoring::score(const std::string& weights) {
   start_ns_ = now_ns();
   progress_.emplace(begun_, config_.search.scores, 0);
   const double limit = run_.step_limit();
-  run_.worker().score(
+  run_.worker().evaluator().score(
       corpus, config_.search.batches,
       {.next = [this] { return search_.next(); },
        .hear = [this](const std::vector<Evaluation>& of_batches) { hear(of_batches); },

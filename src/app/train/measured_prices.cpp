@@ -72,7 +72,7 @@ std::string slow_stages(const FittedPrices& prices) {
 }  // namespace
 
 std::optional<FittedPrices> measured_prices(Worker& worker, bool is_rank_0) {
-  const auto ranks = of_stages(worker, worker.subnets()->pass_times().rows());
+  const auto ranks = of_stages(worker, worker.subnets()->script().pass_times.rows());
   if (!is_rank_0) return std::nullopt;
   const Outline& outline = worker.plan().outline;
   const std::vector<StagePasses> passes = passes_of(worker.config(), outline, ranks);

@@ -25,7 +25,7 @@ std::vector<Row> of_stages(Worker& worker, const Row& mine) {
   std::vector<std::int64_t> rows(ranks * columns, 0);
   if (layout.coord.tensor == 0 && layout.coord.data == 0)
     std::memcpy(&rows[layout.program_rank() * columns], &mine, sizeof(Row));
-  worker.sum_over_grid(rows);
+  worker.wiring().sum_over_grid(rows);
   std::vector<Row> stages(ranks);
   std::memcpy(static_cast<void*>(stages.data()), rows.data(), stages.size() * sizeof(Row));
   return stages;

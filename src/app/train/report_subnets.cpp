@@ -38,9 +38,9 @@ std::string text_of_moves(const Config& config, const RunPlan& plan,
 
 void print_subnets_report(Run& run, const SubnetLog& log) {
   Worker& worker = run.worker();
-  SubnetTrainer& trainer = *worker.subnets();
-  const std::vector<TimeSpent> stages = of_stages(worker, worker.executor().spent(trainer.script()));
-  const std::vector<SubnetWaits> waits = of_stages(worker, trainer.waits());
+  SubnetFeed& subnets = *worker.subnets();
+  const std::vector<TimeSpent> stages = of_stages(worker, worker.executor().spent(subnets.script()));
+  const std::vector<SubnetWaits> waits = of_stages(worker, subnets.script().waits);
   const std::vector<UnitMoves::Sent> moved = of_stages(worker, worker.residency().sent());
   const std::string prices = write_measured_prices(run, run.config().run.dir + "/prices.yaml");
   if (!run.is_rank_0() || log.subnets() == 0) return;

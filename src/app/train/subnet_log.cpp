@@ -39,12 +39,12 @@ void SubnetLog::add(const SubnetScalars& scalars) {
   clipped_ += scalars.clipped;
   skipped_ += scalars.skipped;
   last_losses_.resize(losses_of_a_mean);
-  last_losses_[static_cast<std::size_t>(subnets_ - 1) % losses_of_a_mean] = scalars.loss;
+  last_losses_[static_cast<std::size_t>(subnets_ - 1) % losses_of_a_mean] = scalars.loss();
   const double end = run_.seconds();
   newest_seconds_ = end - newest_end_;
   newest_end_ = end;
   if (subnets_ == 1) first_end_ = end;
-  if (!std::isfinite(scalars.loss) && not_finite_ < 0) not_finite_ = scalars.subnet;
+  if (!std::isfinite(scalars.loss()) && not_finite_ < 0) not_finite_ = scalars.subnet;
   if (scalars.skipped > 0)
     warning("subnet {}: {} of its {} units changed nothing: {}", scalars.subnet, scalars.skipped,
             scalars.units, scalars.valid == 0 ? "no target counts" : "their gradients are not finite");
@@ -61,7 +61,7 @@ void SubnetLog::write_newest(const std::optional<Evaluation>& evaluation) {
     line.add("step", scalars.subnet + 1)
         .add("subnet", scalars.subnet)
         .add("choice", std::vector<int>(newest_subnet_.choice.begin(), newest_subnet_.choice.end()))
-        .add("loss", scalars.loss)
+        .add("loss", scalars.loss())
         .add("seconds", newest_seconds_)
         .add("seconds_in_flight", scalars.seconds)
         .add("rate", rate_at(config.optimizer.rate, scalars.subnet, config.train.steps))

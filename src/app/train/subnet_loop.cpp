@@ -10,6 +10,7 @@
 #include "app/train/stop_request.h"
 #include "core/log.h"
 #include "core/text.h"
+#include "optim/rate.h"
 #include "runtime/diagnose.h"
 
 namespace mindpipe {
@@ -20,20 +21,18 @@ bool is_due(std::int64_t done, std::int64_t every) { return every > 0 && done % 
 
 }  // namespace
 
-SubnetLoop::SubnetLoop(Run& run, RunDirectory* directory, Corpus* validation, Saves& saves,
+SubnetLoop::SubnetLoop(Run& run, RunDirectory* directory, Corpus& corpus, Corpus* validation, Saves& saves,
                        const RunProgress& begun)
     : run_(run),
       config_(run.config()),
       worker_(run.worker()),
       directory_(directory),
+      corpus_(corpus),
       validation_(validation),
       saves_(saves),
       log_(run, directory, begun),
       done_(begun.step) {
-  SubnetTrainer& trainer = *worker_.subnets();
-  trainer.on_stretch([this](std::int64_t first, std::int64_t end) { give_time(first, end); });
-  trainer.on_wish([this] { return wishes_a_cut(); });
-  trainer.on_scalars([this](const SubnetScalars& scalars) { log_.add(scalars); });
+  worker_.subnets()->answer_to(*this);
 }
 
 void SubnetLoop::run() {
@@ -76,23 +75,31 @@ std::int64_t SubnetLoop::next_cut() const {
   return cut;
 }
 
-void SubnetLoop::give_time(std::int64_t first, std::int64_t end) {
+/// Every stage updates by itself, so every rank counts the targets of the whole batch.
+void SubnetLoop::load(const Subnet& subnet, StepInput& input) {
+  worker_.inputs().load_whole(corpus_, subnet.id * config_.train.batch, input);
+  input.rate = rate_at(config_.optimizer.rate, subnet.id, config_.train.steps);
+}
+
+std::int64_t SubnetLoop::count(std::int64_t subnet) {
+  return worker_.inputs().count_whole(corpus_, subnet * config_.train.batch);
+}
+
+void SubnetLoop::admits(std::int64_t first, std::int64_t end) {
   run_.watchdog().arm(run_.subnets_limit(end - first, log_.seconds_each()),
                       fmt::format("subnets {} to {}", first, end - 1), "watchdog.step");
 }
 
 /// What is planned already, two stretches and the rest of a window at most, is trained before a cut.
 bool SubnetLoop::wishes_to_stop() const {
-  const auto ahead = static_cast<double>(3 * SubnetTrainer::longest_stretch + config_.supernet.window);
+  const auto ahead = static_cast<double>(3 * SubnetFeed::longest_stretch + config_.supernet.window);
   const bool by_file = directory_ != nullptr && directory_->stop_asked();
   const bool out_of_time = run_.is_rank_0() && config_.run.max_walltime > 0 &&
                            run_.seconds() + ahead * log_.seconds_each() > config_.run.max_walltime;
   return stop_asked() || by_file || out_of_time;
 }
 
-bool SubnetLoop::wishes_a_cut() const {
-  return wishes_to_stop() || saves_.due_by_time() || log_.not_finite() >= 0;
-}
+bool SubnetLoop::wishes_a_cut() { return wishes_to_stop() || saves_.due_by_time() || log_.not_finite() >= 0; }
 
 void SubnetLoop::evaluate() {
   std::optional<Evaluation> found;
@@ -110,7 +117,7 @@ void SubnetLoop::evaluate() {
 void SubnetLoop::agree() {
   std::vector<std::int64_t> any{wishes_to_stop(), saves_.due_by_time(), saves_.writes(),
                                 run_.is_rank_0() ? log_.not_finite() + 1 : 0};
-  worker_.sum_over_grid(any);
+  worker_.wiring().sum_over_grid(any);
   if (any[3] > 0)
     fail(Exit::diverged, "the loss of subnet {} is no number; {}", any[3] - 1, diagnose_weights(worker_));
   if (any[0] > 0 && done_ < config_.train.steps)

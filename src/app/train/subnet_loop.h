@@ -11,11 +11,12 @@ namespace mindpipe {
 
 /// The training of a supernet, from one cut to the next: where it is evaluated, saved, or asked to stop.
 /// Cuts lie between windows.
-class SubnetLoop {
+class SubnetLoop : public SubnetCalls {
  public:
   /// `directory`: of the rank that writes, else none. `validation`: none where nothing is evaluated.
   /// `begun`: how far the run had come when it was taken up. Collective.
-  SubnetLoop(Run& run, RunDirectory* directory, Corpus* validation, Saves& saves, const RunProgress& begun);
+  SubnetLoop(Run& run, RunDirectory* directory, Corpus& corpus, Corpus* validation, Saves& saves,
+             const RunProgress& begun);
 
   /// Trains all subnets and tells of each. Collective.
   void run();
@@ -30,9 +31,12 @@ class SubnetLoop {
   bool goes_on() const { return done_ < run_.last_step() && stopped_.empty(); }
   void tell_costs() const;
   std::int64_t next_cut() const;
-  void give_time(std::int64_t first, std::int64_t end);
+  void load(const Subnet& subnet, StepInput& input) override;
+  std::int64_t count(std::int64_t subnet) override;
+  void admits(std::int64_t first, std::int64_t end) override;
+  bool wishes_a_cut() override;
+  void hear(const SubnetScalars& scalars) override { log_.add(scalars); }
   bool wishes_to_stop() const;
-  bool wishes_a_cut() const;
   void evaluate();
   void agree();
 
@@ -40,6 +44,7 @@ class SubnetLoop {
   const Config& config_;
   Worker& worker_;
   RunDirectory* directory_;
+  Corpus& corpus_;
   Corpus* validation_;
   Saves& saves_;
   SubnetLog log_;

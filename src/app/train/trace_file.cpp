@@ -67,7 +67,7 @@ std::int64_t first_of_all(const std::vector<KeptAction>& actions, const Worker& 
 void write_subnets(Worker& worker, const std::string& path) {
   const bool is_first = worker.world().rank == 0;
   const SumOverGroup sum = [&](std::vector<std::int64_t>& numbers) {
-    worker.sum_over_grid(numbers, TrafficClass::files);
+    worker.wiring().sum_over_grid(numbers, TrafficClass::files);
   };
   const TracedSubnets traced = traced_here(worker, clock_shift(is_first, sum));
   const std::int64_t zero = first_of_all(traced.actions, worker, sum);
@@ -94,7 +94,7 @@ void write_trace(Worker& worker, const std::string& path) {
   if (recorder.held() == 0) return;
   const bool is_first = worker.world().rank == 0;
   const SumOverGroup sum = [&](std::vector<std::int64_t>& numbers) {
-    worker.sum_over_grid(numbers, TrafficClass::files);
+    worker.wiring().sum_over_grid(numbers, TrafficClass::files);
   };
   const std::int64_t shift = clock_shift(is_first, sum);
 

@@ -93,7 +93,7 @@ Ended train_all(Run& run, RunDirectory* directory, Corpus& corpus, Corpus* valid
                 const RunProgress& begun, bool prints) {
   const bool emulated = !row_of(run.config().device.kind).computes;
   if (row_of(run.config().model.kind).trains_subnets) {
-    SubnetLoop loop(run, directory, validation, saves, begun);
+    SubnetLoop loop(run, directory, corpus, validation, saves, begun);
     loop.run();
     write_results(run.worker(), emulated);
     if (prints) loop.report();
@@ -170,11 +170,6 @@ int train_on_this_job(const Arguments& arguments, const Config& given) {
   std::optional<Corpus> validation = held_out(config, fields);
   warn_of_oddities(config);
   run.make_worker(Purpose::training);
-  if (row_of(config.model.kind).trains_subnets)
-    run.worker().train_subnets(
-        {.load = [&](const Subnet& subnet,
-                     StepInput& input) { run.worker().load_subnet(corpus, subnet, input); },
-         .count = [&](std::int64_t subnet) { return run.worker().targets_of_subnet(corpus, subnet); }});
   if (from) {
     const std::int64_t start = now_ns();
     from = load_newest(run, std::move(*from));

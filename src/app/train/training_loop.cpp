@@ -57,7 +57,7 @@ void TrainingLoop::take_step() {
     log_.write(*known_);
     known_.reset();
   }
-  if (evaluates() && !known_) known_ = worker_.remaining();
+  if (evaluates() && !known_) known_ = worker_.steps().remaining();
   if (known_) log_.judge(*known_);
 }
 
@@ -81,7 +81,7 @@ void TrainingLoop::agree() {
   const bool by_file = directory_ != nullptr && directory_->stop_asked();
   std::vector<std::int64_t> any{stop_asked() || by_file || out_of_time, saves_.due_by_time(),
                                 saves_.writes()};
-  worker_.sum_over_grid(any);
+  worker_.wiring().sum_over_grid(any);
   if (any[0] > 0) stopped_ = fmt::format("stopped after step {} as asked", step_ + 1);
   save_due_ = any[1] > 0 || saves_.due(step_ + 1);
   saves_.attend(any[2] == 0);
@@ -94,7 +94,7 @@ void TrainingLoop::save() {
 }
 
 void TrainingLoop::write_last() {
-  if (const std::optional<StepScalars> last = worker_.remaining()) {
+  if (const std::optional<StepScalars> last = worker_.steps().remaining()) {
     log_.judge(*last);
     log_.write(*last);
   }

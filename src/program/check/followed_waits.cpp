@@ -38,7 +38,7 @@ void FollowedWaits::add(const Action& action, std::int64_t begin) {
   if (!line.runs_ahead) line.begins = ended;
 }
 
-bool FollowedWaits::has_ended(const Entry& earlier) const {
+bool FollowedWaits::has_ended(const ListEntry& earlier) const {
   const bool follows = earlier.queue < static_cast<int>(now_.size()) && now_[earlier.queue] >= earlier.place;
   return follows || std::find(awaited_.begin(), awaited_.end(), earlier.place) != awaited_.end();
 }

@@ -8,7 +8,7 @@
 namespace mindpipe {
 
 /// An entry of one rank's list, counted from the list's beginning, and the queue in which it stands.
-struct Entry {
+struct ListEntry {
   std::int64_t place = -1;
   int queue = 0;
   bool exists() const { return place >= 0; }
@@ -22,8 +22,8 @@ class FollowedWaits {
  public:
   /// Reads the next action, whose `after` counts from entry `begin` on.
   void add(const Action& action, std::int64_t begin);
-  Entry newest() const { return newest_; }
-  bool has_ended(const Entry& earlier) const;
+  ListEntry newest() const { return newest_; }
+  bool has_ended(const ListEntry& earlier) const;
 
  private:
   /// Of each queue the newest entry that has ended.
@@ -42,7 +42,7 @@ class FollowedWaits {
   std::map<QueueKey, int> numbers_;
   std::vector<Line> lines_;
   std::vector<Clock> ends_;  ///< of the newest entries: what has ended when they have
-  Entry newest_;
+  ListEntry newest_;
   Clock now_;
   std::vector<std::int64_t> awaited_;  ///< by the newest action itself
 };

@@ -27,7 +27,7 @@ class PassBook {
  private:
   /// What one tape has seen so far, and how far down its backward has come.
   struct Tape {
-    Entry forward, backward;                     // the last piece of each
+    ListEntry forward, backward;                     // the last piece of each
     int backward_below = -1, weight_below = -1;  // the blocks from here on are done
     ActionKind kind = ActionKind::forward;       // of its backward
     bool in_halves = false;
@@ -50,7 +50,7 @@ class PassBook {
   };
   /// One that was received and not read yet, or made and not sent yet.
   struct Open {
-    Entry since;
+    ListEntry since;
     int peer = 0;
   };
   static Message message_of(const Action& action) {

@@ -31,9 +31,9 @@ class Reading {
   }
 
   const Action& action() const { return stretch_[index_]; }
-  Entry here() const { return waits_.newest(); }
+  ListEntry here() const { return waits_.newest(); }
   /// Whether an earlier entry has surely ended when the action begins. One that is missing has not.
-  bool has_ended(const Entry& earlier) const { return earlier.exists() && waits_.has_ended(earlier); }
+  bool has_ended(const ListEntry& earlier) const { return earlier.exists() && waits_.has_ended(earlier); }
 
   /// The rank of the program that has a chunk, in this rank's lane.
   int rank_of(int chunk) const { return rank - outline.stage_of_rank(rank) + outline.rank_of(chunk); }

@@ -68,7 +68,7 @@ void RoomBook::write(int number, const Content& content, int due) {
     there->now = content;
     there->due = due;
   }
-  for (const Entry& user : there->before)
+  for (const ListEntry& user : there->before)
     if (!reading_.has_ended(user))
       reading_.wrong("writes buffer {} while {} may still use it", number, reading_.text_of(user.place));
   there->writers.push_back(reading_.here());
@@ -80,7 +80,7 @@ void RoomBook::read(int number, const Content& content) {
   if (there->now != content)
     return reading_.wrong("finds something else in buffer {} (micro-batch {} at the cut before block {})",
                           number, there->now.micro_batch, there->now.place);
-  for (const Entry& writer : there->writers)
+  for (const ListEntry& writer : there->writers)
     if (!reading_.has_ended(writer))
       reading_.wrong("reads buffer {} before action {} has filled it", number, writer.place);
   there->readers.push_back(reading_.here());

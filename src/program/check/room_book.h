@@ -25,15 +25,15 @@ class RoomBook {
   };
   struct Buffer {
     Content now;
-    std::vector<Entry> writers, readers;
-    std::vector<Entry> before;  ///< the last users of what lay there before
+    std::vector<ListEntry> writers, readers;
+    std::vector<ListEntry> before;  ///< the last users of what lay there before
     int due = 0;                ///< how many are to read what lies there, at least
   };
   struct Arena {
     Content now;
     bool is_open = false;
-    Entry forward;
-    Entry before;  ///< the last pass on the tape that was there before
+    ListEntry forward;
+    ListEntry before;  ///< the last pass on the tape that was there before
   };
 
   Content crossing(int cut, bool with_forward) const;

@@ -21,13 +21,13 @@ class StepBook {
   struct Use {
     bool is_begun = false;
     int made = 0;  ///< micro-batches
-    Entry last_backward, reduced;
+    ListEntry last_backward, reduced;
     bool is_whole = false;                ///< its sum over data
-    std::map<int, Entry> exchanged = {};  ///< with peers, once all parts are
+    std::map<int, ListEntry> exchanged = {};  ///< with peers, once all parts are
   };
   /// How far a unit has come.
   struct Unit {
-    Entry updated;
+    ListEntry updated;
     bool is_gathered = false;
   };
   /// Whose gradient is in a slab, and whether this rank's share of its sum moves out.
@@ -53,7 +53,7 @@ class StepBook {
   std::map<UnitUse, Use> uses_;
   std::map<int, Unit> units_;
   std::map<int, Slab> slabs_;
-  std::vector<Entry> scalars_;
+  std::vector<ListEntry> scalars_;
 };
 
 }  // namespace mindpipe

@@ -80,7 +80,7 @@ void SubnetBook::pass(Work& work) {
   if (!is_forward(action)) return;
   if (rules_.order == SubnetOrder::causal) {
     require_versions(work);
-    for (const Entry& arrival : work.arrived)
+    for (const ListEntry& arrival : work.arrived)
       if (!reading_.has_ended(arrival))
         reading_.wrong("does not wait for units ({})", reading_.text_of(arrival.place));
   } else if (rules_.order == SubnetOrder::bulk &&

@@ -31,20 +31,20 @@ class SubnetBook {
   struct Use {
     int unit = 0;
     std::int64_t version = 0;
-    Entry summed = {};  ///< the last part of its sum over data
+    ListEntry summed = {};  ///< the last part of its sum over data
   };
   /// Where the newest state of a unit is.
   struct Held {
     std::int64_t version = 0;  ///< that is here; gone: on another rank
     std::int64_t users = 0;    ///< of all subnets that are known
-    Entry touched;             ///< its newest update or departure here
+    ListEntry touched;             ///< its newest update or departure here
   };
   struct Work {
     std::vector<Use> uses = {};       ///< but for what all share
-    std::vector<Entry> arrived = {};  ///< the last parts of what has moved here for it
+    std::vector<ListEntry> arrived = {};  ///< the last parts of what has moved here for it
     int first = 0, last = 0;          ///< its blocks here
     int backwards = 0, slab = -1;
-    Entry last_backward;
+    ListEntry last_backward;
   };
 
   Work* work();

@@ -61,7 +61,7 @@ void WindowBook::exchange(Window& window) {
              (applied_ < action.subnet - 1 || !reading_.has_ended(applied_at_[action.subnet % 2]))) {
     reading_.wrong("arrives where window {} may still be read", action.subnet - 2);
   }
-  Entry& done = is_sum ? unit.summed : sends(action) ? unit.sent[action.peer] : unit.received[action.peer];
+  ListEntry& done = is_sum ? unit.summed : sends(action) ? unit.sent[action.peer] : unit.received[action.peer];
   if (done.exists()) reading_.wrong("runs a second time");
   if (is_last) done = reading_.here();
 }
@@ -74,7 +74,7 @@ void WindowBook::require_all(const Exchange& unit) {
   const bool adds_here = adds(reading_.rank);
   if (adds_here && outline.data > 1 && !reading_.has_ended(unit.summed))
     reading_.wrong("does not wait for its sum over data");
-  const auto require = [&](const std::map<int, Entry>& done, int peer, const char* way) {
+  const auto require = [&](const std::map<int, ListEntry>& done, int peer, const char* way) {
     const auto found = done.find(peer);
     if (found == done.end() || !reading_.has_ended(found->second))
       reading_.wrong("does not wait for what others add (what goes {} rank {})", way, peer);

@@ -27,13 +27,13 @@ class WindowBook {
  private:
   /// What is exchanged of one unit in one window; of parts the last.
   struct Exchange {
-    Entry summed;
-    std::map<int, Entry> sent = {}, received = {};  ///< to and from ranks
+    ListEntry summed;
+    std::map<int, ListEntry> sent = {}, received = {};  ///< to and from ranks
     bool is_applied = false;
   };
   struct Window {
     std::int64_t passed = 0;  ///< subnets
-    Entry last_backward;
+    ListEntry last_backward;
     std::map<int, Exchange> units = {};
   };
 
@@ -49,7 +49,7 @@ class WindowBook {
   const std::int64_t first_window_;  ///< there was none before that is read here
   std::int64_t applied_ = 0, known_ = 0;
   std::map<std::int64_t, Window> windows_;
-  std::array<Entry, 2> applied_at_;  ///< the last update of the newest two windows
+  std::array<ListEntry, 2> applied_at_;  ///< the last update of the newest two windows
 };
 
 }  // namespace mindpipe

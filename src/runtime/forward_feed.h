@@ -5,11 +5,10 @@
 #include <optional>
 #include <vector>
 
-#include "comm/agreement.h"
-#include "plan/run_plan.h"
 #include "runtime/executor.h"
 #include "runtime/found_words.h"
 #include "runtime/late_answers.h"
+#include "runtime/wiring.h"
 
 namespace mindpipe {
 
@@ -20,12 +19,12 @@ struct ForwardTask {
   std::vector<std::int64_t> batches;
 };
 
-/// Runs batches through networks of a model, forwards alone and without dropout, as a list that grows:
-/// several tasks are under way at once, and what they have found reaches all ranks beside them. All of it is
-/// collective: every rank of the job asks the same functions in the same order.
-class ForwardStream : private Feed {
+/// Feeds a list of forwards alone, without dropout, that takes batches through networks of a model as it is
+/// asked: several tasks are under way at once, and what they have found reaches all ranks beside them. All of
+/// it is collective: every rank of the job asks the same functions in the same order.
+class ForwardFeed : public Feed {
  public:
-  /// What a stream is told, and tells.
+  /// What a run is told, and tells.
   struct Tasks {
     /// The task that is next; none: there are no more. It is asked for once `hear` was called for all that
     /// are `lag` tasks or more before it; 0: as many before it as fill the pipeline.
@@ -44,17 +43,20 @@ class ForwardStream : private Feed {
     std::function<void(std::int64_t batch)> before = {};
   };
 
-  /// `pinned`: memory of the host, where it may not read the backend's.
-  ForwardStream(Executor& executor, Stage& stage, GradientUpdates& updates, const RunPlan& plan,
-                Agreement& agreement, Waiting& waiting, Memory* pinned);
-  ~ForwardStream() override { executor_.actions().leave(*this); }
+  ForwardFeed(Executor& executor, const RankState& state, const RunPlan& plan, LateAnswers& answers,
+              Wiring& wiring);
+  ~ForwardFeed() override { executor_.actions().leave(*this); }
 
   /// Runs tasks until there are no more, from a cut to a cut.
   void run(const Tasks& tasks);
-  /// How many tasks of so many batches are in flight where a lag does not hold them back.
-  std::int64_t in_flight(std::int64_t batches) const;
 
   Script& script() { return script_; }
+  Turn next() override;
+  void at_cut() override { tasks_ = nullptr; }
+  void progress() override { tell(); }
+  const StepInput& bring(const Action& forward) override;
+  void found(const Action& by, std::int64_t batch, std::int64_t valid,
+             std::span<const Tensor> losses) override;
 
  private:
   /// A task that is under way, with what this rank tells of it.
@@ -62,54 +64,43 @@ class ForwardStream : private Feed {
     ForwardTask task;
     Agreement::Numbers found;
     std::int64_t batches_found = 0;
-    bool is_told = false;
-  };
-  struct Passage {
-    std::size_t task = 0;               ///< number of all
-    std::int64_t batch = 0, place = 0;  ///< in its task
   };
 
-  void begin(const Tasks& tasks);
   void ask();
   void extend();
-  void run_one();
+  Turn one_batch();
   void hear();
-  void progress() override { tell(); }
-  const StepInput& bring(const Action& forward) override;
-  std::int64_t targets_of(std::int64_t) override { return 0; }
-  void found(const Action& by, std::int64_t batch, std::int64_t targets,
-             std::span<const Tensor> losses) override;
-  void came(std::int64_t, int, std::int64_t, const Tensor&) override {}
   void tell();
   std::int64_t told_batches() const { return tasks_->batches - tasks_->calibrations; }
-  const Passage& passage(std::int64_t number) const {
-    return passages_[static_cast<std::size_t>(number - first_passage_)];
+  std::int64_t known() const { return asked_ * tasks_->batches; }
+  std::int64_t place_of(std::int64_t passage) const { return passage % tasks_->batches; }
+  Open& open_of(std::int64_t passage) {
+    return open_[static_cast<std::size_t>(passage / tasks_->batches - heard_)];
   }
-  /// Whether this rank tells what it has found.
-  bool speaks() const { return stage_.has_head(); }
+  std::int64_t batch_of(std::int64_t passage) {
+    return open_of(passage).task.batches[static_cast<std::size_t>(place_of(passage))];
+  }
 
   Executor& executor_;
-  Stage& stage_;
+  bool speaks_;  ///< whether this rank tells what it has found
   GradientUpdates& updates_;
   const PlannedForwards& plan_;
   const Layout& layout_;
+  LateAnswers& answers_;
   Agreement& agreement_;
   Waiting& waiting_;
   FoundWords words_;
   Script script_;
-  LateAnswers answers_;
   StepInput input_;
   const Tasks* tasks_ = nullptr;  ///< of the run
   std::optional<ForwardStretches> writer_;
   std::int64_t most_ = 1;                                 ///< tasks in flight
   std::int64_t asked_ = 0, told_ = 0, heard_ = 0;         ///< tasks
-  std::int64_t known_ = 0, written_ = 0, ran_ = 0;        ///< passages; written and ran here
+  std::int64_t written_ = 0, ran_ = 0;                    ///< passages of a batch through its network, here
   std::int64_t forwards_written_ = 0, forwards_ran_ = 0;  ///< on this rank
   bool over_ = false;                                     ///< no task is asked for any more
-  std::int64_t loaded_ = -1;        ///< the passage whose batch and network are in the input
-  std::deque<Open> open_;           ///< from number `heard_` on
-  std::deque<Passage> passages_;    ///< of these
-  std::int64_t first_passage_ = 0;  ///< the number of the first
+  std::int64_t loaded_ = -1;  ///< the passage whose batch and network are in the input
+  std::deque<Open> open_;     ///< from number `heard_` on
 };
 
 }  // namespace mindpipe

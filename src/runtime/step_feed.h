@@ -1,0 +1,49 @@
+#pragma once
+#include <deque>
+#include <optional>
+
+#include "plan/run_plan.h"
+#include "runtime/executor.h"
+#include "runtime/late_answers.h"
+
+namespace mindpipe {
+
+/// What a step's scalars say, the same on every rank.
+struct StepScalars {
+  std::int64_t step = 0;
+  double loss = 0;  ///< mean over the valid tokens of the whole batch
+  std::int64_t valid = 0;
+  double gradient_norm = 0;  ///< of the mean gradient, before clipping
+  bool applied = true;  ///< false: no valid token, or a gradient that is not finite: the step changes nothing
+};
+
+/// Feeds the list of a step, which is run again for each.
+class StepFeed : public Feed {
+ public:
+  StepFeed(Executor& executor, LateAnswers& answers, const RunPlan& plan, std::size_t recorded);
+
+  /// Runs a step. Gives back what is known once it is under way: its own scalars where the host may read the
+  /// device's memory; elsewhere those of the step before, for which it waits, so that the host need not wait
+  /// for the step that it has just put into the queues, and is never more than two steps ahead.
+  std::optional<StepScalars> run(const StepInput& input);
+  /// The oldest scalars that were not given back, once they are known; none: all were.
+  std::optional<StepScalars> remaining();
+
+  Script& script() { return script_; }
+  Turn next() override;
+  void at_cut() override;
+  const StepInput& bring(const Action&) override { return *input_; }
+  void found(const Action& by, std::int64_t step, std::int64_t valid,
+             std::span<const Tensor> decision) override;
+
+ private:
+  std::optional<StepScalars> oldest();
+
+  Executor& executor_;
+  LateAnswers& answers_;
+  Script script_;
+  const StepInput* input_ = nullptr;
+  std::deque<StepScalars> known_;  ///< and not given back
+};
+
+}  // namespace mindpipe

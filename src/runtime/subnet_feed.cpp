@@ -1,0 +1,196 @@
+#include "runtime/subnet_feed.h"
+
+namespace mindpipe {
+
+SubnetFeed::SubnetFeed(Executor& executor, const RankState& state, const Config& config, const RunPlan& plan,
+                       LateAnswers& answers, Wiring& wiring)
+    : executor_(executor),
+      state_(state),
+      plan_(plan),
+      agreement_(*wiring.agreement),
+      waiting_(wiring.waiting),
+      window_(config.supernet.window),
+      all_subnets_(config.train.steps),
+      clip_(config.train.clip),
+      answers_(answers),
+      reports_(plan.outline, wiring, window_, all_subnets_,
+               [this](const SubnetScalars& scalars) { calls_->hear(scalars); }),
+      script_(executor.make_open_script(plan.outline, *this)),
+      inputs_(plan.subnets->rooms[wiring.layout.coord.pipeline].inputs) {
+  const Layout& layout = wiring.layout;
+  const std::vector<Field> fields = state.stage.fields();
+  script_.kept = KeptActions(config.trace.steps, window_);
+  inputs_arena_ = Arena(state.stage.context().backend.memory(), MemoryClass::boundary,
+                        inputs_.size() * static_cast<std::size_t>(input_bytes(fields, layout)));
+  for (StepInput& input : inputs_)
+    for (const Field& field : fields)
+      input.fields.set(field.name,
+                       inputs_arena_.take(field.of(layout.micro_batches(), layout.samples), field.type));
+  executor.actions().join(*this);
+}
+
+SubnetFeed::~SubnetFeed() { executor_.actions().leave(*this); }
+
+void SubnetFeed::begin(std::unique_ptr<Sampler> stream, std::int64_t first) {
+  const bool draws = stream != nullptr;
+  planning_.reset();
+  planning_ = std::make_unique<PlanningThread>(
+      std::make_unique<Stretches>(plan_.outline, plan_.evaluation.network, plan_.subnets->paper.rules,
+                                  std::vector<int>{state_.stage.layout().program_rank()}, first),
+      std::move(stream));
+  state_.residency.begin(first);
+  state_.windows->begin(first);
+  reports_.begin(first);
+  subnets_.clear();
+  known_ = planned_ = first;
+  if (!draws) return;
+  plan(std::min(planned_ + window_, all_subnets_), false);
+  waiting_.until([&] { return planning_->is_ready() || planned_ == known_; },
+                 [] { return std::string("the first plan"); });
+}
+
+/// At a cut nobody knows yet where the next one will be, except that it is no nearer than a window's end.
+void SubnetFeed::plan(std::int64_t goal, bool to_cut) {
+  const std::int64_t count = std::min(longest_stretch, goal - planned_);
+  if (count <= 0 && !to_cut) return;
+  planned_ += count;
+  planning_->ask(count, to_cut && planned_ == goal);
+}
+
+PlannedStretch SubnetFeed::take_plan() {
+  const std::int64_t start = now_ns();
+  waiting_.until([&] { return planning_->is_ready(); },
+                 [&] { return fmt::format("the plan of subnets from {} on", known_); });
+  script_.waits.plan += now_ns() - start;
+  return planning_->take();
+}
+
+/// The wishes of all ranks, and all that they have planned so far: the largest number, and the least one's
+/// complement.
+Agreement::Numbers SubnetFeed::answer() {
+  const std::int64_t start = now_ns();
+  const Agreement::Numbers most_of_all =
+      agreement_.answer([] { return std::string("all ranks to say whether they wish a cut"); });
+  script_.waits.input += now_ns() - start;
+  has_asked_ = false;
+  return most_of_all;
+}
+
+std::int64_t SubnetFeed::train_to(std::int64_t cut) {
+  MP_CHECK(cut % window_ == 0 || cut == all_subnets_, "a cut before subnet {}, in the middle of a window",
+           cut);
+  if (known_ >= cut) return known_;
+  cut_ = cut;
+  executor_.run(*this);
+  agreement_.ask({0, hash_, ~hash_});
+  const Agreement::Numbers all = answer();
+  MP_CHECK(all[1] == ~all[2], "the ranks have different plans of the subnets before the cut at {}", known_);
+  plan(std::min(planned_ + window_, all_subnets_), false);
+  return known_;
+}
+
+void SubnetFeed::train(std::vector<Subnet> more, bool last) {
+  if (!planning_) begin(nullptr, 0);
+  planning_->ask(std::move(more), last);
+  PlannedStretch stretch = take_plan();
+  known_ = planned_ = stretch.end;
+  extend(std::move(stretch));
+  if (!last) return executor_.run(script_, inputs_);
+  executor_.finish(script_, inputs_);
+  at_cut();
+}
+
+/// The wish that ranks have before a stretch is asked about while that runs, and heard before the next, which
+/// is planned by then: so the cut comes behind that one. At a cut ranks may part, so it is there that
+/// different plans are an error. Nothing is asked that is not answered before a plan is taken, which may
+/// throw.
+Turn SubnetFeed::next() {
+  if (has_asked_)
+    if (const Agreement::Numbers all = answer(); all[0] != 0 || all[1] != ~all[2])
+      cut_ = std::min(cut_, (planned_ + window_ - 1) / window_ * window_);
+  PlannedStretch stretch = take_plan();
+  const std::int64_t first = std::exchange(known_, stretch.end);
+  hash_ = stretch.hash;
+  if (!stretch.last) {
+    agreement_.ask({calls_->wishes_a_cut() ? 1U : 0U, hash_, ~hash_});
+    has_asked_ = true;
+    plan(cut_, true);
+  }
+  calls_->admits(first, known_);
+  return extend(std::move(stretch));
+}
+
+Turn SubnetFeed::extend(PlannedStretch stretch) {
+  while (!subnets_.empty() && subnets_.front().id < ended_) subnets_.pop_front();
+  state_.residency.readers().forget(ended_);
+  ended_ = stretch.ended;
+  for (Subnet& subnet : stretch.subnets) {
+    state_.residency.readers().know(subnet);
+    subnets_.push_back(std::move(subnet));
+  }
+  reports_.expect(stretch.end);
+  keep_times();
+  has_run_ = true;
+  Executor::extend(script_, std::move(stretch.list));
+  return {.script = script_, .inputs = inputs_, .to_cut = stretch.last};
+}
+
+void SubnetFeed::keep_times() {
+  const Recorder& recorder = script_.recorder;
+  if (std::exchange(has_run_, false)) script_.kept.add_sums(recorder.sums(recorder.held() - 1));
+  script_.keep_times();
+  if (script_.kept.keeps()) script_.kept.forget(known_);
+}
+
+void SubnetFeed::at_cut() {
+  keep_times();
+  for (const Residency::Arrival& one : state_.residency.take_arrivals())
+    came(one.reader, one.unit, one.due, one.version);
+  answers_.settle();
+  state_.residency.readers().forget(ended_);
+  reports_.finish();
+  state_.residency.values().bind_newest();
+}
+
+void SubnetFeed::progress() {
+  answers_.progress();
+  reports_.progress();
+  agreement_.progress();
+}
+
+const StepInput& SubnetFeed::bring(const Action& forward) {
+  const Subnet& subnet = subnets_[static_cast<std::size_t>(forward.subnet - subnets_.front().id)];
+  StepInput& input = inputs_[static_cast<std::size_t>(subnet.id) % inputs_.size()];
+  input.step = subnet.id;
+  input.choice = subnet.choice.data();
+  reports_.start(subnet.id);
+  calls_->load(subnet, input);
+  return input;
+}
+
+void SubnetFeed::found(const Action& by, std::int64_t subnet, std::int64_t valid,
+                       std::span<const Tensor> numbers) {
+  if (names_unit(by) && !reports_.counts(by.unit)) return;
+  const bool has_losses = state_.stage.has_head() && !names_unit(by);
+  const auto units = numbers.size() - (has_losses ? 1 : 0);
+  answers_.ask(numbers, [this, subnet, valid, has_losses, units](std::span<const double> known) {
+    SubnetScalars part{.subnet = subnet, .units = static_cast<std::int64_t>(units)};
+    for (std::size_t k = 0; k < units; ++k) {
+      const double* decision = &known[k * Decision::places];
+      part.skipped += decision[Decision::skipped] != 0 ? 1 : 0;
+      part.clipped += clip_ > 0 && decision[Decision::gradient_norm] > clip_ ? 1 : 0;
+    }
+    if (has_losses) part.valid = valid;
+    if (has_losses) part.losses = known.back();
+    calls_->hear_part(part);
+    reports_.add(part);
+  });
+}
+
+void SubnetFeed::came(std::int64_t subnet, int unit, std::int64_t due, const Tensor& version) {
+  answers_.ask({&version, 1}, [this, subnet, unit, due](std::span<const double> found) {
+    state_.residency.require_due(subnet, unit, static_cast<std::int64_t>(found[0]), due);
+  });
+}
+
+}  // namespace mindpipe

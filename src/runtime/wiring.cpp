@@ -1,0 +1,105 @@
+#include "runtime/wiring.h"
+
+#include <algorithm>
+#include <set>
+
+#include <fmt/ranges.h>
+#include "comm/group.h"
+#include "comm/watchdog.h"
+#include "program/lists/stretch_channels.h"
+
+namespace mindpipe {
+
+DeviceTransports make_transports(const Config& config, const World& world, Backend& backend,
+                                 Waiting& waiting) {
+  return device_transports(world, backend, waiting, config.device.transport);
+}
+
+Wiring::Wiring(const Config& config, const World& world, const RunPlan& plan, Backend& backend,
+               const MakeTransports& connect, Watchdog* watchdog)
+    : watchdog_(watchdog) {
+  waiting.set_watchdog(watchdog);
+  const Memory::Kind memory = backend.memory().kind();
+  if (!backend.host_may_read()) {
+    pinned.emplace(memory == Memory::Kind::device ? Memory::Kind::pinned : Memory::Kind::host);
+    staging.emplace(backend, *pinned);
+    waiting.set_staging(&*staging);
+  }
+  const Coord shape = degrees_of(config);
+  if (world.size > 1) grid.emplace(world.comm, shape);
+  if (memory == Memory::Kind::counted) {
+    // One stage after the other may wait for a subnet: where passes are priced, each should see it come.
+    const int longest_us = plan.outline.priced ? 50 : 200;
+    waiting.set_patience(50, std::max(longest_us, longest_us * world.size / 16));
+  }
+  layout = make_layout(config, grid ? grid->coord() : Coord{});
+  carrier = connect(config, world, backend, waiting);
+  if (carrier.transports != nullptr && watchdog != nullptr)
+    watchdog->ask([this] { return carrier.transports->trouble(); });
+  const auto make = [&](Axis axis, int logical, Transports::Use use) {
+    groups_[static_cast<std::size_t>(axis)] = make_group(backend, axis, logical, use);
+  };
+  make(Axis::tensor, layout.tensor_shards, Transports::Use::sums);
+  make(Axis::data, layout.data_shards, Transports::Use::scalars);
+  make(Axis::pipeline, shape.pipeline, Transports::Use::scalars);
+  make(Axis::supernet, shape.supernet, Transports::Use::scalars);
+  if (shape.pipeline * shape.supernet > 1) connect_stages(plan, route_of(backend.memory(), waiting));
+  reductions = shape.data > 1 ? std::make_unique<Reductions>(
+                                    backend, group_along(Axis::data, Transports::Use::sums, "gradient sums"),
+                                    Axis::data, &ledger, layout.data_shards)
+                              : std::make_unique<Reductions>(backend);
+  agreement = std::make_unique<Agreement>(world, waiting);
+  if (world.size > 1) all_ranks = std::make_unique<Group>(world.comm, waiting);
+}
+
+Wiring::~Wiring() {
+  if (watchdog_ != nullptr) watchdog_->ask(nullptr);
+}
+
+std::unique_ptr<Group> Wiring::group_along(Axis axis, Transports::Use use, const char* name) {
+  auto group = std::make_unique<Group>(grid->along(axis), waiting);
+  if (carrier.transports != nullptr)
+    group->use(carrier.transports->among(
+        grid->along(axis), use,
+        fmt::format("{} of the ranks {}", name, fmt::join(world_ranks(grid->along(axis)), ", "))));
+  return group;
+}
+
+std::unique_ptr<Communicator> Wiring::make_group(Backend& backend, Axis axis, int logical,
+                                                 Transports::Use use) {
+  if (!grid || grid->shape()[axis] == 1) return std::make_unique<Communicator>(backend, logical);
+  const std::string name = fmt::format("{} sums", name_of(axis));
+  return std::make_unique<Communicator>(backend, group_along(axis, use, name.c_str()), logical, axis,
+                                        &ledger);
+}
+
+/// Every channel of the programs gets a transport of its own, before the first step.
+void Wiring::connect_stages(const RunPlan& plan, Route route) {
+  const int stages = grid->shape().pipeline;
+  channels = std::make_unique<Channels>(grid->program(), waiting, &ledger, route, stages);
+  if (plan.subnets) reports = std::make_unique<Channels>(grid->program(), waiting, &ledger, Route{}, stages);
+  if (carrier.transports == nullptr) return;
+  std::set<ChannelName> names;
+  for (const Program* program : {&plan.training.program, &plan.evaluation.program})
+    for (int rank = 0; rank < static_cast<int>(program->ranks.size()); ++rank)
+      for (const Action& action : program->ranks[rank])
+        if (action.kind == ActionKind::send)
+          names.insert({rank, action.peer, static_cast<int>(action.payload)});
+  if (plan.subnets)
+    for (const StretchChannel& channel : channels_of_stretches(plan.outline))
+      names.insert({channel.from, channel.to, static_cast<int>(channel.payload)});
+  channels->use(*carrier.transports, {names.begin(), names.end()});
+}
+
+void Wiring::reserve(const RankFootprint& footprint) {
+  group(Axis::tensor).reserve(footprint.passes.exchange);
+  group(Axis::data).reserve(footprint.scalars.data_exchange);
+  group(Axis::pipeline).reserve(footprint.scalars.pipeline_exchange);
+  reductions->reserve(footprint.reduction[layout.coord.data]);
+}
+
+void Wiring::sum_over_grid(std::vector<std::int64_t>& values, TrafficClass kind) {
+  for (const std::unique_ptr<Communicator>& group : groups_) group->sum_integers(values, kind);
+}
+
+}  // namespace mindpipe
