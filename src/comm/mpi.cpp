@@ -56,14 +56,19 @@ void start_light_when_alone() {
 
 }  // namespace
 
-MpiSession::Open::Open(int& argc, char**& argv) {
+/// Where somebody else has MPI up already, as a test does, it stays his.
+MpiSession::Open::Open(int& argc, char**& argv) : is_own(!mpi_is_up()) {
+  if (!is_own) {
+    MPI_CHECK(MPI_Query_thread(&provided));
+    return;
+  }
   start_light_when_alone();
   MPI_CHECK(MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided));
   MPI_CHECK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
 }
 
 MpiSession::Open::~Open() {
-  if (mpi_is_up()) MPI_Finalize();
+  if (is_own && mpi_is_up()) MPI_Finalize();
 }
 
 std::shared_ptr<MpiSession::Open> MpiSession::open(int& argc, char**& argv) {

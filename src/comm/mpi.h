@@ -47,6 +47,7 @@ class MpiSession {
   struct Open {
     Open(int& argc, char**& argv);
     ~Open();
+    bool is_own;
     int provided = 0;
   };
   static std::shared_ptr<Open> open(int& argc, char**& argv);

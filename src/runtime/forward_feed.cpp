@@ -135,8 +135,8 @@ void ForwardFeed::found(const Action&, std::int64_t batch, std::int64_t valid,
 
 /// Tells the others what is known here of tasks, one after the other; who does not speak says so at once.
 void ForwardFeed::tell() {
-  if (tasks_ == nullptr) return;
   agreement_.progress();
+  if (tasks_ == nullptr) return;
   answers_.progress();
   for (; told_ < asked_; ++told_) {
     Open& open = open_[static_cast<std::size_t>(told_ - heard_)];

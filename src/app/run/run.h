@@ -37,6 +37,7 @@ class Run {
   Run& operator=(const Run&) = delete;
 
   const Config& config() const { return config_; }
+  bool trains_subnets() const { return row_of(config_.model.kind).trains_subnets; }
   Worker& worker() { return *worker_; }
   Watchdog& watchdog() { return *watchdog_; }
   bool is_rank_0() const { return session_.rank() == 0; }

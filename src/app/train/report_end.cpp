@@ -1,15 +1,44 @@
 #include "app/train/report_end.h"
 
 #include <algorithm>
-#include <cstring>
-#include <type_traits>
+#include <numeric>
 
-#include "app/plan/dry_run.h"
+#include "app/train/measured_prices.h"
 #include "app/verbs/main_verb.h"
 #include "core/log_mark.h"
 #include "core/text.h"
 
 namespace mindpipe {
+namespace {
+
+constexpr std::size_t losses_of_a_mean = 64;
+
+/// What moved beside what was planned: of each unit whose last user ran elsewhere all its state.
+std::string text_of_moves(const Config& config, const RunPlan& plan,
+                          const std::vector<UnitMoves::Sent>& moved, std::int64_t subnets) {
+  if (!plan.outline.has_moves()) return "";
+  UnitMoves::Sent all;
+  for (const UnitMoves::Sent& sent : moved) {
+    all.messages += sent.messages;
+    all.bytes += sent.bytes;
+    all.home += sent.home;
+  }
+  const RoomsOnPaper& paper = plan.subnets->paper;
+  const char* ranks_of_place = config.grid.data * config.grid.tensor > 1
+                                   ? " of one data and tensor rank of each stage, of which all do the same"
+                                   : "";
+  const auto each = [&](std::int64_t of_all, std::int64_t count) {
+    return static_cast<double>(of_all) / static_cast<double>(count);
+  };
+  return fmt::format(
+      "moves{}: {:.1f} messages and {} a subnet (on paper, without cuts, {:.1f} and {}), and {} home at "
+      "cuts; a candidate whose last user ran elsewhere is {} bytes a parameter, and 16\n",
+      ranks_of_place, each(all.messages, subnets), human_bytes(each(all.bytes, subnets)),
+      each(paper.moves, paper.subnets), human_bytes(each(paper.moved, paper.subnets)),
+      human_bytes(static_cast<double>(all.home)), 4 * (1 + std::ssize(config.optimizer.moments())));
+}
+
+}  // namespace
 
 std::string human_count(double value) {
   if (value >= 1e6) return fmt::format("{:.2f}M", value / 1e6);
@@ -17,30 +46,50 @@ std::string human_count(double value) {
   return fmt::format("{:.0f}", value);
 }
 
-void EndReport::add_step(double seconds, const StepScalars& scalars) {
+void EndReport::add(double seconds, double loss) {
   seconds_.push_back(seconds);
-  last_loss_ = scalars.loss;
+  all_seconds_ += seconds;
+  last_losses_.push_back(loss);
+  if (last_losses_.size() > losses_of_a_mean) last_losses_.pop_front();
 }
 
-double EndReport::median_step() const {
+void EndReport::add_units(const SubnetScalars& scalars) {
+  units_ += scalars.units;
+  clipped_ += scalars.clipped;
+  skipped_ += scalars.skipped;
+}
+
+double EndReport::seconds_each() const {
   if (seconds_.empty()) return 0;
+  if (run_.trains_subnets())
+    return trained() < 2 ? 0 : (all_seconds_ - seconds_.front()) / static_cast<double>(trained() - 1);
   std::vector<double> sorted = seconds_;
-  std::nth_element(sorted.begin(), sorted.begin() + sorted.size() / 2, sorted.end());
+  std::nth_element(sorted.begin(), sorted.begin() + std::ssize(sorted) / 2, sorted.end());
   return sorted[sorted.size() / 2];
 }
 
-void EndReport::print_table(bool is_rank_0) {
-  const Layout& layout = worker_.layout();
-  const std::vector<TimeSpent> stages = of_stages(worker_, worker_.executor().spent(worker_.training()));
-  if (!is_rank_0 || seconds_.empty()) return;
-  const bool emulated = !row_of(config_.device.kind).computes;
-  const RunPlan& plan = worker_.plan();
-  const double counted = static_cast<double>(layout.batch * plan.counted.of_sample), median = median_step();
-  std::string text =
-      fmt::format("\n{} steps, last loss {:.4f}; median step {}: {} {}s/s, {:.1f} GFLOP/s by {}\n\n",
-                  seconds_.size(), last_loss_, human_seconds(median), human_count(counted / median),
-                  plan.counted.what, plan.formula.operations * counted / median / 1e9, plan.formula.text);
-  const Timeline& simulated = plan.training.expected;
+double EndReport::mean_loss() const {
+  return last_losses_.empty() ? 0
+                              : std::accumulate(last_losses_.begin(), last_losses_.end(), 0.0) /
+                                    static_cast<double>(last_losses_.size());
+}
+
+/// "12.3k tokens/s, 4.5 GFLOP/s by 6 x parameters"
+std::string EndReport::speed(const char* of_what) const {
+  const RunPlan& plan = run_.worker().plan();
+  const double counted = static_cast<double>(run_.config().train.batch * plan.counted.of_sample),
+               each = seconds_each();
+  return fmt::format("{} {}s/s, {:.1f} GFLOP/s by {}{}", human_count(counted / each), plan.counted.what,
+                     plan.formula.operations * counted / each / 1e9, plan.formula.text, of_what);
+}
+
+std::string EndReport::text_of_steps(const std::vector<TimeSpent>& stages) const {
+  const Config& config = run_.config();
+  const Layout& layout = run_.worker().layout();
+  const bool emulated = !row_of(config.device.kind).computes;
+  std::string text = fmt::format("\n{} steps, last loss {:.4f}; median step {}: {}\n\n", trained(),
+                                 last_losses_.back(), human_seconds(seconds_each()), speed(""));
+  const Timeline& simulated = run_.worker().plan().training.expected;
   std::vector<double> expected;
   for (int stage = 0; stage < layout.grid.pipeline && emulated; ++stage)
     expected.push_back(simulated.bubble(stage));
@@ -48,12 +97,44 @@ void EndReport::print_table(bool is_rank_0) {
     text += fmt::format("the simulator expects {} a step; ",
                         human_seconds(static_cast<double>(simulated.step) * 1e-9));
   text += table_of(stages, expected);
-  const RunFacts facts{layout.micro_batches(),        layout.grid.data,      layout.grid.tensor,
-                       config_.schedule.chunks,       config_.schedule.kind, config_.train.zero > 0,
-                       !config_.schedule.cuts.empty()};
+  const RunFacts facts{layout.micro_batches(),       layout.grid.data,     layout.grid.tensor,
+                       config.schedule.chunks,       config.schedule.kind, config.train.zero > 0,
+                       !config.schedule.cuts.empty()};
   for (const std::string& note : advice_on(stages, facts)) text += fmt::format("note: {}\n", note);
-  if (worker_.ledger().total().calls > 0)
-    text += fmt::format("\ntraffic of rank 0\n{}", worker_.ledger().table());
+  return text;
+}
+
+/// Collective: other ranks bring what they waited for and moved.
+std::string EndReport::text_of_subnets(const std::vector<TimeSpent>& stages) {
+  Worker& worker = run_.worker();
+  SubnetFeed& subnets = *worker.subnets();
+  const std::vector<SubnetWaits> waits = of_stages(worker, subnets.script().waits);
+  const std::vector<UnitMoves::Sent> moved = of_stages(worker, worker.residency().sent());
+  const std::string prices = write_measured_prices(run_, run_.config().run.dir + "/prices.yaml");
+  if (trained() == 0) return "";
+  const RunPlan& plan = worker.plan();
+  const RoomsOnPaper& paper = plan.subnets->paper;
+  std::string text = fmt::format("\n{} subnets, mean loss of the last ones {:.4f}", trained(), mean_loss());
+  if (const double each = seconds_each(); each > 0)
+    text += fmt::format("; one every {}: {}", human_seconds(each), speed(" of the mean subnet"));
+  text += fmt::format("\nunits updated {}, clipped {}, skipped {}\n", units_, clipped_, skipped_);
+  if (plan.outline.ranks() > 1)
+    text += fmt::format("on paper {:.2f} times as fast as one stage, a subnet every {}\n", paper.speed_up(),
+                        human_seconds(paper.seconds_each()));
+  return text + text_of_moves(run_.config(), plan, moved, trained()) + prices + "\n" +
+         table_of_subnets(stages, waits, plan.outline.stages);
+}
+
+void EndReport::print_table() {
+  Worker& worker = run_.worker();
+  const bool subnets = run_.trains_subnets();
+  const std::vector<TimeSpent> stages =
+      of_stages(worker, worker.executor().spent(subnets ? worker.subnets()->script() : worker.training()));
+  std::string text = subnets ? text_of_subnets(stages) : "";
+  if (!run_.is_rank_0() || trained() == 0) return;
+  if (!subnets) text = text_of_steps(stages);
+  if (worker.ledger().total().calls > 0)
+    text += fmt::format("\ntraffic of rank 0\n{}", worker.ledger().table());
   print(marked(text));
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstring>
+#include <deque>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -8,8 +9,6 @@
 #include "runtime/worker.h"
 
 namespace mindpipe {
-
-class SubnetLog;
 
 /// "12.3k"
 std::string human_count(double value);
@@ -31,23 +30,34 @@ std::vector<Row> of_stages(Worker& worker, const Row& mine) {
   return stages;
 }
 
-/// Prints what a supernet's run was and where its time went. Collective.
-void print_subnets_report(Run& run, const SubnetLog& log);
-
-/// Where the time of a run went, per stage, and what follows from it. Printed once, at the end.
+/// What a start of a run has trained, where its time went, stage by stage, and what follows from it. Printed
+/// once, at the end.
 class EndReport {
  public:
-  EndReport(const Config& config, Worker& worker) : config_(config), worker_(worker) {}
-  void add_step(double seconds, const StepScalars& scalars);
-  double median_step() const;
+  explicit EndReport(Run& run) : run_(run) {}
+  /// A step took so long, or a subnet came so long after the one before.
+  void add(double seconds, double loss);
+  /// Counts what became of the units of a subnet.
+  void add_units(const SubnetScalars& scalars);
+
+  std::int64_t trained() const { return std::ssize(seconds_); }  ///< steps or subnets of this start
+  /// Seconds that a step takes, the median, or that a subnet adds to the run: the mean without the first.
+  double seconds_each() const;
+  double mean_loss() const;  ///< of the last ones: single subnets differ
+
   /// Collective: every rank brings its times; rank 0 prints.
-  void print_table(bool is_rank_0);
+  void print_table();
 
  private:
-  const Config& config_;
-  Worker& worker_;
+  std::string text_of_steps(const std::vector<TimeSpent>& stages) const;
+  std::string text_of_subnets(const std::vector<TimeSpent>& stages);
+  std::string speed(const char* of_what) const;
+
+  Run& run_;
   std::vector<double> seconds_;
-  double last_loss_ = 0;
+  double all_seconds_ = 0;
+  std::deque<double> last_losses_;
+  std::int64_t units_ = 0, clipped_ = 0, skipped_ = 0;
 };
 
 }  // namespace mindpipe

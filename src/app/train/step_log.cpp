@@ -5,6 +5,7 @@
 #include "app/train/evaluation.h"
 #include "core/log.h"
 #include "core/text.h"
+#include "optim/rate.h"
 #include "runtime/diagnose.h"
 
 namespace mindpipe {
@@ -15,52 +16,87 @@ StepLog::StepLog(Run& run, RunDirectory* directory, EndReport& report, const Run
       report_(report),
       progress_(begun.step, run.config().train.steps, run.config().run.log_every),
       counted_(run.worker().plan().counted),
-      skipped_(begun.step - begun.applied) {}
-
-void StepLog::add(int step, double seconds, double rate) {
-  begun_.push_back({step, seconds, rate, run_.seconds() - seconds});
+      skipped_(begun.step - begun.applied),
+      newest_end_(run.seconds()) {
+  if (directory != nullptr && run.trains_subnets()) stream_ = stream_of(run.config(), begun.step);
 }
 
-const StepLog::Begun& StepLog::of(const StepScalars& scalars) const {
+void StepLog::begun(int step, double seconds) { begun_.push_back({step, seconds, run_.seconds() - seconds}); }
+
+void StepLog::add(const StepScalars& scalars) {
+  write_newest();
   MP_CHECK(!begun_.empty() && begun_.front().step == scalars.step,
            "the scalars of step {} are told out of order", scalars.step + 1);
-  return begun_.front();
-}
-
-void StepLog::judge(const StepScalars& scalars) {
-  const Begun& begun = of(scalars);
-  if (!std::isfinite(scalars.loss))
-    fail(Exit::diverged, "step {}: the loss is {}; {}", begun.step + 1, number_text(scalars.loss),
-         diagnose(run_.worker()));
+  const Begun begun = begun_.front();
+  begun_.pop_front();
   if (!scalars.applied) {
     ++skipped_;
     warning("step {} changed nothing: {}", begun.step + 1,
             scalars.valid == 0 ? "no target counts" : "a gradient is not finite");
   }
-  report_.add_step(begun.seconds, scalars);
+  report_.add(begun.seconds, scalars.loss);
+  const Config& config = run_.config();
+  const double speed = static_cast<double>(config.train.batch * counted_.of_sample) / begun.seconds;
+  JsonLine line;
+  line.add("step", begun.step + 1)
+      .add("loss", scalars.loss)
+      .add(fmt::format("{}s_per_second", counted_.what), speed)
+      .add("seconds", begun.seconds)
+      .add("rate", rate_at(config.optimizer.rate, begun.step, config.train.steps))
+      .add("gradient_norm", scalars.gradient_norm)
+      .add("tokens", scalars.valid)
+      .add("skipped", skipped_);
+  if (begun.step == 0) line.add("seconds_to_first_step", begun.before);
+  keep(begun.step + 1, std::move(line),
+       fmt::format("loss {:.4f} | {} {}s/s", scalars.loss, human_count(speed), counted_.what));
 }
 
-void StepLog::write(const StepScalars& scalars, const std::optional<Evaluation>& evaluation) {
-  const Begun begun = of(scalars);
-  begun_.pop_front();
-  const bool emulated = !row_of(run_.config().device.kind).computes;
-  const double rate = static_cast<double>(run_.config().train.batch * counted_.of_sample) / begun.seconds;
+void StepLog::add(const SubnetScalars& scalars) {
+  write_newest();
+  const double end = run_.seconds(), seconds = end - newest_end_;
+  newest_end_ = end;
+  report_.add(seconds, scalars.loss());
+  report_.add_units(scalars);
+  if (scalars.skipped > 0)
+    warning("subnet {}: {} of its {} units changed nothing: {}", scalars.subnet, scalars.skipped,
+            scalars.units, scalars.valid == 0 ? "no target counts" : "their gradients are not finite");
+  const Config& config = run_.config();
+  const std::vector<std::uint8_t> choice = stream_ ? stream_->next().choice : std::vector<std::uint8_t>{};
+  JsonLine line;
+  line.add("step", scalars.subnet + 1)
+      .add("subnet", scalars.subnet)
+      .add("choice", std::vector<int>(choice.begin(), choice.end()))
+      .add("loss", scalars.loss())
+      .add("seconds", seconds)
+      .add("seconds_in_flight", scalars.seconds)
+      .add("rate", rate_at(config.optimizer.rate, scalars.subnet, config.train.steps))
+      .add("tokens", scalars.valid)
+      .add("units", scalars.units)
+      .add("clipped", scalars.clipped)
+      .add("skipped", scalars.skipped);
+  if (report_.trained() == 1) line.add("seconds_to_first_subnet", end);
+  const double each = report_.seconds_each(), loss = report_.mean_loss(),
+               counted = static_cast<double>(config.train.batch * counted_.of_sample);
+  keep(scalars.subnet + 1, std::move(line),
+       fmt::format("mean loss {} | {} {}s/s",
+                   std::isfinite(loss) ? fmt::format("{:.4f}", loss) : number_text(loss),
+                   each > 0 ? human_count(counted / each) : "-", counted_.what));
+}
+
+void StepLog::keep(std::int64_t done, JsonLine line, std::string words) {
+  if (!row_of(run_.config().device.kind).computes) line.add("emulated", true);
+  newest_ = {done, std::move(line), std::move(words)};
+}
+
+void StepLog::write_newest(const std::optional<Evaluation>& evaluation) {
+  if (!newest_) return;
   if (directory_ != nullptr) {
-    JsonLine line;
-    line.add("step", begun.step + 1)
-        .add("loss", scalars.loss)
-        .add(fmt::format("{}s_per_second", counted_.what), rate)
-        .add("seconds", begun.seconds)
-        .add("rate", begun.rate);
-    line.add("gradient_norm", scalars.gradient_norm).add("tokens", scalars.valid).add("skipped", skipped_);
-    if (begun.step == 0) line.add("seconds_to_first_step", begun.before_first);
-    if (emulated) line.add("emulated", true);
-    if (evaluation) add_evaluation(line, *evaluation, run_.worker().plan());
-    directory_->append_metrics(line);
-    directory_->write_status({"running", begun.step + 1, "", ""});
+    if (evaluation) add_evaluation(newest_->line, *evaluation, run_.worker().plan());
+    directory_->append_metrics(newest_->line);
+    directory_->write_status({"running", newest_->done, "", ""});
   }
-  progress_.update(begun.step + 1,
-                   fmt::format("loss {:.4f} | {} {}s/s", scalars.loss, human_count(rate), counted_.what));
+  progress_.update(newest_->done, newest_->words);
+  newest_.reset();
 }
 
 }  // namespace mindpipe

@@ -1,5 +1,6 @@
 #pragma once
 #include <deque>
+#include <memory>
 #include <optional>
 
 #include "app/run/run.h"
@@ -7,11 +8,12 @@
 #include "app/train/report_end.h"
 #include "core/progress.h"
 #include "io/manifest.h"
+#include "supernet/sampler.h"
 
 namespace mindpipe {
 
-/// What a run says of its steps: warnings, metrics, progress. A step is told of once its scalars are known,
-/// which may be while later ones are under way.
+/// What a run says of its steps, or of its subnets in the order of ids (on rank 0): warnings, metrics,
+/// progress. Each is told of once its scalars are known, which may be while later ones are under way.
 class StepLog {
  public:
   /// `directory`: of the rank that writes, else none.
@@ -19,26 +21,36 @@ class StepLog {
   StepLog(Run& run, RunDirectory* directory, EndReport& report, const RunProgress& begun);
 
   /// A step was begun and took so long until the next could be; in order.
-  void add(int step, double seconds, double rate);
-  /// A step's scalars are known: fails if the loss is not finite, says if nothing changed. Collective.
-  void judge(const StepScalars& scalars);
-  /// Writes the line of a step whose scalars are judged.
-  void write(const StepScalars& scalars, const std::optional<Evaluation>& evaluation = {});
+  void begun(int step, double seconds);
+  /// The next step's scalars are known: says if it changed nothing.
+  void add(const StepScalars& scalars);
+  /// The next subnet has ended on all stages: says which of its units changed nothing.
+  void add(const SubnetScalars& scalars);
+  /// Writes the line of the newest step, or subnet, which waits for what an evaluation adds to it.
+  void write_newest(const std::optional<Evaluation>& evaluation = {});
 
  private:
   struct Begun {
     int step = 0;
-    double seconds = 0, rate = 0, before_first = 0;
+    double seconds = 0, before = 0;
   };
-  const Begun& of(const StepScalars& scalars) const;
+  struct Newest {
+    std::int64_t done = 0;  ///< with it
+    JsonLine line;
+    std::string words;
+  };
+  void keep(std::int64_t done, JsonLine line, std::string words);
 
   Run& run_;
   RunDirectory* directory_;
   EndReport& report_;
   Progress progress_;
   Model::Counted counted_;
-  std::int64_t skipped_;
-  std::deque<Begun> begun_;
+  std::int64_t skipped_;             ///< steps so far that changed nothing
+  std::deque<Begun> begun_;          ///< steps whose scalars are not known
+  std::unique_ptr<Sampler> stream_;  ///< for the choices of subnets' lines
+  double newest_end_;                ///< of subnets, in seconds of the run
+  std::optional<Newest> newest_;
 };
 
 }  // namespace mindpipe

@@ -113,7 +113,8 @@ void on_signal(int signal) {
     errno = interrupted;
   }
   if (phase == in_steps && !again)
-    say(signal, "", ": stops after this step and saves the weights; SIGINT or SIGTERM stops at once\n");
+    say(signal, "",
+        ": stops after this step or the next and saves the weights; SIGINT or SIGTERM stops at once\n");
 }
 
 void copy_to(char (&room)[4096], const std::string& text) {

@@ -7,7 +7,6 @@
 #include "app/run/weights_file.h"
 #include "app/train/evaluation.h"
 #include "app/train/saves.h"
-#include "app/train/subnet_loop.h"
 #include "app/train/trace_file.h"
 #include "app/train/training_loop.h"
 #include "app/verbs/verbs.h"
@@ -82,35 +81,18 @@ void require_planned(const Config& config, const Resumed& from) {
              from.directory, planned, own, planned / config.train.batch / much_more + 1);
 }
 
-/// How far a training has come, and why it went no further; empty: all is done.
-struct Ended {
-  std::int64_t steps = 0;
-  std::string stopped;
-};
-
-/// Trains, and tells of it; `prints`: where the time went, too.
-Ended train_all(Run& run, RunDirectory* directory, Corpus& corpus, Corpus* validation, Saves& saves,
-                const RunProgress& begun, bool prints) {
-  const bool emulated = !row_of(run.config().device.kind).computes;
-  if (row_of(run.config().model.kind).trains_subnets) {
-    SubnetLoop loop(run, directory, corpus, validation, saves, begun);
-    loop.run();
-    write_results(run.worker(), emulated);
-    if (prints) loop.report();
-    return {loop.done(), loop.stopped()};
-  }
+/// Trains, and tells of it; `prints`: where the time went, too. Gives back how the run has ended, as an exit
+/// code.
+int train_all(Run& run, RunDirectory* directory, Corpus& corpus, Corpus* validation, Saves& saves,
+              const RunProgress& begun, bool prints) {
   TrainingLoop loop(run, directory, corpus, validation, saves, begun);
   loop.run();
-  write_results(run.worker(), emulated);
-  if (prints) loop.report().print_table(run.is_rank_0());
-  return {loop.steps_done(), loop.stopped()};
-}
-
-int end(RunDirectory* directory, const Ended& ended, const Saves& saves) {
-  if (directory)
-    directory->write_status({ended.stopped.empty() ? "done" : "stopped", ended.steps, ended.stopped, ""});
-  if (ended.stopped.empty()) return 0;
-  info("{}; the same command {}", ended.stopped, saves.next_start(ended.steps));
+  write_results(run.worker(), !row_of(run.config().device.kind).computes);
+  if (prints) loop.report();
+  const std::string& stopped = loop.stopped();
+  if (directory) directory->write_status({stopped.empty() ? "done" : "stopped", loop.done(), stopped, ""});
+  if (stopped.empty()) return 0;
+  info("{}; the same command {}", stopped, saves.next_start(loop.done()));
   if (directory) directory->forget_stop();
   return static_cast<int>(Exit::stopped);
 }
@@ -192,9 +174,8 @@ int train_on_this_job(const Arguments& arguments, const Config& given) {
   if (run.is_rank_0()) info("memory of this rank:\n{}", run.worker().memory().ledger());
   info("ready after {}", human_seconds(run.seconds()));
 
-  const Ended ended = train_all(run, directory.get(), corpus, validation ? &*validation : nullptr, saves,
-                                begun, !arguments.is_part);
-  return end(directory.get(), ended, saves);
+  return train_all(run, directory.get(), corpus, validation ? &*validation : nullptr, saves, begun,
+                   !arguments.is_part);
 }
 
 }  // namespace

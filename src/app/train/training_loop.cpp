@@ -1,11 +1,25 @@
 #include "app/train/training_loop.h"
 
+#include <algorithm>
+#include <cmath>
+#include <sstream>
+
+#include "app/plan/plan_lanes.h"
+#include "app/plan/plan_subnets.h"
 #include "app/train/evaluation.h"
 #include "app/train/stop_request.h"
 #include "core/log.h"
+#include "core/text.h"
 #include "optim/rate.h"
+#include "runtime/diagnose.h"
 
 namespace mindpipe {
+namespace {
+
+/// What ranks tell each other: of each number the largest is heard.
+enum Wish : std::size_t { stop, save_by_time, still_writes, behind_not_finite, wishes };
+
+}  // namespace
 
 TrainingLoop::TrainingLoop(Run& run, RunDirectory* directory, Corpus& corpus, Corpus* validation,
                            Saves& saves, const RunProgress& begun)
@@ -16,88 +30,180 @@ TrainingLoop::TrainingLoop(Run& run, RunDirectory* directory, Corpus& corpus, Co
       corpus_(corpus),
       validation_(validation),
       saves_(saves),
-      report_(config_, worker_),
+      report_(run),
       log_(run, directory, report_, begun),
-      step_(static_cast<int>(begun.step)) {}
+      subnets_(run.trains_subnets()),
+      done_(begun.step) {}
 
 void TrainingLoop::run() {
   stop_after_step();
-  for (; goes_on(); ++step_) {
-    give_time();
-    take_step();
+  begin();
+  while (goes_on()) {
+    if (subnets_) train_subnets();
+    else take_step();
     evaluate();
-    write();
-    agree();
+    heed();
     save();
   }
-  if (stopped_.empty() && step_ < config_.train.steps)
-    stopped_ = fmt::format("stopped after step {}, run.stop_after", step_);
+  if (stopped_.empty() && done_ < config_.train.steps)
+    stopped_ = fmt::format("stopped after {}, run.stop_after", newest());
   run_.watchdog().arm(config_.watchdog.start, "end", "watchdog.start");
   write_last();
-  saves_.save(step_);
+  saves_.save(done_);
   saves_.finish();
 }
 
-bool TrainingLoop::evaluates() const {
-  return validation_ != nullptr && (step_ + 1) % config_.train.evaluate_every == 0;
+/// The step or subnet that was trained last, in words.
+std::string TrainingLoop::newest() const {
+  return subnets_ ? fmt::format("subnet {}", done_ - 1) : fmt::format("step {}", done_);
 }
 
-void TrainingLoop::give_time() {
-  limit_ = run_.step_limit(report_.median_step());
-  run_.watchdog().arm(limit_, fmt::format("step {}", step_ + 1), "watchdog.step");
+void TrainingLoop::begin() {
+  if (!subnets_) return;
+  if (run_.is_rank_0()) tell_costs();
+  SubnetFeed& subnets = *worker_.subnets();
+  subnets.answer_to(*this);
+  if (goes_on()) subnets.begin(stream_of(config_, done_), done_);
+}
+
+/// What settings cost that are as they are for other reasons.
+void TrainingLoop::tell_costs() const {
+  const RunPlan& plan = worker_.plan();
+  info("{}", cost_of_window(plan.subnets->paper));
+  if (const MovesText moves = moves_text(config_, plan); moves.is_warning) {
+    std::istringstream lines(moves.text);
+    for (std::string line; std::getline(lines, line);) warning("{}", line);
+  }
+  const std::string stages = stages_left_out(config_);
+  if (!stages.empty()) warning("{}", stages);
+}
+
+/// The end, or the next place before it where subnets are evaluated or saved.
+std::int64_t TrainingLoop::next_cut() const {
+  std::int64_t cut = run_.last_step();
+  const auto stop_at = [&](std::int64_t every) {
+    if (every > 0) cut = std::min(cut, (done_ / every + 1) * every);
+  };
+  if (validation_ != nullptr) stop_at(config_.train.evaluate_every);
+  if (row_of(config_.device.kind).computes) stop_at(config_.checkpoint.every);
+  return cut;
+}
+
+/// Nothing is under way at a cut, so there the ranks may wait for each other.
+void TrainingLoop::train_subnets() {
+  done_ = worker_.subnets()->train_to(next_cut());
+  limit_ = run_.step_limit();
+}
+
+/// Every stage updates by itself, so every rank counts the targets of the whole batch.
+void TrainingLoop::load(const Subnet& subnet, StepInput& input) {
+  worker_.inputs().load_whole(corpus_, subnet.id * config_.train.batch, input);
+  input.rate = rate_at(config_.optimizer.rate, subnet.id, config_.train.steps);
+}
+
+std::int64_t TrainingLoop::count(std::int64_t subnet) {
+  return worker_.inputs().count_whole(corpus_, subnet * config_.train.batch);
+}
+
+void TrainingLoop::admits(std::int64_t first, std::int64_t end) {
+  run_.watchdog().arm(run_.subnets_limit(end - first, report_.seconds_each()),
+                      fmt::format("subnets {} to {}", first, end - 1), "watchdog.step");
+}
+
+bool TrainingLoop::wishes_a_cut() { return wishes_to_stop() || saves_.due_by_time() || not_finite_ >= 0; }
+
+void TrainingLoop::hear(const SubnetScalars& scalars) {
+  log_.add(scalars);
+  if (!std::isfinite(scalars.loss()) && not_finite_ < 0) not_finite_ = scalars.subnet;
 }
 
 void TrainingLoop::take_step() {
-  const double rate = rate_at(config_.optimizer.rate, step_, config_.train.steps);
+  const auto step = static_cast<int>(done_);
+  limit_ = run_.step_limit(report_.seconds_each());
+  run_.watchdog().arm(limit_, fmt::format("step {}", step + 1), "watchdog.step");
+  ask_wishes();
   const std::int64_t start = now_ns();
-  known_ = worker_.step(corpus_, step_, std::int64_t{step_} * config_.train.batch, rate);
-  log_.add(step_, seconds_since(start), rate);
-  if (known_ && known_->step < step_) {  // where the device runs behind the host, those of the step before
-    log_.judge(*known_);
-    log_.write(*known_);
-    known_.reset();
-  }
-  if (evaluates() && !known_) known_ = worker_.steps().remaining();
-  if (known_) log_.judge(*known_);
+  const std::optional<StepScalars> known =
+      worker_.step(corpus_, step, std::int64_t{step} * config_.train.batch,
+                   rate_at(config_.optimizer.rate, step, config_.train.steps));
+  log_.begun(step, seconds_since(start));
+  hear_wishes();  // before others agree: a diagnosis, an evaluation
+  ++done_;
+  if (known) add(*known);
+}
+
+void TrainingLoop::add(const StepScalars& scalars) {
+  if (!std::isfinite(scalars.loss))
+    fail(Exit::diverged, "step {}: the loss is {}; {}", scalars.step + 1, number_text(scalars.loss),
+         diagnose(worker_));
+  log_.add(scalars);
 }
 
 void TrainingLoop::evaluate() {
-  evaluation_.reset();
-  if (!evaluates()) return;
-  evaluation_ = run_.evaluate(*validation_, limit_, fmt::format("the evaluation after step {}", step_ + 1),
-                              fmt::format("step {}: the validation loss", step_ + 1));
-  info("step {}: {}", step_ + 1, to_string(*evaluation_));
-  saves_.evaluated(step_ + 1, evaluation_->loss());
+  std::optional<Evaluation> found;
+  if (validation_ != nullptr && done_ % config_.train.evaluate_every == 0) {
+    add_remaining();
+    const std::string after = "after " + newest(), place = subnets_ ? after : newest();
+    found = run_.evaluate(*validation_, limit_, "the evaluation " + after, place + ": the validation loss");
+    info("{}: {}{}", place, to_string(*found),
+         subnets_ ? fmt::format(" of {} subnets", config_.supernet.evaluate_subnets) : "");
+    saves_.evaluated(done_, found->loss());
+  }
+  log_.write_newest(found);
 }
 
-void TrainingLoop::write() {
-  if (known_) log_.write(*known_, evaluation_);
+/// A stop comes behind what is under way: the step that begins and the next; or of subnets three stretches
+/// and the rest of a window at most.
+bool TrainingLoop::wishes_to_stop() const {
+  if (stop_asked() || (directory_ != nullptr && directory_->stop_asked())) return true;
+  if (!run_.is_rank_0() || config_.run.max_walltime == 0) return false;
+  const auto ahead = subnets_ ? 3 * SubnetFeed::longest_stretch + config_.supernet.window : 3;
+  return run_.seconds() + static_cast<double>(ahead) * report_.seconds_each() > config_.run.max_walltime;
 }
 
-/// One sum tells all ranks what any of them knows: whether to stop, to save, and whether one still writes.
-void TrainingLoop::agree() {
-  const bool out_of_time = run_.is_rank_0() && config_.run.max_walltime > 0 &&
-                           run_.seconds() + 2 * report_.median_step() > config_.run.max_walltime;
-  const bool by_file = directory_ != nullptr && directory_->stop_asked();
-  std::vector<std::int64_t> any{stop_asked() || by_file || out_of_time, saves_.due_by_time(),
-                                saves_.writes()};
-  worker_.wiring().sum_over_grid(any);
-  if (any[0] > 0) stopped_ = fmt::format("stopped after step {} as asked", step_ + 1);
-  save_due_ = any[1] > 0 || saves_.due(step_ + 1);
-  saves_.attend(any[2] == 0);
+void TrainingLoop::ask_wishes() {
+  Agreement::Numbers mine(wishes);
+  mine[stop] = wishes_to_stop() ? 1 : 0;
+  mine[save_by_time] = saves_.due_by_time() ? 1 : 0;
+  mine[still_writes] = saves_.writes() ? 1 : 0;
+  mine[behind_not_finite] = static_cast<std::uint64_t>(not_finite_ + 1);
+  worker_.wiring().agreement->ask(std::move(mine));
+}
+
+void TrainingLoop::hear_wishes() {
+  heard_ = worker_.wiring().agreement->answer(
+      [this] { return fmt::format("all ranks to say what they wish after {}", newest()); });
+}
+
+void TrainingLoop::heed() {
+  if (subnets_) {
+    ask_wishes();
+    hear_wishes();
+  }
+  if (heard_[behind_not_finite] > 0)
+    fail(Exit::diverged, "the loss of subnet {} is no number; {}", heard_[behind_not_finite] - 1,
+         diagnose_weights(worker_));
+  if (heard_[stop] > 0 && done_ < config_.train.steps)
+    stopped_ = fmt::format("stopped after {} as asked", newest());
+  save_due_ = heard_[save_by_time] > 0 || saves_.due(done_);
+  saves_.attend(heard_[still_writes] == 0);
 }
 
 void TrainingLoop::save() {
   if (!save_due_ || !stopped_.empty()) return;
-  write_last();  // a run that comes back to this step finds its line
-  saves_.save(step_ + 1);
+  write_last();  // a run that comes back to this place finds its line
+  saves_.save(done_);
+}
+
+/// Where the device runs behind the host, what is known of steps is late by one.
+void TrainingLoop::add_remaining() {
+  if (subnets_) return;
+  if (const std::optional<StepScalars> last = worker_.steps().remaining()) add(*last);
 }
 
 void TrainingLoop::write_last() {
-  if (const std::optional<StepScalars> last = worker_.steps().remaining()) {
-    log_.judge(*last);
-    log_.write(*last);
-  }
+  add_remaining();
+  log_.write_newest();
 }
 
 }  // namespace mindpipe

@@ -10,31 +10,49 @@
 
 namespace mindpipe {
 
-/// The steps of a training, from the first to the last or to the one after which it is asked to stop.
-class TrainingLoop {
+/// A training, from the first step or subnet to the last or to the one after which it is asked to stop. It
+/// goes from place to place where it may be evaluated, saved or stopped: from step to step, and over a
+/// supernet's subnets from cut to cut, which lie between windows.
+///
+/// Ranks agree without a wait: what each wishes is asked as a step begins, and heard behind its end.
+class TrainingLoop : public SubnetCalls {
  public:
   /// `directory`: of the rank that writes, else none. `validation`: none where nothing is evaluated.
   /// `begun`: how far the run had come when it was taken up. Collective.
   TrainingLoop(Run& run, RunDirectory* directory, Corpus& corpus, Corpus* validation, Saves& saves,
                const RunProgress& begun);
 
-  /// Takes all steps and tells of each. Collective.
+  /// Trains, and tells of all that is trained. Collective.
   void run();
+  /// Prints where the time went. Collective.
+  void report() { report_.print_table(); }
 
-  int steps_done() const { return step_; }
-  /// "stopped after step 7 as asked"; empty: all steps are done.
+  /// Steps, or subnets, that are done.
+  std::int64_t done() const { return done_; }
+  /// "stopped after step 7 as asked"; empty: all are done.
   const std::string& stopped() const { return stopped_; }
-  EndReport& report() { return report_; }
 
  private:
-  bool goes_on() const { return step_ < run_.last_step() && stopped_.empty(); }
-  bool evaluates() const;
-  void give_time();
+  bool goes_on() const { return done_ < run_.last_step() && stopped_.empty(); }
+  std::string newest() const;
+  void begin();
+  void tell_costs() const;
+  std::int64_t next_cut() const;
   void take_step();
+  void add(const StepScalars& scalars);
+  void train_subnets();
+  void load(const Subnet& subnet, StepInput& input) override;
+  std::int64_t count(std::int64_t subnet) override;
+  void admits(std::int64_t first, std::int64_t end) override;
+  bool wishes_a_cut() override;
+  void hear(const SubnetScalars& scalars) override;
   void evaluate();
-  void write();
-  void agree();
+  bool wishes_to_stop() const;
+  void ask_wishes();
+  void hear_wishes();
+  void heed();
   void save();
+  void add_remaining();
   void write_last();
 
   Run& run_;
@@ -46,11 +64,12 @@ class TrainingLoop {
   Saves& saves_;
   EndReport report_;
   StepLog log_;
-  int step_;                              ///< under way, counted from 0
-  double limit_ = 0;                      ///< seconds that this step may take
-  std::optional<StepScalars> known_;      ///< of this step, where they are known while it is under way
-  std::optional<Evaluation> evaluation_;  ///< after this step
-  bool save_due_ = false;                 ///< after this step
+  const bool subnets_;            ///< are trained, not steps
+  std::int64_t done_;             ///< before what is under way
+  double limit_ = 0;              ///< seconds that a step or batch may take
+  Agreement::Numbers heard_;      ///< wishes of all ranks, as last heard
+  std::int64_t not_finite_ = -1;  ///< the first subnet whose loss is no number, on rank 0
+  bool save_due_ = false;
   std::string stopped_;
 };
 
