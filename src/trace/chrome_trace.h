@@ -1,28 +1,33 @@
 #pragma once
 #include <cstdint>
+#include <deque>
 #include <string>
 #include <vector>
 
-#include "program/action.h"
-#include "trace/recorder.h"
+#include "trace/kept_actions.h"
 
 namespace mindpipe {
 
-/// One rank of a trace: its number, its name for people, and when its actions ran.
+/// One rank of a trace.
 struct TracedRank {
   int rank = 0;
-  std::string name;
-  std::vector<std::vector<Recorder::Times>> steps;    ///< [step][action of its list], on the trace's clock
-  std::vector<std::vector<Recorder::Sum>> sums = {};  ///< [step]; none where no product is shared
-  std::vector<std::int64_t> bytes = {};  ///< bytes that each action moved; none: what the program says
+  std::string name;                     ///< for people
+  int replica = 0;                      ///< of the ranks that run the same list
+  int place = 0;                        ///< among the program's ranks
+  std::string peers = "stage";          ///< what the program's ranks are called
+  std::vector<KeptAction> actions;      ///< in the order of its list, run behind run, on the trace's clock
+  std::deque<KeptSum> sums = {};        ///< between the ranks that share a product
+  std::vector<std::string> units = {};  ///< names of the model's
 };
 
-/// Events of the Chrome trace format, which Perfetto and chrome://tracing read, with commas between them:
-/// `ranks[i]` ran `program.ranks[i]`. A rank is a process, each of its queues a thread (or several, see
-/// Tracks), its tensor sums one more; an action is one complete event, and an arrow (flow) leads from each
-/// send to its receive, unless nothing was sent. `first_step` numbers steps[0]; `zero` is the clock's time 0.
-std::string chrome_events(const Program& program, const std::vector<TracedRank>& ranks,
-                          std::int64_t first_step, std::int64_t zero);
+/// Events of the Chrome trace format, which Perfetto and chrome://tracing read, with commas between them: one
+/// rank's alone. A rank is a process, each of its queues a thread (or several, see Tracks), its tensor sums
+/// one more; an action that has ended is one complete event. Each names its step, its subnet or its window;
+/// passes and updates of subnets name their units with the versions that they saw, and what moves units names
+/// them and the other rank of the program. An arrow (flow) leads from each send to its receive, unless
+/// nothing was sent: both ends say which arrow is theirs, so that no rank has to know another's times. `zero`
+/// is the clock's time 0.
+std::string chrome_events(const TracedRank& rank, std::int64_t zero);
 
 /// Text before the events of a file. `device` is what computed: "cpu: avx512, 2 threads", "emulated: h200".
 std::string chrome_begin(const std::string& device);

@@ -18,7 +18,8 @@ void KeptActions::see(std::vector<UnitVersion> units, std::vector<UnitVersion> s
 
 void KeptActions::add(const Action& action, const Recorder::Times& times, bool of_window) {
   if (!keeps()) return;
-  KeptAction& kept = actions_.emplace_back(KeptAction{action, times, of_window});
+  KeptAction& kept =
+      actions_.emplace_back(KeptAction{.action = action, .times = times, .of_window = of_window});
   kept.action.after = {};
   if (!sees_units(action)) return;
   MP_CHECK(!seen_.empty(), "nothing is known of the units of {}", to_string(action));
@@ -28,7 +29,8 @@ void KeptActions::add(const Action& action, const Recorder::Times& times, bool o
 }
 
 void KeptActions::add_sums(const std::vector<Recorder::Sum>& sums) {
-  if (keeps()) sums_.insert(sums_.end(), sums.begin(), sums.end());
+  for (const Recorder::Sum& sum : sums)
+    if (keeps()) sums_.push_back({sum});
 }
 
 bool KeptActions::is_old(const KeptAction& kept, std::int64_t known) const {
@@ -38,7 +40,7 @@ bool KeptActions::is_old(const KeptAction& kept, std::int64_t known) const {
 
 void KeptActions::forget(std::int64_t known) {
   while (!actions_.empty() && is_old(actions_.front(), known)) actions_.pop_front();
-  while (!actions_.empty() && !sums_.empty() && sums_.front().end <= actions_.front().times.start)
+  while (!actions_.empty() && !sums_.empty() && sums_.front().sum.end <= actions_.front().times.start)
     sums_.pop_front();
 }
 

@@ -15,13 +15,22 @@ struct UnitVersion {
   std::int64_t version = 0;
 };
 
-/// What a supernet's list has done, as it is shown in a trace.
+/// What a list has done, as it is shown in a trace.
 struct KeptAction {
   Action action;
   Recorder::Times times;
+  std::int64_t bytes = 0;                ///< that it moved
+  std::int64_t step = 0;                 ///< of a list that is run again and again: which run, counted from 1
+  int number = 0;                        ///< and the action's place in the list
   bool of_window = false;                ///< its number is a window's, not a subnet's
   std::vector<UnitVersion> units = {};   ///< of a pass or an update: those of its subnet here
   std::vector<UnitVersion> shared = {};  ///< of a pass: those that all subnets share
+};
+
+/// A sum between the ranks that share a product, of a step (0: of none).
+struct KeptSum {
+  Recorder::Sum sum;
+  std::int64_t step = 0;
 };
 
 /// The actions of the last subnets of a stream, in the order of a list that grows and forgets what has ended.
@@ -44,7 +53,7 @@ class KeptActions {
 
   /// The actions of the last subnets of `known`.
   std::vector<KeptAction> last(std::int64_t known) const;
-  const std::deque<Recorder::Sum>& sums() const { return sums_; }
+  const std::deque<KeptSum>& sums() const { return sums_; }
 
  private:
   struct Seen {
@@ -55,7 +64,7 @@ class KeptActions {
   std::int64_t subnets_ = 0, window_ = 1;
   std::deque<Seen> seen_;  ///< by passes and updates whose times are not known yet
   std::deque<KeptAction> actions_;
-  std::deque<Recorder::Sum> sums_;
+  std::deque<KeptSum> sums_;
 };
 
 }  // namespace mindpipe

@@ -38,25 +38,23 @@ std::vector<int> lanes_of(const std::vector<Recorder::Times>& slices) {
   return lanes;
 }
 
-Tracks tracks_of(const std::vector<Action>& list, const std::vector<std::vector<Recorder::Times>>& steps,
+Tracks tracks_of(const std::vector<Action>& actions, const std::vector<Recorder::Times>& times,
                  std::string_view peers) {
   std::map<QueueKey, std::vector<std::size_t>> queues;
-  for (std::size_t i = 0; i < list.size(); ++i) queues[queue_of(list[i])].push_back(i);
+  for (std::size_t i = 0; i < actions.size(); ++i) queues[queue_of(actions[i])].push_back(i);
   Tracks tracks;
-  tracks.of.assign(steps.size(), std::vector<int>(list.size()));
-  for (const auto& [key, actions] : queues) {
+  tracks.of.resize(actions.size());
+  for (const auto& [key, places] : queues) {
     std::vector<Recorder::Times>
-        slices;  // of all steps: one may begin before the step before it has ended everywhere
-    for (const auto& times : steps)
-      for (std::size_t i : actions) slices.push_back(times[i]);
+        slices;  // of all runs: one may begin before the run before it has ended everywhere
+    for (const std::size_t i : places) slices.push_back(times[i]);
     const std::vector<int> lanes = lanes_of(slices);
     const int first = static_cast<int>(tracks.names.size()),
-              most = lanes.empty() ? 0 : *std::max_element(lanes.begin(), lanes.end());
+              most = *std::max_element(lanes.begin(), lanes.end());
     for (int lane = 0; lane <= most; ++lane)
       tracks.names.push_back(name_of_queue(key, peers) +
                              (lane == 0 ? "" : fmt::format(", lane {}", lane + 1)));
-    for (std::size_t k = 0; k < lanes.size(); ++k)
-      tracks.of[k / actions.size()][actions[k % actions.size()]] = first + lanes[k];
+    for (std::size_t k = 0; k < lanes.size(); ++k) tracks.of[places[k]] = first + lanes[k];
   }
   return tracks;
 }

@@ -5,6 +5,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <span>
 
 #include "program/make_program.h"
 #include "program/sample_outline.h"
@@ -16,6 +17,21 @@ namespace {
 
 using Json = nlohmann::json;
 
+/// A list that is run again, as a rank has kept it. `times`: of each action of each run.
+std::vector<KeptAction> kept(const std::vector<Action>& list,
+                             const std::vector<std::vector<Recorder::Times>>& times,
+                             std::int64_t first_step) {
+  std::vector<KeptAction> actions;
+  for (std::size_t run = 0; run < times.size(); ++run)
+    for (std::size_t i = 0; i < list.size(); ++i)
+      actions.push_back({.action = list[i],
+                         .times = times[run][i],
+                         .bytes = list[i].bytes,
+                         .step = first_step + static_cast<std::int64_t>(run),
+                         .number = static_cast<int>(i)});
+  return actions;
+}
+
 /// Two steps of a pipeline, timed by the simulator, as they would come from ranks of another clock.
 struct Traced {
   static constexpr std::int64_t zero = 5'000'000'000;
@@ -24,22 +40,31 @@ struct Traced {
   Json file;
 
   explicit Traced(const Outline& outline, const std::string& schedule)
-      : plan(make_program(outline, schedule, {{100, 0, -1}, {}, {}, {}})) {
+      : plan(make_program(outline, schedule, {{100, 0}, {}, {}, {}})) {
     for (int rank = 0; rank < outline.stages; ++rank) {
-      TracedRank& traced = ranks.emplace_back();
-      traced.rank = 10 + rank;
-      traced.name = "rank " + std::to_string(10 + rank);
-      for (int step = 0; step < 2; ++step) {
-        auto& times = traced.steps.emplace_back();
+      std::vector<std::vector<Recorder::Times>> steps(2);
+      for (int step = 0; step < 2; ++step)
         for (const Span& span : plan.expected.spans[rank])
-          times.push_back(
+          steps[step].push_back(
               {zero + step * plan.expected.step + span.start, zero + step * plan.expected.step + span.end});
-      }
+      ranks.push_back({.rank = 10 + rank,
+                       .name = "rank " + std::to_string(10 + rank),
+                       .place = rank,
+                       .actions = kept(plan.program.ranks[rank], steps, 7),
+                       .units = std::vector<std::string>(outline.units.size(), "unit")});
     }
     write();
   }
   void write() {
-    file = Json::parse(chrome_begin("cpu") + chrome_events(plan.program, ranks, 7, zero) + chrome_end);
+    std::string text = chrome_begin("cpu");
+    for (const TracedRank& rank : ranks)
+      text += (&rank == &ranks.front() ? "" : ",\n") + chrome_events(rank, zero);
+    file = Json::parse(text + chrome_end);
+  }
+  /// What a rank's list did in a step.
+  std::span<KeptAction> of_step(int rank, int step) {
+    const std::size_t length = plan.program.ranks[rank].size();
+    return std::span(ranks[rank].actions).subspan(step * length, length);
   }
   std::vector<Json> events(const std::string& phase) const {
     std::vector<Json> found;
@@ -111,15 +136,15 @@ TEST(ChromeTrace, QueuesAreThreadsWithNamesAndTheirEventsFollowEachOther) {
 TEST(ChromeTrace, PartsThatTravelAtATimeHaveTracksOfTheirOwn) {
   Traced traced(with_everything(equal_stages(2, 4)), "1f1b");
   // Each sum and gather begins while the one before it travels, as an executor begins them.
-  for (std::size_t rank = 0; rank < traced.ranks.size(); ++rank)
-    for (auto& times : traced.ranks[rank].steps) {
+  for (int rank = 0; rank < 2; ++rank)
+    for (int step = 0; step < 2; ++step) {
       Recorder::Times* before = nullptr;
-      for (std::size_t i = 0; i < times.size(); ++i) {
-        const Action& action = traced.plan.program.ranks[rank][i];
+      for (auto& [action, times, bytes, of_step, number, of_window, units, shared] :
+           traced.of_step(rank, step)) {
         if (!is_collective(action) || action.kind == ActionKind::sum_scalar) continue;
-        times[i].start = before == nullptr ? times[i].start - 40 : before->start + 20;
-        times[i].end = times[i].start + 30;
-        before = &times[i];
+        times.start = before == nullptr ? times.start - 40 : before->start + 20;
+        times.end = times.start + 30;
+        before = &times;
       }
     }
   traced.write();
@@ -135,9 +160,12 @@ TEST(ChromeTrace, PartsThatTravelAtATimeHaveTracksOfTheirOwn) {
 TEST(ChromeTrace, AnActionOfASubnetNamesIt) {
   PlannedStep plan = make_program(equal_stages(1, 1), "1f1b");
   plan.program.ranks[0][0].subnet = 7;
-  const TracedRank rank{0, "rank 0", {std::vector<Recorder::Times>(plan.program.ranks[0].size(), {1, 2})}};
+  const std::vector<Action>& list = plan.program.ranks[0];
+  const TracedRank rank{.name = "rank 0",
+                        .actions = kept(list, {std::vector<Recorder::Times>(list.size(), {1, 2})}, 1),
+                        .units = std::vector<std::string>(8, "unit")};
   int named = 0;
-  for (const Json& event : Json::parse("[" + chrome_events(plan.program, {rank}, 0, 0) + "]"))
+  for (const Json& event : Json::parse("[" + chrome_events(rank, 0) + "]"))
     if (event["ph"] == "X" && event["args"].contains("subnet")) {
       EXPECT_EQ(event["args"]["subnet"], 7);
       EXPECT_EQ(event["args"]["action"], 0);
@@ -160,13 +188,15 @@ TEST(Lanes, AreTheLowestThatAreFree) {
 
 TEST(ChromeTrace, TensorSumsHaveATrackOfTheirOwn) {
   const PlannedStep plan = make_program(equal_stages(1, 1), "1f1b");
-  TracedRank rank{7, "rank 7", {std::vector<Recorder::Times>(plan.program.ranks[0].size())}};
-  const Json without = Json::parse("[" + chrome_events(plan.program, {rank}, 4, 1000) + "]");
+  const std::vector<Action>& list = plan.program.ranks[0];
+  TracedRank rank{
+      .rank = 7, .name = "rank 7", .actions = kept(list, {std::vector<Recorder::Times>(list.size())}, 4)};
+  const Json without = Json::parse("[" + chrome_events(rank, 1000) + "]");
   for (const Json& event : without) EXPECT_NE(event["args"].value("name", ""), "tensor");
-  rank.sums = {{{"sum", 1500, 3500, 64}, {"gather", 5000, 5001, 32}}};
+  rank.sums = {{{"sum", 1500, 3500, 64}, 4}, {{"gather", 5000, 5001, 32}, 4}};
   std::vector<Json> sums;
   int track = -1;
-  for (const Json& event : Json::parse("[" + chrome_events(plan.program, {rank}, 4, 1000) + "]")) {
+  for (const Json& event : Json::parse("[" + chrome_events(rank, 1000) + "]")) {
     if (event["name"] == "thread_name" && event["args"]["name"] == "tensor") track = event["tid"];
     if (event.value("cat", "") == "tensor") sums.push_back(event);
   }
@@ -208,11 +238,15 @@ TEST(ChromeTrace, AnActionThatNeverRanIsLeftOut) {
   const std::size_t before = traced.events("X").size(), arrows = traced.events("f").size();
   int send = 0;
   while (traced.plan.program.ranks[0][send].kind != ActionKind::send) ++send;
-  traced.ranks[0].steps[1][send] = {};
+  traced.of_step(0, 1)[send].times = {};
   traced.write();
   EXPECT_EQ(traced.events("X").size(), before - 1);
-  EXPECT_EQ(traced.events("f").size(), arrows - 1);
   EXPECT_EQ(traced.events("s").size(), arrows - 1);
+  std::set<std::string> begun;
+  for (const Json& tail : traced.events("s")) begun.insert(tail["id"]);
+  std::size_t ends = 0;
+  for (const Json& head : traced.events("f")) ends += begun.count(head["id"]);
+  EXPECT_EQ(ends, arrows - 1) << "all others end where they did";
 }
 
 }  // namespace
