@@ -148,7 +148,7 @@ void NewCheckpoint::create() const {
   if (::mkdir(path_.c_str(), 0777) != 0) cannot("making the directory", path_);
 }
 
-void NewCheckpoint::take_room(std::int64_t bytes) const {
+void NewCheckpoint::reserve(std::int64_t bytes) const {
   const File opened(::open(file().c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666));
   if (!opened) cannot("opening", file());
   while (::fallocate(opened.get(), FALLOC_FL_KEEP_SIZE, 0, bytes) != 0) {

@@ -61,7 +61,7 @@ class NewCheckpoint {
   /// Makes the directory, empty.
   void create() const;
   /// Makes the file, unless it is there, and reserves `bytes` on the disk; the file's size stays.
-  void take_room(std::int64_t bytes) const;
+  void reserve(std::int64_t bytes) const;
   /// Bytes that the file system has for the checkpoint; none: nobody knows.
   std::optional<std::int64_t> free_bytes() const;
   /// Writes manifest and configuration, gives the checkpoint its name for good, and lets `latest` point to

@@ -23,23 +23,23 @@ std::int64_t edge_from(const Unit& unit, std::int64_t flat) {
 
 }  // namespace
 
-std::int64_t share_cut(const Unit& unit, int shares, int i) {
+std::int64_t share_edge(const Unit& unit, int shares, int i) {
   const std::int64_t count = unit.flat_count();
   if (i == 0 || i == shares) return i == 0 ? 0 : count;
   return edge_from(unit, count / shares * i + count % shares * i / shares);  // count * i may be too large
 }
 
-std::vector<std::int64_t> share_cuts(const Unit& unit, int shares) {
+std::vector<std::int64_t> share_edges(const Unit& unit, int shares) {
   std::vector<std::int64_t> cuts;
-  for (int i = 0; i <= shares; ++i) cuts.push_back(share_cut(unit, shares, i));
+  for (int i = 0; i <= shares; ++i) cuts.push_back(share_edge(unit, shares, i));
   return cuts;
 }
 
 UnitOptimizer::UnitOptimizer(Unit& unit, const OptimizerConfig& config, int share, int shares)
     : unit_(unit),
       config_(config),
-      begin_(share_cut(unit, shares, share)),
-      end_(share_cut(unit, shares, share + 1)) {
+      begin_(share_edge(unit, shares, share)),
+      end_(share_edge(unit, shares, share + 1)) {
   for (int p = 0; p < static_cast<int>(unit.params().size()); ++p) {
     first_shards_.push_back(static_cast<int>(first_chunks_.size()));
     const std::int64_t count = unit.shard_shape(p).count();
@@ -89,7 +89,7 @@ void UnitOptimizer::allocate(Memory& memory, const std::vector<char>& apart) {
 void UnitOptimizer::write(Backend& backend, std::string_view slot, std::int64_t first, const Tensor& values) {
   const std::int64_t begin = std::max(first, begin_), end = std::min(first + values.count(), end_);
   if (begin >= end) return;
-  for (const auto& [name, kept] : slots()) {
+  for (const auto& [name, kept] : states()) {
     if (name != slot) continue;
     backend.copy(values.range(begin - first, end - begin), kept.range(begin - begin_, end - begin));
     if (name != "master") moments_are_zero_ = false;
@@ -134,7 +134,7 @@ void UnitOptimizer::update(Backend& backend, double rate, const Tensor& decision
   }
 }
 
-std::vector<std::pair<std::string, Tensor>> UnitOptimizer::slots() const {
+std::vector<std::pair<std::string, Tensor>> UnitOptimizer::states() const {
   std::vector<std::pair<std::string, Tensor>> all;
   if (master_) all.emplace_back("master", master_);
   for (std::size_t i = 0; i < moments_.size(); ++i) all.emplace_back(config_.moments()[i], moments_[i]);

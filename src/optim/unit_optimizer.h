@@ -11,9 +11,9 @@
 namespace mindpipe {
 
 /// Where the flat order of a unit is cut into `shares` for ZeRO: at chunk edges of tensors or between
-/// tensors, so that statistics of chunks stay whole. Share i is [share_cut(i), share_cut(i + 1)).
-std::int64_t share_cut(const Unit& unit, int shares, int i);
-std::vector<std::int64_t> share_cuts(const Unit& unit, int shares);
+/// tensors, so that statistics of chunks stay whole. Share i is [share_edge(i), share_edge(i + 1)).
+std::int64_t share_edge(const Unit& unit, int shares, int i);
+std::vector<std::int64_t> share_edges(const Unit& unit, int shares);
 
 /// A range of one tensor's shard within a unit's flat order.
 struct FlatRange {
@@ -61,7 +61,7 @@ class UnitOptimizer {
   std::int64_t end() const { return end_; }
   Unit& unit() const { return unit_; }
   /// State slots by name, in the order of ranges(): "master" (when values are rounded) and the moments.
-  std::vector<std::pair<std::string, Tensor>> slots() const;
+  std::vector<std::pair<std::string, Tensor>> states() const;
 
  private:
   Tensor gradient(const FlatRange& range) const { return state(gradient_share(0), range); }

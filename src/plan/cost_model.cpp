@@ -17,13 +17,13 @@ constexpr double most_bytes = 0x1p57, most_tokens = 0x1p30;
 
 std::unique_ptr<WorkspaceOnPaper> workspace_of(const Config& config) {
   if (row_of(config.device.kind).memory == Memory::Kind::device)
-    return make_gpu_workspace(attention_room(config), device_on_paper(config));
+    return make_gpu_workspace(attention_limit(config), device_on_paper(config));
   return make_cpu_workspace(threads_of(config), config.device.instructions);
 }
 
 }  // namespace
 
-AttentionLimit attention_room(const Config& config) {
+AttentionLimit attention_limit(const Config& config) {
   return {.most = static_cast<std::size_t>(config.device.attention_workspace),
           .in_pieces = config.device.attention_beyond == AttentionBeyond::pieces};
 }
@@ -264,7 +264,7 @@ UnitCost CostModel::cost_of(const Unit& unit) const {
   UnitCost cost;
   cost.values = unit.value_bytes();
   cost.gradients = gradients;
-  const auto cuts = share_cuts(unit, layout_.grid.data);
+  const auto cuts = share_edges(unit, layout_.grid.data);
   for (int share = 0; share < layout_.grid.data; ++share)
     cost.share = std::max(cost.share, 4 * (cuts[share + 1] - cuts[share]));
   cost.sequence_parts = accumulators - gradients * (1 + unit.levels());

@@ -14,7 +14,7 @@ namespace mindpipe {
 std::string device_on_paper(const Config& config);
 
 /// What the configuration allows a library's plans of attention.
-AttentionLimit attention_room(const Config& config);
+AttentionLimit attention_limit(const Config& config);
 
 /// A model on paper: its blocks priced and its memory counted, without allocating, for any rank of any grid.
 class CostModel {

@@ -69,7 +69,7 @@ std::vector<std::size_t> arriving_bytes(const Config& config, const RunPlan& pla
   for (const Action& action : plan.training.program.ranks[rank]) {
     if (action.kind != ActionKind::reduce || action.part > 0) continue;
     const Unit& unit = *costs.model().units()[action.unit];
-    const auto cuts = share_cuts(unit, data * action.parts);
+    const auto cuts = share_edges(unit, data * action.parts);
     for (int piece = 0; piece < data * action.parts; ++piece) {
       const auto bytes =
           static_cast<std::size_t>(cuts[piece + 1] - cuts[piece]) * bytes_of(unit.gradient_dtype());

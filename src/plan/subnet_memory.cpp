@@ -102,7 +102,7 @@ std::vector<std::size_t> arriving_of_subnets(const Config& config, const RunPlan
     const Unit& unit = *costs.model().units()[index];
     const UnitCost& cost = plan.outline.units[index];
     const int parts = sum_over_data(plan.outline, index).parts;
-    const auto cuts = share_cuts(unit, data * parts);
+    const auto cuts = share_edges(unit, data * parts);
     for (int piece = 0; piece < data * parts; ++piece) {
       const std::int64_t numbers = unit.flat_count() + 1;
       const std::int64_t bytes =

@@ -52,8 +52,8 @@ struct ActionTraits {
   enum Steps : std::uint8_t { every, training };
   std::string_view name;
   Queue queue;           ///< where its actions run
-  TrafficClass traffic;  ///< of what they send; for a pass, of the sums inside it
-  Steps steps;           ///< that have room for it: every step, or none that is an evaluation
+  TrafficClass traffic;  ///< class of the messages; for a pass, of the sums inside it
+  Steps steps;           ///< steps that may have it: all, or all but evaluations
   std::variant<PassTraits, UnitTraits, MessageTraits, CollectiveTraits> shape;
 };
 
@@ -154,9 +154,9 @@ inline constexpr int wait_reasons = 3;
 ///   reads there. An update of blocks [first, last) is of the units that the subnet uses there, whose
 ///   gradients are in slab `slab`; it gives the slab back.
 /// - A move: a send and a receive of payload `unit_state`, in queue `bulk`, of class `moves`. `units` travel
-///   from the rank where their last user ran to rank `peer`, or from there; `subnet` is the reader. At a cut
-///   all units come home to all lanes; `subnet` is then the first behind the cut, and `chunk` -1. In `parts`:
-///   part k is the k-th cut of the states one after the other.
+///   from the rank where their last user ran to rank `peer`, or from there; `subnet` is the reader. At a
+///   drain all units come home to all lanes; `subnet` is then the first behind the cut, and `chunk` -1. In
+///   `parts`: part k is the k-th cut of the states one after the other.
 /// - `ticket`: equal on all participants and ascending in every list, which `give_tickets` has sorted by it.
 ///   Whoever has no tags (NCCL) starts communication in list order, so nobody reads it at run time.
 struct Action {
@@ -175,13 +175,13 @@ struct Action {
   int slab = -1, apart = -1;             ///< gradient slab of a reduce; where this rank's share moves out to
   bool clears = false, fold = false;
   int sums = 0;            ///< inside a pass: how many times the ranks that share its products meet
-  std::int64_t bytes = 0;  ///< that this rank sends (a pass: in its sums) or receives, for the simulator
+  std::int64_t bytes = 0;  ///< bytes sent (a pass: in its sums) or received by this rank, for the simulator
   std::int64_t ticket = -1;
-  WaitReason waits = WaitReason::input;  ///< of a supernet: why the compute queue may have to wait before it
+  WaitReason waits = WaitReason::input;  ///< supernet: why the compute queue may have to wait before it
   /// Earlier entries of this list that must have ended, on other queues. In a stretch -1 is the last action
   /// of the stretch before, -2 the one before that, and so on.
   std::vector<int> after;
-  std::vector<int> units = {};  ///< of a move: those whose state travels, ascending
+  std::vector<int> units = {};  ///< move: units whose state travels, ascending
 
   bool operator==(const Action&) const = default;
 };

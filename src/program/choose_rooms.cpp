@@ -129,7 +129,7 @@ RoomsOnPaper simulate_rooms(const Outline& outline, const Network& network, cons
   RoomsOnPaper found{.rules = rules};
   found.busy.resize(outline.ranks());
   planner.next(subnets, true, [&](const Task& task) {
-    const bool goes_home = task.owner.of == Owner::cut;
+    const bool goes_home = task.owner.of == Owner::drain;
     std::int64_t& end = goes_home ? found.until_home : found.time;
     end = std::max(end, task.end);
     if (task.kind == TaskKind::move) {

@@ -12,7 +12,7 @@ namespace mindpipe {
 struct RoomWishes {
   SubnetOrder order = SubnetOrder::causal;
   int admission = 0;        ///< 0: the fewest that cost at most 1 %
-  int slots = 0;            ///< of every stage; 0: of each stage the fewest that cost at most 1 %
+  int slots = 0;            ///< slots of every stage; 0: for each stage the fewest that cost at most 1 %
   std::int64_t window = 0;  ///< subnets that read one version of what all share
 };
 
@@ -25,8 +25,8 @@ struct RoomsOnPaper {
   std::int64_t subnets = 0;               ///< how many these were
   std::int64_t moves = 0, moved = 0;      ///< messages of units, and their bytes, but for those before a cut
   std::int64_t home = 0, until_home = 0;  ///< bytes that go home at the end, and how long that takes
-  std::vector<TimesByReason> idle = {};   ///< of each rank, nanoseconds
-  std::vector<std::int64_t> busy = {};    ///< of each rank: nanoseconds of passes and updates
+  std::vector<TimesByReason> idle = {};   ///< each rank's idle time, nanoseconds
+  std::vector<std::int64_t> busy = {};    ///< each rank's passes and updates, nanoseconds
   /// Where no version of what all share is waited for; and the shortest window with which hardly any is.
   std::int64_t without_window = 0, free_window = 0;
   double speed_up() const { return static_cast<double>(one_stage) / static_cast<double>(time); }

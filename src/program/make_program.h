@@ -15,7 +15,7 @@ struct PlannedStep {
   Program program;
   Placement placement;
   Timeline expected;
-  Network network;  ///< that it was planned for
+  Network network;  ///< network that it was planned for
 };
 
 /// Refuses a batch whose lists have about so many actions, if that is more than can be planned.

@@ -56,15 +56,15 @@ enum class MadeGradients : std::uint8_t { none, all, at_once, later };
 struct UnitCost {
   std::int64_t values = 0;          ///< parameters in the compute precision; 0: nothing to sum or update
   std::int64_t gradients = 0;       ///< one gradient accumulator of each parameter (f32), of one use
-  std::int64_t share = 0;           ///< of these the most that one data rank owns; 0: about an equal share
+  std::int64_t share = 0;           ///< the largest share of one data rank; 0: about an equal share
   std::int64_t sequence_parts = 0;  ///< the accumulators for T-ths of the sequence beside it, of one use
   std::int64_t state = 0;           ///< masters and moments
   std::int64_t clear = 0;           ///< time to zero the accumulators of one use
   std::int64_t update = 0;          ///< time
-  int tensors = 0;                  ///< that a decision about it adds up the squares of
+  int tensors = 0;                  ///< tensors whose squares a decision about it adds up
   std::int64_t moved = 0;           ///< bytes of its state in a move: masters, moments, two counters
   std::int64_t move = -1;           ///< nanoseconds, where a table prices it; -1: as long as its bytes take
-  std::vector<int> blocks;          ///< that use it, in model order
+  std::vector<int> blocks;          ///< blocks that use it, in model order
   bool shared = false;  ///< by all subnets of a supernet: it follows the rule of windows, not that of owners
 };
 
@@ -84,11 +84,11 @@ std::vector<int> looped_chunks(int stages, int chunks);
 
 /// All that a schedule knows of a step. Chunk c is the blocks [first_block[c], first_block[c + 1]).
 struct Outline {
-  int stages = 1;         ///< of the pipeline, p
-  bool own_cuts = false;  ///< of a supernet: each subnet has a cut of its own
-  int lanes = 1;          ///< of a supernet: pipelines side by side, s; subnet j runs in lane j mod s
-  int chunks = 1;         ///< of the model for each stage, v
-  int micro_batches = 1;  ///< of a rank in a step, m
+  int stages = 1;         ///< stages of the pipeline, p
+  bool own_cuts = false;  ///< supernet: each subnet has a cut of its own
+  int lanes = 1;          ///< supernet: pipelines side by side, s; subnet j runs in lane j mod s
+  int chunks = 1;         ///< chunks of the model for each stage, v
+  int micro_batches = 1;  ///< micro-batches of a rank in a step, m
   int shards = 1;         ///< logical data shards of a rank; divides micro_batches
   int data = 1;           ///< degree of the data axis, d
   int tensor = 1;         ///< degree of the tensor axis, t
@@ -102,10 +102,10 @@ struct Outline {
                ///< several parts, of which it is one each, one after the other
   std::vector<std::vector<std::vector<int>>> units_used;  ///< [block][candidate]: units, ascending
   std::vector<UnitCost> units;
-  std::vector<std::vector<BlockPart>> parts_of;  ///< of each block: what of a subnet's choice it depends on;
-                                                 ///< empty: every block has its own place
-  std::vector<BoundaryBytes> cuts;               ///< cuts[b] lies before block b; cuts[0] is not used
-  std::vector<double> slower;  ///< times as long as said passes and updates take on each stage; empty: 1
+  /// For each block, the parts of a subnet's choice that it depends on; empty: every block has its own place.
+  std::vector<std::vector<BlockPart>> parts_of;
+  std::vector<BoundaryBytes> cuts;  ///< cuts[b] lies before block b; cuts[0] is not used
+  std::vector<double> slower;       ///< times as long as said passes and updates take on each stage; empty: 1
   bool priced =
       false;  ///< by a table: on an emulated device passes take these times, whatever they consist of
   /// Whether such a table was measured: the price of a pass has its tensor sums in it and the zeroing of

@@ -24,14 +24,14 @@ struct RankState {
   Stage& stage;
   Residency& residency;
   GradientUpdates& updates;
-  SharedWindows* windows = nullptr;  ///< of a supernet that is trained
+  SharedWindows* windows = nullptr;  ///< null unless a supernet is trained
 };
 
 /// Bytes of the rooms in which a rank's lists work: steps share theirs with forwards, subnets have their own.
 struct WorkMemory {
   PassMemory passes;
   std::optional<PassMemory> subnets = {};
-  std::size_t scratch = 0;  ///< of the compute queue
+  std::size_t scratch = 0;  ///< scratch of the compute queue
 };
 
 /// What an action does, whoever drives it and whatever list it stands in. Passes, updates and the sum of

@@ -52,7 +52,7 @@ class BatchInputs {
   std::vector<std::vector<std::byte>> memory_;
   bool is_read_ = false;                   ///< whether batches of evaluations are: here, or their targets
   FieldTensors drawn_;                     ///< this rank's samples, on their way
-  std::vector<std::int32_t> all_targets_;  ///< of a whole batch, where this rank has a part of it
+  std::vector<std::int32_t> all_targets_;  ///< targets of a whole batch, where this rank has a part of it
   std::int64_t brought_ = 0;
 };
 

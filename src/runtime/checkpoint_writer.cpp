@@ -70,7 +70,7 @@ void CheckpointWriter::join() {
 /// Does `work` on the thread, or at once where the run has no room for a copy of its state.
 template <class Work>
 void CheckpointWriter::in_background(Work work) {
-  if (worker_.copy_room() == nullptr) return work();
+  if (worker_.copy_memory() == nullptr) return work();
   thread_ = std::thread(work);
 }
 
@@ -91,7 +91,7 @@ void CheckpointWriter::begin(Manifest manifest, const std::string& configuration
   phase_ = Phase::writing;
   written_ = false;
   writer_ = std::make_unique<CheckedWriter>(place_->file());
-  if (worker_.copy_room() == nullptr) return write_as_it_comes();
+  if (worker_.copy_memory() == nullptr) return write_as_it_comes();
   copy_aside();
   in_background([this] { write_parts(); });
 }
@@ -102,9 +102,9 @@ bool CheckpointWriter::make_file() {
   if (is_rank_0()) {
     try {
       place_->create();
-      place_->take_room(copy_.all_bytes());
+      place_->reserve(copy_.all_bytes());
       write_hdf5_skeleton(place_->file(), manifest_);
-      place_->take_room(manifest_.file_bytes);
+      place_->reserve(manifest_.file_bytes);
       told = std::to_string(manifest_.file_bytes);
       for (const CheckpointTensor& tensor : manifest_.tensors) told += " " + std::to_string(tensor.offset);
     } catch (const Error& error) {
@@ -122,34 +122,34 @@ void CheckpointWriter::take_offsets(const std::string& text) {
   for (CheckpointTensor& tensor : manifest_.tensors) numbers >> tensor.offset;
 }
 
-std::int64_t CheckpointWriter::offset_of(const Stretch& stretch) const {
-  return manifest_.tensors[stretch.tensor].offset +
-         stretch.stored.first * static_cast<std::int64_t>(sizeof(float));
+std::int64_t CheckpointWriter::offset_of(const FilePiece& file_piece) const {
+  return manifest_.tensors[file_piece.tensor].offset +
+         file_piece.stored.first * static_cast<std::int64_t>(sizeof(float));
 }
 
 void CheckpointWriter::copy_aside() {
   parts_.clear();
-  std::byte* next = worker_.copy_room();
+  std::byte* next = worker_.copy_memory();
   copy_.gather(
-      [&](const Stretch& stretch) {
-        next = in_page_of(offset_of(stretch), next);
-        parts_.push_back({offset_of(stretch), next, stretch.bytes()});
-        next += stretch.bytes();
+      [&](const FilePiece& file_piece) {
+        next = in_page_of(offset_of(file_piece), next);
+        parts_.push_back({offset_of(file_piece), next, file_piece.bytes()});
+        next += file_piece.bytes();
         return const_cast<std::byte*>(parts_.back().words);
       },
-      [](const Stretch&, const std::byte*) {});
+      [](const FilePiece&, const std::byte*) {});
 }
 
 void CheckpointWriter::write_as_it_comes() {
-  std::vector<std::byte> room(copy_.mine().empty() ? 0 : static_cast<std::size_t>(longest_stretch));
+  std::vector<std::byte> room(copy_.mine().empty() ? 0 : static_cast<std::size_t>(longest_file_piece));
   std::unique_ptr<MpiFile> parallel;
   if (worker_.config().checkpoint.writer == CheckpointWriterKind::mpiio)
     parallel = std::make_unique<MpiFile>(worker_.world(), place_->file());
-  copy_.gather([&](const Stretch&) { return room.data(); },
-               [&](const Stretch& stretch, const std::byte* words) {
-                 if (!parallel) return writer_->write(offset_of(stretch), words, stretch.bytes());
-                 parallel->write(offset_of(stretch), words, stretch.bytes());
-                 writer_->note(offset_of(stretch), words, stretch.bytes());
+  copy_.gather([&](const FilePiece&) { return room.data(); },
+               [&](const FilePiece& file_piece, const std::byte* words) {
+                 if (!parallel) return writer_->write(offset_of(file_piece), words, file_piece.bytes());
+                 parallel->write(offset_of(file_piece), words, file_piece.bytes());
+                 writer_->note(offset_of(file_piece), words, file_piece.bytes());
                });
   if (parallel) parallel->close();
   if (parallel) writer_->take_problem(parallel->problem());

@@ -17,9 +17,9 @@
 
 namespace mindpipe {
 
-/// Saves a run's state, all ranks together: each brings its stretches of the file together, writes them, and
-/// waits for the device; then rank 0 gives the checkpoint its name. Where the worker has room for a copy of
-/// the state, training goes on while a thread of each rank writes it.
+/// Saves a run's state, all ranks together: each brings its file_pieces of the file together, writes them,
+/// and waits for the device; then rank 0 gives the checkpoint its name. Where the worker has room for a copy
+/// of the state, training goes on while a thread of each rank writes it.
 class CheckpointWriter {
  public:
   /// Hears, on rank 0 and perhaps on its thread, of each checkpoint that was made and read back.
@@ -41,7 +41,7 @@ class CheckpointWriter {
   /// Waits until nothing is under way. Collective.
   void finish();
 
-  std::int64_t bytes() const { return copy_.all_bytes(); }  ///< of the whole state
+  std::int64_t bytes() const { return copy_.all_bytes(); }  ///< bytes of the whole state
 
   /// The checkpoint that was made last, known on rank 0. Asked for once, it is forgotten.
   struct Saved {
@@ -65,7 +65,7 @@ class CheckpointWriter {
   bool is_rank_0() const { return worker_.world().rank == 0; }
   bool make_file();
   void take_offsets(const std::string& text);
-  std::int64_t offset_of(const Stretch& stretch) const;
+  std::int64_t offset_of(const FilePiece& file_piece) const;
   void copy_aside();
   void write_as_it_comes();
   void note_skeleton();
@@ -89,7 +89,7 @@ class CheckpointWriter {
   std::vector<Part> parts_;
   std::thread thread_;
   std::atomic<bool> written_ = false;
-  std::mutex mutex_;  ///< of what follows, which the thread of rank 0 leaves
+  std::mutex mutex_;  ///< guards what follows, which rank 0's thread leaves
   std::string problem_;
   std::optional<Saved> made_;
   std::int64_t began_ns_ = 0;

@@ -37,7 +37,7 @@ class Cursors {
     QueueKey key;
     std::vector<int> actions;
     std::size_t next = 0;   ///< the head
-    std::size_t count = 0;  ///< of `begun` that are in use: the head and perhaps the one behind it
+    std::size_t count = 0;  ///< entries of `begun` in use: the head and perhaps the one behind it
     std::array<Begun, Reductions::parts_ahead> begun{};
 
     bool is_over() const { return next == actions.size(); }
@@ -66,7 +66,7 @@ class Cursors {
 
   Line compute;
   std::vector<Line> others;
-  std::vector<char> ended;  ///< of each action of the list
+  std::vector<char> ended;  ///< whether each action of the list has ended
 
  private:
   Line& line_for(const QueueKey& key);

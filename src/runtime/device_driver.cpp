@@ -5,8 +5,8 @@
 namespace mindpipe {
 
 void DeviceDriver::run(Script& script, StepInputs inputs, Until until) {
-  if (script.at_cut) script.order.begin_step(backend_);
-  script.at_cut = until == Until::all_is_over;
+  if (script.is_drained) script.order.begin_step(backend_);
+  script.is_drained = until == Until::all_is_over;
   while (script.put_in < script.list.size()) {
     if (!script.closed) await_room(script);
     const std::size_t first = script.put_in,
@@ -15,7 +15,7 @@ void DeviceDriver::run(Script& script, StepInputs inputs, Until until) {
     script.put_in += actions;
     if (!script.closed) script.order.note_end(backend_);
   }
-  if (script.at_cut) script.order.end_step(backend_);
+  if (script.is_drained) script.order.end_step(backend_);
 }
 
 void DeviceDriver::put(Script& script, StepInputs inputs, std::size_t first, std::size_t actions) {

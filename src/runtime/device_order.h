@@ -40,9 +40,9 @@ class DeviceOrder {
  private:
   struct Place {
     Queue queue = Queue::compute;
-    std::vector<int> after;  ///< of other queues: the last one of each, which all earlier ones of that queue
-                             ///< have ended before
-    bool awaited = false;    ///< by another queue
+    /// The last action of each other queue to wait for; all earlier ones of that queue have ended before it.
+    std::vector<int> after;
+    bool awaited = false;  ///< by another queue
     std::uint64_t event = 0;
   };
   std::vector<Place> places_;

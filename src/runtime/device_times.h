@@ -31,7 +31,7 @@ class DeviceTimes {
   std::size_t open() const { return static_cast<std::size_t>(begun_ - taken_); }
   /// The times of the oldest of them, on the host's clock. All of it has happened.
   struct Piece {
-    std::size_t first = 0;                 ///< its first action in the list
+    std::size_t first = 0;                 ///< first action of the piece in the list
     std::vector<Recorder::Times> actions;  ///< whose times these are
   };
   const Piece& take_oldest();

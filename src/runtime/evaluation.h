@@ -12,7 +12,7 @@ namespace mindpipe {
 /// alone, are left out of every share; shares of nothing are 0.
 struct Evaluation {
   double losses = 0;         ///< added up over the targets
-  std::int64_t targets = 0;  ///< that count
+  std::int64_t targets = 0;  ///< targets that count
   std::array<std::int64_t, Hits::places> hits{};
 
   void add(const Evaluation& other) {

@@ -64,8 +64,8 @@ class Evaluator {
   /// Batches on which each network of a supernet with batch norms is calibrated, on every data rank alike:
   /// the parts of all data ranks, of the first batches of what is trained on.
   std::int64_t calibrations_;
-  std::vector<Subnet> evaluated_;      ///< of a supernet: what its evaluations ask
-  std::optional<Corpus> calibration_;  ///< of a supernet with batch norms: what they are calibrated on
+  std::vector<Subnet> evaluated_;      ///< supernet: the subnets of its evaluations
+  std::optional<Corpus> calibration_;  ///< supernet with batch norms: the data that calibrates them
 };
 
 }  // namespace mindpipe

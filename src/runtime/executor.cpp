@@ -47,7 +47,7 @@ void Executor::run(Feed& feed) {
     is_over = turn.to_cut;
     if (!is_over) run(turn.script, turn.inputs, turn.left);
     else finish(turn.script, turn.inputs);
-    if (is_over) feed.at_cut();
+    if (is_over) feed.drained();
     turn.script.spent.steps += now_ns() - start;
   }
 }

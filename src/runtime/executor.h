@@ -61,9 +61,9 @@ class Executor {
   Actions actions_;
   HostDriver host_;
   DeviceDriver device_;
-  Pace pace_;  ///< of looks from within the backend's operations
+  Pace pace_;  ///< pace of looks from within the backend's operations
   Script* running_ = nullptr;
-  std::size_t marks_ = 0;  ///< of the device's time, that all scripts together keep
+  std::size_t marks_ = 0;  ///< marks of the device's time that all scripts together keep
 };
 
 }  // namespace mindpipe

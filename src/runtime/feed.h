@@ -31,7 +31,7 @@ class Feed {
   /// Brings the list on by what may run next. Waits for others only where nothing is left to run.
   virtual Turn next() = 0;
   /// Nothing of the list is under way on the host any more.
-  virtual void at_cut() = 0;
+  virtual void drained() = 0;
   /// Moves on what travels beside the list, without waiting.
   virtual void progress() {}
   /// Brings what the forwards of a subnet, or of a batch in line, read; asked before each of a batch, and

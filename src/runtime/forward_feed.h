@@ -15,7 +15,7 @@ namespace mindpipe {
 /// A network and the batches that go through it, one behind the other: first those, if any, on which it is
 /// calibrated.
 struct ForwardTask {
-  std::vector<std::uint8_t> choice = {};  ///< of each block; none: the model has no choices
+  std::vector<std::uint8_t> choice = {};  ///< each block's candidate; none: the model has no choices
   std::vector<std::int64_t> batches;
 };
 
@@ -30,7 +30,7 @@ class ForwardFeed : public Feed {
     /// are `lag` tasks or more before it; 0: as many before it as fill the pipeline.
     std::function<std::optional<ForwardTask>()> next;
     std::int64_t lag = 0;
-    std::int64_t batches = 1;       ///< of each task
+    std::int64_t batches = 1;       ///< batches of each task
     std::int64_t calibrations = 0;  ///< how many of them, the first, only calibrate
     /// Brings a batch, unless it is there; it stays as it is until another is asked for.
     std::function<const StepInput&(std::int64_t batch)> load;
@@ -47,12 +47,12 @@ class ForwardFeed : public Feed {
               Wiring& wiring);
   ~ForwardFeed() override { executor_.actions().leave(*this); }
 
-  /// Runs tasks until there are no more, from a cut to a cut.
+  /// Runs tasks until there are no more, from drain to drain.
   void run(const Tasks& tasks);
 
   Script& script() { return script_; }
   Turn next() override;
-  void at_cut() override { tasks_ = nullptr; }
+  void drained() override { tasks_ = nullptr; }
   void progress() override { tell(); }
   const StepInput& bring(const Action& forward) override;
   void found(const Action& by, std::int64_t batch, std::int64_t valid,
@@ -92,7 +92,7 @@ class ForwardFeed : public Feed {
   FoundWords words_;
   Script script_;
   StepInput input_;
-  const Tasks* tasks_ = nullptr;  ///< of the run
+  const Tasks* tasks_ = nullptr;  ///< tasks of the run
   std::optional<ForwardStretches> writer_;
   std::int64_t most_ = 1;                                 ///< tasks in flight
   std::int64_t asked_ = 0, told_ = 0, heard_ = 0;         ///< tasks

@@ -10,8 +10,8 @@ namespace mindpipe {
 
 /// Bytes that the passes of a rank's lists work in, large enough for all lists that share them.
 struct PassMemory {
-  std::vector<std::size_t> tapes;  ///< of each slot
-  std::size_t gradient = 0;        ///< of a slot: the gradient that arrives there; 0: it arrives in a buffer
+  std::vector<std::size_t> tapes;    ///< bytes of each slot's tape
+  std::size_t gradient = 0;          ///< gradient that arrives in a slot; 0: it arrives in a buffer
   std::vector<std::size_t> buffers;  ///< boundary buffers
   std::int64_t batches = 1;          ///< whose losses are kept at a time
 };

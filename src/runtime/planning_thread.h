@@ -15,12 +15,12 @@ namespace mindpipe {
 
 /// A stretch of a supernet's program as one rank has planned it.
 struct PlannedStretch {
-  std::vector<Subnet> subnets = {};  ///< that the planner heard of with it
+  std::vector<Subnet> subnets = {};  ///< subnets that the planner heard of with it
   ListStretch list = {};
   std::int64_t end = 0;    ///< subnets that the planner knows, all ids below
   std::int64_t ended = 0;  ///< subnets below have ended once it has run
-  bool last = false;       ///< it ends with a cut
-  std::uint64_t hash = 0;  ///< of all that was planned so far, of all ranks
+  bool last = false;       ///< it ends with a drain
+  std::uint64_t hash = 0;  ///< hash of everything planned so far, on all ranks
 };
 
 /// Plans, writes and checks stretches beside what runs, one at a time, on a thread of its own that sleeps

@@ -49,20 +49,20 @@ struct Script {
   std::vector<Action> list;
   bool closed;
   std::int64_t dropped = 0;  ///< how many actions there were before the list's first
-  Outline outline;           ///< that the list was written for
+  Outline outline;           ///< outline that the list was written for
   Feed* feed;
   Cursors cursors;
   DeviceOrder order;
   Pacer pacer;
   Recorder recorder;
-  KeptActions kept;                         ///< of a supernet's list
-  PassTimes pass_times;                     ///< of its last subnets
+  KeptActions kept;                         ///< kept actions of a supernet's list
+  PassTimes pass_times;                     ///< times of the last subnets' passes
   std::int64_t times_kept = 0;              ///< actions whose times were kept
   std::optional<DeviceTimes> device_times;  ///< where the device's queues carry everything
   std::size_t put_in = 0;                   ///< there: how many actions they were given
-  bool at_cut = true;                       ///< and whether all queues wait for what comes next
+  bool is_drained = true;                   ///< whether all of the device's queues wait for what comes next
   TimeSpent spent;                          ///< nanoseconds since the beginning, waits by what was waited for
-  SubnetWaits waits;                        ///< those between actions once more, by the planner's reasons
+  SubnetWaits waits;                        ///< waits between actions, by the planner's reasons
 
   bool trains() const { return outline.training; }
 };

@@ -31,7 +31,7 @@ Turn StepFeed::next() {
 }
 
 /// The step before has come as far as its scalars, so the one before that has ended.
-void StepFeed::at_cut() {
+void StepFeed::drained() {
   answers_.settle(1);
   if (script_.device_times && script_.device_times->open() == DeviceTimes::kept)
     DeviceDriver::take_times(script_);

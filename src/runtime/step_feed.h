@@ -13,7 +13,7 @@ struct StepScalars {
   std::int64_t step = 0;
   double loss = 0;  ///< mean over the valid tokens of the whole batch
   std::int64_t valid = 0;
-  double gradient_norm = 0;  ///< of the mean gradient, before clipping
+  double gradient_norm = 0;  ///< norm of the mean gradient, before clipping
   bool applied = true;  ///< false: no valid token, or a gradient that is not finite: the step changes nothing
 };
 
@@ -31,7 +31,7 @@ class StepFeed : public Feed {
 
   Script& script() { return script_; }
   Turn next() override;
-  void at_cut() override;
+  void drained() override;
   const StepInput& bring(const Action&) override { return *input_; }
   void found(const Action& by, std::int64_t step, std::int64_t valid,
              std::span<const Tensor> decision) override;
@@ -43,7 +43,7 @@ class StepFeed : public Feed {
   LateAnswers& answers_;
   Script script_;
   const StepInput* input_ = nullptr;
-  std::deque<StepScalars> known_;  ///< and not given back
+  std::deque<StepScalars> known_;  ///< scalars that are known and not given back
 };
 
 }  // namespace mindpipe

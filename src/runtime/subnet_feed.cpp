@@ -49,7 +49,7 @@ void SubnetFeed::begin(std::unique_ptr<Sampler> stream, std::int64_t first) {
                  [] { return std::string("the first plan"); });
 }
 
-/// At a cut nobody knows yet where the next one will be, except that it is no nearer than a window's end.
+/// At a drain nobody knows yet where the next one will be, except that it is no nearer than a window's end.
 void SubnetFeed::plan(std::int64_t goal, bool to_cut) {
   const std::int64_t count = std::min(longest_stretch, goal - planned_);
   if (count <= 0 && !to_cut) return;
@@ -70,7 +70,7 @@ PlannedStretch SubnetFeed::take_plan() {
 Agreement::Numbers SubnetFeed::answer() {
   const std::int64_t start = now_ns();
   const Agreement::Numbers most_of_all =
-      agreement_.answer([] { return std::string("all ranks to say whether they wish a cut"); });
+      agreement_.answer([] { return std::string("all ranks to say whether they wish a drain"); });
   script_.waits.input += now_ns() - start;
   has_asked_ = false;
   return most_of_all;
@@ -97,11 +97,11 @@ void SubnetFeed::train(std::vector<Subnet> more, bool last) {
   extend(std::move(stretch));
   if (!last) return executor_.run(script_, inputs_);
   executor_.finish(script_, inputs_);
-  at_cut();
+  drained();
 }
 
 /// The wish that ranks have before a stretch is asked about while that runs, and heard before the next, which
-/// is planned by then: so the cut comes behind that one. At a cut ranks may part, so it is there that
+/// is planned by then: so the cut comes behind that one. At a drain ranks may part, so it is there that
 /// different plans are an error. Nothing is asked that is not answered before a plan is taken, which may
 /// throw.
 Turn SubnetFeed::next() {
@@ -112,7 +112,7 @@ Turn SubnetFeed::next() {
   const std::int64_t first = std::exchange(known_, stretch.end);
   hash_ = stretch.hash;
   if (!stretch.last) {
-    agreement_.ask({calls_->wishes_a_cut() ? 1U : 0U, hash_, ~hash_});
+    agreement_.ask({calls_->wishes_to_drain() ? 1U : 0U, hash_, ~hash_});
     has_asked_ = true;
     plan(cut_, true);
   }
@@ -142,7 +142,7 @@ void SubnetFeed::keep_times() {
   if (script_.kept.keeps()) script_.kept.forget(known_);
 }
 
-void SubnetFeed::at_cut() {
+void SubnetFeed::drained() {
   keep_times();
   for (const Residency::Arrival& one : state_.residency.take_arrivals())
     came(one.reader, one.unit, one.due, one.version);

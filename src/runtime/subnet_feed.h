@@ -22,9 +22,9 @@ class SubnetCalls {
   virtual std::int64_t count(std::int64_t subnet) = 0;
   /// Hears that a stretch is about to run, which admits subnets [first, end).
   virtual void admits(std::int64_t /*first*/, std::int64_t /*end*/) {}
-  /// Says, before each stretch, whether this rank wishes a cut as soon as may be (a stop, a save by the
+  /// Says, before each stretch, whether this rank wishes a drain as soon as may be (a stop, a save by the
   /// clock). It is heard one stretch later, by all ranks at the same place.
-  virtual bool wishes_a_cut() { return false; }
+  virtual bool wishes_to_drain() { return false; }
   /// Hears what this rank's stage knows of a subnet, once its units here are updated.
   virtual void hear_part(const SubnetScalars& /*part*/) {}
   /// On rank 0 of the job: hears of each subnet, in the order of ids.
@@ -45,23 +45,23 @@ class SubnetFeed : public Feed {
   /// Whose calls these are from now on; to be said before anything is trained.
   void answer_to(SubnetCalls& calls) { calls_ = &calls; }
   /// Begins before subnet `first` (a multiple of the window) with the weights as they are; `stream` gives the
-  /// subnets from there on. To be called at a cut. Where `first` is above 0, what all share has to be there
+  /// subnets from there on. To be called at a drain. Where `first` is above 0, what all share has to be there
   /// in both versions (SharedWindows::begin) before they are trained.
   void begin(std::unique_ptr<Sampler> stream, std::int64_t first);
   /// Trains up to subnet `cut` (a multiple of the window, or the run's last + 1), or to an earlier multiple
   /// of the window where some rank wished one, but one stretch at least; nothing is under way then and all
   /// results are told. Gives back how many subnets are done. Collective.
   std::int64_t train_to(std::int64_t cut);
-  /// Trains these subnets, as far as may be without those that follow; with `last`, to a cut, at which
+  /// Trains these subnets, as far as may be without those that follow; with `last`, to a drain, at which
   /// nothing is under way: a multiple of the window, or the end of the run. Begins by itself at first.
   void train(std::vector<Subnet> more, bool last);
 
-  /// What this rank has done with the last subnets (trace.steps of them), at a cut.
+  /// What this rank has done with the last subnets (trace.steps of them), at a drain.
   std::vector<KeptAction> traced() { return script_.kept.last(known_); }
 
   Script& script() { return script_; }
   Turn next() override;
-  void at_cut() override;
+  void drained() override;
   void progress() override;
   const StepInput& bring(const Action& forward) override;
   std::int64_t targets_of(std::int64_t subnet) override { return calls_->count(subnet); }
@@ -88,15 +88,15 @@ class SubnetFeed : public Feed {
   Script script_;
   SubnetCalls* calls_ = nullptr;
   Arena inputs_arena_;
-  std::vector<StepInput> inputs_;  ///< of the subnets in flight
-  std::deque<Subnet> subnets_;     ///< that are known and may be in flight
+  std::vector<StepInput> inputs_;  ///< inputs of the subnets in flight
+  std::deque<Subnet> subnets_;     ///< subnets that are known and may be in flight
   std::int64_t known_ = 0;         ///< all ids below: those of stretches that have begun to run
-  std::int64_t planned_ = 0;       ///< and of the one that was asked for
+  std::int64_t planned_ = 0;       ///< all ids below: those of the stretch that was asked for, too
   std::int64_t ended_ = 0;         ///< subnets below have ended with the stretch that ran last
   std::int64_t cut_ = 0;           ///< where to train to
   bool has_asked_ = false;         ///< the ranks for their wishes, and not heard them
   bool has_run_ = false;           ///< a stretch whose sums were not kept
-  std::uint64_t hash_ = 0;         ///< of all plans up to the stretch that ran last
+  std::uint64_t hash_ = 0;         ///< hash of all plans up to the stretch that ran last
   std::unique_ptr<PlanningThread> planning_;
 };
 

@@ -17,7 +17,7 @@ namespace mindpipe {
 struct SubnetScalars {
   std::int64_t subnet = 0;
   double losses = 0;       ///< added up over the targets of the whole batch, by the stage with the head
-  std::int64_t valid = 0;  ///< those targets that count, likewise
+  std::int64_t valid = 0;  ///< targets that count, likewise
   std::int64_t units = 0, clipped = 0, skipped = 0;
   double seconds = 0;  ///< on rank 0: from its first forward to the arrival of its last part here
 
@@ -87,13 +87,13 @@ class SubnetReports {
   void tell();
 
   Coord coord_;
-  int rank_, stages_, lanes_;  ///< of the program
+  int rank_, stages_, lanes_;  ///< rank, stages and lanes of the program
   Channels* channels_;
   Waiting& waiting_;
   std::int64_t window_, subnets_;
-  std::map<int, int> counted_by_;  ///< of each unit that all share: the rank whose stage tells of it
+  std::map<int, int> counted_by_;  ///< the rank whose stage tells of a unit that all share
   std::deque<OnTheWay> sent_;
-  std::vector<Other> others_;  ///< of each rank of the program
+  std::vector<Other> others_;  ///< one for each rank of the program
   std::int64_t told_ = 0;      ///< subnets
   std::deque<Open> open_;      ///< from there on
   Hear hear_;

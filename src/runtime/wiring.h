@@ -49,11 +49,12 @@ class Wiring {
   TrafficLedger ledger;
   std::optional<ProcessGrid> grid;
   Layout layout;
-  std::unique_ptr<Channels> channels;  ///< of the lists; null where there is one stage
-  std::unique_ptr<Channels> reports;   ///< of subnets, in the host's memory; null where one rank trains them
+  std::unique_ptr<Channels> channels;  ///< channels of the lists; null where there is one stage
+  std::unique_ptr<Channels>
+      reports;  ///< what stages tell of subnets, in the host's memory; null where one rank trains them
   std::unique_ptr<Reductions> reductions;
   std::unique_ptr<Agreement> agreement;
-  std::unique_ptr<Group> all_ranks;  ///< of the job; null where there is one
+  std::unique_ptr<Group> all_ranks;  ///< all ranks of the job; null where there is one
 
  private:
   std::unique_ptr<Group> group_along(Axis axis, Transports::Use use, const char* name);
@@ -61,7 +62,7 @@ class Wiring {
   void connect_stages(const RunPlan& plan, Route route);
 
   Watchdog* watchdog_;
-  std::array<std::unique_ptr<Communicator>, 4> groups_;  ///< of each axis
+  std::array<std::unique_ptr<Communicator>, 4> groups_;  ///< one for each axis
 };
 
 }  // namespace mindpipe

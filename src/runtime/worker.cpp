@@ -32,7 +32,7 @@ std::unique_ptr<Backend> make_backend(const Config& config, Memory& memory, int 
       return make_cpu_backend(memory, threads, config.device.instructions);
     case DeviceKind::cuda:
       return make_cuda_backend(memory, local_rank(world) % std::max(1, gpu_count()), config.device.kernels,
-                               attention_room(config));
+                               attention_limit(config));
     case DeviceKind::emulated:
       if (prices_of(config))  // the executor lets passes last: what they consist of takes no time
         return make_pricing_backend(memory, describe_device(device_on_paper(config)));

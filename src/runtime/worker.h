@@ -61,7 +61,9 @@ class Worker {
   Communicator& group(Axis axis) { return wiring_.group(axis); }
   const World& world() const { return world_; }
   /// Where a copy of the state that this rank writes lies, in the host's memory; null where the run has none.
-  std::byte* copy_room() { return copy_.size() > 0 ? static_cast<std::byte*>(copy_.address_of(0)) : nullptr; }
+  std::byte* copy_memory() {
+    return copy_.size() > 0 ? static_cast<std::byte*>(copy_.address_of(0)) : nullptr;
+  }
   int threads() const { return threads_; }
 
  private:

@@ -16,10 +16,10 @@ using Optimizers = std::map<int, std::unique_ptr<UnitOptimizer>>;
 struct DecisionScope {
   struct Member {
     UnitOptimizer* optimizer = nullptr;
-    std::int64_t first_tensor = 0;  ///< of its tensors' numbers in the scope; -1: another stage counts it
+    std::int64_t first_tensor = 0;  ///< number of its first tensor in the scope; -1: another stage counts it
   };
   std::vector<Member> members;
-  std::int64_t tensors = 0;  ///< of all its units, wherever they are
+  std::int64_t tensors = 0;  ///< tensors of all its units, wherever they are
 };
 /// Scopes by unit. A step has one, of all units.
 using DecisionScopes = std::map<int, DecisionScope>;
@@ -79,7 +79,7 @@ class Decisions {
   bool sharded_;
   Arena arena_;
   std::map<int, Scope> scopes_;
-  std::vector<const Scope*> chosen_;  ///< of one call
+  std::vector<const Scope*> chosen_;  ///< scopes of one call
   Tensor chunks_;     ///< squares of each chunk of one scope; zeros for the parts of other ranks
   Tensor of_shards_;  ///< squares [local shards][tensors of the chosen]
   Tensor sums_;       ///< the loss, then the square of each tensor of the chosen

@@ -17,7 +17,7 @@ ShardRange shards_of(const Unit& unit, const StageRanks& ranks, int tensor_rank)
 }
 
 bool in_shares(const SavedTensor& saved, const StageRanks& ranks) {
-  return ranks.sharded && ranks.data > 1 && saved.slot != "value" && saved.slot != older_slot;
+  return ranks.sharded && ranks.data > 1 && saved.slot != "value" && saved.slot != older_state;
 }
 
 const StackedPiece& piece_of(const SavedTensor& saved) { return saved.tensor.pieces.front(); }
@@ -25,12 +25,12 @@ const StackedPiece& piece_of(const SavedTensor& saved) { return saved.tensor.pie
 /// Which of several shares an element of the flat order is in.
 int share_of(const Unit& unit, int shares, std::int64_t flat) {
   int share = 0;
-  while (share + 1 < shares && share_cut(unit, shares, share + 1) <= flat) ++share;
+  while (share + 1 < shares && share_edge(unit, shares, share + 1) <= flat) ++share;
   return share;
 }
 
-/// How many rows one stretch may have: whole pages of the file where rows of this width make some.
-std::int64_t rows_of_stretch(std::int64_t width, std::int64_t most) {
+/// How many rows one file_piece may have: whole pages of the file where rows of this width make some.
+std::int64_t rows_of_file_piece(std::int64_t width, std::int64_t most) {
   const std::int64_t rows = std::max<std::int64_t>(1, most / width);
   const std::int64_t words = file_page / static_cast<std::int64_t>(sizeof(float));
   const std::int64_t of_pages = words / std::gcd(words, width);  // the fewest rows that end with a page
@@ -38,12 +38,12 @@ std::int64_t rows_of_stretch(std::int64_t width, std::int64_t most) {
 }
 
 /// Cuts a tensor: several rows together, or a row into equal parts.
-std::vector<Elements> stretches_of(const WholeTensor& tensor) {
-  constexpr std::int64_t most = longest_stretch / static_cast<std::int64_t>(sizeof(float));
+std::vector<Elements> file_pieces_of(const WholeTensor& tensor) {
+  constexpr std::int64_t most = longest_file_piece / static_cast<std::int64_t>(sizeof(float));
   const std::int64_t width = tensor.columns == 0 ? tensor.rows : tensor.columns, all = tensor.count();
   std::vector<Elements> cut;
   if (width <= most) {
-    const std::int64_t step = rows_of_stretch(width, most) * width;
+    const std::int64_t step = rows_of_file_piece(width, most) * width;
     for (std::int64_t first = 0; first < all; first += step)
       cut.push_back({first, std::min(all, first + step)});
     return cut;
@@ -55,8 +55,8 @@ std::vector<Elements> stretches_of(const WholeTensor& tensor) {
   return cut;
 }
 
-/// The ranks that may write a stretch: of the tensor group those that have most of it, which are all of them
-/// unless rows are split; of the replicas, where each has a part, the one that has their first element.
+/// The ranks that may write a file_piece: of the tensor group those that have most of it, which are all of
+/// them unless rows are split; of the replicas, where each has a part, the one that has their first element.
 class Candidates {
  public:
   Candidates(const Unit& unit, const SavedTensor& saved, const StageRanks& ranks, const Elements& stored) {
@@ -98,7 +98,7 @@ std::vector<SavedTensor> saved_tensors(const Config& config, const Model& model)
       all.push_back({path, slot, std::move(tensor)});
     }
   };
-  for (const std::string_view slot : state_slots(config)) {
+  for (const std::string_view slot : state_names(config)) {
     const bool rounded = config.train.precision == Precision::bf16;
     if (slot == "value" && rounded) continue;  // the masters say what it is
     if (is_moment(slot)) add(fmt::format("/optim/{}/", slot), slot);
@@ -106,48 +106,48 @@ std::vector<SavedTensor> saved_tensors(const Config& config, const Model& model)
   }
   for (WholeTensor& tensor : tensors_of_pieces(model)) {
     if (!model.is_shared(tensor.pieces.front().unit)) continue;
-    const std::string path = fmt::format("/{}/{}", older_slot, tensor.name);
-    all.push_back({path, older_slot, std::move(tensor)});
+    const std::string path = fmt::format("/{}/{}", older_state, tensor.name);
+    all.push_back({path, older_state, std::move(tensor)});
   }
   return all;
 }
 
-std::vector<Stretch> shared_out(const Model& model, const std::vector<SavedTensor>& tensors,
-                                const StageRanks& ranks, const std::vector<char>& is_here) {
-  std::vector<Stretch> all;
+std::vector<FilePiece> shared_out(const Model& model, const std::vector<SavedTensor>& tensors,
+                                  const StageRanks& ranks, const std::vector<char>& is_here) {
+  std::vector<FilePiece> all;
   for (int i = 0; i < static_cast<int>(tensors.size()); ++i)
     if (is_here[piece_of(tensors[i]).unit] != 0)
-      for (const Elements& stored : stretches_of(tensors[i].tensor)) all.push_back({i, stored, -1});
+      for (const Elements& stored : file_pieces_of(tensors[i].tensor)) all.push_back({i, stored, -1});
   std::vector<std::int64_t> written(ranks.size(), 0);
   // What only one data rank may write comes first: what any may write makes their shares equal again.
   for (const bool parts : {true, false})
-    for (Stretch& stretch : all) {
-      const SavedTensor& saved = tensors[stretch.tensor];
+    for (FilePiece& file_piece : all) {
+      const SavedTensor& saved = tensors[file_piece.tensor];
       if (in_shares(saved, ranks) != parts) continue;
-      const Candidates candidates(*model.units()[piece_of(saved).unit], saved, ranks, stretch.stored);
+      const Candidates candidates(*model.units()[piece_of(saved).unit], saved, ranks, file_piece.stored);
       for (int number = 0; number < ranks.size(); ++number)
         if (candidates.includes(ranks, number) &&
-            (stretch.writer < 0 || written[number] < written[stretch.writer]))
-          stretch.writer = number;
-      written[stretch.writer] += stretch.bytes();
+            (file_piece.writer < 0 || written[number] < written[file_piece.writer]))
+          file_piece.writer = number;
+      written[file_piece.writer] += file_piece.bytes();
     }
   return all;
 }
 
 std::vector<ElementRun> given_by(const Model& model, const std::vector<SavedTensor>& tensors,
-                                 const StageRanks& ranks, const Stretch& stretch, int from) {
-  const SavedTensor& saved = tensors[stretch.tensor];
+                                 const StageRanks& ranks, const FilePiece& file_piece, int from) {
+  const SavedTensor& saved = tensors[file_piece.tensor];
   const StackedPiece& piece = piece_of(saved);
   const Unit& unit = *model.units()[piece.unit];
   const bool parts = in_shares(saved, ranks), whole = unit.params()[piece.param].split == Split::none;
   const int tensor_rank = ranks.tensor_rank(from), data_rank = ranks.data_rank(from);
-  if (whole && tensor_rank != ranks.tensor_rank(stretch.writer)) return {};
-  if (!parts && data_rank != ranks.data_rank(stretch.writer)) return {};
+  if (whole && tensor_rank != ranks.tensor_rank(file_piece.writer)) return {};
+  if (!parts && data_rank != ranks.data_rank(file_piece.writer)) return {};
   std::vector<ElementRun> runs =
-      stored_runs_of(unit, shards_of(unit, ranks, tensor_rank), piece, saved.tensor, stretch.stored);
+      stored_runs_of(unit, shards_of(unit, ranks, tensor_rank), piece, saved.tensor, file_piece.stored);
   if (!parts) return runs;
-  const std::int64_t begin = share_cut(unit, ranks.data, data_rank),
-                     end = share_cut(unit, ranks.data, data_rank + 1);
+  const std::int64_t begin = share_edge(unit, ranks.data, data_rank),
+                     end = share_edge(unit, ranks.data, data_rank + 1);
   std::vector<ElementRun> own;
   for (ElementRun run : runs) {
     const std::int64_t ahead = std::max<std::int64_t>(0, begin - run.flat);

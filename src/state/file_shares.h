@@ -13,7 +13,7 @@ namespace mindpipe {
 /// A tensor of a checkpoint: one slot of a piece of a parameter, whole, in f32.
 struct SavedTensor {
   std::string path;       ///< "/model/layers.0.mlp.up.weight", "/optim/m/..."
-  std::string_view slot;  ///< as state_slots names them
+  std::string_view slot;  ///< a name of state_names
   WholeTensor tensor;
   std::int64_t bytes() const { return tensor.count() * static_cast<std::int64_t>(sizeof(float)); }
 };
@@ -32,24 +32,24 @@ struct StageRanks {
 };
 
 /// Elements of a saved tensor that one rank of the stage writes at once: whole rows, or a part of one row.
-struct Stretch {
+struct FilePiece {
   int tensor = 0;  ///< index among the saved tensors
   Elements stored;
   int writer = 0;  ///< number in the stage
   std::int64_t bytes() const { return stored.count() * static_cast<std::int64_t>(sizeof(float)); }
 };
 
-/// Bytes of the longest stretch; but for the last of a tensor none is shorter than a quarter of it.
-inline constexpr std::int64_t longest_stretch = std::int64_t{4} << 20;
+/// Bytes of the longest file_piece; but for the last of a tensor none is shorter than a quarter of it.
+inline constexpr std::int64_t longest_file_piece = std::int64_t{4} << 20;
 
-/// Cuts the tensors of a stage's units into stretches and shares them out among its ranks: to one that has
+/// Cuts the tensors of a stage's units into file_pieces and shares them out among its ranks: to one that has
 /// most of what it writes, and to all about equally. The same on every rank of the stage.
 /// `is_here`: for each unit, whether the stage speaks for it.
-std::vector<Stretch> shared_out(const Model& model, const std::vector<SavedTensor>& tensors,
-                                const StageRanks& ranks, const std::vector<char>& is_here);
+std::vector<FilePiece> shared_out(const Model& model, const std::vector<SavedTensor>& tensors,
+                                  const StageRanks& ranks, const std::vector<char>& is_here);
 
-/// What rank `from` of the stage gives of a stretch to its writer: every element has one giver.
+/// What rank `from` of the stage gives of a file_piece to its writer: every element has one giver.
 std::vector<ElementRun> given_by(const Model& model, const std::vector<SavedTensor>& tensors,
-                                 const StageRanks& ranks, const Stretch& stretch, int from);
+                                 const StageRanks& ranks, const FilePiece& file_piece, int from);
 
 }  // namespace mindpipe

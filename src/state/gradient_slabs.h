@@ -26,7 +26,7 @@ class GradientSlabs {
  private:
   struct Slab {
     Arena arena;
-    std::vector<std::pair<UnitUse, void*>> places = {};  ///< of accumulators that were bound here
+    std::vector<std::pair<UnitUse, void*>> places = {};  ///< places of accumulators that were bound here
   };
   void add_slab(std::size_t bytes);
   void place(const UnitUse& use, Slab& slab);

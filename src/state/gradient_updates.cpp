@@ -37,7 +37,7 @@ void GradientUpdates::clear(const UnitUse& use) {
 std::size_t GradientUpdates::zeros_bytes(const Unit& unit) const {
   std::size_t bytes = 0;
   for (int p = 0; p < static_cast<int>(unit.params().size()); ++p)
-    if (unit.params()[p].form == Form::positions && sequence_is_cut())
+    if (unit.params()[p].form == Form::positions && splits_sequence())
       bytes = std::max(bytes, bytes_for({groups_.tensor.local_shards(), unit.shard_shape(p).count()},
                                         unit.gradient_dtype()));
   return bytes;
@@ -45,7 +45,7 @@ std::size_t GradientUpdates::zeros_bytes(const Unit& unit) const {
 
 void GradientUpdates::combine_sequence(Unit& unit, int use) {
   const LayerContext& context = stage_.context();
-  const bool cut = sequence_is_cut();
+  const bool cut = splits_sequence();
   for (int p = 0; p < static_cast<int>(unit.params().size()); ++p) {
     const Form form = unit.params()[p].form;
     const bool in_parts = form == Form::rows && unit.has_sequence_parts(p),
@@ -101,7 +101,7 @@ void GradientUpdates::fold(const UnitUse& folded, int shard, MadeGradients made)
 
 std::vector<Tensor> GradientUpdates::pieces_of(int unit, const Tensor& flat, int part, int parts) const {
   const int ranks = groups_.data.size();
-  const auto cuts = share_cuts(stage_.unit(unit), ranks * parts);
+  const auto cuts = share_edges(stage_.unit(unit), ranks * parts);
   std::vector<Tensor> pieces;
   for (int r = 0; r < ranks; ++r)
     pieces.push_back(flat.range(cuts[r * parts + part], cuts[r * parts + part + 1] - cuts[r * parts + part]));
@@ -116,7 +116,7 @@ Reductions::Request GradientUpdates::reduce(Reductions& over_data, const UnitUse
     earlier.push_back(
         pieces_of(use.unit, stage_.unit(use.unit).level(level, stage_.use_of(use)), part, parts));
   if (!residency_.is_sharded()) return over_data.sum(std::move(pieces), std::move(earlier));
-  const auto cuts = share_cuts(stage_.unit(use.unit), groups_.data.size() * parts);
+  const auto cuts = share_edges(stage_.unit(use.unit), groups_.data.size() * parts);
   const std::int64_t* own = &cuts[groups_.data.rank() * parts];
   const UnitOptimizer& optimizer = residency_.share(use.unit);
   const Tensor place =

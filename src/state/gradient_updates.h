@@ -65,7 +65,7 @@ class GradientUpdates {
   void decide_scopes(const DecisionScopes& scopes, std::int64_t most_tensors);
   StepRule rule(std::int64_t valid) const;
   void add_uses();
-  bool sequence_is_cut() const { return stage_.context().sequence_parallel && groups_.tensor.size() > 1; }
+  bool splits_sequence() const { return stage_.context().sequence_parallel && groups_.tensor.size() > 1; }
   void combine_sequence(Unit& unit, int use);
   void count_shard(Unit& unit, int use, int shard, std::int64_t first, std::int64_t elements);
 

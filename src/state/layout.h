@@ -13,14 +13,16 @@ namespace mindpipe {
 struct Layout {
   Coord grid{1, 1, 1, 1}, coord;
   int tensor_shards = 1, data_shards = 1;  ///< logical: constants of the run
-  int batch = 1, samples = 1;              ///< of a step; of a micro-batch
+  int batch = 1, samples = 1;              ///< samples of a step; of a micro-batch
 
   /// The rank of a program that this one runs: lane after lane, stage after stage.
   int program_rank() const { return coord.supernet * grid.pipeline + coord.pipeline; }
   int local_data_shards() const { return data_shards / grid.data; }
   /// The sums over logical data shards, as this rank sees them.
   SumTree data_tree() const { return SumTree(data_shards, grid.data, coord.data); }
-  int micro_batches() const { return batch / (grid.data * samples); }  ///< of this rank in a step
+  int micro_batches() const {
+    return batch / (grid.data * samples);
+  }  ///< micro-batches of this rank in a step
   /// The first sample, within the step's batch, of this rank's micro-batch.
   std::int64_t first_sample(int micro_batch) const {
     return static_cast<std::int64_t>(batch / grid.data) * coord.data +

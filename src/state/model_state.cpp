@@ -35,7 +35,7 @@ std::vector<ElementRun> joined(const std::vector<ElementRun>& runs, const WholeT
 
 }  // namespace
 
-std::vector<std::string_view> state_slots(const Config& config) {
+std::vector<std::string_view> state_names(const Config& config) {
   std::vector<std::string_view> slots{"value"};
   if (config.train.precision == Precision::bf16) slots.push_back("master");
   const auto moments = config.optimizer.moments();
@@ -109,7 +109,7 @@ void ModelState::fill(int index, Slots slots, StagingBuffer& staging, const Give
   const auto includes = [&](std::string_view slot) {
     return std::find(slots.begin(), slots.end(), slot) != slots.end();
   };
-  const bool with_older = includes(older_slot), with_values = includes("value") || with_older;
+  const bool with_older = includes(older_state), with_values = includes("value") || with_older;
   Elements kept{0, unit.flat_count()};
   if (!with_values) kept = {optimizer.begin(), optimizer.end()};
   for (Elements flat{kept.first, 0}; flat.first < kept.end; flat.first = flat.end) {
@@ -118,7 +118,7 @@ void ModelState::fill(int index, Slots slots, StagingBuffer& staging, const Give
     const Tensor given = staging.floats(flat.count());
     const Tensor values =
         with_values
-            ? residency_.newest(index, with_older ? older_slot : "value").range(flat.first, flat.count())
+            ? residency_.newest(index, with_older ? older_state : "value").range(flat.first, flat.count())
             : Tensor{};
     if (with_values && unit.dtype() == DType::f32) backend().copy(given, values);
     else if (with_values) backend().convert({given, values});
@@ -149,8 +149,8 @@ void ModelState::load(Slots slots, const std::vector<WholeTensor>& tensors, cons
 
 void ModelState::load(std::string_view slot, const std::vector<WholeTensor>& tensors,
                       const ReadElements& read) {
-  const std::vector<std::string_view> slots = state_slots(config_);
-  MP_CHECK(slot == older_slot || std::find(slots.begin(), slots.end(), slot) != slots.end(),
+  const std::vector<std::string_view> slots = state_names(config_);
+  MP_CHECK(slot == older_state || std::find(slots.begin(), slots.end(), slot) != slots.end(),
            "this run keeps no slot '{}'", slot);
   load(Slots{slot}, tensors, read);
 }
@@ -238,7 +238,7 @@ Sha256::Digest ModelState::digest_of_copies(const std::vector<std::string_view>&
 }
 
 Sha256::Digest ModelState::digest(std::string_view values) {
-  std::vector<std::string_view> slots = state_slots(config_);
+  std::vector<std::string_view> slots = state_names(config_);
   slots.front() = values;
   const bool digests = groups_.tensor.rank() == 0 && groups_.pipeline.rank() == 0;
   Sha256 sha;

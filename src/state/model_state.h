@@ -14,10 +14,10 @@ namespace mindpipe {
 
 /// The slots, by name: what a run keeps of each element of its parameters, the value and what the optimizer
 /// adds to it.
-std::vector<std::string_view> state_slots(const Config& config);
+std::vector<std::string_view> state_names(const Config& config);
 /// Whether a slot is one of the optimizer's, which running statistics do not have.
 inline bool is_moment(std::string_view slot) {
-  return slot != "value" && slot != "master" && slot != older_slot;
+  return slot != "value" && slot != "master" && slot != older_state;
 }
 
 /// Everything that a training run carries from one step to the next, as whole tensors: the slots of all

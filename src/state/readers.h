@@ -42,7 +42,7 @@ class Readers {
   };
 
   const Stage& stage_;
-  std::vector<std::int64_t> users_;  ///< of each unit, as far as subnets are known
+  std::vector<std::int64_t> users_;  ///< users of each unit, as far as subnets are known
   std::map<Reader, Known> readers_;  ///< in this lane
   Known steps_;
 };

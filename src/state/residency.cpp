@@ -34,8 +34,8 @@ void Residency::allocate(const ResidencyPlan& plan) {
 
 Tensor Residency::newest(int unit, std::string_view slot) const {
   if (slot == "value") return values_.newest(unit);
-  if (slot == older_slot) return values_.older(unit);
-  for (const auto& [name, part] : share(unit).slots())
+  if (slot == older_state) return values_.older(unit);
+  for (const auto& [name, part] : share(unit).states())
     if (name == slot) return part;
   return {};
 }

@@ -13,8 +13,8 @@ namespace mindpipe {
 /// What a rank keeps of its units: values alone, what steps take besides, or what subnets do.
 struct ResidencyPlan {
   enum Keeps : std::uint8_t { values, steps, subnets } keeps = values;
-  const RankMemory* placed = nullptr;  ///< of steps: where accumulators take turns
-  int slabs = 0;                       ///< of subnets: rooms for the accumulators of one each
+  const RankMemory* placed = nullptr;  ///< where a step's accumulators take turns
+  int slabs = 0;                       ///< subnets: rooms for the accumulators of one subnet each
   std::size_t slab = 0;                ///< bytes of one
   int ways = 0;                        ///< to other ranks, or from them, by which units travel
   std::size_t way = 0;                 ///< bytes of a part of what travels there
@@ -44,7 +44,7 @@ class Residency {
   void count_by(Decisions& decisions) { decisions_ = &decisions; }
   Decisions* decisions() const { return decisions_; }
 
-  /// Begins before subnet `first`, at a cut and where a window begins, with the newest values: units were
+  /// Begins before subnet `first`, at a drain and where a window begins, with the newest values: units were
   /// used as often as their versions at home say. Collective over the pipeline, where they have several.
   void begin(Reader first);
   /// Makes sure that a reader finds the version that is due of each unit that it uses in blocks [first,
@@ -66,7 +66,7 @@ class Residency {
     std::int64_t due = 0;
     Tensor version = {};
   };
-  /// Those that were not asked for before; at a cut of all readers, as units have come home.
+  /// Arrivals that were not asked for before; at a drain those of all readers, as units have come home.
   std::vector<Arrival> take_arrivals(Reader reader);
   std::vector<Arrival> take_arrivals() { return std::exchange(arrivals_, {}); }
 

@@ -14,7 +14,7 @@ Tensor part_of(const Tensor& whole, int part, int parts) {
 }
 
 /// A parameter of which T-ths of the sequence give parts, on ranks that have a part of the sequence each.
-bool is_cut(const Stage& stage, const Unit& unit, int param) {
+bool is_split(const Stage& stage, const Unit& unit, int param) {
   const LayerContext& context = stage.context();
   return context.sequence_parallel && context.tensor.size() > 1 && unit.params()[param].form != Form::whole;
 }
@@ -25,7 +25,7 @@ std::int64_t cut_elements(const Stage& stage) {
   for (const int unit : stage.local_units()) {
     const Unit& of_model = *stage.model().units()[unit];
     for (int p = 0; p < static_cast<int>(of_model.params().size()); ++p)
-      if (stage.model().is_shared(unit) && is_cut(stage, of_model, p))
+      if (stage.model().is_shared(unit) && is_split(stage, of_model, p))
         most = std::max(most, of_model.shard_shape(p).count());
   }
   return most * stage.context().tensor.local_shards();
@@ -150,7 +150,7 @@ void SharedWindows::sum_over_sequence(Unit& unit, const Tensor& totals) {
   };
   std::vector<int> cut;
   for (int p = 0; p < static_cast<int>(unit.params().size()); ++p)
-    if (is_cut(stage_, unit, p)) cut.push_back(p);
+    if (is_split(stage_, unit, p)) cut.push_back(p);
   // What one rank's part of the sequence has marked falls away on all of them.
   if (!cut.empty()) sum(totals.range(unit.flat_count(), 1));
   for (const int p : cut) sum(totals.range(unit.flat_offset(p, 0), unit.shard_shape(p).count()));

@@ -22,7 +22,7 @@ class SharedWindows {
   static std::size_t exchange_bytes(const Stage& stage);
 
   std::int64_t window_of(std::int64_t subnet) const { return subnet / window_; }
-  /// Begins before subnet `first`, at a cut: no window is open.
+  /// Begins before subnet `first`, at a drain: no window is open.
   void begin(std::int64_t first);
 
   /// Counts a subnet's targets that count.
@@ -71,8 +71,8 @@ class SharedWindows {
   std::int64_t counted_ = 0;  ///< subnets, all ids below
   Arena arena_;
   std::map<int, Sums> sums_;
-  std::vector<UnitUse> uses_;                   ///< of shared units in blocks here
-  Tensor of_shards_;                            ///< of one parameter, for a sum over T-ths of the sequence
+  std::vector<UnitUse> uses_;  ///< uses of shared units in blocks here
+  Tensor of_shards_;           ///< one parameter's shards, for a sum over T-ths of the sequence
   std::map<std::int64_t, std::int64_t> valid_;  ///< targets of each window
 };
 

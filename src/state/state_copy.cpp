@@ -9,12 +9,12 @@ namespace {
 
 constexpr auto word = static_cast<std::int64_t>(sizeof(float));
 
-/// At a cut every lane has all units of a stage; each writes its share of them.
+/// At a drain every lane has all units of a stage; each writes its share of them.
 int writing_lane(const Layout& layout, int unit) { return unit % layout.grid.supernet; }
 
-std::vector<std::vector<Stretch>> by_writer(const std::vector<Stretch>& all, int writers) {
-  std::vector<std::vector<Stretch>> lists(writers);
-  for (const Stretch& stretch : all) lists[stretch.writer].push_back(stretch);
+std::vector<std::vector<FilePiece>> by_writer(const std::vector<FilePiece>& all, int writers) {
+  std::vector<std::vector<FilePiece>> lists(writers);
+  for (const FilePiece& file_piece : all) lists[file_piece.writer].push_back(file_piece);
   return lists;
 }
 
@@ -33,8 +33,8 @@ std::vector<std::int64_t> copied_bytes(const Config& config, const Layout& layou
     for (std::size_t unit = 0; unit < writes.size(); ++unit)
       if (writing_lane(layout, static_cast<int>(unit)) != lane) writes[unit] = 0;
     std::vector<std::int64_t> of_rank(ranks.size(), 0);
-    for (const Stretch& stretch : shared_out(model, saved_tensors(config, model), ranks, writes))
-      of_rank[stretch.writer] += copied_bytes(stretch);
+    for (const FilePiece& file_piece : shared_out(model, saved_tensors(config, model), ranks, writes))
+      of_rank[file_piece.writer] += copied_bytes(file_piece);
     for (int number = 0; number < ranks.size(); ++number) {
       std::int64_t& of_data_rank = most[ranks.data_rank(number)];
       of_data_rank = std::max(of_data_rank, of_rank[number]);
@@ -70,27 +70,27 @@ int StateCopy::world_rank(int number) const {
   return rank_at(stage_.layout().grid, coord);
 }
 
-const Stretch* StateCopy::stretch_of(int writer, std::size_t turn) const {
+const FilePiece* StateCopy::file_piece_of(int writer, std::size_t turn) const {
   return turn < of_writer_[writer].size() ? &of_writer_[writer][turn] : nullptr;
 }
 
 std::vector<StateCopy::Parcel> StateCopy::outgoing(std::size_t turn) const {
   std::vector<Parcel> parcels;
   for (int writer = 0; writer < stage_ranks_.size(); ++writer) {
-    const Stretch* stretch = writer == here_ ? nullptr : stretch_of(writer, turn);
-    if (stretch == nullptr) continue;
-    Parcel parcel{writer, given_by(stage_.model(), tensors_, stage_ranks_, *stretch, here_)};
+    const FilePiece* file_piece = writer == here_ ? nullptr : file_piece_of(writer, turn);
+    if (file_piece == nullptr) continue;
+    Parcel parcel{writer, given_by(stage_.model(), tensors_, stage_ranks_, *file_piece, here_)};
     parcel.bytes = static_cast<std::size_t>(count_of(parcel.runs) * word);
     if (parcel.bytes > 0) parcels.push_back(std::move(parcel));
   }
   return parcels;
 }
 
-std::vector<StateCopy::Parcel> StateCopy::incoming(const Stretch& stretch) const {
+std::vector<StateCopy::Parcel> StateCopy::incoming(const FilePiece& file_piece) const {
   std::vector<Parcel> parcels;
   for (int giver = 0; giver < stage_ranks_.size(); ++giver) {
     if (giver == here_) continue;
-    Parcel parcel{giver, given_by(stage_.model(), tensors_, stage_ranks_, stretch, giver)};
+    Parcel parcel{giver, given_by(stage_.model(), tensors_, stage_ranks_, file_piece, giver)};
     parcel.bytes = static_cast<std::size_t>(count_of(parcel.runs) * word);
     if (parcel.bytes > 0) parcels.push_back(std::move(parcel));
   }
@@ -98,8 +98,8 @@ std::vector<StateCopy::Parcel> StateCopy::incoming(const Stretch& stretch) const
 }
 
 /// Reads the words of runs, one run behind the other.
-void StateCopy::pack(const Stretch& stretch, const std::vector<ElementRun>& runs, std::byte* words) {
-  const SavedTensor& saved = tensors_[stretch.tensor];
+void StateCopy::pack(const FilePiece& file_piece, const std::vector<ElementRun>& runs, std::byte* words) {
+  const SavedTensor& saved = tensors_[file_piece.tensor];
   if (!reader_ || slot_ != saved.slot) {
     slot_ = saved.slot;
     reader_ = std::make_unique<StateReader>(stage_.context().backend, residency_, slot_);
@@ -110,9 +110,9 @@ void StateCopy::pack(const Stretch& stretch, const std::vector<ElementRun>& runs
   }
 }
 
-/// Every writer makes its next stretch: one message between each two ranks at most.
+/// Every writer makes its next file_piece: one message between each two ranks at most.
 void StateCopy::take_turn(std::size_t turn, const Place& place, const Ready& ready) {
-  const Stretch* mine = stretch_of(here_, turn);
+  const FilePiece* mine = file_piece_of(here_, turn);
   const std::vector<Parcel> out = outgoing(turn), in = mine ? incoming(*mine) : std::vector<Parcel>{};
   const auto total = [](const std::vector<Parcel>& parcels) {
     std::size_t bytes = 0;
@@ -125,7 +125,7 @@ void StateCopy::take_turn(std::size_t turn, const Place& place, const Ready& rea
   if (!out.empty() || !in.empty()) messages.emplace(*ranks_);
   std::byte* from = sent_.data();
   for (const Parcel& parcel : out) {
-    pack(*stretch_of(parcel.peer, turn), parcel.runs, from);
+    pack(*file_piece_of(parcel.peer, turn), parcel.runs, from);
     messages->send(from, parcel.bytes, world_rank(parcel.peer), 0);
     from += parcel.bytes;
   }
@@ -156,7 +156,7 @@ void StateCopy::take_turn(std::size_t turn, const Place& place, const Ready& rea
 
 void StateCopy::gather(const Place& place, const Ready& ready) {
   std::size_t turns = 0;
-  for (const auto& stretches : of_writer_) turns = std::max(turns, stretches.size());
+  for (const auto& file_pieces : of_writer_) turns = std::max(turns, file_pieces.size());
   for (std::size_t turn = 0; turn < turns; ++turn) take_turn(turn, place, ready);
   reader_.reset();
   sent_ = {};

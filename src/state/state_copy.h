@@ -10,7 +10,7 @@
 
 namespace mindpipe {
 
-/// The stretches of a run's state that this rank writes, brought together from the ranks of its stage that
+/// The file_pieces of a run's state that this rank writes, brought together from the ranks of its stage that
 /// have their elements. To be used between two steps.
 class StateCopy {
  public:
@@ -18,15 +18,15 @@ class StateCopy {
   StateCopy(const Config& config, Stage& stage, const Residency& residency, Group* ranks);
 
   const std::vector<SavedTensor>& tensors() const { return tensors_; }
-  /// The stretches that this rank writes, in the order in which `gather` makes them.
-  const std::vector<Stretch>& mine() const { return of_writer_[here_]; }
+  /// The file_pieces that this rank writes, in the order in which `gather` makes them.
+  const std::vector<FilePiece>& mine() const { return of_writer_[here_]; }
   /// Bytes of all tensors together, whoever writes them.
   std::int64_t all_bytes() const;
 
-  /// Says where a stretch is to lie.
-  using Place = std::function<std::byte*(const Stretch& stretch)>;
-  using Ready = std::function<void(const Stretch& stretch, const std::byte* words)>;
-  /// Makes one stretch after the other at its place and hands it on. Collective.
+  /// Says where a file_piece is to lie.
+  using Place = std::function<std::byte*(const FilePiece& file_piece)>;
+  using Ready = std::function<void(const FilePiece& file_piece, const std::byte* words)>;
+  /// Makes one file_piece after the other at its place and hands it on. Collective.
   void gather(const Place& place, const Ready& ready);
 
  private:
@@ -35,10 +35,10 @@ class StateCopy {
     std::vector<ElementRun> runs;
     std::size_t bytes = 0;
   };
-  const Stretch* stretch_of(int writer, std::size_t turn) const;
+  const FilePiece* file_piece_of(int writer, std::size_t turn) const;
   std::vector<Parcel> outgoing(std::size_t turn) const;
-  std::vector<Parcel> incoming(const Stretch& stretch) const;
-  void pack(const Stretch& stretch, const std::vector<ElementRun>& runs, std::byte* words);
+  std::vector<Parcel> incoming(const FilePiece& file_piece) const;
+  void pack(const FilePiece& file_piece, const std::vector<ElementRun>& runs, std::byte* words);
   void take_turn(std::size_t turn, const Place& place, const Ready& ready);
   int world_rank(int number) const;
 
@@ -48,17 +48,17 @@ class StateCopy {
   std::vector<SavedTensor> tensors_;
   StageRanks stage_ranks_;
   int here_;  ///< this rank's number in the stage
-  std::vector<std::vector<Stretch>> of_writer_;
+  std::vector<std::vector<FilePiece>> of_writer_;
   std::unique_ptr<StateReader> reader_;
-  std::string_view slot_;  ///< that the reader reads
+  std::string_view slot_;  ///< slot that the reader reads
   std::vector<std::byte> sent_, received_;
 };
 
 /// The ranks of a stage, from the layout of one.
 StageRanks stage_ranks_of(const Config& config, const Layout& layout);
-/// What a stretch may take of a copy in which each begins within a page as it does in the file, so that its
-/// pages can be written from there.
-inline std::int64_t copied_bytes(const Stretch& stretch) { return stretch.bytes() + file_page; }
+/// What a file_piece may take of a copy in which each begins within a page as it does in the file, so that
+/// its pages can be written from there.
+inline std::int64_t copied_bytes(const FilePiece& file_piece) { return file_piece.bytes() + file_page; }
 /// The room of the copy on each data rank, on paper: the most that any rank of its tensor group, in any lane,
 /// needs.
 std::vector<std::int64_t> copied_bytes(const Config& config, const Layout& layout, const Model& model,

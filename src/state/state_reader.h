@@ -25,7 +25,7 @@ class StateReader {
   Tensor kept_;             ///< what this rank has of the slot
   std::int64_t begin_ = 0;  ///< where that begins in the unit's flat order
   const std::byte* data_ = nullptr;
-  std::vector<std::byte> copy_;  ///< of what this rank has, where the host does not reach it
+  std::vector<std::byte> copy_;  ///< copy of this rank's state, where the host does not reach it
 };
 
 }  // namespace mindpipe

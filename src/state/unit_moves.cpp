@@ -34,13 +34,13 @@ std::vector<UnitMoves::Piece> UnitMoves::pieces_of(int unit) const {
       {"applied", as_bytes(residency_.decisions()->of(unit).range(Decision::applied_steps, 1))}};
   if (stage_.unit(unit).dtype() == DType::f32)
     pieces.push_back({"master", as_bytes(residency_.values().newest(unit))});
-  for (const auto& [name, slot] : optimizer.slots())
+  for (const auto& [name, slot] : optimizer.states())
     pieces.push_back({name == "master" ? "master" : "moment", as_bytes(slot)});
   return pieces;
 }
 
 template <class See>
-void UnitMoves::for_stretches(const Action& move, const See& see) {
+void UnitMoves::for_pieces(const Action& move, const See& see) {
   std::int64_t all = 0, place = 0;
   std::vector<Piece> pieces;
   for (const int unit : move.units)
@@ -86,7 +86,7 @@ Tensor UnitMoves::part_of(const Action& move) {
       const auto version = static_cast<double>(residency_.values().version(unit));
       backend.upload(&version, version_of(unit));
     }
-  for_stretches(move, [&](const Piece&, const Tensor& state, std::int64_t place) {
+  for_pieces(move, [&](const Piece&, const Tensor& state, std::int64_t place) {
     backend.copy(state, part.range(place, state.count()));
   });
   return part;
@@ -97,7 +97,7 @@ void UnitMoves::arrived(const Action& move) {
   if (backend.memory().kind() == Memory::Kind::counted) return;
   const Tensor part = buffer_of(move);
   bool leaves_out = false;
-  for_stretches(move, [&](const Piece& piece, const Tensor& state, std::int64_t place) {
+  for_pieces(move, [&](const Piece& piece, const Tensor& state, std::int64_t place) {
     const bool begins_unit = piece.name == "version";
     if (begins_unit) leaves_out = is_left_out("moves", "unit");
     if ((leaves_out && !begins_unit) || is_left_out("moves", piece.name)) return;
@@ -108,7 +108,7 @@ void UnitMoves::arrived(const Action& move) {
     UnitOptimizer& optimizer = residency_.share(number);
     optimizer.moments_have_arrived();
     if (stage_.unit(number).dtype() == DType::bf16)
-      backend.convert({optimizer.slots().front().second, residency_.values().newest(number)});
+      backend.convert({optimizer.states().front().second, residency_.values().newest(number)});
   }
 }
 

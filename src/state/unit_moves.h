@@ -47,7 +47,7 @@ class UnitMoves {
   /// Calls see(piece, state, place) for each stretch of the units' states that a part of a message has, with
   /// its place in the part.
   template <class See>
-  void for_stretches(const Action& move, const See& see);
+  void for_pieces(const Action& move, const See& see);
   void count(const Action& move);
   Tensor buffer_of(const Action& move);
 
@@ -55,10 +55,10 @@ class UnitMoves {
   Residency& residency_;
   Arena arena_;
   Sent sent_;
-  Tensor versions_;                     ///< of each unit here, as it travels
-  std::map<int, std::int64_t> places_;  ///< of each unit's among them
+  Tensor versions_;                     ///< version of each unit here, as it travels
+  std::map<int, std::int64_t> places_;  ///< place of each unit's version among them
   std::vector<Arena> buffers_;
-  std::map<std::pair<int, bool>, int> channels_;  ///< of a peer, and whether it leaves: the buffer
+  std::map<std::pair<int, bool>, int> channels_;  ///< (peer, whether it leaves): the buffer
 };
 
 }  // namespace mindpipe

@@ -7,7 +7,7 @@
 namespace mindpipe {
 
 /// The slot of what a supernet keeps besides, of units that all subnets share: their values a window ago.
-inline constexpr std::string_view older_slot = "older";
+inline constexpr std::string_view older_state = "older";
 
 /// The values of a rank's units, and their versions. What all subnets of a supernet share has two copies that
 /// take turns: subnets of a window read the version that the window before the one before it has left.
@@ -21,7 +21,7 @@ class UnitValues {
   /// Begins before subnet `first`, where a window does, with the newest values; before the first of all both
   /// copies are these.
   void begin(Reader first);
-  /// Lets values be those that a subnet is to read; the newest, at a cut.
+  /// Lets values be those that a subnet is to read; the newest, at a drain.
   void bind(Reader reader);
   void bind_newest();
   /// Opens the next version of a unit with two copies: the one that nobody reads any more becomes that of the
@@ -40,7 +40,7 @@ class UnitValues {
     held_[unit].copies[held_[unit].newest].version = version;
   }
   Tensor newest(int unit) const { return held_[unit].copies[held_[unit].newest].values; }
-  /// Those of the window before; of a unit with one copy, which follows no windows, the newest.
+  /// The values of the window before; a unit with one copy follows no windows and has its newest.
   Tensor older(int unit) const {
     const Held& held = held_[unit];
     return held.copies[held.copies.size() - 1 - held.newest].values;
@@ -55,7 +55,7 @@ class UnitValues {
     Arena arena = {};
     std::vector<Copy> copies = std::vector<Copy>(1);
     std::size_t newest = 0;
-    std::int64_t beyond = 0;  ///< of two copies: updates that are no window's of this run
+    std::int64_t beyond = 0;  ///< updates before this run's windows, of a unit with two copies
   };
   std::size_t copy_of(Reader reader) const { return static_cast<std::size_t>(reader / window_ % 2); }
 

@@ -17,13 +17,13 @@ struct StackedPiece {
 struct WholeTensor {
   std::string name;
   std::vector<StackedPiece> pieces;
-  std::int64_t rows = 0, columns = 0;  ///< as the model has it; no columns: a vector
+  std::int64_t rows = 0, columns = 0;  ///< extents in the model; no columns: a vector
   bool transposed = false;             ///< it is stored as [columns, rows]
-  std::vector<std::int64_t> stored{};  ///< its shape in a file, where that is neither
+  std::vector<std::int64_t> stored{};  ///< shape in a file, if that is neither
 
   std::int64_t width() const { return columns == 0 ? 1 : columns; }
   std::int64_t count() const { return rows * width(); }
-  std::vector<std::int64_t> shape() const;  ///< as it is stored
+  std::vector<std::int64_t> shape() const;  ///< shape in the file
 };
 /// Every piece of a model as a tensor by itself, in model order; or of those that are learned, which have
 /// moments.

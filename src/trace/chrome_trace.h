@@ -12,7 +12,7 @@ namespace mindpipe {
 struct TracedRank {
   int rank = 0;
   std::string name;                     ///< for people
-  int replica = 0;                      ///< of the ranks that run the same list
+  int replica = 0;                      ///< number among the ranks that run the same list
   int place = 0;                        ///< among the program's ranks
   std::string peers = "stage";          ///< what the program's ranks are called
   std::vector<KeptAction> actions;      ///< in the order of its list, run behind run, on the trace's clock

@@ -19,12 +19,12 @@ struct UnitVersion {
 struct KeptAction {
   Action action;
   Recorder::Times times;
-  std::int64_t bytes = 0;                ///< that it moved
-  std::int64_t step = 0;                 ///< of a list that is run again and again: which run, counted from 1
-  int number = 0;                        ///< and the action's place in the list
-  bool of_window = false;                ///< its number is a window's, not a subnet's
-  std::vector<UnitVersion> units = {};   ///< of a pass or an update: those of its subnet here
-  std::vector<UnitVersion> shared = {};  ///< of a pass: those that all subnets share
+  std::int64_t bytes = 0;                ///< bytes that were moved
+  std::int64_t step = 0;                 ///< which run of a closed list, counted from 1
+  int number = 0;                        ///< the action's place in a closed list
+  bool of_window = false;                ///< the number is a window's, not a subnet's
+  std::vector<UnitVersion> units = {};   ///< pass or update: units of the subnet here
+  std::vector<UnitVersion> shared = {};  ///< pass: units that all subnets share
 };
 
 /// A sum between the ranks that share a product, of a step (0: of none).

@@ -18,7 +18,7 @@ struct SubnetTimes {
 /// These times of the last subnets that a rank had to do with.
 class PassTimes {
  public:
-  static constexpr std::size_t most = 192;  ///< of the rank's lane
+  static constexpr std::size_t most = 192;  ///< most subnets of the rank's lane
   using Rows = std::array<SubnetTimes, most>;
 
   /// `lanes`: how many ids lie between two subnets of one lane.

@@ -88,8 +88,8 @@ class Recorder {
 
   std::vector<Times> times_;
   std::vector<Row> rows_;
-  std::size_t begin_ = 0;  ///< of the list's first action in times_
-  std::size_t place_ = 0;  ///< of the step under way in rows_
+  std::size_t begin_ = 0;  ///< place of the list's first action in times_
+  std::size_t place_ = 0;  ///< place of the step under way in rows_
   std::size_t count_ = 0;
   std::int64_t last_step_ = 0;
 };

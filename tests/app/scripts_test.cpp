@@ -153,8 +153,15 @@ TEST(CheckStyle, NamesEveryLineThatBreaksARule) {
       "int d;\n/// What a rank has\n/// of the whole.\nint e;\n/// Assets.\nint f;\n"
       "int g;  ///< of a rank\nint h;  ///< or -1\nint i;  ///< rows of a rank, each\n"
       "        ///< of them padded\nint j;  ///< offset, ordinal, ask\nauto k = \"///< of\";\n");
+  house.write("src/core/two.h", "class Two {\n  void one();\n  void other();\n};\n");
+  house.write("src/core/two.cpp", "void Two::one() {\n}\n");
+  house.write("src/core/three.cpp", "int a;\nvoid Two::other() {\n}\n");
+  house.write("src/core/four.cpp", "class Two {\n  void other();\n};\nvoid Two::other() {\n}\n");
   const auto [text, code] = house.check("check_style.py");
   EXPECT_NE(code, 0);
+  EXPECT_THAT(text,
+              HasSubstr("src/core/two.cpp:1: functions of Two, whose others stand in src/core/three.cpp"));
+  EXPECT_THAT(text, Not(HasSubstr("src/core/four.cpp")));
   for (int line : {1, 2, 3, 4})
     EXPECT_THAT(text,
                 HasSubstr("src/core/kinds.cpp:" + std::to_string(line) + ": compares the name of a kind"));

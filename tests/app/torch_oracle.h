@@ -299,7 +299,7 @@ inline Answer answer_of(const Task& task, Precision precision) {
       Unit& unit = worker.stage().unit(index);
       if (unit.flat_count() == 0) continue;
       if (unit.dtype() == DType::f32) worker.backend().copy(unit.root(0), unit.flat_values());
-      for (const auto& [name, slot] : worker.residency().share(index).slots())
+      for (const auto& [name, slot] : worker.residency().share(index).states())
         if (name == "master") worker.backend().copy(unit.root(0), slot);
     }
     save_weights(worker, task.folder / "gradients.safetensors");

@@ -78,7 +78,7 @@ Waits waits_of(Worker& worker) {
   return waits;
 }
 
-/// Those of training so many steps, by the loop or without one.
+/// Calls and sums of training so many steps, by the loop or without one.
 Waits trained(int ranks, int steps, bool by_loop) {
   Arguments arguments;
   Run run(arguments, config_of(ranks, steps), [](const Config& given, const World&) { return given; });

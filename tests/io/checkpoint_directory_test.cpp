@@ -35,7 +35,7 @@ class CheckpointDirectory : public CheckpointFolder {
     const NewCheckpoint made(folder_, step);
     made.create();
     std::ofstream(made.file(), std::ios::binary) << bytes;
-    made.take_room(static_cast<std::int64_t>(bytes.size()));
+    made.reserve(static_cast<std::int64_t>(bytes.size()));
     Manifest manifest;
     manifest.progress.step = step;
     manifest.file_bytes = static_cast<std::int64_t>(bytes.size());
@@ -129,7 +129,7 @@ TEST_F(CheckpointDirectory, RoomThatNoDeviceHasIsRefused) {
   const NewCheckpoint made(folder_, 5);
   made.create();
   std::ofstream(made.file()) << "abc";
-  EXPECT_THAT(refusal([&] { made.take_room(std::int64_t{1} << 50); }, Exit::io_error),
+  EXPECT_THAT(refusal([&] { made.reserve(std::int64_t{1} << 50); }, Exit::io_error),
               HasSubstr(made.file() + ": taking room failed"));
 }
 

@@ -82,7 +82,7 @@ std::vector<std::vector<std::uint32_t>> updated(OptimizerKind kind, DType dtype,
   values.resize((unit.flat_count() * bytes_of(dtype) + 3) / 4);
   sample.backend->download(unit.flat_values(), values.data());
   for (auto& optimizer : optimizers)
-    for (const auto& [name, slot] : optimizer->slots()) {
+    for (const auto& [name, slot] : optimizer->states()) {
       std::vector<std::uint32_t> words(slot.count());
       sample.backend->download(slot, words.data());
       states[name].insert(states[name].end(), words.begin(), words.end());
@@ -117,7 +117,7 @@ TEST(UnitOptimizer, ARunningStatisticFollowsItsMeanAndIsInNoSquareDecayOrMoment)
   optimizer.update(*backend, 0.5, decided.of(1, 0.125), 3);
   EXPECT_EQ(unit.value(1, 0).as<float>()[0], 2 + 0.25f * (8 - 2)) << "the mean of three micro-batches is 8";
   EXPECT_NE(unit.value(0, 0).as<float>()[0], 2);
-  for (const auto& [name, slot] : optimizer.slots())
+  for (const auto& [name, slot] : optimizer.states())
     EXPECT_EQ(slot.as<float>()[unit.flat_offset(1, 0)], 0) << name;
   const Tensor decision = decided.of(2, 0.125);
   decision.as<double>()[Decision::skipped] = 1;
@@ -134,7 +134,7 @@ TEST(UnitOptimizer, PartsAreCutAtChunkEdgesOrBetweenTensors) {
       for (std::int64_t e = 0; e < unit.shard_shape(p).count(); e += statistics_chunk)
         allowed.insert(unit.flat_offset(p, s) + e);
   for (int parts : {1, 2, 3, 4, 7, 8, 16, 64}) {
-    const std::vector<std::int64_t> cuts = share_cuts(unit, parts);
+    const std::vector<std::int64_t> cuts = share_edges(unit, parts);
     ASSERT_EQ(static_cast<int>(cuts.size()), parts + 1);
     EXPECT_EQ(cuts.front(), 0);
     EXPECT_EQ(cuts.back(), unit.flat_count());

@@ -19,8 +19,8 @@ struct Lists {
   Outline outline;
   SubnetRules rules = {};
   std::vector<Subnet> subnets = {};
-  std::vector<Communication> sequence = {};  ///< of a supernet
-  int batches = 0;                           ///< of forwards
+  std::vector<Communication> sequence = {};  ///< a supernet's communications
+  int batches = 0;                           ///< batches of a list of forwards
   Program program = {};
   int rank = 0;
 

@@ -204,7 +204,7 @@ int moves_with_one_owner(const Outline& outline, Draw draw, int count, int admis
         owner.free = start.end;
       }
     }
-    if (start.kind != TaskKind::move || start.owner.of == Owner::cut) continue;
+    if (start.kind != TaskKind::move || start.owner.of == Owner::drain) continue;
     ++moves;
     EXPECT_FALSE(start.units.empty()) << "a move of nothing, for subnet " << start.owner.number;
     for (const int unit : start.units) {
@@ -242,7 +242,7 @@ TEST(Lanes, BeforeACutAllUnitsGoHomeToAllLanes) {
     std::vector<std::pair<int, int>> home;  // unit and rank
     for (const Task& start : planned(planner, more))
       for (const int unit : start.units)
-        if (start.owner.of == Owner::cut) home.emplace_back(unit, start.peer);
+        if (start.owner.of == Owner::drain) home.emplace_back(unit, start.peer);
     return home;
   };
   for (const int first : {0, 30}) {

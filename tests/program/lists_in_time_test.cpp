@@ -129,7 +129,7 @@ TEST(Lists, RunInThePlannersTimeEntryByEntry) {
     std::size_t compared = 0;
     for (const Task& start : planned(planner, grid.subnets)) {
       ++compared;
-      if (start.owner.of == Owner::cut)
+      if (start.owner.of == Owner::drain)
         continue;  // it need not wait until all others have ended, as the planner lets it
       const auto found = spans.find(name_of(start));
       ASSERT_NE(found, spans.end()) << seed << ", kind " << static_cast<int>(start.kind) << " on rank "

@@ -67,11 +67,11 @@ inline std::string summary_of(std::span<const Task> tasks) {
     ++count[what];
     end = std::max(end, task.end);
     all += task.end - task.start;
-    hash.add(
-        {what, task.with_forward, task.rank, task.kind == TaskKind::message ? -1 : task.peer,
-         task.micro_batch, task.unit, task.block, task.owner.number, task.first, task.last, task.slot,
-         task.slab, task.start, task.end, static_cast<std::int64_t>(task.waits), task.owner.of == Owner::cut},
-        what == 2 || what == 8 ? task.units : std::span<const int>{});
+    hash.add({what, task.with_forward, task.rank, task.kind == TaskKind::message ? -1 : task.peer,
+              task.micro_batch, task.unit, task.block, task.owner.number, task.first, task.last, task.slot,
+              task.slab, task.start, task.end, static_cast<std::int64_t>(task.waits),
+              task.owner.of == Owner::drain},
+             what == 2 || what == 8 ? task.units : std::span<const int>{});
   }
   std::string text;
   for (const auto& [what, number] : count) text += fmt::format("{} {}, ", number, names[what]);

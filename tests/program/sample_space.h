@@ -141,7 +141,7 @@ inline std::vector<Task> planned(CausalPlanner& planner, std::span<const Subnet>
   return tasks;
 }
 
-/// The list of one rank, as it is written behind a cut.
+/// The list of one rank, as it is written behind a drain.
 inline ListStretch list_of_starts(const Outline& outline, std::int64_t window, int rank,
                                   std::span<const Task> starts) {
   ListWriter writer(outline, rank, rings_of_subnets(rank), window);

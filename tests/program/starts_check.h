@@ -55,9 +55,9 @@ class StartsCheck {
   std::vector<std::int64_t> summed_;                        ///< [subnet][stage]: the last sum over data
   std::vector<std::int64_t> arrived_;                       ///< [subnet][stage]: the last of its units
   std::vector<std::int64_t> rank_free_;                     ///< since when
-  std::vector<std::array<std::int64_t, 2>> channel_free_;   ///< of each rank: forwards, backwards
+  std::vector<std::array<std::int64_t, 2>> channel_free_;   ///< by rank: forwards, backwards
   std::vector<std::vector<std::int64_t>> slot_free_;        ///< [rank][slot]
-  std::vector<std::int64_t> unit_free_;                     ///< of each unit that moves: its newest update
+  std::vector<std::int64_t> unit_free_;                     ///< newest update of each unit that moves
   std::map<std::pair<int, int>, std::int64_t> moves_free_;  ///< from, to
   std::vector<std::string> errors_;
 };
@@ -164,7 +164,7 @@ inline void StartsCheck::see_move(const Task& start) {
   require(!start.units.empty(), start, "moves no unit");
   for (const int unit : start.units)
     require(unit_free_[unit] <= start.start, start, "moves a unit that has yet to be updated");
-  if (start.owner.of == Owner::cut) return;
+  if (start.owner.of == Owner::drain) return;
   std::int64_t& arrived =
       arrived_[(start.owner.number - first_) * outline_.stages + outline_.stage_of_rank(start.peer)];
   arrived = std::max(arrived, start.end);

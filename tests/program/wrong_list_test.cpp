@@ -9,9 +9,6 @@
 namespace mindpipe {
 namespace {
 
-using testing::Contains;
-using testing::HasSubstr;
-
 struct WrongList {
   const char* name;
   std::function<Lists()> make;
@@ -46,7 +43,7 @@ std::function<void(Lists&)> none_waits(const SuchAction& is_such) {
       if (is_such(action)) action.after.clear();
   };
 }
-/// Of what an action waits for, without what is such.
+/// Takes what is such from what an action waits for.
 std::function<void(Lists&)> without_waits_for(const SuchAction& is_such, const SuchAction& is_awaited,
                                               int nth) {
   return [=](Lists& lists) {
@@ -389,7 +386,7 @@ class IsFound : public testing::TestWithParam<WrongList> {};
 TEST_P(IsFound, AndSaidWithItsReason) {
   Lists lists = GetParam().make();
   GetParam().spoil(lists);
-  EXPECT_THAT(lists.errors(), Contains(HasSubstr(GetParam().sentence)));
+  EXPECT_THAT(lists.errors(), testing::Contains(testing::HasSubstr(GetParam().sentence)));
 }
 
 const auto name_of_row = [](const auto& row) { return std::string(row.param.name); };

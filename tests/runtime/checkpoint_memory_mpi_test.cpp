@@ -61,7 +61,7 @@ TEST(CheckpointMemory, ASaveInTheForegroundTakesAtMostSixteenMebibytesOfARank) {
     const Config config = weighty_run(grid, Background::no);
     save_a_narrow_one(config, folder / "narrow");
     const auto worker = worker_of(config, all_ranks());
-    EXPECT_EQ(worker->copy_room(), nullptr);
+    EXPECT_EQ(worker->copy_memory(), nullptr);
     train_a_step(*worker);
     EXPECT_LE(growth_of_save(*worker, folder / "run", 1).peak, 16 * mebibyte) << describe(config);
   }

@@ -99,7 +99,7 @@ std::string saved_and_trained(const LayoutPair& pair, const Uninterrupted& unint
   if (!ranks.takes_part()) return {};
   const auto worker = worker_of(config_of(pair, pair.before), ranks.world());
   const bool copies = pair.background == Background::automatic && pair.writer == CheckpointWriterKind::direct;
-  EXPECT_TRUE(copies || worker->copy_room() == nullptr);
+  EXPECT_TRUE(copies || worker->copy_memory() == nullptr);
   Outcome got;
   train_steps(*worker, 0, steps_before, got);
   save(*worker, run_directory, steps_before,

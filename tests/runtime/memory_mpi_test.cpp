@@ -150,7 +150,7 @@ TEST_F(MemoryOfRanks, UsedIsAsPredictedWhereArenasHaveThirtyPercentTooMuch) {
   all.insert(all.end(), more.begin(), more.end());
   for (const Config& config : all) {
     const RunPlan plan = make_run_plan(config);
-    Worker worker(config, world, with_room(plan, 1.3));
+    Worker worker(config, world, with_more_memory(plan, 1.3));
     worker.waiting().set_crowded(true);
     train_a_little(worker);
     EXPECT_EQ(complaint(plan.memory_of(worker.layout().coord), used_by(worker.memory())), "")
@@ -194,7 +194,7 @@ TEST_F(MemoryOfRanks, EveryRankRefusesWhatDoesNotFitOnOneAndThePredictionWasRigh
     EXPECT_EQ(error.code, Exit::out_of_memory);
     EXPECT_THAT(error.what(), testing::HasSubstr("workspace"));
   }
-  Worker worker(config, world, with_room(plan, 1.3));
+  Worker worker(config, world, with_more_memory(plan, 1.3));
   worker.waiting().set_crowded(true);
   train_a_little(worker);
   EXPECT_EQ(complaint(plan.memory_of(worker.layout().coord), used_by(worker.memory())), "");
@@ -212,7 +212,7 @@ TEST_F(MemoryOfRanks, APredictionWithoutTheRoomForExchangesIsNoticed) {
       static_cast<std::int64_t>(aligned(plan.footprints[0].passes.exchange));
   wrong.footprints[0].passes.exchange = 0;
   {
-    Worker worker(config, world, with_room(plan, 1.3));
+    Worker worker(config, world, with_more_memory(plan, 1.3));
     worker.waiting().set_crowded(true);
     train_a_little(worker);
     EXPECT_THAT(complaint(wrong.memory[0][0], used_by(worker.memory())), testing::HasSubstr("workspace"));

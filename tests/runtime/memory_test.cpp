@@ -16,7 +16,7 @@ void expect_as_predicted(Config config) {
   config = resolve(config);
   const RunPlan plan = make_run_plan(config);
   {
-    Worker worker(config, World{}, with_room(plan, 1.3));
+    Worker worker(config, World{}, with_more_memory(plan, 1.3));
     train_a_little(worker);
     EXPECT_EQ(complaint(plan.memory[0][0], used_by(worker.memory())), "");
   }

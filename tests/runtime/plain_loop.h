@@ -258,7 +258,7 @@ class PlainLoop {
 
   Sha256::Digest digest() {
     Sha256 sha;
-    for (const std::string_view slot : state_slots(config_))
+    for (const std::string_view slot : state_names(config_))
       for (std::size_t u = 0; u < states_.size(); ++u) {
         const Unit& unit = *model_->units()[u];
         State& state = states_[u];

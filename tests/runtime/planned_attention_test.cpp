@@ -37,7 +37,7 @@ std::set<PlannedAttention> asked_by(Config config, Purpose purpose) {
   config.device.kind = DeviceKind::emulated;
   config.device.description = "instant";
   config = resolve(config);
-  const auto asked = make_gpu_workspace(attention_room(config));
+  const auto asked = make_gpu_workspace(attention_limit(config));
   Worker worker(config, {}, make_run_plan(config, purpose),
                 [&](const Config&, Memory& memory, int, const World&) {
                   auto device = make_pricing_backend(memory, describe_device("instant"));

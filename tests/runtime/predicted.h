@@ -33,7 +33,7 @@ inline std::string complaint(const BytesByClass& predicted, const BytesByClass& 
 
 /// The plan with `factor` times the room in every arena whose size is a prediction. (Those of units and
 /// inputs are laid out, not predicted.)
-inline RunPlan with_room(RunPlan plan, double factor) {
+inline RunPlan with_more_memory(RunPlan plan, double factor) {
   const auto grow = [&](auto& bytes) {
     bytes = static_cast<std::decay_t<decltype(bytes)>>(
         aligned(static_cast<std::size_t>(static_cast<double>(bytes) * factor)));

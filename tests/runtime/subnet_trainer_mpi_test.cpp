@@ -100,7 +100,7 @@ class SubnetRun {
     for (const CheckpointUnit& unit : worker_.state().unit_counters())
       outcome.counters.push_back(unit.version);
     outcome.newest = worker_.state().digest();
-    outcome.before_newest = worker_.state().digest(older_slot);
+    outcome.before_newest = worker_.state().digest(older_state);
     return outcome;
   }
   Worker& worker() { return worker_; }
@@ -120,7 +120,7 @@ class SubnetRun {
       EXPECT_LE(end, first + 64);
       admitted = end;
     }
-    bool wishes_a_cut() override { return wish(); }
+    bool wishes_to_drain() override { return wish(); }
     void hear(const SubnetScalars& scalars) override { told.push_back(scalars); }
     BatchFeed& feed() { return feed_; }
 
@@ -267,7 +267,7 @@ class WrongStream : public Sampler {
 
 TEST_P(SubnetTraining, WhatThePlannerThrowsComesUpWhereItsPlanIsTaken) {
   SubnetRun run(config, world);
-  // The planner of several stages throws at a cut, so that no message is left halfway.
+  // The planner of several stages throws at a drain, so that no message is left halfway.
   const std::int64_t wrong = world.size == 1 ? 5 * window : 2 * window;
   run.trainer().begin(std::make_unique<WrongStream>(stream_from(config, 0), wrong), 0);
   EXPECT_EQ(run.trainer().train_to(window), window);
@@ -302,7 +302,7 @@ TEST_P(SubnetTraining, RanksWithDifferentPlansFindItOutAtTheCut) {
   } catch (const Error& error) {
     said = error.what();
   }
-  EXPECT_THAT(said, testing::HasSubstr("different plans of the subnets before the cut at 8"));
+  EXPECT_THAT(said, testing::HasSubstr("different plans of the subnets before the drain at 8"));
 }
 
 std::string name_of_axes(const testing::TestParamInfo<Ranks>& info) {

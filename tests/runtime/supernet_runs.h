@@ -171,7 +171,7 @@ inline bool copies_agree(Worker& worker, const World& world) {
     if (!worker.stage().model().is_shared(unit)) continue;
     const UnitValues& values = worker.residency().values();
     std::vector<Tensor> all{values.newest(unit), values.older(unit)};
-    for (const auto& [name, slot] : worker.residency().share(unit).slots()) all.push_back(slot);
+    for (const auto& [name, slot] : worker.residency().share(unit).states()) all.push_back(slot);
     Sha256 sha;
     for (const Tensor& tensor : all) {
       std::vector<std::byte> bytes(tensor.bytes());
@@ -192,7 +192,7 @@ inline bool copies_agree(Worker& worker, const World& world) {
   return true;
 }
 
-/// Whether every lane holds the same state: at a cut all units are at home in all of them.
+/// Whether every lane holds the same state: at a drain all units are at home in all of them.
 inline bool same_in_all_lanes(Worker& worker, const Sha256::Digest& digest,
                               const std::vector<CheckpointUnit>& counters) {
   std::vector<std::int64_t> words(digest.begin(), digest.end());
@@ -317,7 +317,7 @@ inline SubnetsOutcome trained(const Config& config, const World& world, int numb
   outcome.copies_agree = copies_agree(worker, world);
   outcome.newest = worker.state().digest();
   outcome.copies_agree = outcome.copies_agree && same_in_all_lanes(worker, outcome.newest, counters);
-  outcome.before_newest = worker.state().digest(older_slot);
+  outcome.before_newest = worker.state().digest(older_state);
   std::vector<double> sums(outcome.losses);
   MPI_Allreduce(sums.data(), outcome.losses.data(), static_cast<int>(sums.size()), MPI_DOUBLE, MPI_MAX,
                 world.comm);

@@ -11,14 +11,14 @@
 namespace mindpipe {
 namespace {
 
-/// What a rank has of a tensor: the first element of each stretch of it, as it is stored, and the run.
+/// What a rank has of a tensor: the first element of each file_piece of it, as it is stored, and the run.
 using Held = std::map<std::int64_t, ElementRun>;
 
 /// The runs that a rank has of a saved tensor by its own layout, neighbours joined.
 Held held_of(const Unit& own, const SavedTensor& saved, const StageRanks& ranks, int data_rank) {
   const bool in_shares = ranks.sharded && saved.slot != "value";
   const Elements part =
-      in_shares ? Elements{share_cut(own, ranks.data, data_rank), share_cut(own, ranks.data, data_rank + 1)}
+      in_shares ? Elements{share_edge(own, ranks.data, data_rank), share_edge(own, ranks.data, data_rank + 1)}
                 : Elements{0, own.flat_count()};
   Held held;
   for (const ElementRun& run : runs_of(own, saved.tensor.pieces.front(), part)) {
@@ -47,18 +47,18 @@ struct Shares {
   const std::vector<std::unique_ptr<PaperModel>>& models;  ///< one for each tensor rank
   StageRanks ranks;
   std::vector<SavedTensor> tensors;
-  std::vector<Stretch> stretches;
+  std::vector<FilePiece> file_pieces;
   std::string what;
 
   Shares(const Config& config, const std::vector<std::unique_ptr<PaperModel>>& as_ranks_have_it,
          const StageRanks& stage, const std::vector<char>& is_here)
       : models(as_ranks_have_it), ranks(stage), tensors(saved_tensors(config, models[0]->model())) {
     what = fmt::format("tensor {} data {}{}", ranks.tensor, ranks.data, ranks.sharded ? " in parts" : "");
-    stretches = shared_out(models[0]->model(), tensors, ranks, is_here);
+    file_pieces = shared_out(models[0]->model(), tensors, ranks, is_here);
     for (const auto& other : models) {
-      const std::vector<Stretch> theirs = shared_out(other->model(), tensors, ranks, is_here);
-      EXPECT_TRUE(std::equal(theirs.begin(), theirs.end(), stretches.begin(), stretches.end(),
-                             [](const Stretch& a, const Stretch& b) {
+      const std::vector<FilePiece> theirs = shared_out(other->model(), tensors, ranks, is_here);
+      EXPECT_TRUE(std::equal(theirs.begin(), theirs.end(), file_pieces.begin(), file_pieces.end(),
+                             [](const FilePiece& a, const FilePiece& b) {
                                return a.tensor == b.tensor && a.stored.first == b.stored.first &&
                                       a.stored.end == b.stored.end && a.writer == b.writer;
                              }))
@@ -72,13 +72,14 @@ struct Shares {
     return unit(saved, 0).params()[saved.tensor.pieces.front().param].split == Split::in;
   }
 
-  /// Each tensor of units that are here is tiled by its stretches, in order; others have none.
+  /// Each tensor of units that are here is tiled by its file_pieces, in order; others have none.
   void expect_tiles(const std::vector<char>& is_here) const {
     std::vector<std::int64_t> end(tensors.size(), 0);
-    for (const Stretch& stretch : stretches) {
-      ASSERT_EQ(stretch.stored.first, end[stretch.tensor]) << what << " " << tensors[stretch.tensor].path;
-      ASSERT_LT(stretch.stored.first, stretch.stored.end);
-      end[stretch.tensor] = stretch.stored.end;
+    for (const FilePiece& file_piece : file_pieces) {
+      ASSERT_EQ(file_piece.stored.first, end[file_piece.tensor])
+          << what << " " << tensors[file_piece.tensor].path;
+      ASSERT_LT(file_piece.stored.first, file_piece.stored.end);
+      end[file_piece.tensor] = file_piece.stored.end;
     }
     for (std::size_t i = 0; i < tensors.size(); ++i)
       ASSERT_EQ(end[i], is_here[tensors[i].tensor.pieces.front().unit] != 0 ? tensors[i].tensor.count() : 0)
@@ -86,30 +87,30 @@ struct Shares {
   }
   /// None too long, none but the last of a tensor too short, whole rows or a part of one.
   void expect_good_sizes() const {
-    for (const Stretch& stretch : stretches) {
-      const WholeTensor& tensor = tensors[stretch.tensor].tensor;
+    for (const FilePiece& file_piece : file_pieces) {
+      const WholeTensor& tensor = tensors[file_piece.tensor].tensor;
       const std::int64_t row = tensor.columns == 0 ? tensor.rows : tensor.columns;
-      EXPECT_LE(stretch.bytes(), longest_stretch) << what << " " << tensor.name;
-      if (stretch.stored.end < tensor.count()) {
-        EXPECT_GE(stretch.bytes() * 4, longest_stretch) << what << " " << tensor.name;
+      EXPECT_LE(file_piece.bytes(), longest_file_piece) << what << " " << tensor.name;
+      if (file_piece.stored.end < tensor.count()) {
+        EXPECT_GE(file_piece.bytes() * 4, longest_file_piece) << what << " " << tensor.name;
       }
-      const bool rows = stretch.stored.first % row == 0 && stretch.stored.end % row == 0,
-                 in_one = stretch.stored.first / row == (stretch.stored.end - 1) / row;
+      const bool rows = file_piece.stored.first % row == 0 && file_piece.stored.end % row == 0,
+                 in_one = file_piece.stored.first / row == (file_piece.stored.end - 1) / row;
       EXPECT_TRUE(rows || in_one) << what << " " << tensor.name;
     }
   }
-  /// Every element of a stretch has one giver, which has it where it says.
+  /// Every element of a file_piece has one giver, which has it where it says.
   void expect_givers() const {
     std::map<std::pair<int, int>, Held> known;
-    for (const Stretch& stretch : stretches) {
-      const SavedTensor& saved = tensors[stretch.tensor];
+    for (const FilePiece& file_piece : file_pieces) {
+      const SavedTensor& saved = tensors[file_piece.tensor];
       std::vector<Elements> given;
       for (int from = 0; from < ranks.size(); ++from) {
-        const auto [held, fresh] = known.try_emplace({stretch.tensor, from});
+        const auto [held, fresh] = known.try_emplace({file_piece.tensor, from});
         const int tensor_rank = ranks.tensor_rank(from), data_rank = ranks.data_rank(from);
         if (fresh) held->second = held_of(unit(saved, tensor_rank), saved, ranks, data_rank);
-        const Model& model = models[ranks.tensor_rank(stretch.writer)]->model();
-        for (const ElementRun& run : given_by(model, tensors, ranks, stretch, from)) {
+        const Model& model = models[ranks.tensor_rank(file_piece.writer)]->model();
+        for (const ElementRun& run : given_by(model, tensors, ranks, file_piece, from)) {
           const std::int64_t at = stored_at(saved.tensor, run.row, run.column);
           ASSERT_TRUE(has(held->second, at, run))
               << what << " " << saved.path << ": rank " << from << " has no elements " << at << " to "
@@ -118,60 +119,62 @@ struct Shares {
         }
       }
       std::sort(given.begin(), given.end(), [](auto& a, auto& b) { return a.first < b.first; });
-      std::int64_t end = stretch.stored.first;
+      std::int64_t end = file_piece.stored.first;
       for (const Elements& elements : given) {
         ASSERT_EQ(elements.first, end) << what << " " << saved.path << ": an element has none or two givers";
         end = elements.end;
       }
-      ASSERT_EQ(end, stretch.stored.end) << what << " " << saved.path;
+      ASSERT_EQ(end, file_piece.stored.end) << what << " " << saved.path;
     }
   }
-  /// Elements of a stretch that all data ranks of a tensor rank have; the first of them.
-  std::pair<std::int64_t, std::int64_t> part_of_tensor_rank(const Stretch& stretch, int tensor_rank) const {
-    const SavedTensor& saved = tensors[stretch.tensor];
+  /// Elements of a file_piece that all data ranks of a tensor rank have; the first of them.
+  std::pair<std::int64_t, std::int64_t> part_of_tensor_rank(const FilePiece& file_piece,
+                                                            int tensor_rank) const {
+    const SavedTensor& saved = tensors[file_piece.tensor];
     std::int64_t count = 0, first = -1;
     for (const auto& [at, run] :
          held_of(unit(saved, tensor_rank), saved, StageRanks{ranks.tensor, 1, false}, 0)) {
-      const std::int64_t begin = std::max(at, stretch.stored.first),
-                         end = std::min(at + run.count, stretch.stored.end);
+      const std::int64_t begin = std::max(at, file_piece.stored.first),
+                         end = std::min(at + run.count, file_piece.stored.end);
       if (begin >= end) continue;
       if (count == 0) first = begin;
       count += end - begin;
     }
     return {count, first};
   }
-  /// No tensor rank has more of a stretch than its writer, unless columns are split; and of its data ranks
+  /// No tensor rank has more of a file_piece than its writer, unless columns are split; and of its data ranks
   /// the writer is the one that has their first element.
   void expect_writers_have_most() const {
-    for (const Stretch& stretch : stretches) {
-      const SavedTensor& saved = tensors[stretch.tensor];
-      const int tensor_rank = ranks.tensor_rank(stretch.writer), data_rank = ranks.data_rank(stretch.writer);
-      const auto [count, first] = part_of_tensor_rank(stretch, split_by_columns(saved) ? 0 : tensor_rank);
+    for (const FilePiece& file_piece : file_pieces) {
+      const SavedTensor& saved = tensors[file_piece.tensor];
+      const int tensor_rank = ranks.tensor_rank(file_piece.writer),
+                data_rank = ranks.data_rank(file_piece.writer);
+      const auto [count, first] = part_of_tensor_rank(file_piece, split_by_columns(saved) ? 0 : tensor_rank);
       for (int t = 0; t < ranks.tensor && !split_by_columns(saved); ++t)
-        ASSERT_LE(part_of_tensor_rank(stretch, t).first, count) << what << " " << saved.path;
+        ASSERT_LE(part_of_tensor_rank(file_piece, t).first, count) << what << " " << saved.path;
       const int having_first = split_by_columns(saved) ? 0 : tensor_rank;
       const Held held = held_of(unit(saved, having_first), saved, ranks, data_rank);
       if (count == 0) continue;  // a part of a row, of other columns than the first
       const auto next = held.upper_bound(first);
       ASSERT_TRUE(next != held.begin() && std::prev(next)->first + std::prev(next)->second.count > first)
-          << what << " " << saved.path << " from " << stretch.stored.first;
+          << what << " " << saved.path << " from " << file_piece.stored.first;
     }
   }
   /// Bytes that a rank writes; `free`: only those that other data ranks could write as well.
   std::int64_t written_by(int number, bool free = false) const {
     std::int64_t bytes = 0;
-    for (const Stretch& stretch : stretches) {
-      const bool bound = ranks.sharded && tensors[stretch.tensor].slot != "value";
-      if (stretch.writer == number && !(free && bound)) bytes += stretch.bytes();
+    for (const FilePiece& file_piece : file_pieces) {
+      const bool bound = ranks.sharded && tensors[file_piece.tensor].slot != "value";
+      if (file_piece.writer == number && !(free && bound)) bytes += file_piece.bytes();
     }
     return bytes;
   }
   std::int64_t longest() const {
     std::int64_t bytes = 0;
-    for (const Stretch& stretch : stretches) bytes = std::max(bytes, stretch.bytes());
+    for (const FilePiece& file_piece : file_pieces) bytes = std::max(bytes, file_piece.bytes());
     return bytes;
   }
-  /// No share is larger than another by more than so many stretches, unless only this rank may write all of
+  /// No share is larger than another by more than so many file_pieces, unless only this rank may write all of
   /// it.
   void expect_balance(int apart) const {
     std::int64_t least = written_by(0);

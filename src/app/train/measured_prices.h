@@ -7,7 +7,7 @@
 
 namespace mindpipe {
 
-/// The prices that the passes of the last subnets had, at a cut; on rank 0 of the job, and where enough of
+/// The prices that the passes of the last subnets had, at a drain; on rank 0 of the job, and where enough of
 /// them were trained. Collective.
 std::optional<FittedPrices> measured_prices(Worker& worker, bool is_rank_0);
 

@@ -43,7 +43,7 @@ class EndReport {
   std::int64_t trained() const { return std::ssize(seconds_); }  ///< steps or subnets of this start
   /// Seconds that a step takes, the median, or that a subnet adds to the run: the mean without the first.
   double seconds_each() const;
-  double mean_loss() const;  ///< of the last ones: single subnets differ
+  double mean_loss() const;  ///< mean over the last subnets, since single ones differ
 
   /// Collective: every rank brings its times; rank 0 prints.
   void print_table();

@@ -49,7 +49,7 @@ class StepLog {
   std::int64_t skipped_;             ///< steps so far that changed nothing
   std::deque<Begun> begun_;          ///< steps whose scalars are not known
   std::unique_ptr<Sampler> stream_;  ///< for the choices of subnets' lines
-  double newest_end_;                ///< of subnets, in seconds of the run
+  double newest_end_;                ///< when the newest subnet ended, in seconds of the run
   std::optional<Newest> newest_;
 };
 

@@ -79,7 +79,7 @@ void TrainingLoop::tell_costs() const {
 }
 
 /// The end, or the next place before it where subnets are evaluated or saved.
-std::int64_t TrainingLoop::next_cut() const {
+std::int64_t TrainingLoop::next_drain() const {
   std::int64_t cut = run_.last_step();
   const auto stop_at = [&](std::int64_t every) {
     if (every > 0) cut = std::min(cut, (done_ / every + 1) * every);
@@ -89,9 +89,9 @@ std::int64_t TrainingLoop::next_cut() const {
   return cut;
 }
 
-/// Nothing is under way at a cut, so there the ranks may wait for each other.
+/// Nothing is under way at a drain, so there the ranks may wait for each other.
 void TrainingLoop::train_subnets() {
-  done_ = worker_.subnets()->train_to(next_cut());
+  done_ = worker_.subnets()->train_to(next_drain());
   limit_ = run_.step_limit();
 }
 
@@ -110,7 +110,7 @@ void TrainingLoop::admits(std::int64_t first, std::int64_t end) {
                       fmt::format("subnets {} to {}", first, end - 1), "watchdog.step");
 }
 
-bool TrainingLoop::wishes_a_cut() { return wishes_to_stop() || saves_.due_by_time() || not_finite_ >= 0; }
+bool TrainingLoop::wishes_to_drain() { return wishes_to_stop() || saves_.due_by_time() || not_finite_ >= 0; }
 
 void TrainingLoop::hear(const SubnetScalars& scalars) {
   log_.add(scalars);

@@ -37,14 +37,14 @@ class TrainingLoop : public SubnetCalls {
   std::string newest() const;
   void begin();
   void tell_costs() const;
-  std::int64_t next_cut() const;
+  std::int64_t next_drain() const;
   void take_step();
   void add(const StepScalars& scalars);
   void train_subnets();
   void load(const Subnet& subnet, StepInput& input) override;
   std::int64_t count(std::int64_t subnet) override;
   void admits(std::int64_t first, std::int64_t end) override;
-  bool wishes_a_cut() override;
+  bool wishes_to_drain() override;
   void hear(const SubnetScalars& scalars) override;
   void evaluate();
   bool wishes_to_stop() const;

@@ -107,7 +107,7 @@ bool CausalRule::next_update(int rank, Task& task) {
   if (windows_.may_update(rank, task)) return true;
   const std::int64_t id = turns_.take(rank);
   if (id < 0) return false;
-  const StageWork& work = subnets_.at(id, rank);
+  const StageProgress& work = subnets_.at(id, rank);
   const int stage = outline_.stage_of_rank(rank);
   task = of_subnet(TaskKind::update, id, rank);
   task.slab = work.slab;
@@ -123,7 +123,7 @@ bool CausalRule::next_backward(int rank, Task& task, WaitReason& why) {
   const std::size_t count = here.to_backward.size(), first = drawn(count);
   for (std::size_t k = 0; k < count; ++k) {
     const std::int64_t id = here.to_backward[(first + k) % count];
-    StageWork& work = subnets_.at(id, rank);
+    StageProgress& work = subnets_.at(id, rank);
     if (work.slab < 0 && !rooms_.take_slab(id, rank)) {
       because(why, WaitReason::room);
       continue;
@@ -156,7 +156,7 @@ Source::Answer CausalRule::next_forward(int rank, const Clock& clock, Task& task
       because(why, has_owner ? WaitReason::owner : WaitReason::room);
       continue;
     }
-    StageWork& work = subnets_.at(id, rank);
+    StageProgress& work = subnets_.at(id, rank);
     const std::int64_t time = prices_.pass(stage, work.forward, false);
     if (rules_.holds_back && holds_back(rank, time, clock)) return Answer::waits;
     const int micro_batch = work.forwards++;
@@ -238,7 +238,7 @@ void CausalRule::arrive(const Task& message, Clock& clock) {
   clock.touch(message.peer);
   const std::int64_t id = message.owner.number;
   Rank& there = ranks_[message.peer];
-  StageWork& work = subnets_.at(id, message.peer);
+  StageProgress& work = subnets_.at(id, message.peer);
   ++(message.with_forward ? work.arrived : work.gradients);
   insert_sorted(message.with_forward ? there.to_forward : there.to_backward, id);
 }
@@ -246,7 +246,7 @@ void CausalRule::arrive(const Task& message, Clock& clock) {
 /// Gradients are summed over data one unit after the other, the last block's first.
 void CausalRule::end_backward(const Task& pass, Clock& clock) {
   const std::int64_t id = pass.owner.number;
-  StageWork& work = subnets_.at(id, pass.rank);
+  StageProgress& work = subnets_.at(id, pass.rank);
   rooms_.give_slot_back(pass.rank, pass.slot);
   if (pass.chunk > 0) {
     clock.touch(pass.rank - 1);
@@ -282,17 +282,17 @@ void CausalRule::end_update(const Task& update, Clock& clock) {
   for (int rank = 0; rank < outline_.ranks(); ++rank) clock.touch(rank);  // rooms are kept for another
 }
 
-/// Lets all units that were used since the last cut go to all other ranks of their home.
+/// Lets all units that were used since the last drain go to all other ranks of their home.
 bool CausalRule::at_rest(Clock& clock) {
   if (!outline_.has_moves() || !subnets_.is_closed() || subnets_.oldest() < subnets_.known()) return false;
   const std::vector<UnitMove> moves = subnets_.bring_home();
-  for (const UnitMove& move : moves) moves_.put(move, Owner::cut, clock);
+  for (const UnitMove& move : moves) moves_.put(move, Owner::drain, clock);
   return !moves.empty();
 }
 
 /// What keeps a subnet from going on on a rank; empty: it has nothing to begin there.
 std::string CausalRule::awaited_by(std::int64_t id, int rank) const {
-  const StageWork& work = subnets_.at(id, rank);
+  const StageProgress& work = subnets_.at(id, rank);
   if (work.backwards < work.gradients) return "a gradient slab";
   if (work.forwards == work.arrived) return "";
   if (!windows_.has_version(id, rank))

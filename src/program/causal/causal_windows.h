@@ -39,8 +39,8 @@ class CausalWindows {
   };
   struct Rank {
     std::vector<Use> uses;
-    std::vector<std::int64_t> passed = {};  ///< of each window: subnets whose backwards have ended
-    std::vector<int> exchanged = {};        ///< of each window: sums that are here, exchanges that have ended
+    std::vector<std::int64_t> passed = {};  ///< subnets whose backwards have ended, by window
+    std::vector<int> exchanged = {};        ///< sums that are here and exchanges that have ended, by window
     std::int64_t applied = 0;               ///< windows
     std::int64_t update = 0;                ///< nanoseconds
   };

@@ -36,7 +36,7 @@ class MovesInFlight {
   const PriceList& prices_;
   UnitLists& units_;
   std::map<std::pair<int, int>, std::deque<Waiting>> waiting_;  ///< from, to
-  std::vector<std::deque<int>> leaving_;  ///< of each rank: where to in turn; the first is under way
+  std::vector<std::deque<int>> leaving_;  ///< destinations by rank, in turn; the first is under way
 };
 
 }  // namespace mindpipe

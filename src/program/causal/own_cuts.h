@@ -32,10 +32,10 @@ class OwnCuts {
   void solve(const Total& total);
 
   const Outline& outline_;
-  std::vector<Range> ranges_;              ///< of each stage, and the end
-  std::vector<std::int64_t> sums_;         ///< of the costs of all blocks before
+  std::vector<Range> ranges_;              ///< each stage's range, and the end
+  std::vector<std::int64_t> sums_;         ///< sums of the costs of all blocks before
   std::vector<std::vector<double>> best_;  ///< [stage][where it begins]: of all stages before
-  std::vector<std::vector<int>> from_;     ///< and where the one before begins
+  std::vector<std::vector<int>> from_;     ///< where the stage before begins
   std::vector<int> first_block_;
 };
 

@@ -29,7 +29,7 @@ void RoomsInFlight::take_slots(std::int64_t id, int rank, int micro_batch) {
 
 bool RoomsInFlight::take_slab(std::int64_t id, int rank) {
   const std::int64_t first_of_lane = subnets_.oldest_of_lane(outline_.lane_of_rank(rank));
-  const StageWork& oldest = subnets_.at(first_of_lane, rank);
+  const StageProgress& oldest = subnets_.at(first_of_lane, rank);
   Rooms& slabs = ranks_[rank].slabs;
   if (!slabs.has_room(id == first_of_lane, oldest.slab >= 0 && !oldest.updated ? 1 : 0)) return false;
   subnets_.at(id, rank).slab = slabs.take();

@@ -21,8 +21,8 @@ struct SubnetRules {
   SubnetOrder order = SubnetOrder::causal;
   int admission = 1;  ///< subnets from the oldest that has not ended on that may be in flight
   std::vector<int> slots =
-      {};  ///< of each stage, for micro-batches in flight; none: as many as are asked for
-  std::vector<int> slabs = {};  ///< of each stage, for gradients of subnets
+      {};  ///< slots by stage, for micro-batches in flight; none: as many as are asked for
+  std::vector<int> slabs = {};  ///< each stage's slabs, for gradients of subnets
   bool keeps_slots = true;      ///< for the oldest subnet; without them all may stand still
   bool keeps_slab = true;       ///< for the oldest subnet, too
   std::int64_t window = 0;      ///< subnets that read one version of what all share; 0: nothing is shared

@@ -38,7 +38,7 @@ void SubnetsInFlight::add(const Subnet& subnet) {
   cuts_.insert(cuts_.end(), cut.begin(), cut.end());
   for (int stage = 0; stage < stages_; ++stage) {
     const int rank = outline_.rank_of_subnet(subnet.id, stage);
-    StageWork& work = at(subnet.id, rank);
+    StageProgress& work = at(subnet.id, rank);
     for (int block = cut[stage]; block < cut[stage + 1]; ++block) {
       int number = 0;
       outline_.for_candidates(subnet.choice, block, [&](int candidate) {
@@ -56,7 +56,7 @@ void SubnetsInFlight::add(const Subnet& subnet) {
 void SubnetsInFlight::add_use(std::int64_t id, int block, int number, int unit, int rank) {
   MP_CHECK(number < most_units_, "block {}: a subnet with {} units, and at most {} are expected", block,
            number + 1, most_units_);
-  StageWork& work = at(id, rank);
+  StageProgress& work = at(id, rank);
   use(id, block, number).unit = unit;
   prices_.add(work.update, unit);
   work.backward.clear += outline_.units[unit].clear;

@@ -11,23 +11,23 @@ namespace mindpipe {
 /// States of units that are to move, in one message, from the rank where their last users run to the rank of
 /// the next one.
 struct UnitMove {
-  std::int64_t subnet = 0;  ///< the reader; behind a cut the first
+  std::int64_t subnet = 0;  ///< the reader; behind a drain the first
   std::int64_t user = -1;   ///< the last of the units, or one of several
   int from = 0, to = 0;
   std::vector<int> units = {};  ///< ascending
-  int waiting = 0;              ///< of them, that their last users have yet to update
+  int waiting = 0;              ///< units that their last users have yet to update
 };
 
 /// How far a subnet has come on one stage, and what its work there takes.
-struct StageWork {
-  PassWork forward, backward;  ///< of one micro-batch
+struct StageProgress {
+  PassWork forward, backward;  ///< passes of one micro-batch
   UpdateWork update;
   int sums_left = 0;  ///< over data, of its units' gradients
   int missing = 0;    ///< units that an older subnet has yet to update, or that have yet to arrive
   int arrived = 0, forwards = 0;     ///< micro-batches whose input is here; whose forward has begun
   int gradients = 0, backwards = 0;  ///< whose gradient is here; whose backward has begun
   int ended = 0;                     ///< whose backward has ended
-  int slots = 0;                     ///< that were taken
+  int slots = 0;                     ///< slots that were taken
   int slab = -1;
   bool updated = false;
 
@@ -58,12 +58,12 @@ class SubnetsInFlight {
   /// Forgets those that have ended before the oldest that has not.
   void forget();
 
-  std::int64_t oldest() const { return oldest_; }  ///< that has not ended
+  std::int64_t oldest() const { return oldest_; }  ///< the oldest subnet that has not ended
   /// The oldest subnet of a lane that has not ended; it may not be known yet.
   const std::int64_t& oldest_of_lane(int lane) const { return oldest_of_lane_[lane]; }
   std::int64_t known() const { return known_; }  ///< how many are known, those that have ended included
-  StageWork& at(std::int64_t id, int rank) { return work_[(id - first_) * stages_ + stage_of_[rank]]; }
-  const StageWork& at(std::int64_t id, int rank) const {
+  StageProgress& at(std::int64_t id, int rank) { return work_[(id - first_) * stages_ + stage_of_[rank]]; }
+  const StageProgress& at(std::int64_t id, int rank) const {
     return work_[(id - first_) * stages_ + stage_of_[rank]];
   }
   /// The blocks [first, last) that a subnet runs on a rank.
@@ -75,7 +75,7 @@ class SubnetsInFlight {
   int unit(std::int64_t id, int block, int number) const {
     return uses_[((id - first_) * blocks_ + block) * most_units_ + number].unit;
   }
-  /// Those that it uses on a rank and shares with no other in flight, ascending.
+  /// Units that a subnet uses on a rank and shares with no other in flight, ascending.
   std::vector<int> units(std::int64_t id, int rank) const;
   /// The slot of a micro-batch on a rank.
   int& slot(std::int64_t id, int rank, int micro_batch) {
@@ -86,7 +86,7 @@ class SubnetsInFlight {
   struct Use {
     int unit = -1;           ///< -1: there is none
     std::int64_t next = -1;  ///< the next subnet that uses it
-    int next_rank = -1;      ///< and where
+    int next_rank = -1;      ///< the rank of that use
   };
   struct User {
     std::int64_t id = -1;
@@ -105,15 +105,15 @@ class SubnetsInFlight {
   OwnCuts own_cuts_;
   const PriceList& prices_;
   int stages_, micro_batches_, blocks_, most_units_ = 1;
-  std::vector<int> stage_of_;  ///< of each rank
-  std::vector<User> newest_;   ///< of each unit, since the last cut
+  std::vector<int> stage_of_;  ///< stage of each rank
+  std::vector<User> newest_;   ///< newest user by unit, since the last drain
   std::int64_t first_, known_, oldest_;
   bool is_closed_ = false;
   std::vector<std::int64_t> oldest_of_lane_;
-  std::vector<StageWork> work_;               ///< [subnet][stage]
+  std::vector<StageProgress> work_;           ///< [subnet][stage]
   std::vector<int> slots_;                    ///< [subnet][stage][micro-batch]
   std::vector<Use> uses_;                     ///< [subnet][block][number]
-  std::vector<int> stages_left_;              ///< of each subnet: that have yet to update
+  std::vector<int> stages_left_;              ///< for each subnet, stages that have yet to update
   std::vector<int> cuts_;                     ///< [subnet][stage, and the end]: its first block
   std::vector<std::vector<UnitMove>> moves_;  ///< [subnet]
 };

@@ -31,8 +31,9 @@ class UpdateTurns {
  private:
   struct Rank {
     std::vector<std::int64_t> to_update;  ///< in order of ids
-    std::vector<std::int64_t> done;       ///< of a group that is updated together: gradients are complete
-    std::int64_t updated = 0;             ///< subnets
+    std::vector<std::int64_t>
+        done;                  ///< subnets of a group that is updated together whose gradients are complete
+    std::int64_t updated = 0;  ///< subnets
   };
   std::int64_t group_of(std::int64_t id) const { return id / outline_.stages; }
   void update_group(Rank& rank);

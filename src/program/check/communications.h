@@ -10,14 +10,14 @@ namespace mindpipe {
 
 /// A message between two ranks of a supernet's program, or a sum over data, or one part of it.
 struct Communication {
-  std::int64_t ticket = 0;  ///< its number
+  std::int64_t ticket = 0;  ///< a number that is alike on all ranks
   int from = 0, to = -1;    ///< -1: a sum
   Payload payload = Payload::none;
-  std::int64_t subnet = 0;  ///< as the action says it
+  std::int64_t subnet = 0;  ///< the action's
   int micro_batch = -1, unit = -1;
   int part = 0, parts = 1;
-  std::int64_t bytes = 0;   ///< of the part; of a sum 0
-  std::uint64_t units = 0;  ///< of a move: a number for those whose state travels
+  std::int64_t bytes = 0;   ///< bytes of the part; 0 for a sum
+  std::uint64_t units = 0;  ///< a number for the units that a move carries
 
   /// Whether `action`, on `rank`, is a call of it.
   bool is_met_by(const Action& action, int rank) const;

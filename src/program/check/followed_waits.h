@@ -26,11 +26,11 @@ class FollowedWaits {
   bool has_ended(const ListEntry& earlier) const;
 
  private:
-  /// Of each queue the newest entry that has ended.
+  /// The newest entry that has ended, by queue.
   using Clock = std::vector<std::int64_t>;
   struct Line {
     Clock begins;  ///< what has ended when the next action of the queue begins
-    Clock ends;    ///< and when its newest has ended
+    Clock ends;    ///< what has ended when its newest action has
     bool runs_ahead = false;
   };
   /// How many entries' clocks are kept. What waits for an older one proves no more than that this has ended.
@@ -41,7 +41,7 @@ class FollowedWaits {
 
   std::map<QueueKey, int> numbers_;
   std::vector<Line> lines_;
-  std::vector<Clock> ends_;  ///< of the newest entries: what has ended when they have
+  std::vector<Clock> ends_;  ///< what has ended when the newest entries have
   ListEntry newest_;
   Clock now_;
   std::vector<std::int64_t> awaited_;  ///< by the newest action itself

@@ -27,7 +27,7 @@ class PassBook {
  private:
   /// What one tape has seen so far, and how far down its backward has come.
   struct Tape {
-    ListEntry forward, backward;                     // the last piece of each
+    ListEntry forward, backward;                 // the last piece of each
     int backward_below = -1, weight_below = -1;  // the blocks from here on are done
     ActionKind kind = ActionKind::forward;       // of its backward
     bool in_halves = false;
@@ -71,7 +71,7 @@ class PassBook {
   Reading& reading_;
   std::map<std::int64_t, Network> networks_;
   std::map<Message, Open> arrived_, owed_;
-  std::int64_t newest_compute_ = -1;  ///< its place
+  std::int64_t newest_compute_ = -1;  ///< place of the newest action of the compute queue
 };
 
 }  // namespace mindpipe

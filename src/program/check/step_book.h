@@ -22,7 +22,7 @@ class StepBook {
     bool is_begun = false;
     int made = 0;  ///< micro-batches
     ListEntry last_backward, reduced;
-    bool is_whole = false;                ///< its sum over data
+    bool is_whole = false;                    ///< whether all parts of the sum over data were seen
     std::map<int, ListEntry> exchanged = {};  ///< with peers, once all parts are
   };
   /// How far a unit has come.

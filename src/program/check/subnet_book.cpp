@@ -15,7 +15,7 @@ SubnetBook::SubnetBook(Reading& reading, const SubnetRules& rules, std::int64_t 
   leave_home();
 }
 
-/// Behind a cut, and at the beginning, units are at home.
+/// Behind a drain, and at the beginning, units are at home.
 void SubnetBook::leave_home() {
   const std::vector<int> home = reading_.outline.units_of_rank(stage_);
   for (int unit = 0; unit < static_cast<int>(held_.size()); ++unit)
@@ -172,11 +172,11 @@ void SubnetBook::moves_unit(int unit, bool goes_home, bool is_last) {
 }
 
 void SubnetBook::end() {
-  for (const auto& [id, work] : work_) reading_.missing("subnet {} is not updated at a cut", id);
+  for (const auto& [id, work] : work_) reading_.missing("subnet {} is not updated at a drain", id);
   if (!moves_) return;
   for (const int unit : reading_.outline.units_of_rank(stage_))
     if (!reading_.outline.units[unit].shared && held_[unit].version != held_[unit].users)
-      reading_.missing("unit {} is not at home at a cut", unit);
+      reading_.missing("unit {} is not at home at a drain", unit);
   leave_home();
 }
 

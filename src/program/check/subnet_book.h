@@ -35,14 +35,14 @@ class SubnetBook {
   };
   /// Where the newest state of a unit is.
   struct Held {
-    std::int64_t version = 0;  ///< that is here; gone: on another rank
-    std::int64_t users = 0;    ///< of all subnets that are known
-    ListEntry touched;             ///< its newest update or departure here
+    std::int64_t version = 0;  ///< version that is here; gone: on another rank
+    std::int64_t users = 0;    ///< users among all known subnets
+    ListEntry touched;         ///< newest update or departure here
   };
   struct Work {
-    std::vector<Use> uses = {};       ///< but for what all share
+    std::vector<Use> uses = {};           ///< but for what all share
     std::vector<ListEntry> arrived = {};  ///< the last parts of what has moved here for it
-    int first = 0, last = 0;          ///< its blocks here
+    int first = 0, last = 0;              ///< blocks of the subnet here
     int backwards = 0, slab = -1;
     ListEntry last_backward;
   };
@@ -62,10 +62,10 @@ class SubnetBook {
   const SubnetRules rules_;
   const int stage_;
   const bool moves_;
-  std::vector<Held> held_;               ///< of each unit
-  std::deque<std::vector<Use>> moving_;  ///< of each subnet that may have units moved for it: what it uses
+  std::vector<Held> held_;               ///< one for each unit
+  std::deque<std::vector<Use>> moving_;  ///< units by subnet, as long as they may move for it
   std::int64_t first_moving_;            ///< the subnet of the first of them
-  std::map<std::int64_t, Work> work_;    ///< of subnets that have not updated
+  std::map<std::int64_t, Work> work_;    ///< one for each subnet that has not updated
   std::map<int, std::int64_t> slabs_;    ///< whose gradients are in it
   std::int64_t updated_;                 ///< subnets
 };

@@ -16,7 +16,7 @@ namespace mindpipe {
 class TransferBook {
  public:
   explicit TransferBook(Reading& reading) : reading_(reading) {}
-  /// Of these the list has all in which its rank takes part, and no others, before the next are known.
+  /// Takes the next communications: the list has all of them in which its rank takes part, and no others.
   void expect(std::span<const Communication> sequence);
   void see();
   /// The list has come to the end of the sequence.
@@ -36,7 +36,7 @@ class TransferBook {
   std::int64_t newest_ticket_ = -1;
   bool has_sequence_ = false;
   std::deque<Communication> due_;
-  std::map<QueueKey, Line> lines_;  ///< of queues with transfers in several parts
+  std::map<QueueKey, Line> lines_;  ///< queues with transfers in several parts
 };
 
 }  // namespace mindpipe

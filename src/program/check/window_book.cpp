@@ -61,7 +61,9 @@ void WindowBook::exchange(Window& window) {
              (applied_ < action.subnet - 1 || !reading_.has_ended(applied_at_[action.subnet % 2]))) {
     reading_.wrong("arrives where window {} may still be read", action.subnet - 2);
   }
-  ListEntry& done = is_sum ? unit.summed : sends(action) ? unit.sent[action.peer] : unit.received[action.peer];
+  ListEntry& done = is_sum          ? unit.summed
+                    : sends(action) ? unit.sent[action.peer]
+                                    : unit.received[action.peer];
   if (done.exists()) reading_.wrong("runs a second time");
   if (is_last) done = reading_.here();
 }
@@ -103,7 +105,8 @@ void WindowBook::update(Window& window) {
 }
 
 void WindowBook::end() {
-  for (const auto& [number, window] : windows_) reading_.missing("window {} is not applied at a cut", number);
+  for (const auto& [number, window] : windows_)
+    reading_.missing("window {} is not applied at a drain", number);
 }
 
 }  // namespace mindpipe

@@ -50,7 +50,7 @@ class Clock {
     Task task;
     bool computes = false;  ///< a source began it for its rank
     int line = -1;          ///< -1: none
-    int next = -1;          ///< that waits behind it; of a free place: the next free one
+    int next = -1;          ///< the task that waits behind it; for a free place, the next free one
   };
   struct Line {
     Way way;
@@ -73,15 +73,15 @@ class Clock {
   void end_first(Source& source);
 
   std::int64_t now_ = 0, ends_made_ = 0;
-  std::vector<int> running_;  ///< of each rank; -1: idle
+  std::vector<int> running_;  ///< each rank's task; -1: idle
   std::vector<IdleClock> idle_;
   std::vector<std::uint64_t> touched_;  ///< a bit for each rank
   std::vector<Held> held_;
   int free_ = -1;  ///< the first free place
   std::vector<Line> lines_;
-  std::vector<std::vector<int>> lines_of_;  ///< of each rank
+  std::vector<std::vector<int>> lines_of_;  ///< lines of each rank
   std::vector<End> ends_;                   ///< a heap
-  std::vector<int> begun_;                  ///< that nobody has been told of
+  std::vector<int> begun_;                  ///< tasks that nobody has been told of
 };
 
 template <class Begun>

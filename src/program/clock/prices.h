@@ -19,7 +19,7 @@ struct PassWork {
 struct UpdateWork {
   std::int64_t shares = 0;  ///< nanoseconds of the shares that one rank updates
   int units = 0;
-  std::int64_t tensors = 0;  ///< of these units: the numbers that a decision adds up
+  std::int64_t tensors = 0;  ///< tensors of these units, whose squares a decision adds up
 };
 
 /// How long everything takes on paper, in nanoseconds: what an outline says of the work, on links of a

@@ -26,7 +26,7 @@ struct Network {
   std::map<std::pair<int, int>, Link> between;  ///< ... unless this (from, to) says otherwise
   Link data, grid;                              ///< collectives of these groups
   Link tensor = {};                             ///< sums between ranks that share a product, inside passes
-  /// That of messages from one rank to another.
+  /// The link of messages from one rank to another.
   const Link& link(int from, int to) const {
     const auto special = between.find({from, to});
     return special == between.end() ? message : special->second;
@@ -56,8 +56,8 @@ struct Timeline {
   std::int64_t step = 0;                           ///< nanoseconds from the first start to the last end
   std::vector<std::vector<Span>> spans;            ///< [rank][index]
   std::vector<std::vector<std::int64_t>> started;  ///< numbers in the order of starts, dependencies first
-  std::vector<std::int64_t> busy;                  ///< of each rank's compute queue, tensor sums included
-  std::vector<std::int64_t> sums;                  ///< of these in tensor sums
+  std::vector<std::int64_t> busy;  ///< busy time of each rank's compute queue, tensor sums included
+  std::vector<std::int64_t> sums;  ///< busy time inside tensor sums
   double bubble(int rank) const {
     return step == 0 ? 0 : 1 - static_cast<double>(busy[rank]) / static_cast<double>(step);
   }

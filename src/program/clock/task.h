@@ -9,7 +9,7 @@ namespace mindpipe {
 /// Whose work something is: the step's, a subnet's of a stream, a window's of subnets, a batch's that is only
 /// run forward, or the cut's before subnet `number`.
 struct Owner {
-  enum Of : std::uint8_t { step, subnet, window, batch, cut };
+  enum Of : std::uint8_t { step, subnet, window, batch, drain };
   Of of = step;
   std::int64_t number = 0;
   auto operator<=>(const Owner&) const = default;
@@ -22,13 +22,13 @@ enum class TaskKind : std::uint8_t {
   backward,
   backward_input,
   backward_weight,
-  update,    ///< of all units of the owner on the rank
+  update,    ///< update of all units of the owner on the rank
   message,   ///< between neighbouring chunks; its slot is the receiver's
   sum,       ///< over data, of one use of a unit
-  exchange,  ///< of that sum, with another home of the unit
+  exchange,  ///< exchange of that sum with another home of the unit
   gather,    ///< over data, of a unit's values
   scalars,   ///< over the grid: loss, valid tokens, the gradient's squares
-  move,      ///< of units' states, to the rank of their next user
+  move,      ///< units' states travel to the rank of their next user
 };
 
 /// One thing that a source lets begin: plain data, in the order in which the clock starts it.
@@ -36,19 +36,19 @@ struct Task {
   TaskKind kind = TaskKind::forward;
   WaitReason waits = WaitReason::input;  ///< why the compute queue was idle before, if it was
   bool with_forward = true;              ///< which way a message travels
-  bool clears = false, fold = false;     ///< as an action's
+  bool clears = false, fold = false;     ///< what Action says of both
   int rank = 0;                          ///< where it runs, or whence it leaves
   int peer = -1;                         ///< where a message, an exchange or a move goes
   Owner owner = {};
   int chunk = 0, micro_batch = 0;
   int first = 0, last = 0;   ///< blocks of a pass or an update; a message: the cut
   int unit = -1, block = 0;  ///< the use that is summed or exchanged; the unit that is gathered
-  int parts = 1;             ///< of a transfer
+  int parts = 1;             ///< parts of a transfer
   int slot = -1, slab = -1, apart = -1;
   TensorSums sums = {};  ///< inside a pass
-  std::span<const int> units =
-      {};           ///< that move or are updated, ascending; the source keeps them until it is asked for more
-  int number = -1;  ///< by which its source knows it
+  /// Units that move or are updated, ascending; the source keeps them until it is asked for more.
+  std::span<const int> units = {};
+  int number = -1;                  ///< by which its source knows it
   std::int64_t lasts = 0;           ///< nanoseconds, as its source says
   std::int64_t start = 0, end = 0;  ///< nanoseconds, as the clock says
 };

@@ -9,7 +9,7 @@ namespace mindpipe {
 /// and its receive are one, a collective's calls on all ranks of the program are one. A task waits for its
 /// members' predecessors in their queues and their `after`.
 struct TaskGraph {
-  std::vector<std::vector<Place>> members;  ///< of each task; a send stands before its receive
+  std::vector<std::vector<Place>> members;  ///< members of each task; a send stands before its receive
   std::vector<std::vector<int>> task_of;    ///< [rank][index]
   std::vector<std::vector<int>> successors;
   std::vector<int> predecessors;  ///< how many

@@ -30,8 +30,8 @@ class WrittenLists final : public Source {
   const Program& program_;
   const Durations& durations_;
   TaskGraph graph_;
-  std::vector<int> waits_;  ///< of each task: for how many
-  std::vector<int> ready_;  ///< that may begin at this moment
+  std::vector<int> waits_;  ///< for each task, how many it waits for
+  std::vector<int> ready_;  ///< tasks that may begin at this moment
 };
 
 }  // namespace mindpipe

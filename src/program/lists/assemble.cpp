@@ -14,11 +14,11 @@ constexpr std::int64_t bytes_of_scalars = 3 * 8;  // loss, valid tokens, squares
 /// Writes the list of one rank.
 class Writer {
  public:
-  Writer(const Outline& outline, int rank, const std::vector<Work>& work)
+  Writer(const Outline& outline, int rank, const std::vector<Pass>& work)
       : outline_(outline), rank_(rank), work_(work) {}
 
   std::vector<Action> write() {
-    for (const Work& work : work_) pass(work);
+    for (const Pass& work : work_) pass(work);
     finish();
     return std::move(list_);
   }
@@ -43,7 +43,7 @@ class Writer {
   }
 
   /// Messages for all payloads that cross the cut before block `cut`; returns their places in the list.
-  std::vector<int> messages(ActionKind kind, const Work& work, int cut, int peer, bool forward,
+  std::vector<int> messages(ActionKind kind, const Pass& work, int cut, int peer, bool forward,
                             const std::vector<int>& after) {
     std::vector<int> places;
     for (const auto& [payload, bytes] : payloads_of(outline_.cuts[cut], forward)) {
@@ -62,7 +62,7 @@ class Writer {
     return places;
   }
 
-  void pass(const Work& work) {
+  void pass(const Pass& work) {
     Action action = action_of(work.kind);
     const bool forward = is_forward(action), travels = forward || is_backward(action);
     const int first = outline_.first_block[work.chunk], last = outline_.first_block[work.chunk + 1];
@@ -177,7 +177,7 @@ class Writer {
 
   const Outline& outline_;
   int rank_;
-  const std::vector<Work>& work_;
+  const std::vector<Pass>& work_;
   std::vector<Action> list_;
   int last_pass_ = -1;
   std::map<UnitUse, int> reduced_;  // the place of its reduce, the last part

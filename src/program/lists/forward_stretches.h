@@ -48,7 +48,7 @@ class ForwardStretches {
   PriceList prices_;
   int rank_;
   ListWriter writer_;
-  std::deque<Batch> batches_;             ///< that are not written to the end
+  std::deque<Batch> batches_;             ///< batches that are not written to the end
   std::int64_t first_ = 0;                ///< the number of the first of them
   std::int64_t known_ = 0, written_ = 0;  ///< micro-batches
 };
@@ -58,7 +58,7 @@ Program forward_program(const Outline& outline, const Network& network, int batc
 
 /// One batch alone, with the buffers that a program without an end has too.
 struct PlannedForwards : PlannedStep {
-  std::vector<Rings> rings;  ///< of each rank
+  std::vector<Rings> rings;  ///< one for each rank
 };
 PlannedForwards plan_forwards(const Outline& outline, const Network& network);
 

@@ -269,10 +269,10 @@ void ListWriter::update_shared(const Task& task) {
 }
 
 /// States leave behind what was last done to them here, and arrive where a message has taken older ones.
-/// Those that go home are read behind a cut, where all has ended.
+/// Those that go home are read behind a drain, where all has ended.
 void ListWriter::move(const Task& task) {
   if (!takes_part(task)) return;
-  const bool sends = task.rank == rank_, goes_home = task.owner.of == Owner::cut;
+  const bool sends = task.rank == rank_, goes_home = task.owner.of == Owner::drain;
   Action action = action_of_task(sends ? ActionKind::send : ActionKind::receive, task);
   action.queue = Queue::bulk;
   action.payload = Payload::unit_state;

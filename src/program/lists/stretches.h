@@ -20,7 +20,7 @@ class Stretches {
             const std::vector<int>& ranks, std::int64_t first = 0);
 
   /// The next stretch of each of these ranks: all that starts before a subnet is needed that is not known
-  /// yet; with `last`, to a cut, at which nothing is open.
+  /// yet; with `last`, to a drain, at which nothing is open.
   std::vector<ListStretch> next(std::span<const Subnet> more, bool last);
 
   const CausalPlanner& planner() const { return planner_; }

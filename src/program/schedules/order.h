@@ -7,18 +7,18 @@
 namespace mindpipe {
 
 /// One piece of work in a schedule: this kind of pass, of this chunk of the model, on this micro-batch.
-struct Work {
+struct Pass {
   ActionKind kind = ActionKind::forward;
   int chunk = 0, micro_batch = 0;
-  bool operator==(const Work&) const = default;
+  bool operator==(const Pass&) const = default;
 };
 /// The work of every pipeline rank, in order. A schedule is a function that writes one.
-using Order = std::vector<std::vector<Work>>;
+using Order = std::vector<std::vector<Pass>>;
 
 /// What a schedule is to order: micro-batches on stages x chunks pieces of the model.
 struct OrderRequest {
   int stages = 1, micro_batches = 1;
-  int chunks = 1;                       ///< of the model on each stage
+  int chunks = 1;                       ///< chunks of the model on each stage
   int micro_batches_of_shard = 1;       ///< divides micro_batches
   std::vector<int> rank_of_chunk = {};  ///< stages x chunks entries; empty: chunk c on stage c mod stages
   int most_kept_back = -1;  ///< weight gradients that a stage may put off; -1: as many as the schedule wants
