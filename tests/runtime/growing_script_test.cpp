@@ -13,11 +13,11 @@ class EndedBefore {
  public:
   explicit EndedBefore(const std::vector<Action>& list) {
     FollowedWaits waits;
-    std::vector<Entry> entries;
+    std::vector<ListEntry> entries;
     for (const Action& action : list) {
       waits.add(action, 0);
       std::vector<bool>& ended = ended_.emplace_back();
-      for (const Entry& earlier : entries) ended.push_back(waits.has_ended(earlier));
+      for (const ListEntry& earlier : entries) ended.push_back(waits.has_ended(earlier));
       entries.push_back(waits.newest());
     }
   }
