@@ -194,13 +194,13 @@ inline void add_fields(std::vector<TensorToStore>& stored, const Batches& batche
 }
 
 /// One training that both programs do: a configuration, batches, a rate for each step.
-struct Task {
+struct TorchTask {
   Config config;
   Batches batches;
   std::vector<double> rates;
   Folder folder{};
 
-  Task(const Config& given, int steps, int ignored, std::vector<double> all_rates)
+  TorchTask(const Config& given, int steps, int ignored, std::vector<double> all_rates)
       : config(resolve(given)), batches(random_batches(config, steps, ignored)), rates(std::move(all_rates)) {
     // Initial norms are ones and biases zeros, where a forgotten one would not show: all weights are moved a
     // little.
@@ -266,7 +266,7 @@ struct Answer {
   Named gradients;  ///< mean gradients of the first step
   Named weights;    ///< after the last step
 };
-inline Values generated_logits(const Task& task, const Config& config, Worker& worker) {
+inline Values generated_logits(const TorchTask& task, const Config& config, Worker& worker) {
   Generator generator(config, worker);
   Values all;
   for (std::int64_t i = 0; i < config.data.sequence; ++i) {
@@ -275,7 +275,7 @@ inline Values generated_logits(const Task& task, const Config& config, Worker& w
   }
   return all;
 }
-inline Answer answer_of(const Task& task, Precision precision) {
+inline Answer answer_of(const TorchTask& task, Precision precision) {
   Config config = task.config;
   config.train.precision = precision;
   Answer answer;

@@ -73,7 +73,7 @@ void expect_like_gradients(Named gradients, Named expected, double limit, Seen& 
   }
 }
 
-void expect_like_steps(const Task& task, const Answer& ours, const SafetensorsFile& theirs,
+void expect_like_steps(const TorchTask& task, const Answer& ours, const SafetensorsFile& theirs,
                        const Limits& limits, Seen& seen) {
   int clipped = 0;
   for (int step = 0; step < task.steps(); ++step) {
@@ -107,7 +107,7 @@ void expect_like_weights(Named weights, Named end, Named start, double limit, Se
 }
 
 /// Forward, gradients and all steps in f32, as PyTorch, which was asked, has them.
-void expect_like_torch(const Task& task, const Limits& limits) {
+void expect_like_torch(const TorchTask& task, const Limits& limits) {
   const Answer ours = answer_of(task, Precision::f32);
   const SafetensorsFile theirs(task.answered("f32"));
   Seen seen;
@@ -239,14 +239,14 @@ std::vector<Trial> trials() {
 
 /// All trials are set before PyTorch at once.
 struct TorchTraining : ::testing::TestWithParam<Trial> {
-  static std::map<std::string, std::unique_ptr<Task>> tasks;
+  static std::map<std::string, std::unique_ptr<TorchTask>> tasks;
 
   static void SetUpTestSuite() {
     if (python().empty()) return;
     std::vector<std::string> folders;
     for (const Trial& trial : trials()) {
-      auto task = std::make_unique<Task>(trial.config, static_cast<int>(trial.rates.size()), trial.ignored,
-                                         trial.rates);
+      auto task = std::make_unique<TorchTask>(trial.config, static_cast<int>(trial.rates.size()),
+                                              trial.ignored, trial.rates);
       folders.push_back(task->folder / "");
       tasks[trial.name] = std::move(task);
     }
@@ -254,7 +254,7 @@ struct TorchTraining : ::testing::TestWithParam<Trial> {
   }
   static void TearDownTestSuite() { tasks.clear(); }
 };
-std::map<std::string, std::unique_ptr<Task>> TorchTraining::tasks;
+std::map<std::string, std::unique_ptr<TorchTask>> TorchTraining::tasks;
 
 TEST_P(TorchTraining, LearnsAsPyTorchDoes) {
   NEEDS_TORCH();
@@ -271,7 +271,7 @@ struct Outcome {
   Values logits, losses;  ///< logits of the first sample, if we have them; losses of every target
   Named gradients;
 };
-Outcome outcome_of(const Task& task, const std::string& precision, std::size_t logits) {
+Outcome outcome_of(const TorchTask& task, const std::string& precision, std::size_t logits) {
   const SafetensorsFile file(task.answered(precision));
   Values floats = values_of(file, "logits");
   floats.resize(logits);
@@ -319,7 +319,7 @@ TEST(Torch, OurBf16IsNoFartherFromF32ThanPyTorchsModelInBf16) {
       {"GPT-2's ", gpt2_style()},      {"Llama's ", llama_style()},      {"BERT's ", bert_style()},
       {"Marian's ", marian_style()},   {"M2M100's ", m2m100_style()},    {"ViT's ", vit_style()},
       {"Evolved's ", evolved_style()}, {"A space's ", of_pairs_style()}, {"WRN's ", wide_resnet_style()}};
-  std::deque<Task> tasks;
+  std::deque<TorchTask> tasks;
   std::vector<std::string> folders;
   constexpr int trials = 8;
   for (auto [name, config] : styles)
