@@ -225,7 +225,7 @@ def rows_of(text, first_column):
 # What a test of a tick says in its name or its code: a test that is named for another claim by mistake does not.
 WORDS_OF_TICKS = {
     "same bits on every layout": r"BitsOfOneRank|all_mutations",
-    "step checked before it runs": r"\bcheck\w*\(",
+    "step checked before it runs": r"\berrors\(\)",
     "step simulated in virtual time": r"TheSimulators",
     "pipeline, data and tensor parallelism": r"EveryLayout",
     "zero-bubble schedule": r'"zb-h1"',
