@@ -1,6 +1,7 @@
 #include "runtime/forward_feed.h"
 
 #include "comm/fault_points.h"
+#include "program/check/checker.h"
 
 namespace mindpipe {
 namespace {
@@ -37,6 +38,7 @@ void ForwardFeed::run(const Tasks& tasks) {
   tasks_ = &tasks;
   writer_.emplace(script_.outline, plan_.network, plan_.rings[layout_.coord.pipeline],
                   layout_.coord.pipeline);
+  books_.emplace(ListCheck::of_forwards(script_.outline, layout_.coord.pipeline));
   asked_ = told_ = heard_ = written_ = ran_ = forwards_written_ = forwards_ran_ = 0;
   open_.clear();
   loaded_ = -1;
@@ -85,11 +87,13 @@ void ForwardFeed::extend() {
   bool is_new = false;
   for (; written_ < wanted || (!writer_->is_whole() && written_ < known()); ++written_) {
     writer_->add(open_of(written_).task.choice);
+    books_->expect(1);
     is_new = true;
   }
   const bool last = over_ && written_ == known();
   if (!is_new && !(last && !writer_->is_whole())) return;
   ListStretch stretch = writer_->write(last);
+  require_sound(books_->check(stretch.actions, last));
   if (stretch.actions.empty()) return;
   for (const Action& action : stretch.actions) forwards_written_ += is_pass(action) ? 1 : 0;
   for (Action& action : stretch.actions)  // all within this lane

@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "program/check/list_check.h"
 #include "runtime/executor.h"
 #include "runtime/found_words.h"
 #include "runtime/late_answers.h"
@@ -94,6 +95,7 @@ class ForwardFeed : public Feed {
   StepInput input_;
   const Tasks* tasks_ = nullptr;  ///< tasks of the run
   std::optional<ForwardStretches> writer_;
+  std::optional<ListCheck> books_;                        ///< prove what is written before it runs
   std::int64_t most_ = 1;                                 ///< tasks in flight
   std::int64_t asked_ = 0, told_ = 0, heard_ = 0;         ///< tasks
   std::int64_t written_ = 0, ran_ = 0;                    ///< passages of a batch through its network, here
