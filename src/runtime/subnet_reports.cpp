@@ -91,6 +91,7 @@ void SubnetReports::progress() {
 }
 
 void SubnetReports::take(const SubnetScalars& part) {
+  expect(part.subnet + 1);  // another rank may be a stretch ahead, where a younger subnet overtakes
   Open& open = open_.at(part.subnet - told_);
   open.scalars.add(part);
   if (--open.missing == 0) open.scalars.seconds = seconds_since(open.start_ns);
