@@ -258,28 +258,6 @@ TEST(Lanes, BeforeACutAllUnitsGoHomeToAllLanes) {
   }
 }
 
-/// Else what a window adds would land where another rank has yet to read what the window two before it did.
-TEST(Lanes, OfShortSubnetsWaitUntilLongOnesHaveAppliedTheirWindows) {
-  for (const int lanes : {2, 3, 4})
-    for (const int stages : {1, 2})
-      for (const int window : {1, 2, 3, 4, 6}) {
-        Outline outline = sample_lanes(lanes, stages, 4, 1, 0.01);
-        share_a_table(outline);
-        for (auto& block : outline.blocks)
-          for (std::size_t k = 0; k < block.size(); ++k) {
-            block[k].forward *= k == 3 ? 100 : 1;
-            block[k].backward *= k == 3 ? 100 : 1;
-          }
-        std::vector<Subnet> subnets = sample_subnets(outline, Draw::uniform, 60, 1);
-        for (Subnet& subnet : subnets)  // one in five is long
-          for (int block = 1; block + 1 < outline.all_blocks(); ++block)
-            subnet.choice[block] = subnet.id % 5 == 3 ? 3 : subnet.id % 3;
-        EXPECT_NO_THROW(whole_program(outline, sample_network(1), {.admission = 4 * lanes, .window = window},
-                                      subnets, {64}))
-            << lanes << " lanes of " << stages << " stages, window " << window;
-      }
-}
-
 TEST(Lanes, APlanDoesNotDependOnHowManySubnetsItKnew) {
   Outline outline = sample_lanes(2, 4, 6, 2, 0.5);
   price_h200(outline);

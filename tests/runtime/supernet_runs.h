@@ -6,6 +6,7 @@
 #include <functional>
 #include <thread>
 
+#include "lots.h"
 #include "program/causal/own_cuts.h"
 #include "runtime/plain_supernet.h"
 #include "runtime/ranks.h"
@@ -114,22 +115,10 @@ inline Config config_of(const SupernetCase& c) {
 
 inline std::vector<Subnet> first_of_stream(const Config& config) {
   std::vector<Subnet> subnets;
-  const auto sampler = draw_subnets(config.model.supernet.space, {.seed = 3});
+  const auto sampler = make_sampler(config.model.supernet.space, config.supernet.sampler, {.seed = 3});
   for (int id = 0; id < config.train.steps; ++id) subnets.push_back(sampler->next());
   return subnets;
 }
-
-/// Numbers that follow from a name and a case alone, the same on every rank.
-class Lots {
- public:
-  Lots(const std::string& name, int number)
-      : stream_{.seed = 5, .purpose = purpose_of(name), .sample = static_cast<std::uint32_t>(number)} {}
-  int below(int count) { return static_cast<int>(stream_.word(drawn_++) % static_cast<unsigned>(count)); }
-
- private:
-  RandomStream stream_;
-  std::uint64_t drawn_ = 0;
-};
 
 /// A plan of its own (of number 0 that of the configuration): admission, slots, prices, whether forwards are
 /// held back, and in every other one what goes first of all that may run.
@@ -158,6 +147,7 @@ struct SupernetWatch {
   std::function<void(const Subnet&, StepInput&)> loaded = [](const Subnet&, StepInput&) {};
   MakeBackend make = make_backend;
   MakeTransports connect = make_transports;
+  std::function<RunPlan(const Config&, const std::vector<Subnet>&, int number)> plan = drawn_plan;
 };
 
 /// Whether all stages that use what all subnets share hold the same bits of it: both versions of the values,
@@ -285,7 +275,7 @@ class WatchedSubnets : public SubnetBatches {
 inline SubnetsOutcome trained(const Config& config, const World& world, int number,
                               const SupernetWatch& watch = {}) {
   const std::vector<Subnet> subnets = first_of_stream(config);
-  RunPlan plan = drawn_plan(config, subnets, number);
+  RunPlan plan = watch.plan(config, subnets, number);
   Worker worker(config, world, std::move(plan), watch.make, watch.connect);
   share_processors(worker);
   Lots lengths("lengths", number), delays("delays", 100 * number + world.rank);
