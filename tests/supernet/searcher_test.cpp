@@ -338,7 +338,7 @@ TEST(Limits, LeaveWhatMeetsThemAndEndASearchWithASentence) {
       FAIL();
     } catch (const Error& error) {
       EXPECT_EQ(error.code, Exit::bad_configuration);
-      EXPECT_THAT(error.what(), testing::HasSubstr("after 18 networks of small"));
+      EXPECT_THAT(error.what(), testing::HasSubstr("no more networks of small within its limits after 18"));
     }
   }
 }

@@ -42,11 +42,10 @@ int generate(const Arguments& arguments, const Config& given) {
   alone.train.zero = 0;
   alone.train.recompute = RecomputeKind::none;
   alone.train.sequence_parallel = false;
-  MP_REQUIRE(
-      continuation_of(alone).has_value(), Exit::bad_configuration,
-      "model.kind is '{}', and generate takes a language model that reads earlier words alone: gpt, or a "
-      "subnet of a space without an encoder",
-      given.model.kind);
+  MP_REQUIRE(continuation_of(alone).has_value(), Exit::bad_configuration,
+             "model.kind is '{}', and generate takes a language model that reads earlier words alone, or a "
+             "subnet of a space without an encoder",
+             given.model.kind);
   Run run(arguments, alone, Run::on_job(on_one_rank));
   const Config& config = run.config();
   const Model::Continuation text = continuation_of(config).value();
