@@ -84,7 +84,7 @@ std::int64_t SubnetFeed::train_to(std::int64_t cut) {
   executor_.run(*this);
   agreement_.ask({0, hash_, ~hash_});
   const Agreement::Numbers all = answer();
-  MP_CHECK(all[1] == ~all[2], "the ranks have different plans of the subnets before the cut at {}", known_);
+  MP_CHECK(all[1] == ~all[2], "the ranks have different plans of the subnets before the drain at {}", known_);
   plan(std::min(planned_ + window_, all_subnets_), false);
   return known_;
 }

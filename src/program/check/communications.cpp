@@ -48,6 +48,8 @@ std::vector<Communication> Communications::add(std::span<const Task> starts) {
 }
 
 void Communications::add(const Task& start) {
+  mix(digest_, start.start);
+  mix(digest_, start.end);
   Communication one{.from = start.rank, .subnet = start.owner.number};
   switch (start.kind) {
     case TaskKind::message:

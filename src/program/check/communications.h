@@ -33,7 +33,8 @@ class Communications {
 
   /// What follows from these starts, behind what there was.
   std::vector<Communication> add(std::span<const Task> starts);
-  /// A number of 64 bits for the sequence so far.
+  /// A number of 64 bits for the sequence so far, and for the times of all starts: ranks that plan by other
+  /// prices find it out before their sequences differ.
   std::uint64_t digest() const { return digest_; }
 
  private:
