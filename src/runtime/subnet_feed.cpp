@@ -77,7 +77,7 @@ Agreement::Numbers SubnetFeed::answer() {
 }
 
 std::int64_t SubnetFeed::train_to(std::int64_t cut) {
-  MP_CHECK(cut % window_ == 0 || cut == all_subnets_, "a cut before subnet {}, in the middle of a window",
+  MP_CHECK(cut % window_ == 0 || cut == all_subnets_, "a drain before subnet {}, in the middle of a window",
            cut);
   if (known_ >= cut) return known_;
   cut_ = cut;
