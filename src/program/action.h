@@ -155,7 +155,7 @@ inline constexpr int wait_reasons = 3;
 ///   gradients are in slab `slab`; it gives the slab back.
 /// - A move: a send and a receive of payload `unit_state`, in queue `bulk`, of class `moves`. `units` travel
 ///   from the rank where their last user ran to rank `peer`, or from there; `subnet` is the reader. At a
-///   drain all units come home to all lanes; `subnet` is then the first behind the cut, and `chunk` -1. In
+///   drain all units come home to all lanes; `subnet` is then the first behind the drain, and `chunk` -1. In
 ///   `parts`: part k is the k-th cut of the states one after the other.
 /// - `ticket`: equal on all participants and ascending in every list, which `give_tickets` has sorted by it.
 ///   Whoever has no tags (NCCL) starts communication in list order, so nobody reads it at run time.

@@ -23,7 +23,7 @@ struct RoomsOnPaper {
   std::int64_t with_all = 0;              ///< where rooms and admission bind nobody
   std::int64_t one_stage = 0;             ///< the sum of all passes: one stage that does everything
   std::int64_t subnets = 0;               ///< how many these were
-  std::int64_t moves = 0, moved = 0;      ///< messages of units, and their bytes, but for those before a cut
+  std::int64_t moves = 0, moved = 0;      ///< messages of units, and their bytes, but for those at drains
   std::int64_t home = 0, until_home = 0;  ///< bytes that go home at the end, and how long that takes
   std::vector<TimesByReason> idle = {};   ///< each rank's idle time, nanoseconds
   std::vector<std::int64_t> busy = {};    ///< each rank's passes and updates, nanoseconds

@@ -33,7 +33,7 @@ struct SubnetScalars {
 
 /// Brings what each stage of a subnet's lane knows of it to rank 0 of the job, which tells of subnets in the
 /// order of ids. Of the ranks of a stage, which all know the same, the first speaks; of windows, lane 0's.
-/// Parts travel beside everything else; nobody waits for them before a cut.
+/// Parts travel beside everything else; nobody waits for them before a drain.
 class SubnetReports {
  public:
   /// The payload of its messages, which is none of a list's.

@@ -21,7 +21,7 @@ std::string versions(const char* key, const std::vector<UnitVersion>& seen,
   return fmt::format(R"(, "{}": {{{}}})", key, text);
 }
 
-/// Whether a move comes before a cut, of units that nobody reads at once.
+/// Whether a move comes before a drain, of units that nobody reads at once.
 bool goes_home(const Action& action) { return is_move(action) && action.chunk < 0; }
 
 /// Which units a message moves, and from or to which rank of the program.

@@ -11,7 +11,7 @@ namespace mindpipe {
 /// known. What it plans is a function of its inputs, alike on every rank.
 class CausalPlanner {
  public:
-  /// Begins with subnet `first`, a multiple of the window, as after a cut before it.
+  /// Begins with subnet `first`, a multiple of the window, as after a drain before it.
   CausalPlanner(const Outline& outline, const Network& network, SubnetRules rules, std::int64_t first = 0)
       : prices_(outline, network), rule_(outline, prices_, std::move(rules), first), clock_(outline.ranks()) {
     for (int rank = 0; rank < outline.ranks(); ++rank) clock_.touch(rank);

@@ -18,12 +18,12 @@ namespace mindpipe {
 /// knew.
 class CausalRule final : public Source {
  public:
-  /// Begins with subnet `first`, a multiple of the window, as after a cut before it.
+  /// Begins with subnet `first`, a multiple of the window, as after a drain before it.
   CausalRule(const Outline& outline, const PriceList& prices, SubnetRules rules, std::int64_t first = 0);
   CausalRule(const CausalRule&) = delete;
   CausalRule& operator=(const CausalRule&) = delete;
 
-  /// More subnets are known; with `last`, no other follows before a cut.
+  /// More subnets are known; with `last`, no other follows before a drain.
   void add(std::span<const Subnet> more, bool last, Clock& clock);
 
   bool open(Clock& clock) override;

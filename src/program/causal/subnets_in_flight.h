@@ -43,7 +43,7 @@ class SubnetsInFlight {
   SubnetsInFlight(const Outline& outline, const PriceList& prices, std::int64_t first);
 
   void add(const Subnet& subnet);
-  /// Notes whether no subnet follows those that are known, before a cut.
+  /// Notes whether no subnet follows those that are known, before a drain.
   void close(bool is_closed) { is_closed_ = is_closed; }
   bool is_closed() const { return is_closed_; }
   /// Notes that a subnet's units on a rank are updated, and calls see(move) for each of the next users' moves

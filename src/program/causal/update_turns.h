@@ -11,7 +11,7 @@ namespace mindpipe {
 /// When a subnet's forward may read its units, and its update may come: by the order of subnets' work.
 class UpdateTurns {
  public:
-  /// `first`: the first subnet after a cut.
+  /// `first`: the first subnet after a drain.
   UpdateTurns(const Outline& outline, const SubnetsInFlight& subnets, SubnetOrder order, std::int64_t first);
 
   bool may_forward(std::int64_t id, int rank) const {
@@ -25,7 +25,7 @@ class UpdateTurns {
   void note_update(int rank) { ++ranks_[rank].updated; }
   /// No subnet follows: groups that are not full may be complete.
   void close();
-  /// The next subnet is the first after a cut.
+  /// The next subnet is the first after a drain.
   void begin_at(std::int64_t first) { begin_ = first; }
 
  private:

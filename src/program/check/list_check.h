@@ -18,7 +18,7 @@ class ListCheck {
  public:
   /// A step or an evaluation. `slabs`: as StepBook has them.
   ListCheck(const Outline& outline, int rank, std::map<UnitUse, int> slabs);
-  /// A supernet's list, from subnet `first` on, as after a cut before it.
+  /// A supernet's list, from subnet `first` on, as after a drain before it.
   ListCheck(const Outline& outline, const SubnetRules& rules, int rank, std::int64_t first = 0);
   /// A list of forwards, batch behind batch.
   static ListCheck of_forwards(const Outline& outline, int rank);

@@ -15,7 +15,7 @@ Rings rings_of_subnets(int rank);
 /// and proved sound before it runs.
 class Stretches {
  public:
-  /// Writes the lists of `ranks`, from subnet `first` on, as after a cut before it.
+  /// Writes the lists of `ranks`, from subnet `first` on, as after a drain before it.
   Stretches(const Outline& outline, const Network& network, const SubnetRules& rules,
             const std::vector<int>& ranks, std::int64_t first = 0);
 
