@@ -27,7 +27,7 @@ class RoomBook {
     Content now;
     std::vector<ListEntry> writers, readers;
     std::vector<ListEntry> before;  ///< the last users of what lay there before
-    int due = 0;                ///< how many are to read what lies there, at least
+    int due = 0;                    ///< how many are to read what lies there, at least
   };
   struct Arena {
     Content now;
