@@ -49,7 +49,7 @@ struct OptimizerRow {
 };
 
 // Names are those of a configuration. The functions of schedules and optimizers are declared from the lists
-// too (program/order.h, optim/update_rule.h); kinds of models stand in config/models/table.h.
+// too (program/schedules/order.h, optim/update_rule.h); kinds of models stand in config/models/table.h.
 
 // clang-format off
 #define MINDPIPE_BACKGROUNDS(kind) kind(automatic, "auto") kind(no, "no")

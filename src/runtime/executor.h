@@ -22,7 +22,7 @@ class Executor {
   Script make_open_script(const Outline& outline, Feed& feed, std::size_t recorded_stretches = 8,
                           std::size_t at_once = 1024);
 
-  /// Runs a feed's script from a cut to the next one, as the feed brings it on. Nothing of the backend's
+  /// Runs a feed's script from a drain to the next one, as the feed brings it on. Nothing of the backend's
   /// memory is taken.
   void run(Feed& feed);
   /// Appends a stretch to a script. Its compute queue must come to its end without any that follow, as it
@@ -37,7 +37,7 @@ class Executor {
   void run(Script& script, StepInputs inputs, std::size_t left = 0) {
     run(script, inputs, Until::compute_is_over, left);
   }
-  /// Runs a script until nothing of it is under way: a cut, at which other scripts may run. A device, too,
+  /// Runs a script until nothing of it is under way: a drain, at which other scripts may run. A device, too,
   /// has come to the end of an open list then.
   void finish(Script& script, StepInputs inputs);
   /// When the actions of a script's last steps ran, and where its time went. Both wait for the device, where

@@ -101,7 +101,7 @@ void SubnetFeed::train(std::vector<Subnet> more, bool last) {
 }
 
 /// The wish that ranks have before a stretch is asked about while that runs, and heard before the next, which
-/// is planned by then: so the cut comes behind that one. At a drain ranks may part, so it is there that
+/// is planned by then: so the drain comes behind that one. At a drain ranks may part, so it is there that
 /// different plans are an error. Nothing is asked that is not answered before a plan is taken, which may
 /// throw.
 Turn SubnetFeed::next() {

@@ -23,7 +23,7 @@ class UnitMoves {
   /// Bytes of what a rank with channels needs beside a buffer for each.
   static std::size_t bytes(const Stage& stage);
 
-  /// What left this rank: messages for readers and their bytes, and bytes that went home before cuts.
+  /// What left this rank: messages for readers and their bytes, and bytes that went home before drains.
   struct Sent {
     std::int64_t messages = 0, bytes = 0, home = 0;
   };

@@ -9,8 +9,8 @@
 
 // What may go wrong where scores are in flight, one thing at a time, and who finds it:
 //
-//   a message that arrives where another is read    checker   WrongForwards.AMessageThatArrivesWhere...
-//   a batch that goes before the one before it      checker   WrongForwards.ABatchBeforeTheOneBeforeIt
+//   a message that arrives where another is read    checker   InForwards/IsFound: AMessageThatArrivesWhere...
+//   a batch that goes before the one before it      checker   InForwards/IsFound: ABatchBeforeTheOneBeforeIt
 //   a batch through the network before it           hash      here, forwards.load
 //   what is found of a batch lost, or counted twice hash      here, forwards.tell and forwards.clear
 //   a message left out                              hash      here

@@ -10,28 +10,29 @@
 
 // What may go wrong where subnets are in flight, one at a time, and who finds it:
 //
-//   a conflict dropped                              checker   Stretches: WrongList.AConflictThatIsDropped
-//   no owner awaited at all                         checker   WrongList.AForwardBeforeAnOwnersUpdate
+//   a conflict dropped                              checker   Stretches.AConflictThatIsDroppedIsFound
+//   no owner awaited at all                         checker   InSubnets/IsFound: AForwardBeforeAnOwnersUpdate
 //                                                   hash      Subnets.HaveOtherBitsInEveryOtherOrder
 //                                                   audit     SubnetTrace.OfAnotherOrderIsFoundOut
-//   the update of a subnet left out                 checker   Stretches: WrongList.AnUpdateThatIsLeftOut
+//   the update of a subnet left out                 checker   InSubnets/IsFound: AnUpdateThatIsLeftOut
 //   the update of one unit left out                 hash      here, units.update
-//   what all share one window early                 checker   Stretches: WrongList.WhatAllShareOneWindowEarly
+//   what all share one window early                 checker   InSubnets/IsFound: WhatAllShareOneWindowEarly
 //                                                   hash      here, AWindowEarly
 //   one micro-batch's integers missing              hash      here, windows.add
 //   a key, a rate, a counter from a local clock     hash      here, ALocalClock
-//   micro-batches of a backward swapped             checker   Stretches: WrongList.MicroBatchesOfABackward...
-//   a slot received into one reader too early       checker   Stretches: WrongList.ASlotThatIsReceivedInto...
+//   micro-batches of a backward swapped             checker   InSubnets/IsFound: MicroBatchesOfABackward...
+//   a slot received into one reader too early       checker   InSubnets/IsFound: ASlotThatIsReceivedInto...
 //   the oldest subnet's slots given away            planner   CausalPlanner.SaysThatItStandsStill...
 //   its slab given away                             planner   CausalPlanner.SaysThatItStandsStill...
 //   arrivals in rings two and four deep             checker   Stretches.ArrivalsInRingsAreRefused...
 //   a move without masters, moments, counters       hash      here, moves.master, .moment, .applied
 //   a unit of a move left out, a stale mirror       hash      here, moves.unit, on lanes and with own cuts
-//   a version other than the ticket's               ticket    here, AVersionThatIsNotDue
-//   a move without the version                      ticket    tests/app/stale_version.sh
-//   a move before the update it follows             checker   WrongMove.AMoveBeforeTheUpdateItFollows
-//   a part too few, a unit of a message left out    checker   WrongMove.APartTooFew, .AUnitOfAMessage...
-//   a message, a sum, a clearing, a fold left out   hash      here, each that a run asks for
+//   a version other than the one that is due        version   here, AVersionThatIsNotDue
+//   a move without the version                      version   tests/app/stale_version.sh
+//   a move before the update it follows             checker   OnLanes/IsFound: AMoveBeforeTheUpdateItFollows
+//   a part too few, a unit of a message left out    checker   OnLanes/IsFound: APartTooFew,
+//   AUnitOfAMessage... a message, a sum, a clearing, a fold left out   hash      here, each that a run asks
+//   for
 namespace mindpipe {
 namespace {
 

@@ -31,8 +31,8 @@ std::string text_of_moves(const Config& config, const RunPlan& plan,
     return static_cast<double>(of_all) / static_cast<double>(count);
   };
   return fmt::format(
-      "moves{}: {:.1f} messages and {} a subnet (on paper, without cuts, {:.1f} and {}), and {} home at "
-      "cuts; a candidate whose last user ran elsewhere is {} bytes a parameter, and 16\n",
+      "moves{}: {:.1f} messages and {} a subnet (on paper, without drains, {:.1f} and {}), and {} home at "
+      "drains; a candidate whose last user ran elsewhere is {} bytes a parameter, and 16\n",
       ranks_of_place, each(all.messages, subnets), human_bytes(each(all.bytes, subnets)),
       each(paper.moves, paper.subnets), human_bytes(each(paper.moved, paper.subnets)),
       human_bytes(static_cast<double>(all.home)), 4 * (1 + std::ssize(config.optimizer.moments())));

@@ -12,7 +12,7 @@ namespace mindpipe {
 
 /// A training, from the first step or subnet to the last or to the one after which it is asked to stop. It
 /// goes from place to place where it may be evaluated, saved or stopped: from step to step, and over a
-/// supernet's subnets from cut to cut, which lie between windows.
+/// supernet's subnets from drain to drain, which lie between windows.
 ///
 /// Ranks agree without a wait: what each wishes is asked as a step begins, and heard behind its end.
 class TrainingLoop : public SubnetCalls {

@@ -20,7 +20,7 @@ class MovesInFlight {
   MovesInFlight(const Outline& outline, const PriceList& prices, UnitLists& units)
       : outline_(outline), prices_(prices), units_(units), leaving_(outline.ranks()) {}
 
-  /// Puts a move behind those from its rank to the same rank. `of`: a subnet's, or a cut's.
+  /// Puts a move behind those from its rank to the same rank. `of`: a subnet's, or a drain's.
   void put(const UnitMove& move, Owner::Of of, Clock& clock);
   /// The one that was under way from a rank has ended.
   void end(int from, Clock& clock);

@@ -143,8 +143,8 @@ void SubnetBook::update(Work& work) {
 }
 
 /// A move takes units in the version that their reader is due, once they have it, and brings them where
-/// nobody is at the older state any more. Before a cut the newest states go home to all lanes, and stay where
-/// they are.
+/// nobody is at the older state any more. Before a drain the newest states go home to all lanes, and stay
+/// where they are.
 void SubnetBook::move() {
   const Action& action = reading_.action();
   const bool goes_home = action.chunk < 0, is_last = action.part + 1 == action.parts;

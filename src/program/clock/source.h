@@ -7,7 +7,7 @@ namespace mindpipe {
 
 class Clock;
 
-/// Decides what begins: a rule, a step's order, lists as they are written. The clock asks it at every moment
+/// Decides what begins: a rule, or lists as they are written. The clock asks it at every moment
 /// at which something ends: first all ends are told, then it is opened, then the touched ranks are asked.
 class Source {
  public:

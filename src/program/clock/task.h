@@ -7,7 +7,7 @@
 namespace mindpipe {
 
 /// Whose work something is: the step's, a subnet's of a stream, a window's of subnets, a batch's that is only
-/// run forward, or the cut's before subnet `number`.
+/// run forward, or the drain's before subnet `number`.
 struct Owner {
   enum Of : std::uint8_t { step, subnet, window, batch, drain };
   Of of = step;
