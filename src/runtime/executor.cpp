@@ -44,7 +44,7 @@ void Executor::run(Feed& feed) {
   for (bool is_over = false; !is_over;) {
     const std::int64_t start = now_ns();
     const Turn turn = feed.next();
-    is_over = turn.to_cut;
+    is_over = turn.to_drain;
     if (!is_over) run(turn.script, turn.inputs, turn.left);
     else finish(turn.script, turn.inputs);
     if (is_over) feed.drained();

@@ -25,8 +25,8 @@ class Executor {
   /// Runs a feed's script from a drain to the next one, as the feed brings it on. Nothing of the backend's
   /// memory is taken.
   void run(Feed& feed);
-  /// Appends a stretch to a script. Its compute queue must come to its end without any that follow, as it
-  /// does where all lists of the grid are cut from lists that `give_tickets` has sorted.
+  /// Appends a stretch to a script. A stretch must be able to finish its compute queue without later ones, as
+  /// it is where tickets ascend in all lists of the grid.
   static void extend(Script& script, ListStretch stretch) { script.extend(std::move(stretch)); }
   /// Runs a script to the end of what its compute queue has, each action with the input that its subnet's
   /// number names. Messages and sums may still be under way then: they move on from the backend's hook, while

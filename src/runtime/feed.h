@@ -20,8 +20,8 @@ struct Script;
 struct Turn {
   Script& script;
   StepInputs inputs;
-  bool to_cut = false;   ///< until nothing of it is under way
-  std::size_t left = 0;  ///< passes at its end that wait for a later turn
+  bool to_drain = false;  ///< until nothing of it is under way
+  std::size_t left = 0;   ///< passes at its end that wait for a later turn
 };
 
 /// Whoever has a list run: brings the list on, and what its actions read, and hears what they find.

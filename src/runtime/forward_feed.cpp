@@ -56,7 +56,7 @@ Turn ForwardFeed::next() {
     extend();
     if (forwards_ran_ < forwards_written_) return one_batch();
     if (heard_ < asked_) hear();
-    else if (over_) return {.script = script_, .inputs = {&input_, 1}, .to_cut = true};
+    else if (over_) return {.script = script_, .inputs = {&input_, 1}, .to_drain = true};
   }
 }
 

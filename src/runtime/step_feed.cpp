@@ -27,7 +27,7 @@ std::optional<StepScalars> StepFeed::oldest() {
 
 Turn StepFeed::next() {
   script_.again(input_->step);
-  return {.script = script_, .inputs = {input_, 1}, .to_cut = true};
+  return {.script = script_, .inputs = {input_, 1}, .to_drain = true};
 }
 
 /// The step before has come as far as its scalars, so the one before that has ended.

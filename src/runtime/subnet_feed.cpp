@@ -50,11 +50,11 @@ void SubnetFeed::begin(std::unique_ptr<Sampler> stream, std::int64_t first) {
 }
 
 /// At a drain nobody knows yet where the next one will be, except that it is no nearer than a window's end.
-void SubnetFeed::plan(std::int64_t goal, bool to_cut) {
+void SubnetFeed::plan(std::int64_t goal, bool to_drain) {
   const std::int64_t count = std::min(longest_stretch, goal - planned_);
-  if (count <= 0 && !to_cut) return;
+  if (count <= 0 && !to_drain) return;
   planned_ += count;
-  planning_->ask(count, to_cut && planned_ == goal);
+  planning_->ask(count, to_drain && planned_ == goal);
 }
 
 PlannedStretch SubnetFeed::take_plan() {
@@ -76,11 +76,11 @@ Agreement::Numbers SubnetFeed::answer() {
   return most_of_all;
 }
 
-std::int64_t SubnetFeed::train_to(std::int64_t cut) {
-  MP_CHECK(cut % window_ == 0 || cut == all_subnets_, "a drain before subnet {}, in the middle of a window",
-           cut);
-  if (known_ >= cut) return known_;
-  cut_ = cut;
+std::int64_t SubnetFeed::train_to(std::int64_t drain) {
+  MP_CHECK(drain % window_ == 0 || drain == all_subnets_,
+           "a drain before subnet {}, in the middle of a window", drain);
+  if (known_ >= drain) return known_;
+  drain_ = drain;
   executor_.run(*this);
   agreement_.ask({0, hash_, ~hash_});
   const Agreement::Numbers all = answer();
@@ -107,14 +107,14 @@ void SubnetFeed::train(std::vector<Subnet> more, bool last) {
 Turn SubnetFeed::next() {
   if (has_asked_)
     if (const Agreement::Numbers all = answer(); all[0] != 0 || all[1] != ~all[2])
-      cut_ = std::min(cut_, (planned_ + window_ - 1) / window_ * window_);
+      drain_ = std::min(drain_, (planned_ + window_ - 1) / window_ * window_);
   PlannedStretch stretch = take_plan();
   const std::int64_t first = std::exchange(known_, stretch.end);
   hash_ = stretch.hash;
   if (!stretch.last) {
     agreement_.ask({calls_->wishes_to_drain() ? 1U : 0U, hash_, ~hash_});
     has_asked_ = true;
-    plan(cut_, true);
+    plan(drain_, true);
   }
   calls_->admits(first, known_);
   return extend(std::move(stretch));
@@ -132,7 +132,7 @@ Turn SubnetFeed::extend(PlannedStretch stretch) {
   keep_times();
   has_run_ = true;
   Executor::extend(script_, std::move(stretch.list));
-  return {.script = script_, .inputs = inputs_, .to_cut = stretch.last};
+  return {.script = script_, .inputs = inputs_, .to_drain = stretch.last};
 }
 
 void SubnetFeed::keep_times() {

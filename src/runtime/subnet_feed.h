@@ -48,10 +48,10 @@ class SubnetFeed : public Feed {
   /// subnets from there on. To be called at a drain. Where `first` is above 0, what all share has to be there
   /// in both versions (SharedWindows::begin) before they are trained.
   void begin(std::unique_ptr<Sampler> stream, std::int64_t first);
-  /// Trains up to subnet `cut` (a multiple of the window, or the run's last + 1), or to an earlier multiple
+  /// Trains up to subnet `drain` (a multiple of the window, or the run's last + 1), or to an earlier multiple
   /// of the window where some rank wished one, but one stretch at least; nothing is under way then and all
   /// results are told. Gives back how many subnets are done. Collective.
-  std::int64_t train_to(std::int64_t cut);
+  std::int64_t train_to(std::int64_t drain);
   /// Trains these subnets, as far as may be without those that follow; with `last`, to a drain, at which
   /// nothing is under way: a multiple of the window, or the end of the run. Begins by itself at first.
   void train(std::vector<Subnet> more, bool last);
@@ -70,7 +70,7 @@ class SubnetFeed : public Feed {
   void came(std::int64_t subnet, int unit, std::int64_t due, const Tensor& version) override;
 
  private:
-  void plan(std::int64_t goal, bool to_cut);
+  void plan(std::int64_t goal, bool to_drain);
   PlannedStretch take_plan();
   Turn extend(PlannedStretch stretch);
   Agreement::Numbers answer();
@@ -93,7 +93,7 @@ class SubnetFeed : public Feed {
   std::int64_t known_ = 0;         ///< all ids below: those of stretches that have begun to run
   std::int64_t planned_ = 0;       ///< all ids below: those of the stretch that was asked for, too
   std::int64_t ended_ = 0;         ///< subnets below have ended with the stretch that ran last
-  std::int64_t cut_ = 0;           ///< where to train to
+  std::int64_t drain_ = 0;         ///< where to train to
   bool has_asked_ = false;         ///< the ranks for their wishes, and not heard them
   bool has_run_ = false;           ///< a stretch whose sums were not kept
   std::uint64_t hash_ = 0;         ///< hash of all plans up to the stretch that ran last

@@ -80,13 +80,13 @@ void TrainingLoop::tell_costs() const {
 
 /// The end, or the next place before it where subnets are evaluated or saved.
 std::int64_t TrainingLoop::next_drain() const {
-  std::int64_t cut = run_.last_step();
+  std::int64_t drain = run_.last_step();
   const auto stop_at = [&](std::int64_t every) {
-    if (every > 0) cut = std::min(cut, (done_ / every + 1) * every);
+    if (every > 0) drain = std::min(drain, (done_ / every + 1) * every);
   };
   if (validation_ != nullptr) stop_at(config_.train.evaluate_every);
   if (row_of(config_.device.kind).computes) stop_at(config_.checkpoint.every);
-  return cut;
+  return drain;
 }
 
 /// Nothing is under way at a drain, so there the ranks may wait for each other.

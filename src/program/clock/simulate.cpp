@@ -20,8 +20,6 @@ const Link& Network::of(const Action& action, int rank) const {
   return sends(action) ? link(rank, action.peer) : link(action.peer, rank);
 }
 
-namespace {}  // namespace
-
 Durations durations_of(const Program& program, const Outline& outline, const Network& network) {
   const PriceList prices(outline, network);
   Durations durations;

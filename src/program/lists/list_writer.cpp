@@ -71,7 +71,7 @@ void ListWriter::add(const Task& task) {
       return move(task);
     case TaskKind::gather:
     case TaskKind::scalars:
-      MP_CHECK(false, "a {} in a list of subnets",
+      MP_CHECK(false, "the writer of subnets and forwards writes no {}",
                task.kind == TaskKind::gather ? "gather" : "sum of scalars");
   }
 }
@@ -269,7 +269,7 @@ void ListWriter::update_shared(const Task& task) {
 }
 
 /// States leave behind what was last done to them here, and arrive where a message has taken older ones.
-/// Those that go home are read behind a drain, where all has ended.
+/// States that go home are read behind a drain, where all has ended.
 void ListWriter::move(const Task& task) {
   if (!takes_part(task)) return;
   const bool sends = task.rank == rank_, goes_home = task.owner.of == Owner::drain;

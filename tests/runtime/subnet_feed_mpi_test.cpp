@@ -11,7 +11,8 @@
 #include "spaces.h"
 #include "supernet/sampler.h"
 
-// A run of subnets up to cuts: planned on a thread of its own, cut where a rank wishes it, told on rank 0.
+// A run of subnets up to drains: planned on a thread of its own, drained where a rank wishes it, told on rank
+// 0.
 namespace mindpipe {
 namespace {
 
@@ -82,10 +83,10 @@ class SubnetRun {
   SubnetRun(const Config& config, const World& world) : worker_(config, world), config_(config) {
     share_processors(worker_);
   }
-  SubnetFeed& trainer() { return *worker_.subnets(); }
+  SubnetFeed& feed() { return *worker_.subnets(); }
   void begin(std::int64_t first) {
     calls_.admitted = first;
-    trainer().begin(stream_from(config_, first), first);
+    feed().begin(stream_from(config_, first), first);
   }
   /// Passes a batch through another network, as an evaluation does.
   void evaluate() {
@@ -167,8 +168,8 @@ class SubnetTraining : public testing::TestWithParam<Ranks> {
 TEST_P(SubnetTraining, TellsRank0OfEachSubnetWithThePlainLoopsLoss) {
   SubnetRun run(config, world);
   run.begin(0);
-  EXPECT_EQ(run.trainer().train_to(subnets_of_the_run), subnets_of_the_run);
-  EXPECT_EQ(run.trainer().train_to(subnets_of_the_run), subnets_of_the_run);
+  EXPECT_EQ(run.feed().train_to(subnets_of_the_run), subnets_of_the_run);
+  EXPECT_EQ(run.feed().train_to(subnets_of_the_run), subnets_of_the_run);
   const SubnetsOutcome got = run.outcome();
   if (world.rank != 0) {
     EXPECT_TRUE(run.told().empty());
@@ -177,7 +178,7 @@ TEST_P(SubnetTraining, TellsRank0OfEachSubnetWithThePlainLoopsLoss) {
   EXPECT_EQ(difference(got, PlainSupernet(on_one_rank()).run(whole_stream(config))), "");
   SubnetRun alone(on_one_rank(), World{});
   alone.begin(0);
-  alone.trainer().train_to(subnets_of_the_run);
+  alone.feed().train_to(subnets_of_the_run);
   expect_told_alike(run.told(), alone.told());
   const auto& blocks = config.model.supernet.space.decoder;
   std::int64_t clipped = 0;
@@ -198,25 +199,25 @@ TEST_P(SubnetTraining, HasTheSameBitsHoweverItIsCutAndBegunAgain) {
   SubnetRun run(config, world);
   run.begin(0);
   for (const std::int64_t cut : {window, 3 * window, 13 * window}) {
-    EXPECT_EQ(run.trainer().train_to(cut), cut);
+    EXPECT_EQ(run.feed().train_to(cut), cut);
     run.evaluate();
     if (cut == 3 * window) run.begin(cut);
   }
-  EXPECT_EQ(run.trainer().train_to(subnets_of_the_run), subnets_of_the_run);
+  EXPECT_EQ(run.feed().train_to(subnets_of_the_run), subnets_of_the_run);
   const SubnetsOutcome got = run.outcome();
   if (world.rank == 0) EXPECT_EQ(difference(got, PlainSupernet(on_one_rank()).run(whole_stream(config))), "");
 }
 
-TEST_P(SubnetTraining, OneRanksWishCutsAllOfThemAtOneWindowsEnd) {
+TEST_P(SubnetTraining, OneRanksWishDrainsAllOfThemAtOneWindowsEnd) {
   SubnetRun run(config, world);
   run.begin(0);
   int asked = 0;
   run.wish([&] { return world.rank + 1 == world.size && ++asked == 1; });
-  const std::int64_t done = run.trainer().train_to(subnets_of_the_run);
+  const std::int64_t done = run.feed().train_to(subnets_of_the_run);
   EXPECT_EQ(done % window, 0);
   EXPECT_EQ(done, 9 * window);  // a window and 64 subnets were planned when it was heard
   EXPECT_EQ(world.rank == 0 ? static_cast<std::int64_t>(run.told().size()) : done, done);
-  EXPECT_EQ(run.trainer().train_to(subnets_of_the_run), subnets_of_the_run);
+  EXPECT_EQ(run.feed().train_to(subnets_of_the_run), subnets_of_the_run);
   const SubnetsOutcome got = run.outcome();
   if (world.rank == 0) EXPECT_EQ(difference(got, PlainSupernet(on_one_rank()).run(whole_stream(config))), "");
 }
@@ -230,7 +231,7 @@ TEST_P(SubnetTraining, CountsSkippedUnitsAndWhatAllShareWithTheWindowsLast) {
         run->worker().backend().fill(
             {stage.unit(unit).flat_values(), std::numeric_limits<double>::quiet_NaN()});
     run->begin(0);
-    run->trainer().train_to(2 * window);
+    run->feed().train_to(2 * window);
     return run;
   };
   const auto run = spoilt(config, world);
@@ -269,19 +270,19 @@ TEST_P(SubnetTraining, WhatThePlannerThrowsComesUpWhereItsPlanIsTaken) {
   SubnetRun run(config, world);
   // The planner of several stages throws at a drain, so that no message is left halfway.
   const std::int64_t wrong = world.size == 1 ? 5 * window : 2 * window;
-  run.trainer().begin(std::make_unique<WrongStream>(stream_from(config, 0), wrong), 0);
-  EXPECT_EQ(run.trainer().train_to(window), window);
-  EXPECT_EQ(run.trainer().train_to(2 * window), 2 * window);
+  run.feed().begin(std::make_unique<WrongStream>(stream_from(config, 0), wrong), 0);
+  EXPECT_EQ(run.feed().train_to(window), window);
+  EXPECT_EQ(run.feed().train_to(2 * window), 2 * window);
   std::string said;
   try {
-    run.trainer().train_to(subnets_of_the_run);
+    run.feed().train_to(subnets_of_the_run);
   } catch (const Error& error) {
     said = error.what();
   }
   EXPECT_THAT(said, testing::HasSubstr(fmt::format("subnet {} comes where {} is next", wrong + 1, wrong)));
 }
 
-TEST_P(SubnetTraining, RanksWithDifferentPlansFindItOutAtTheCut) {
+TEST_P(SubnetTraining, RanksWithDifferentPlansFindItOutAtTheDrain) {
   if (world.size == 1) GTEST_SKIP() << "one rank has one plan";
   if (GetParam() == Ranks::own_cuts)
     GTEST_SKIP() << "of other prices are other cuts, and messages that nobody awaits";
