@@ -1,5 +1,6 @@
 #include "config/config.h"
 
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -45,6 +46,10 @@ class Reader {
         read(*found->second, value, name.where);
       } else {
         refuse_unknown(key, name.where);
+        if (is_all_auto(key, value)) {
+          read_all_of(key, value, name.where);
+          continue;
+        }
         MP_REQUIRE(value.kind == Node::Kind::mapping, Exit::bad_configuration,
                    "{}: {} is {}; it is a section, with settings like {} below it", name.where, key,
                    value.kind == Node::Kind::empty ? "empty" : shown(value), sections_[key]);
@@ -63,6 +68,13 @@ class Reader {
     const auto found = by_key_.find(key);
     if (found == by_key_.end()) {
       refuse_unknown(key, where);
+      Node node{.kind = Node::Kind::text,
+                .text = value,
+                .quoted = false,
+                .where = where,
+                .items = {},
+                .entries = {}};
+      if (is_all_auto(key, node)) return read_all_of(key, node, where);
       fail(Exit::bad_configuration, "{}: {} is a section; set one of its settings, like {}", where, key,
            sections_[key]);
     }
@@ -87,6 +99,12 @@ class Reader {
                  "{}: {} is missing; add it: {}", file, setting.key(), setting.meaning());
   }
 
+  std::set<std::string> named() const {
+    std::set<std::string> keys;
+    for (const auto& [key, where] : where_) keys.insert(key);
+    return keys;
+  }
+
   std::string origin(const std::string& key, const std::string& file) const {
     const auto found = where_.find(key);
     return found == where_.end() ? file : found->second;
@@ -96,6 +114,18 @@ class Reader {
   void read(const Setting& setting, const Node& node, const std::string& where) {
     setting.read(node);
     where_[setting.key()] = where;
+  }
+
+  /// Whether a section says auto where all its settings may: `grid: auto`.
+  bool is_all_auto(const std::string& section, const Node& value) const {
+    return value.kind == Node::Kind::text && value.text == "auto" &&
+           std::all_of(settings_.begin(), settings_.end(), [&](const Setting& setting) {
+             return !setting.key().starts_with(section + ".") || setting.may_be_auto();
+           });
+  }
+  void read_all_of(const std::string& section, const Node& value, const std::string& where) {
+    for (const Setting& setting : settings_)
+      if (setting.key().starts_with(section + ".")) read(setting, value, where);
   }
 
   /// What stands at a key of several parts, or nothing.
@@ -192,7 +222,8 @@ std::string help_of_kinds(const std::string& section) {
 
 }  // namespace
 
-Config read_config(const std::string& file, const std::vector<std::string>& overrides) {
+Config read_config(const std::string& file, const std::vector<std::string>& overrides,
+                   std::set<std::string>* named) {
   MP_REQUIRE(!file.empty(), Exit::input_missing, "no configuration is named (give --config FILE)");
   const Node root = read_document(file);
   MP_REQUIRE(root.kind != Node::Kind::empty, Exit::bad_configuration,
@@ -208,6 +239,7 @@ Config read_config(const std::string& file, const std::vector<std::string>& over
   reader.read_section(root, "");
   for (const std::string& text : overrides) reader.read_override(text);
   reader.require_all(file);
+  if (named) *named = reader.named();
   fill_in(config);
   check_together(config, [&](const std::string& key) { return reader.origin(key, file); });
   return config;

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -40,7 +41,7 @@ struct DataConfig {
   bool operator==(const DataConfig&) const = default;
 };
 
-struct GridConfig {  ///< degrees; at most one is 0 = auto: the rest of the ranks
+struct GridConfig {  ///< degrees; 0: auto, the rest of the ranks, or, where several are, the fastest on paper
   int supernet = 1, pipeline = 1, data = 1, tensor = 1;
   bool operator==(const GridConfig&) const = default;
 };
@@ -205,8 +206,10 @@ struct Config {
   bool operator==(const Config&) const = default;
 };
 
-/// Reads a YAML file and overrides ("train.steps=20"), strictly. Complaints name file, line and key.
-Config read_config(const std::string& file, const std::vector<std::string>& overrides);
+/// Reads a YAML file and overrides ("train.steps=20"), strictly. Complaints name file, line and key. `named`
+/// becomes the keys of the settings that either of them has.
+Config read_config(const std::string& file, const std::vector<std::string>& overrides,
+                   std::set<std::string>* named = nullptr);
 
 /// Puts numbers in place of what was left to the program (mlp_width, key_value_heads, sequence, decay,
 /// logical shards) and refuses settings that contradict each other. Degrees that are still auto are left

@@ -94,15 +94,6 @@ void check_rate(const Config& c, const Complaints& complain) {
 }
 
 void check_grid(const Config& c, const Complaints& complain) {
-  std::vector<std::string> automatic;
-  if (c.grid.supernet == 0) automatic.push_back("grid.supernet");
-  if (c.grid.pipeline == 0) automatic.push_back("grid.pipeline");
-  if (c.grid.data == 0) automatic.push_back("grid.data");
-  if (c.grid.tensor == 0) automatic.push_back("grid.tensor");
-  if (automatic.size() > 1)
-    complain.require(false, automatic[1],
-                     "is auto, and {} too (at most one degree can be the rest of the ranks)", automatic[0]);
-
   const ScheduleConfig& s = c.schedule;
   complain.require(row_of(s.kind).of_subnets == row_of(c.model.kind).trains_subnets, "schedule.kind",
                    "is {}, and model.kind {} ({} for a supernet, the others for models that train in steps)",
@@ -125,6 +116,7 @@ void fill_in(Config& c) {
   RateConfig& rate = c.optimizer.rate;
   if (rate.decay == 0)
     rate.decay = std::max(1, rate.kind == RateKind::wsd ? c.train.steps / 10 : c.train.steps);
+  if (c.grid.supernet == 0 && !row_of(c.model.kind).trains_subnets) c.grid.supernet = 1;  // it has no lanes
   ReproducibleConfig& shards = c.reproducible;
   if (shards.tensor == 0) {
     shards.tensor = c.grid.tensor;

@@ -3,6 +3,7 @@
 #include <functional>
 #include <limits>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -78,6 +79,7 @@ class Setting {
   Role role() const { return role_; }
   bool is_required() const { return required_; }
   bool decides() const { return decides_; }
+  bool may_be_auto() const { return word_ != nullptr && std::string_view(word_) == "auto"; }
   /// Whether the value is a text as it stands: nothing in it is read as a number, a list or a mapping.
   bool is_text() const {
     return std::holds_alternative<std::string*>(member_) || std::holds_alternative<KindMember>(member_);

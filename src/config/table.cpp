@@ -45,7 +45,10 @@ std::vector<Setting> common_settings(Config& c) {  // table
 
       SETTING(layout, grid.supernet, "lanes that train different subnets; auto: the rest of the ranks",
               degree),
-      SETTING(layout, grid.pipeline, "pipeline stages; auto: the rest of the ranks", degree),
+      SETTING(layout, grid.pipeline,
+              "pipeline stages; auto: the rest of the ranks, or what is fastest on paper where several "
+              "degrees are auto",
+              degree),
       SETTING(layout, grid.data,
               "data-parallel replicas, a divisor of reproducible.data; auto: the rest of the ranks", degree),
       SETTING(layout, grid.tensor,

@@ -294,10 +294,8 @@ RoomWishes wishes_of(const Config& config) {
           .window = config.supernet.window};
 }
 
-namespace {
-
-/// Says how a model's blocks lie on the grid, and how a batch is divided.
-void lay_out(Outline& outline, const Config& config, const Layout& layout) {
+void lay_out(Outline& outline, const Config& config) {
+  const Layout layout = make_layout(config, {});
   outline.stages = config.grid.pipeline;
   outline.lanes = config.grid.supernet;
   outline.own_cuts = config.supernet.cuts == SubnetCuts::own;
@@ -324,8 +322,6 @@ void lay_out(Outline& outline, const Config& config, const Layout& layout) {
   outline.first_block = cuts_of(config, passes, outline.slower);
 }
 
-}  // namespace
-
 RunPlan make_run_plan(const Config& config, Purpose purpose, std::span<const Subnet> subnets,
                       std::int64_t batches) {
   const int stages = config.grid.pipeline;
@@ -343,7 +339,7 @@ RunPlan make_run_plan(const Config& config, Purpose purpose, std::span<const Sub
   plan.held_batches = static_cast<int>(
       std::clamp<std::int64_t>(most_held / std::max<std::int64_t>(1, input_bytes(plan.fields, layout)), 1,
                                batches + calibrations_of(config, layout.grid.data)));
-  lay_out(plan.outline, config, layout);
+  lay_out(plan.outline, config);
   const Outline& outline = plan.outline;
   Outline forward_only = outline;
   forward_only.training = false;

@@ -77,6 +77,8 @@ std::int64_t total_of(const BytesByClass& bytes);
 /// scoring, kept in memory if they take at most 64 MiB.
 RunPlan make_run_plan(const Config& config, Purpose purpose = Purpose::training,
                       std::span<const Subnet> subnets = {}, std::int64_t batches = 1);
+/// Says how the priced blocks of an outline lie on the configuration's grid, and how a batch is divided.
+void lay_out(Outline& outline, const Config& config);
 /// What a configuration leaves to the planner of subnets.
 RoomWishes wishes_of(const Config& config);
 /// Fails where make_run_plan would because the degrees do not suit batch, model or schedule; plans nothing.

@@ -220,11 +220,10 @@ TEST(Rules, AWarmUpMayBeLongerThanTheRun) {
         << rows_of(RateKind{})[i].name;
 }
 
-TEST(Rules, OneDegreeMayBeAuto) {
+TEST(Rules, AnyDegreesMayBeAuto) {
   EXPECT_EQ(complaint_after([](Config& c) { c.grid.data = 0; }), "accepted");
-  EXPECT_EQ(complaint_after([](Config& c) { c.grid.data = c.grid.pipeline = 0; }),
-            "configuration: grid.data is auto, and grid.pipeline too (at most one degree can be the rest of "
-            "the ranks)");
+  EXPECT_EQ(complaint_after([](Config& c) { c.grid.data = c.grid.pipeline = c.grid.tensor = 0; }),
+            "accepted");
 }
 
 TEST(Rules, DegreesDivideTheLogicalShards) {

@@ -7,6 +7,7 @@
 #include "comm/affinity.h"
 #include "core/check.h"
 #include "core/launcher.h"
+#include "plan/layout_search.h"
 #include "plan/run_plan.h"
 
 namespace mindpipe {
@@ -14,14 +15,12 @@ namespace {
 
 /// The configuration with these degrees, or a refusal: what every run goes through first.
 Config on_grid(const Config& config, const Coord& shape) {
-  Config known = config;
-  known.grid = {shape.supernet, shape.pipeline, shape.data, shape.tensor};
-  if (known.reproducible.tensor_follows) known.reproducible.tensor = 0;
-  if (known.reproducible.data_follows) known.reproducible.data = 0;
+  LayoutChoice layout = layout_of(config);
+  layout.grid = shape;
   MP_REQUIRE(shape.supernet == 1 || row_of(config.model.kind).trains_subnets, Exit::bad_configuration,
              "grid.supernet is {}, but a {} is one network (lanes train subnets of a supernet); set it to 1",
              shape.supernet, config.model.kind);
-  known = resolve(known);
+  const Config known = with_layout(config, layout);
   require_grid(known);
   return known;
 }
@@ -70,8 +69,31 @@ std::optional<Config> on_one_rank(const std::string& file, std::vector<std::stri
   }
 }
 
+/// How many degrees are left to the program.
+int open_degrees(const Config& config) {
+  const Coord degrees = degrees_of(config);
+  return static_cast<int>(
+      std::count_if(axes.begin(), axes.end(), [&](Axis axis) { return degrees[axis] == 0; }));
+}
+
+/// The grid of the fastest layout on paper, where several degrees are left to the program.
+Coord fastest_grid(const Config& config, int ranks) {
+  MP_REQUIRE(!row_of(config.model.kind).trains_subnets, Exit::bad_configuration,
+             "grid: {} degrees are auto, and model.kind is {} (at most one follows from the number of ranks; "
+             "plan --simulate compares lanes and stages)",
+             open_degrees(config), config.model.kind);
+  const Coord degrees = degrees_of(config);
+  const SearchFreedom free{
+      .pipeline = degrees.pipeline == 0, .data = degrees.data == 0, .tensor = degrees.tensor == 0};
+  const LayoutSearch search = search_layouts(config, ranks, free);
+  if (search.best.empty()) return nearest_grids({1, 1, 1, 1}, ranks, {}, 1).front();
+  return search.all[search.best.front()].layout.grid;
+}
+
 Config with_degrees(const Config& config, int ranks, Purpose purpose) {
-  const Coord shape = resolve_grid(degrees_of(config), ranks, fits(config, purpose));
+  const Coord shape = open_degrees(config) > 1
+                          ? fastest_grid(config, ranks)
+                          : resolve_grid(degrees_of(config), ranks, fits(config, purpose));
   try {
     return on_grid(config, shape);
   } catch (const Error& error) {
@@ -130,9 +152,13 @@ int ranks_of_grid(const Config& config) {
 
 Config on_paper(const Config& config, int ranks) {
   Config known = with_grid(config, ranks);
-  const std::vector<RankPlace> places(std::min(ranks, 1024), place_of_this_rank(1));
-  if (known.device.threads == 0) known.device.threads = fair_threads(places, 0);
+  known.device.threads = threads_on_paper(known, ranks);
   return known;
+}
+
+int threads_on_paper(const Config& config, int ranks) {
+  const std::vector<RankPlace> places(std::min(ranks, 1024), place_of_this_rank(1));
+  return config.device.threads == 0 ? fair_threads(places, 0) : config.device.threads;
 }
 
 }  // namespace mindpipe

@@ -18,6 +18,8 @@ Config with_any_grid(const Config& config, int ranks);
 /// The configuration of a job of `ranks` ranks, for planning on one process: where threads are not given, as
 /// many as each rank would have if all of them were on this machine.
 Config on_paper(const Config& config, int ranks);
+/// Threads of each rank of such a job.
+int threads_on_paper(const Config& config, int ranks);
 
 /// The product of the degrees; auto counts as 1.
 int ranks_of_grid(const Config& config);

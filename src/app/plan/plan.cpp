@@ -4,6 +4,7 @@
 
 #include "app/plan/dry_run.h"
 #include "app/plan/grid_choice.h"
+#include "app/plan/plan_search.h"
 #include "app/plan/plan_subnets.h"
 #include "app/train/report_end.h"
 #include "app/verbs/main_verb.h"
@@ -129,6 +130,7 @@ std::string plan_text(const Config& given, int ranks, bool simulate) {
 
 int plan(const Arguments& arguments, const Config& given) {
   if (launch().rank != 0) return 0;
+  if (arguments.layouts.search) return plan_search(arguments, given);
   const int ranks = arguments.ranks > 0 ? arguments.ranks : ranks_of_grid(given);
   const Config config = on_paper(given, ranks);
   const RunPlan made = make_run_plan(config);

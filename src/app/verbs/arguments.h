@@ -39,6 +39,14 @@ struct ReportArguments {
   std::string svg;  ///< the picture to write; empty: none
 };
 
+/// What `plan --search` is asked to do.
+struct SearchArguments {
+  bool search = false;
+  int top = 5;         ///< layouts that are listed
+  std::string output;  ///< the configuration with the best layout; empty: none
+  std::string json;    ///< the file for all layouts; empty: none
+};
+
 /// The command line, understood.
 struct Arguments {
   std::string verb = "train";
@@ -55,6 +63,7 @@ struct Arguments {
   CheckpointArguments checkpoint;
   ReportArguments report;
   ExtractArguments extract;
+  SearchArguments layouts;
   std::string answer;  ///< what the command line asks for by itself (--help, --version); empty: there is work
   int argc = 0;        ///< main's arguments, for whoever starts the messages between ranks
   char** argv = nullptr;

@@ -55,6 +55,21 @@ void declare_plan(CLI::App& app, Arguments& a) {
   app.add_flag("--simulate", a.simulate,
                "run the step in virtual time on device.description and device.links: its length, tokens/s, "
                "and the idle share of every stage");
+  CLI::Option* search = app.add_flag(
+      "--search", a.layouts.search,
+      "find the fastest layout by the simulator: free is what the file leaves out or calls auto of grid, "
+      "schedule, train.zero, train.recompute and train.sequence_parallel");
+  app.add_option("--top", a.layouts.top, "--search: list this many layouts (5)")
+      ->check(plain_integer)
+      ->check(CLI::Range(1, 1000))
+      ->needs(search)
+      ->option_text("K");
+  app.add_option("--output", a.layouts.output, "--search: write the configuration with the best layout")
+      ->needs(search)
+      ->option_text("FILE");
+  app.add_option("--json", a.layouts.json, "--search: write all layouts, each with its time, bound or reason")
+      ->needs(search)
+      ->option_text("FILE");
   declare_ranks(app, a);
 }
 
@@ -171,9 +186,9 @@ const Verb verbs[] = {
      .declare = declare_config,
      .run = search},
     {.name = "plan",
-     .summary = "what every rank would do and hold; --simulate: how long a step takes",
+     .summary = "what every rank would do and hold; --simulate: how long a step takes; --search: the best",
      .meaning = "What every stage would do and hold, for any number of ranks, without training; with "
-                "--simulate, how long a step takes.",
+                "--simulate, how long a step takes; with --search, which layout takes the least.",
      .declare = declare_plan,
      .run = plan},
     {.name = "report",

@@ -1,0 +1,309 @@
+#include "app/plan/plan_search.h"
+
+#include <algorithm>
+#include <functional>
+
+#include "app/plan/grid_choice.h"
+#include "app/plan/plan.h"
+#include "app/run/json_line.h"
+#include "app/train/report_end.h"
+#include "app/verbs/main_verb.h"
+#include "core/launcher.h"
+#include "core/text.h"
+#include "io/file.h"
+#include "plan/network_on_paper.h"
+#include "plan/run_plan.h"
+
+namespace mindpipe {
+namespace {
+
+using Fate = LayoutCandidate::Fate;
+
+std::string seconds_of(std::int64_t nanoseconds) {
+  return human_seconds(1e-9 * static_cast<double>(nanoseconds));
+}
+
+/// A setting that a search is free to choose, and what a layout has there.
+struct SearchedKey {
+  const char* key;
+  bool SearchFreedom::*free;
+  std::function<std::string(const LayoutChoice&)> value;
+};
+const SearchedKey searched_keys[] = {
+    {"grid.pipeline", &SearchFreedom::pipeline,
+     [](const LayoutChoice& l) { return fmt::format("{}", l.grid.pipeline); }},
+    {"grid.data", &SearchFreedom::data, [](const LayoutChoice& l) { return fmt::format("{}", l.grid.data); }},
+    {"grid.tensor", &SearchFreedom::tensor,
+     [](const LayoutChoice& l) { return fmt::format("{}", l.grid.tensor); }},
+    {"schedule.kind", &SearchFreedom::schedule,
+     [](const LayoutChoice& l) { return fmt::format("{}", l.schedule); }},
+    {"schedule.chunks", &SearchFreedom::chunks,
+     [](const LayoutChoice& l) { return fmt::format("{}", l.chunks); }},
+    {"train.zero", &SearchFreedom::zero, [](const LayoutChoice& l) { return fmt::format("{}", l.zero); }},
+    {"train.recompute", &SearchFreedom::recompute,
+     [](const LayoutChoice& l) { return fmt::format("{}", l.recompute); }},
+    {"train.sequence_parallel", &SearchFreedom::sequence_parallel,
+     [](const LayoutChoice& l) { return fmt::format("{}", l.sequence_parallel); }},
+};
+
+/// Where the time of a step goes, in the mean of all stages.
+std::string shares_text(const PlannedStep& planned) {
+  const Timeline& expected = planned.expected;
+  double busy = 0, sums = 0, passes_end = 0;
+  for (std::size_t rank = 0; rank < expected.busy.size(); ++rank) {
+    busy += static_cast<double>(expected.busy[rank]);
+    sums += static_cast<double>(expected.sums[rank]);
+    for (std::size_t i = 0; i < expected.spans[rank].size(); ++i)
+      if (is_pass(planned.program.ranks[rank][i]))
+        passes_end = std::max(passes_end, static_cast<double>(expected.spans[rank][i].end));
+  }
+  const auto step = static_cast<double>(expected.step),
+             all = step * static_cast<double>(expected.busy.size()), behind = 1 - passes_end / step;
+  return fmt::format(
+      "where the step goes, in the mean of all stages: work {:.1f} %, tensor sums {:.1f} %, idle {:.1f} %; "
+      "{:.1f} % of it lies behind the last pass, where sums over data end and weights are updated\n",
+      100 * (busy - sums) / all, 100 * sums / all, 100 * (1 - busy / all), 100 * behind);
+}
+
+/// The stage that has the most to do, and the rank that needs the most memory.
+std::string binding_text(const Config& config, const RunPlan& plan) {
+  const Timeline& expected = plan.training.expected;
+  const auto busiest = std::max_element(expected.busy.begin(), expected.busy.end()) - expected.busy.begin();
+  int fullest = 0;
+  for (int stage = 0; stage < plan.outline.stages; ++stage)
+    if (total_of(plan.most_memory(stage)) > total_of(plan.most_memory(fullest))) fullest = stage;
+  const std::int64_t limit = config.memory.device_limit, bytes = total_of(plan.most_memory(fullest));
+  return fmt::format(
+      "what binds: stage {}, idle {:.1f} % of the time; a rank of stage {} needs {}{}\n", busiest,
+      100 * expected.bubble(static_cast<int>(busiest)), fullest, human_bytes(static_cast<double>(bytes)),
+      limit > 0
+          ? fmt::format(" of memory.device_limit={}, {} stay free", human_bytes(static_cast<double>(limit)),
+                        human_bytes(static_cast<double>(limit - bytes)))
+          : " (memory.device_limit is 0, so any layout fits)");
+}
+
+std::string longer(const LayoutCandidate& other, const LayoutCandidate& best, std::int64_t time) {
+  const double more = static_cast<double>(time) / static_cast<double>(best.step) - 1;
+  return fmt::format("{}{}, {:.1f} % longer", other.fate == Fate::simulated ? "" : "at least ",
+                     seconds_of(time), 100 * more);
+}
+
+/// What else a layout has otherwise than the best, behind one of its settings.
+std::string differing(const LayoutChoice& best, const LayoutChoice& other, const std::string& but) {
+  std::vector<std::string> words;
+  for (const SearchedKey& key : searched_keys)
+    if (key.key != but && key.value(best) != key.value(other))
+      words.push_back(fmt::format("{}={}", key.key, key.value(other)));
+  return words.empty() ? "" : " (with " + join(words, " ") + ")";
+}
+
+/// For each value of a free setting that the best layout does not have, the best layout that has it.
+std::string others_text(const Config& config, const SearchFreedom& free, LayoutSearch& search) {
+  const LayoutCandidate best = search.all[search.best.front()];
+  std::string text;
+  for (const SearchedKey& key : searched_keys) {
+    if (!(free.*key.free)) continue;
+    std::set<std::string> told{key.value(best.layout)};
+    for (std::size_t i = 0; i < search.all.size(); ++i) {  // by bound, so the first of a value is its best
+      LayoutCandidate& first = search.all[i];
+      const std::string value = key.value(first.layout);
+      if (told.count(value) || first.fate == Fate::refused || first.fate == Fate::too_large) continue;
+      told.insert(value);
+      if (first.fate == Fate::slower) simulate_layout(config, first);
+      const LayoutCandidate* found = &first;
+      for (const LayoutCandidate& other : search.all)
+        if (other.fate == Fate::simulated && key.value(other.layout) == value &&
+            (found->fate != Fate::simulated || other.step < found->step))
+          found = &other;
+      const std::string beside = differing(best.layout, found->layout, key.key);
+      text += fmt::format("  {}={}: {}{}\n", key.key, value,
+                          longer(*found, best, found->step > 0 ? found->step : found->bound), beside);
+    }
+  }
+  return text.empty() ? "" : "why not another value, with the layout of the lowest bound that has it\n" + text;
+}
+
+std::string excluded_text(const Config& config, const LayoutSearch& search) {
+  std::string text = fmt::format(
+      "looked at {} layouts: {} simulated, {} cannot be faster by a bound, {} need too much memory\n",
+      search.all.size(), search.count(Fate::simulated), search.count(Fate::slower),
+      search.count(Fate::too_large));
+  const LayoutCandidate* nearest = nullptr;
+  const auto need = [](const LayoutCandidate& one) { return std::max(one.memory, one.least_memory); };
+  for (const LayoutCandidate& one : search.all)
+    if (one.fate == Fate::too_large && (!nearest || need(one) < need(*nearest))) nearest = &one;
+  if (nearest)
+    text += fmt::format("the least of these is short of {} by {}\n",
+                        human_bytes(static_cast<double>(config.memory.device_limit)),
+                        human_bytes(static_cast<double>(need(*nearest) - config.memory.device_limit)));
+  for (const auto& [key, refusal] : search.refused)
+    text += fmt::format("{} grid{} refused for {}, as: {}\n", refusal.first,
+                        refusal.first == 1 ? " is" : "s are", key, refusal.second);
+  return text;
+}
+
+/// Whether a layout keeps the bits of another one.
+std::string bits_text(const Config& config, const SearchFreedom& free, const LayoutChoice& best) {
+  const ReproducibleConfig& shards = config.reproducible;
+  std::string keep;
+  if (free.tensor && shards.tensor_follows && best.grid.tensor > 1)
+    keep += fmt::format(" reproducible.tensor={}", best.grid.tensor);
+  if (free.data && shards.data_follows && best.grid.data > 1)
+    keep += fmt::format(" reproducible.data={}", best.grid.data);
+  return keep.empty() ? "bits: the same as of every layout of this configuration\n"
+                      : fmt::format(
+                            "bits: logical shards follow the grid here; with{} other grids that can "
+                            "share these give the same bits\n",
+                            keep);
+}
+
+std::string top_text(const SearchFreedom& free, const LayoutSearch& search, int top) {
+  std::string text =
+      fmt::format("{:>11} {:>11}  the best of those simulated, each with its best cut\n", "step", "memory");
+  std::set<std::string> told;
+  for (const int place : search.best) {
+    const LayoutCandidate& one = search.all[place];
+    LayoutChoice plain = one.layout;
+    plain.cuts.clear();
+    if (static_cast<int>(told.size()) == top || !told.insert(words_of(plain, free)).second) continue;
+    text += fmt::format("{:>11} {:>11}  {}\n", seconds_of(one.step),
+                        human_bytes(static_cast<double>(one.memory)), words_of(one.layout, free));
+  }
+  return text;
+}
+
+/// How the layout that the configuration has compares, where it has a whole one.
+std::string own_text(const Config& config, int ranks, const LayoutCandidate& best) {
+  LayoutCandidate own{.layout = layout_of(config)};
+  for (const Axis axis : axes)
+    if (own.layout.grid[axis] == 0) return "";
+  if (num_ranks(own.layout.grid) != ranks) return "";
+  simulate_layout(config, own);
+  if (own.fate == Fate::refused) return "the configuration as it stands is refused: " + own.refusal + "\n";
+  return fmt::format("the configuration as it stands{}: step {}, so this is {:.2f} times as fast\n",
+                     own.fate == Fate::too_large ? " needs more than memory.device_limit" : "",
+                     seconds_of(own.step), static_cast<double>(own.step) / static_cast<double>(best.step));
+}
+
+std::string name_of_fate(const LayoutCandidate& one) {
+  switch (one.fate) {
+    case Fate::slower:
+      return "slower";
+    case Fate::too_large:
+      return "too large";
+    case Fate::simulated:
+      return "simulated";
+    case Fate::refused:
+      return "refused";
+  }
+  return "";
+}
+
+std::string json_of(const LayoutCandidate& one) {
+  const LayoutChoice& layout = one.layout;
+  JsonLine line;
+  line.add("pipeline", layout.grid.pipeline).add("data", layout.grid.data).add("tensor", layout.grid.tensor);
+  line.add("schedule", name_of(layout.schedule)).add("chunks", layout.chunks).add("cuts", layout.cuts);
+  line.add("zero", layout.zero).add("recompute", name_of(layout.recompute));
+  line.add("sequence_parallel", layout.sequence_parallel).add("outcome", name_of_fate(one));
+  line.add("bound_ns", one.bound).add("least_memory", one.least_memory);
+  if (one.step > 0) line.add("step_ns", one.step).add("memory", one.memory);
+  if (!one.refusal.empty()) line.add("refusal", one.refusal);
+  return line.text();
+}
+
+/// Nothing that rules allow fits: what is missing least, or the rule.
+[[noreturn]] void fail_for_want(const Config& config, int ranks, const LayoutSearch& search) {
+  const std::string why = excluded_text(config, search);
+  if (search.count(Fate::too_large) > 0)
+    fail(Exit::out_of_memory,
+         "memory: no layout of {} ranks fits into memory.device_limit; take more ranks, a smaller "
+         "train.micro_batch, or leave train.recompute and train.zero to the search. {}",
+         ranks, why);
+  fail(Exit::bad_configuration,
+       "no layout of {} ranks is allowed with the settings that are written; leave more of them out, or plan "
+       "for another number of ranks. {}",
+       ranks, why);
+}
+
+}  // namespace
+
+SearchFreedom freedom_of(const Config& config, const std::set<std::string>& named) {
+  const auto open = [&](const char* key, bool is_auto = false) { return is_auto || !named.count(key); };
+  SearchFreedom free;
+  free.pipeline = open("grid.pipeline", config.grid.pipeline == 0);
+  free.data = open("grid.data", config.grid.data == 0);
+  free.tensor = open("grid.tensor", config.grid.tensor == 0);
+  free.schedule = open("schedule.kind");
+  free.chunks = open("schedule.chunks");
+  free.cuts = open("schedule.cuts");
+  free.zero = open("train.zero");
+  free.recompute = open("train.recompute");
+  free.sequence_parallel = open("train.sequence_parallel");
+  return free;
+}
+
+std::string search_text(const Config& config, int ranks, const SearchFreedom& free, LayoutSearch& search,
+                        int top) {
+  if (search.best.empty()) fail_for_want(config, ranks, search);
+  const LayoutCandidate best = search.all[search.best.front()];
+  const Config chosen = with_layout(config, best.layout);
+  const RunPlan plan = make_run_plan(chosen);
+  const double step = 1e-9 * static_cast<double>(best.step);
+  return fmt::format(
+             "{}: {} parameters on {} rank{}, priced for the device {} (device.description)\n{}\n  {}\n\n"
+             "step {} (simulated), {} {}s/s\n",
+             config.model.kind, plan.parameters, ranks, ranks == 1 ? "" : "s", device_on_paper(config),
+             links_text(chosen, ranks), words_of(best.layout, free), seconds_of(best.step),
+             human_count(static_cast<double>(config.train.batch * plan.counted.of_sample) / step),
+             plan.counted.what) +
+         own_text(config, ranks, best) + shares_text(plan.training) + binding_text(config, plan) +
+         bits_text(config, free, best.layout) + '\n' + top_text(free, search, top) + '\n' +
+         others_text(config, free, search) + excluded_text(config, search);
+}
+
+std::string search_json(const Config& config, int ranks, const SearchFreedom& free,
+                        const LayoutSearch& search) {
+  std::string text =
+      fmt::format("{{\"model\": {}, \"ranks\": {}, \"device\": {},\n",
+                  json_string(name_of(config.model.kind)), ranks, json_string(device_on_paper(config)));
+  if (!search.best.empty()) {
+    const LayoutCandidate& best = search.all[search.best.front()];
+    text += fmt::format("\"settings\": {},\n\"chosen\": {},\n", json_string(words_of(best.layout, free)),
+                        json_of(best));
+  }
+  text += "\"refused\": {";
+  std::string between;
+  for (const auto& [key, refusal] : search.refused) {
+    text += fmt::format("{}{}: [{}, {}]", std::exchange(between, ", "), json_string(key), refusal.first,
+                        json_string(refusal.second));
+  }
+  text += "},\n\"candidates\": [";
+  between = "\n";
+  for (const LayoutCandidate& one : search.all) text += std::exchange(between, ",\n") + json_of(one);
+  return text + "\n]}\n";
+}
+
+int plan_search(const Arguments& arguments, const Config& given) {
+  MP_REQUIRE(
+      arguments.ranks > 0 || launch().ranks > 1, Exit::usage,
+      "plan --search: for how many ranks? (give --ranks N; under mpirun or srun it is the job's number)");
+  MP_REQUIRE(!row_of(given.model.kind).trains_subnets, Exit::bad_configuration,
+             "plan --search chooses the layout of steps, and model.kind is {} (plan --simulate compares the "
+             "lanes, stages and cuts of a supernet)",
+             given.model.kind);
+  std::set<std::string> named;
+  Config config = read_config(arguments.config, arguments.overrides, &named);
+  const int ranks = std::max(arguments.ranks, arguments.ranks > 0 ? 0 : launch().ranks);
+  config.device.threads = threads_on_paper(config, ranks);
+  const SearchFreedom free = freedom_of(config, named);
+  LayoutSearch search = search_layouts(config, ranks, free);
+  print(search_text(config, ranks, free, search, arguments.layouts.top));
+  if (const std::string& file = arguments.layouts.json; !file.empty())
+    replace_file(file, search_json(config, ranks, free, search));
+  if (const std::string& file = arguments.layouts.output; !file.empty())
+    replace_file(file, to_yaml(with_layout(config, search.all[search.best.front()].layout)));
+  return 0;
+}
+
+}  // namespace mindpipe

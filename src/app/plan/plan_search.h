@@ -1,0 +1,24 @@
+#pragma once
+#include <set>
+#include <string>
+
+#include "app/verbs/arguments.h"
+#include "plan/layout_search.h"
+
+namespace mindpipe {
+
+/// What a search may choose: the settings of a layout that no file or command line names, or that they leave
+/// to the program (auto).
+SearchFreedom freedom_of(const Config& config, const std::set<std::string>& named);
+
+/// What a search found, why, and why nothing else: about thirty lines.
+std::string search_text(const Config& config, int ranks, const SearchFreedom& free, LayoutSearch& search,
+                        int top);
+/// Everything that was looked at, as JSON.
+std::string search_json(const Config& config, int ranks, const SearchFreedom& free,
+                        const LayoutSearch& search);
+
+/// The verb plan with --search.
+int plan_search(const Arguments& arguments, const Config& config);
+
+}  // namespace mindpipe

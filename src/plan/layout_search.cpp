@@ -1,0 +1,329 @@
+#include "plan/layout_search.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <tuple>
+
+#include "core/text.h"
+#include "plan/network_on_paper.h"
+#include "plan/run_plan.h"
+#include "plan/step_bound.h"
+#include "program/partition.h"
+
+namespace mindpipe {
+namespace {
+
+using Fate = LayoutCandidate::Fate;
+
+/// Steps that differ by less count as equally long.
+constexpr double equal_steps = 1.001;
+/// Cuts of the few best layouts that are simulated: how many of each, and how far from the best these are.
+constexpr int most_moves = 60;
+constexpr std::size_t most_finalists = 3;
+constexpr double near_steps = 1.05;
+constexpr int chunks_tried[] = {2, 4, 8};
+
+/// What the layouts to choose from have of one setting.
+template <class T, class All>
+std::vector<T> values(bool free, T given, const All& all) {
+  return free ? std::vector<T>(std::begin(all), std::end(all)) : std::vector<T>{given};
+}
+
+/// The grids of `ranks` ranks that have the configuration's degrees where it says some.
+std::vector<Coord> grids_of(const Config& config, int ranks, const SearchFreedom& free) {
+  const GridConfig& given = config.grid;
+  const int lanes = std::max(1, given.supernet);
+  const auto may_be = [](bool is_free, int said, int degree) { return is_free || said == degree; };
+  std::vector<Coord> grids;
+  if (ranks % lanes != 0) return grids;
+  const int places = ranks / lanes;
+  for (int tensor = 1; tensor <= places; ++tensor)
+    for (int data = 1; places % tensor == 0 && data <= places / tensor; ++data) {
+      if (places / tensor % data != 0) continue;
+      const int pipeline = places / tensor / data;
+      if (may_be(free.tensor, given.tensor, tensor) && may_be(free.data, given.data, data) &&
+          may_be(free.pipeline, given.pipeline, pipeline))
+        grids.push_back({tensor, data, pipeline, lanes});
+    }
+  return grids;
+}
+
+/// A schedule and its chunks.
+using Shape = std::pair<ScheduleKind, int>;
+
+std::vector<Shape> shapes_of(const Config& config, int stages, const SearchFreedom& free) {
+  std::vector<Shape> shapes;
+  for (const ScheduleKind kind : values(free.schedule, config.schedule.kind, all_kinds<ScheduleKind>())) {
+    const ScheduleRow& row = row_of(kind);
+    const bool is_alone = stages == 1 && kind != ScheduleKind::one_forward_one_backward;
+    if (row.of_subnets || (free.schedule && is_alone)) continue;
+    if (!row.has_chunks) {
+      if (free.chunks || config.schedule.chunks == 1) shapes.emplace_back(kind, 1);
+      continue;
+    }
+    for (const int chunks : values(free.chunks, config.schedule.chunks, chunks_tried))
+      shapes.emplace_back(kind, chunks);
+  }
+  return shapes;
+}
+
+/// All layouts of one grid, rules aside.
+std::vector<LayoutChoice> layouts_of(const Config& config, const Coord& grid, const SearchFreedom& free) {
+  const TrainConfig& train = config.train;
+  std::vector<LayoutChoice> all;
+  for (const auto& [schedule, chunks] : shapes_of(config, grid.pipeline, free))
+    for (const int zero : values(free.zero && grid.data > 1, free.zero ? 0 : train.zero, std::array{0, 1, 2}))
+      for (const RecomputeKind recompute :
+           values(free.recompute, train.recompute, all_kinds<RecomputeKind>()))
+        for (const bool shared :
+             values(free.sequence_parallel && grid.tensor > 1,
+                    free.sequence_parallel ? false : train.sequence_parallel, std::array{false, true}))
+          all.push_back({grid, schedule, chunks, free.cuts ? std::vector<int>{} : config.schedule.cuts, zero,
+                         recompute, shared});
+  return all;
+}
+
+/// Where ties are broken: less is better.
+auto preference(const LayoutChoice& layout) {
+  return std::tuple(layout.grid.tensor, layout.grid.pipeline, layout.zero, layout.recompute, layout.chunks,
+                    layout.sequence_parallel, layout.schedule);
+}
+
+/// The blocks of a model as they are priced for the layouts that share their products in one way.
+class PricedBlocks {
+ public:
+  const Outline& of(const Config& config) {
+    const auto key = std::tuple(config.grid.tensor, config.train.sequence_parallel, config.train.recompute,
+                                row_of(config.schedule.kind).splits_backward);
+    auto found = known_.find(key);
+    if (found == known_.end())
+      found = known_.emplace(key, CostModel(config, make_layout(config, {})).outline()).first;
+    return found->second;
+  }
+
+ private:
+  std::map<std::tuple<int, bool, RecomputeKind, bool>, Outline> known_;
+};
+
+/// A layout on paper, ready to be bounded with one cut or another.
+struct Sketch {
+  Outline outline;
+  Network network;
+  StepBound step;
+  bool fills;
+
+  Sketch(const Config& known, PricedBlocks& blocks)
+      : outline(laid_out(known, blocks)),
+        network(network_on_paper(known)),
+        step(outline, network, row_of(known.schedule.kind).splits_backward),
+        fills(!row_of(known.schedule.kind).has_chunks) {}
+  Sketch(const Sketch&) = delete;
+  Sketch& operator=(const Sketch&) = delete;
+
+  std::vector<int> first_block(const LayoutChoice& layout) const {
+    return layout.cuts.empty() ? outline.first_block
+                               : manual_cuts(layout.cuts, outline.all_blocks(), outline.all_chunks());
+  }
+  LayoutCandidate candidate(LayoutChoice layout, const std::vector<int>& first_block) const {
+    if (first_block != outline.first_block)
+      layout.cuts.assign(first_block.begin() + 1, first_block.end() - 1);
+    return {.layout = std::move(layout),
+            .bound = step.of(first_block),
+            .least_memory = least_memory(outline, first_block, fills)};
+  }
+
+ private:
+  static Outline laid_out(const Config& known, PricedBlocks& blocks) {
+    Outline outline = blocks.of(known);
+    lay_out(outline, known);
+    return outline;
+  }
+};
+
+/// Counts a refused grid under the setting that its sentence begins with.
+void count_refusal(LayoutSearch& search, std::string sentence) {
+  if (const std::string where = "configuration: "; sentence.starts_with(where))
+    sentence.erase(0, where.size());
+  auto& [count, first] = search.refused[sentence.substr(0, sentence.find(' '))];
+  if (count++ == 0) first = sentence;
+}
+
+/// The places of the simulated layouts that fit, the best first.
+std::vector<int> ranking(const LayoutSearch& search) {
+  std::vector<int> places;
+  for (int place = 0; place < static_cast<int>(search.all.size()); ++place)
+    if (search.all[place].fate == Fate::simulated) places.push_back(place);
+  std::stable_sort(places.begin(), places.end(),
+                   [&](int a, int b) { return search.all[a].step < search.all[b].step; });
+  if (places.empty()) return places;
+  const double limit = equal_steps * static_cast<double>(search.all[places[0]].step);
+  const auto equal_end = std::find_if(places.begin(), places.end(), [&](int place) {
+    return static_cast<double>(search.all[place].step) > limit;
+  });
+  std::stable_sort(places.begin(), equal_end, [&](int a, int b) {  // of one layout the best cut stays first
+    return preference(search.all[a].layout) < preference(search.all[b].layout);
+  });
+  return places;
+}
+
+/// The layouts that rules allow, each with its bound.
+void take_stock(LayoutSearch& search, const Config& config, int ranks, const SearchFreedom& free,
+                PricedBlocks& blocks) {
+  for (const Coord& grid : grids_of(config, ranks, free)) {
+    std::optional<std::string> refusal;
+    bool allowed = false;
+    for (const LayoutChoice& layout : layouts_of(config, grid, free)) {
+      try {
+        const Sketch sketch(with_layout(config, layout), blocks);
+        const std::vector<int>& balanced = sketch.outline.first_block;
+        search.all.push_back(sketch.candidate(layout, balanced));
+        if (const auto others = sketch.step.improved(balanced); free.cuts && others != balanced)
+          search.all.push_back(sketch.candidate(layout, others));
+        allowed = true;
+      } catch (const Error& error) {
+        if (error.code == Exit::internal) throw;
+        if (!refusal) refusal = error.what();
+      }
+    }
+    if (!allowed && refusal) count_refusal(search, *refusal);
+  }
+  std::stable_sort(
+      search.all.begin(), search.all.end(), [](const LayoutCandidate& a, const LayoutCandidate& b) {
+        return std::tuple(a.bound, preference(a.layout)) < std::tuple(b.bound, preference(b.layout));
+      });
+}
+
+}  // namespace
+
+int LayoutSearch::count(Fate fate) const {
+  return static_cast<int>(std::count_if(
+      all.begin(), all.end(), [&](const LayoutCandidate& candidate) { return candidate.fate == fate; }));
+}
+
+LayoutChoice layout_of(const Config& config) {
+  return {degrees_of(config), config.schedule.kind,   config.schedule.chunks,        config.schedule.cuts,
+          config.train.zero,  config.train.recompute, config.train.sequence_parallel};
+}
+
+Config with_layout(const Config& config, const LayoutChoice& layout) {
+  Config known = config;
+  known.grid = {layout.grid.supernet, layout.grid.pipeline, layout.grid.data, layout.grid.tensor};
+  known.schedule = {layout.schedule, layout.chunks, layout.cuts};
+  known.train.zero = layout.zero;
+  known.train.recompute = layout.recompute;
+  known.train.sequence_parallel = layout.sequence_parallel;
+  if (known.reproducible.tensor_follows) known.reproducible.tensor = 0;
+  if (known.reproducible.data_follows) known.reproducible.data = 0;
+  return resolve(known);
+}
+
+std::string words_of(const LayoutChoice& layout, const SearchFreedom& free) {
+  std::vector<std::string> words;
+  const auto say = [&](bool is_free, const char* key, const auto& value) {
+    if (is_free) words.push_back(fmt::format("{}={}", key, value));
+  };
+  say(free.pipeline, "grid.pipeline", layout.grid.pipeline);
+  say(free.data, "grid.data", layout.grid.data);
+  say(free.tensor, "grid.tensor", layout.grid.tensor);
+  say(free.schedule, "schedule.kind", layout.schedule);
+  say(free.chunks && layout.chunks > 1, "schedule.chunks", layout.chunks);
+  say(free.cuts && !layout.cuts.empty(), "schedule.cuts", "[" + joined(layout.cuts) + "]");
+  say(free.zero && layout.grid.data > 1, "train.zero", layout.zero);
+  say(free.recompute, "train.recompute", layout.recompute);
+  say(free.sequence_parallel && layout.grid.tensor > 1, "train.sequence_parallel", layout.sequence_parallel);
+  return join(words, " ");
+}
+
+void simulate_layout(const Config& config, LayoutCandidate& candidate) {
+  const std::int64_t limit = config.memory.device_limit;
+  try {
+    const RunPlan plan = make_run_plan(with_layout(config, candidate.layout));
+    candidate.step = plan.training.expected.step;
+    for (int stage = 0; stage < plan.outline.stages; ++stage)
+      candidate.memory = std::max(candidate.memory, total_of(plan.most_memory(stage)));
+    candidate.fate = limit == 0 || candidate.memory <= limit ? Fate::simulated : Fate::too_large;
+  } catch (const Error& error) {
+    if (error.code == Exit::internal) throw;
+    candidate.fate = Fate::refused;
+    candidate.refusal = error.what();
+  }
+}
+
+namespace {
+
+bool is_known(const LayoutSearch& search, const LayoutChoice& layout) {
+  return std::any_of(search.all.begin(), search.all.end(), [&](const LayoutCandidate& known) {
+    return known.layout == layout && known.fate != Fate::slower;
+  });
+}
+
+/// Moves single blocks of a layout from stage to stage while the simulator finds that faster.
+void improve_cuts(LayoutSearch& search, const Config& config, LayoutCandidate best, PricedBlocks& blocks) {
+  LayoutChoice plain = best.layout;
+  plain.cuts.clear();
+  const Sketch sketch(with_layout(config, plain), blocks);
+  std::vector<int> first_block = sketch.first_block(best.layout);
+  int left = most_moves;
+  for (bool moved = true; moved && left > 0;) {
+    moved = false;
+    for (std::size_t cut = 1; cut + 1 < first_block.size(); ++cut)
+      for (const int step : {-1, 1}) {
+        std::vector<int> other = first_block;
+        other[cut] += step;
+        if (other[cut] <= other[cut - 1] || other[cut] >= other[cut + 1]) continue;
+        LayoutCandidate candidate = sketch.candidate(plain, other);
+        if (candidate.bound >= best.step || is_known(search, candidate.layout) || left-- <= 0) continue;
+        simulate_layout(config, candidate);
+        search.all.push_back(candidate);
+        if (candidate.fate != Fate::simulated || candidate.step >= best.step) continue;
+        best = candidate;
+        first_block = other;
+        moved = true;
+      }
+  }
+}
+
+/// The first places of a ranking that differ in more than their cuts, and are not far from the best.
+std::vector<int> finalists(const LayoutSearch& search) {
+  std::vector<int> places;
+  for (const int place : search.best) {
+    const LayoutCandidate& one = search.all[place];
+    const auto is_kin = [&](int other) {
+      return preference(search.all[other].layout) == preference(one.layout);
+    };
+    const bool is_near = static_cast<double>(one.step) <=
+                         near_steps * static_cast<double>(search.all[search.best.front()].step);
+    if (is_near && places.size() < most_finalists && std::none_of(places.begin(), places.end(), is_kin))
+      places.push_back(place);
+  }
+  return places;
+}
+
+}  // namespace
+
+LayoutSearch search_layouts(const Config& config, int ranks, const SearchFreedom& free) {
+  LayoutSearch search;
+  PricedBlocks blocks;
+  take_stock(search, config, ranks, free, blocks);
+  const std::int64_t limit = config.memory.device_limit;
+  double best = 0;  // of those that fit; 0: none yet
+  for (LayoutCandidate& candidate : search.all) {
+    if (best > 0 && static_cast<double>(candidate.bound) > best * equal_steps) break;
+    if (limit > 0 && candidate.least_memory > limit) {
+      candidate.fate = Fate::too_large;
+      continue;
+    }
+    simulate_layout(config, candidate);
+    const auto step = static_cast<double>(candidate.step);
+    if (candidate.fate == Fate::simulated && (best == 0 || step < best)) best = step;
+  }
+  search.best = ranking(search);
+  if (free.cuts && !search.best.empty()) {
+    for (const int place : finalists(search)) improve_cuts(search, config, search.all[place], blocks);
+    search.best = ranking(search);
+  }
+  return search;
+}
+
+}  // namespace mindpipe

@@ -1,0 +1,35 @@
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "program/clock/simulate.h"
+
+namespace mindpipe {
+
+/// Times that no simulated step of a layout is below, without its program: what a search sorts layouts by.
+/// A stage cannot begin before the first micro-batch has come to it, has all its passes to do, and its last
+/// gradient has the way back to go. Every update waits for the decision on the whole step.
+class StepBound {
+ public:
+  /// `outline`: priced blocks and units, the schedule's degrees and the place of each chunk; its cuts are
+  /// not used. `halves`: backwards are split.
+  StepBound(const Outline& outline, const Network& network, bool halves);
+
+  /// The bound with these cuts, in the form of Outline::first_block.
+  std::int64_t of(const std::vector<int>& first_block) const;
+  /// Cuts with a low bound: single blocks are moved from `first_block` on while that lowers it.
+  std::vector<int> improved(std::vector<int> first_block) const;
+
+ private:
+  std::int64_t message(int block, int from, int to, bool forward) const;
+
+  const Outline& outline_;
+  const Network& network_;
+  std::vector<std::int64_t> forward_, input_, whole_, update_;  ///< sums over the blocks before each
+};
+
+/// Bytes that the stage with the most takes at least: values, state, gradients and tapes. `fills`: whether a
+/// stage begins a micro-batch for each stage from it on before its first backward.
+std::int64_t least_memory(const Outline& outline, const std::vector<int>& first_block, bool fills);
+
+}  // namespace mindpipe

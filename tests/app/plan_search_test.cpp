@@ -1,0 +1,119 @@
+#include "app/plan/plan_search.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "app/plan/grid_choice.h"
+#include "core/check.h"
+#include "state/layout.h"
+
+namespace mindpipe {
+namespace {
+
+using testing::AllOf;
+using testing::ContainsRegex;
+using testing::HasSubstr;
+using testing::Not;
+
+std::string file_of(const std::string& name) {
+  return std::string(MINDPIPE_SOURCE_DIR) + "/configs/" + name + ".yaml";
+}
+
+/// A search as the command does it.
+struct Searched {
+  std::set<std::string> named;
+  Config config;
+  SearchFreedom free;
+  LayoutSearch search;
+  int ranks;
+  Searched(const std::string& name, int job, const std::vector<std::string>& overrides)
+      : config(read_config(file_of(name), overrides, &named)),
+        free(freedom_of(config, named)),
+        search(search_layouts(config, job, free)),
+        ranks(job) {}
+  std::string text(int top = 5) { return search_text(config, ranks, free, search, top); }
+  std::string json() const { return search_json(config, ranks, free, search); }
+  const LayoutCandidate& best() const { return search.all[search.best.front()]; }
+};
+
+const std::vector<std::string> any_grid{"device.kind=cuda", "grid=auto"};
+
+TEST(PlanSearch, FreeIsWhatNobodyWroteOrCalledAuto) {
+  const SearchFreedom free = Searched("llama-8b", 64, {"device.kind=cuda", "schedule.kind=1f1b"}).free;
+  EXPECT_FALSE(free.pipeline);
+  EXPECT_TRUE(free.data) << "auto in the file";
+  EXPECT_FALSE(free.tensor);
+  EXPECT_FALSE(free.schedule);
+  EXPECT_TRUE(free.chunks);
+  EXPECT_TRUE(free.cuts);
+}
+
+TEST(PlanSearch, TellsTheChoiceItsReasonsAndWhatElseThereWas) {
+  Searched searched("gpt2-1.5b", 64, any_grid);
+  const std::string text = searched.text();
+  EXPECT_THAT(text, AllOf(HasSubstr("64 ranks, priced for the device h200"), HasSubstr("\n  grid.pipeline="),
+                          ContainsRegex("\nstep [0-9.]+ ms \\(simulated\\), [0-9.]+M tokens/s\n"),
+                          HasSubstr("where the step goes"), HasSubstr("what binds: stage "),
+                          HasSubstr("\nbits: the same as of every layout"),
+                          ContainsRegex("\n  grid.pipeline=16: [0-9.]+ ms, [0-9.]+ % longer"),
+                          HasSubstr("refused for grid.tensor, as: grid.tensor is 2 and model.heads 25")))
+      << text;
+  EXPECT_LT(std::count(text.begin(), text.end(), '\n'), 40) << text;
+}
+
+TEST(PlanSearch, ItsWordsAreTheLayoutAsSettings) {
+  const Searched searched("gpt2-1.5b", 64, any_grid);
+  std::vector<std::string> overrides = any_grid;
+  std::string words = words_of(searched.best().layout, searched.free), word;
+  EXPECT_THAT(words, Not(HasSubstr("auto")));
+  for (std::size_t begin = 0; begin < words.size();) {  // cuts have spaces in their brackets
+    std::size_t end = words.find(' ', begin);
+    while (end != std::string::npos && words[end - 1] == ',') end = words.find(' ', end + 1);
+    overrides.push_back(words.substr(begin, end - begin));
+    begin = end == std::string::npos ? words.size() : end + 1;
+  }
+  const Config typed = read_config(file_of("gpt2-1.5b"), overrides);
+  EXPECT_EQ(to_yaml(resolve(typed)), to_yaml(with_layout(searched.config, searched.best().layout)));
+}
+
+TEST(PlanSearch, WritesEveryLayoutWithItsTimeBoundOrReason) {
+  const Searched searched("gpt2-1.5b", 64, any_grid);
+  const auto json = nlohmann::json::parse(searched.json());
+  EXPECT_EQ(json["candidates"].size(), searched.search.all.size());
+  EXPECT_EQ(json["chosen"]["step_ns"], searched.best().step);
+  for (const auto& one : json["candidates"]) {
+    EXPECT_GT(one["bound_ns"], 0);
+    EXPECT_EQ(one["outcome"] == "simulated", one.contains("step_ns")) << one;
+  }
+  EXPECT_EQ(Searched("gpt2-1.5b", 64, any_grid).json(), searched.json());
+}
+
+TEST(PlanSearch, SaysWhatIsMissingLeastWhereNothingFits) {
+  Searched searched("llama-8b", 8, {"device.kind=cuda", "memory.device_limit=1GiB", "grid.pipeline=auto"});
+  try {
+    searched.text();
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code, Exit::out_of_memory);
+    EXPECT_THAT(error.what(), AllOf(HasSubstr("no layout of 8 ranks fits into memory.device_limit"),
+                                    ContainsRegex("short of 1 GiB by [0-9.]+ GiB")));
+  }
+}
+
+TEST(PlanSearch, SeveralDegreesThatAreAutoBecomeTheFastestOnPaper) {
+  std::vector<std::string> overrides = any_grid;
+  overrides.emplace_back("schedule.kind=1f1b");
+  const Config config = read_config(file_of("gpt2-1.5b"), overrides);
+  const SearchFreedom grids{.pipeline = true, .data = true, .tensor = true};
+  const LayoutSearch search = search_layouts(config, 16, grids);
+  const Coord fastest = search.all[search.best.front()].layout.grid;
+  EXPECT_EQ(degrees_of(with_grid(config, 16)), fastest);
+  const Config all =
+      read_config(file_of("gpt2-1.5b"), {"device.kind=cuda", "grid=auto", "schedule.kind=1f1b"});
+  EXPECT_EQ(degrees_of(with_grid(all, 16)), fastest);
+}
+
+}  // namespace
+}  // namespace mindpipe

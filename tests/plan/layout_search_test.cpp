@@ -1,0 +1,137 @@
+#include "plan/layout_search.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "core/check.h"
+#include "plan/run_plan.h"
+#include "runtime/small_models.h"
+
+namespace mindpipe {
+namespace {
+
+using Fate = LayoutCandidate::Fate;
+
+constexpr SearchFreedom all_free{true, true, true, true, true, true, true, true, true};
+
+/// Six blocks behind links that make tensor sums dear between nodes of two ranks.
+Config small_gpt() {
+  Config c = gpt2_style();
+  c.model.gpt.layers = 6;
+  c.train.batch = 32;
+  c.train.micro_batch = 2;
+  c.device.links = {2, 1e-6, 5e9, 20e-6, 5e8};
+  c.reproducible = {0, 0, true, true};
+  return c;
+}
+
+/// Every layout that the search has looked at, simulated.
+LayoutSearch whole_space(const Config& config, int ranks, const SearchFreedom& free) {
+  LayoutSearch search = search_layouts(config, ranks, free);
+  for (LayoutCandidate& one : search.all)
+    if (one.step == 0) simulate_layout(config, one);
+  return search;
+}
+
+TEST(LayoutSearch, FindsTheBestOfTheWholeSpace) {
+  for (const int ranks : {1, 2, 6, 8})
+    for (const std::int64_t limit : {0, 700 << 10}) {
+      Config c = small_gpt();
+      c.memory.device_limit = limit;
+      const LayoutSearch found = search_layouts(c, ranks, all_free), whole = whole_space(c, ranks, all_free);
+      std::int64_t best = 0;
+      for (const LayoutCandidate& one : whole.all)
+        if (one.fate == Fate::simulated && (best == 0 || one.step < best)) best = one.step;
+      if (best == 0) {
+        EXPECT_TRUE(found.best.empty()) << ranks << " ranks, limit " << limit;
+        continue;
+      }
+      ASSERT_FALSE(found.best.empty()) << ranks << " ranks, limit " << limit;
+      const LayoutCandidate& chosen = found.all[found.best.front()];
+      EXPECT_LE(static_cast<double>(chosen.step), 1.001 * static_cast<double>(best));
+      EXPECT_TRUE(limit == 0 || chosen.memory <= limit);
+      EXPECT_EQ(num_ranks(chosen.layout.grid), ranks);
+    }
+}
+
+TEST(LayoutSearch, NoBoundIsAboveWhatIsSimulated) {
+  int layouts = 0;
+  for (const int ranks : {2, 4, 8, 12})
+    for (const LayoutCandidate& one : whole_space(small_gpt(), ranks, all_free).all) {
+      if (one.fate != Fate::simulated) continue;
+      ++layouts;
+      EXPECT_LE(one.bound, one.step) << words_of(one.layout, all_free);
+      EXPECT_LE(one.least_memory, one.memory) << words_of(one.layout, all_free);
+    }
+  EXPECT_GT(layouts, 300);
+}
+
+TEST(LayoutSearch, LeavesWhatIsWrittenAsItIs) {
+  Config c = small_gpt();
+  c.grid = {1, 2, 2, 2};
+  c.train.zero = 1;
+  const SearchFreedom free{.schedule = true, .recompute = true};
+  for (const LayoutCandidate& one : search_layouts(c, 8, free).all) {
+    EXPECT_EQ(one.layout.grid, (Coord{2, 2, 2, 1}));
+    EXPECT_EQ(one.layout.zero, 1);
+    EXPECT_EQ(one.layout.chunks, 1);
+    EXPECT_TRUE(one.layout.cuts.empty());
+    EXPECT_FALSE(one.layout.sequence_parallel);
+  }
+}
+
+TEST(LayoutSearch, ChoosesForTheReasonsThatThereAre) {
+  const auto best = [](const Config& c, const SearchFreedom& free, int ranks = 8) {
+    const LayoutSearch search = search_layouts(c, ranks, free);
+    return search.best.empty() ? LayoutChoice{} : search.all[search.best.front()].layout;
+  };
+  const SearchFreedom grids{.pipeline = true, .data = true, .tensor = true};
+  Config links = small_gpt();
+  links.reproducible = {0, 1, true, false};  // no data ranks
+  links.device.links = {2, 1e-6, 5e9, 1e-3, 1e7};
+  EXPECT_EQ(best(links, grids, 4).grid.tensor, 2) << "tensor ranks share a node, and messages are few";
+  links.device.links = {2, 1e-3, 1e7, 1e-3, 1e7};
+  EXPECT_EQ(best(links, grids, 4).grid.tensor, 1);
+
+  Config tight = small_gpt();
+  tight.grid = {1, 2, 1, 1};
+  LayoutCandidate keeping{.layout = layout_of(tight)};
+  simulate_layout(tight, keeping);
+  EXPECT_EQ(best(tight, {.recompute = true}, 2).recompute, RecomputeKind::none);
+  tight.memory.device_limit = keeping.memory - 1;
+  EXPECT_EQ(best(tight, {.recompute = true}, 2).recompute, RecomputeKind::block);
+}
+
+TEST(LayoutSearch, MoreMemoryNeverMakesTheStepLonger) {
+  std::int64_t before = 0;
+  for (std::int64_t limit = 300 << 10; limit <= 3000 << 10; limit += 150 << 10) {
+    Config c = small_gpt();
+    c.memory.device_limit = limit;
+    const LayoutSearch search = search_layouts(c, 4, all_free);
+    if (search.best.empty()) {
+      EXPECT_EQ(before, 0) << limit;
+      continue;
+    }
+    const std::int64_t step = search.all[search.best.front()].step;
+    if (before > 0) {
+      EXPECT_LE(static_cast<double>(step), 1.001 * static_cast<double>(before)) << limit;
+    }
+    before = step;
+  }
+  EXPECT_GT(before, 0);
+}
+
+TEST(LayoutSearch, SaysWhichRuleRefusesAGrid) {
+  Config c = small_gpt();
+  c.model.gpt.heads = 3;
+  c.model.gpt.width = 48;
+  const LayoutSearch search = search_layouts(c, 4, all_free);
+  ASSERT_TRUE(search.refused.count("grid.tensor"));
+  EXPECT_GE(search.refused.at("grid.tensor").first, 2);
+  EXPECT_THAT(search.refused.at("grid.tensor").second, testing::HasSubstr("model.heads 3"));
+}
+
+}  // namespace
+}  // namespace mindpipe
