@@ -20,7 +20,7 @@ using Fate = LayoutCandidate::Fate;
 constexpr double equal_steps = 1.001;
 /// Cuts of the few best layouts that are simulated: how many of each, and how far from the best these are.
 constexpr int most_moves = 60;
-constexpr std::size_t most_finalists = 3;
+constexpr int most_finalists = 3;
 constexpr double near_steps = 1.05;
 constexpr int chunks_tried[] = {2, 4, 8};
 
@@ -284,32 +284,29 @@ void improve_cuts(LayoutSearch& search, const Config& config, LayoutCandidate be
   }
 }
 
-/// The first places of a ranking that differ in more than their cuts, and are not far from the best.
-std::vector<int> finalists(const LayoutSearch& search) {
+}  // namespace
+
+std::vector<int> best_of_each(const LayoutSearch& search, int most) {
   std::vector<int> places;
   for (const int place : search.best) {
-    const LayoutCandidate& one = search.all[place];
     const auto is_kin = [&](int other) {
-      return preference(search.all[other].layout) == preference(one.layout);
+      return preference(search.all[other].layout) == preference(search.all[place].layout);
     };
-    const bool is_near = static_cast<double>(one.step) <=
-                         near_steps * static_cast<double>(search.all[search.best.front()].step);
-    if (is_near && places.size() < most_finalists && std::none_of(places.begin(), places.end(), is_kin))
+    if (static_cast<int>(places.size()) < most && std::none_of(places.begin(), places.end(), is_kin))
       places.push_back(place);
   }
   return places;
 }
 
-}  // namespace
-
-LayoutSearch search_layouts(const Config& config, int ranks, const SearchFreedom& free) {
+LayoutSearch search_layouts(const Config& config, int ranks, const SearchFreedom& free, int wanted) {
   LayoutSearch search;
   PricedBlocks blocks;
   take_stock(search, config, ranks, free, blocks);
   const std::int64_t limit = config.memory.device_limit;
   double best = 0;  // of those that fit; 0: none yet
   for (LayoutCandidate& candidate : search.all) {
-    if (best > 0 && static_cast<double>(candidate.bound) > best * equal_steps) break;
+    const bool is_slower = best > 0 && static_cast<double>(candidate.bound) > best * equal_steps;
+    if (is_slower && search.count(Fate::simulated) >= wanted) break;
     if (limit > 0 && candidate.least_memory > limit) {
       candidate.fate = Fate::too_large;
       continue;
@@ -320,7 +317,9 @@ LayoutSearch search_layouts(const Config& config, int ranks, const SearchFreedom
   }
   search.best = ranking(search);
   if (free.cuts && !search.best.empty()) {
-    for (const int place : finalists(search)) improve_cuts(search, config, search.all[place], blocks);
+    for (const int place : best_of_each(search, most_finalists))
+      if (static_cast<double>(search.all[place].step) <= near_steps * best)
+        improve_cuts(search, config, search.all[place], blocks);
     search.best = ranking(search);
   }
   return search;

@@ -56,8 +56,12 @@ struct LayoutSearch {
 /// Finds the fastest layout by the simulator, among those that fit into memory.device_limit: each is
 /// simulated in the order of its bound until the next bound is above the best step. Layouts within 0.1 % of
 /// it count as equal: fewer tensor ranks win, then fewer stages, less sharding, less recomputation. The same
-/// configuration gives the same answer on every machine.
-LayoutSearch search_layouts(const Config& config, int ranks, const SearchFreedom& free);
+/// configuration gives the same answer on every machine. At least `wanted` layouts are simulated, where there
+/// are so many that fit.
+LayoutSearch search_layouts(const Config& config, int ranks, const SearchFreedom& free, int wanted = 1);
+
+/// The places of the best layouts that differ in more than their cuts, `most` of them.
+std::vector<int> best_of_each(const LayoutSearch& search, int most);
 
 /// What the simulator says of one layout; `candidate` has its words.
 void simulate_layout(const Config& config, LayoutCandidate& candidate);

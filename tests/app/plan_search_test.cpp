@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
+#include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "app/plan/grid_choice.h"
@@ -113,6 +115,34 @@ TEST(PlanSearch, SeveralDegreesThatAreAutoBecomeTheFastestOnPaper) {
   const Config all =
       read_config(file_of("gpt2-1.5b"), {"device.kind=cuda", "grid=auto", "schedule.kind=1f1b"});
   EXPECT_EQ(degrees_of(with_grid(all, 16)), fastest);
+}
+
+/// The program on two ranks; what it printed.
+std::string on_two_ranks(const std::string& arguments) {
+  const std::string command = std::string(MINDPIPE_SOURCE_DIR) + "/tests/run_mpi.sh 2 " MINDPIPE_BINARY " " +
+                              arguments + " --config " + file_of("demo") + " grid=auto 2>&1";
+  FILE* pipe = popen(command.c_str(), "r");
+  std::string text;
+  std::array<char, 4096> piece{};
+  while (const std::size_t bytes = fread(piece.data(), 1, piece.size(), pipe))
+    text.append(piece.data(), bytes);
+  pclose(pipe);
+  return text;
+}
+
+TEST(PlanSearch, MeasuresTheBestFewInTheJobAndWritesTheFastest) {
+  const std::string file = testing::TempDir() + "fastest.yaml";
+  const std::string text = on_two_ranks("plan --search --measure 2 --output " + file);
+  EXPECT_THAT(text, ContainsRegex("simulated +measured .*\n +[0-9.]+ ms +[0-9.]+ m?s  grid.pipeline="))
+      << text;
+  EXPECT_THAT(text,
+              ContainsRegex("(take the fastest here: grid.pipeline=|the best on paper is the fastest)"));
+  EXPECT_EQ(num_ranks(degrees_of(read_config(file, {}))), 2);
+}
+
+TEST(PlanSearch, RefusesToMeasureLayoutsOfOtherNumbersOfRanks) {
+  EXPECT_THAT(on_two_ranks("plan --search --measure 2 --ranks 8"),
+              HasSubstr("plan --measure runs layouts of 8 ranks, and this job has 2 (start 8)"));
 }
 
 }  // namespace

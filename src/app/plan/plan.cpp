@@ -129,8 +129,8 @@ std::string plan_text(const Config& given, int ranks, bool simulate) {
 }
 
 int plan(const Arguments& arguments, const Config& given) {
-  if (launch().rank != 0) return 0;
   if (arguments.layouts.search) return plan_search(arguments, given);
+  if (launch().rank != 0) return 0;
   const int ranks = arguments.ranks > 0 ? arguments.ranks : ranks_of_grid(given);
   const Config config = on_paper(given, ranks);
   const RunPlan made = make_run_plan(config);

@@ -4,7 +4,8 @@
 #include <functional>
 
 #include "app/plan/grid_choice.h"
-#include "app/plan/plan.h"
+#include "app/plan/measure_layouts.h"
+#include "app/plan/plan_subnets.h"
 #include "app/run/json_line.h"
 #include "app/train/report_end.h"
 #include "app/verbs/main_verb.h"
@@ -120,7 +121,8 @@ std::string others_text(const Config& config, const SearchFreedom& free, LayoutS
                           longer(*found, best, found->step > 0 ? found->step : found->bound), beside);
     }
   }
-  return text.empty() ? "" : "why not another value, with the layout of the lowest bound that has it\n" + text;
+  return text.empty() ? ""
+                      : "why not another value, with the layout of the lowest bound that has it\n" + text;
 }
 
 std::string excluded_text(const Config& config, const LayoutSearch& search) {
@@ -160,12 +162,8 @@ std::string bits_text(const Config& config, const SearchFreedom& free, const Lay
 std::string top_text(const SearchFreedom& free, const LayoutSearch& search, int top) {
   std::string text =
       fmt::format("{:>11} {:>11}  the best of those simulated, each with its best cut\n", "step", "memory");
-  std::set<std::string> told;
-  for (const int place : search.best) {
+  for (const int place : best_of_each(search, top)) {
     const LayoutCandidate& one = search.all[place];
-    LayoutChoice plain = one.layout;
-    plain.cuts.clear();
-    if (static_cast<int>(told.size()) == top || !told.insert(words_of(plain, free)).second) continue;
     text += fmt::format("{:>11} {:>11}  {}\n", seconds_of(one.step),
                         human_bytes(static_cast<double>(one.memory)), words_of(one.layout, free));
   }
@@ -284,25 +282,59 @@ std::string search_json(const Config& config, int ranks, const SearchFreedom& fr
   return text + "\n]}\n";
 }
 
+namespace {
+
+/// Runs the best few layouts in this job, puts the fastest first, and says how far off their plans were.
+std::string measure(const Arguments& arguments, const Config& config, const SearchFreedom& free,
+                    LayoutSearch& search) {
+  const std::vector<int> places = best_of_each(search, arguments.layouts.measure);
+  std::vector<LayoutChoice> layouts;
+  for (const int place : places) layouts.push_back(search.all[place].layout);
+  const std::vector<double> seconds = measured_steps(arguments, config, layouts);
+  std::string text =
+      fmt::format("{:>11} {:>11}  steps simulated and measured in this job\n", "simulated", "measured");
+  std::size_t fastest = 0;
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    text += fmt::format("{:>11} {:>11}  {}\n", seconds_of(search.all[places[i]].step),
+                        human_seconds(seconds[i]), words_of(layouts[i], free));
+    if (seconds[i] < seconds[fastest]) fastest = i;
+  }
+  search.best.erase(std::find(search.best.begin(), search.best.end(), places[fastest]));
+  search.best.insert(search.best.begin(), places[fastest]);
+  return text + (fastest == 0 ? "the best on paper is the fastest here too\n"
+                              : fmt::format("take the fastest here: {}\n", words_of(layouts[fastest], free)));
+}
+
+}  // namespace
+
 int plan_search(const Arguments& arguments, const Config& given) {
+  const SearchArguments& asked = arguments.layouts;
+  const int job = launch().ranks, ranks = arguments.ranks > 0 ? arguments.ranks : job;
   MP_REQUIRE(
-      arguments.ranks > 0 || launch().ranks > 1, Exit::usage,
+      arguments.ranks > 0 || job > 1 || asked.measure > 0, Exit::usage,
       "plan --search: for how many ranks? (give --ranks N; under mpirun or srun it is the job's number)");
+  MP_REQUIRE(asked.measure == 0 || ranks == job, Exit::usage,
+             "plan --measure runs layouts of {} ranks, and this job has {} (start {})", ranks, job, ranks);
   MP_REQUIRE(!row_of(given.model.kind).trains_subnets, Exit::bad_configuration,
              "plan --search chooses the layout of steps, and model.kind is {} (plan --simulate compares the "
              "lanes, stages and cuts of a supernet)",
              given.model.kind);
+  if (launch().rank != 0 && asked.measure == 0) return 0;
   std::set<std::string> named;
   Config config = read_config(arguments.config, arguments.overrides, &named);
-  const int ranks = std::max(arguments.ranks, arguments.ranks > 0 ? 0 : launch().ranks);
-  config.device.threads = threads_on_paper(config, ranks);
   const SearchFreedom free = freedom_of(config, named);
-  LayoutSearch search = search_layouts(config, ranks, free);
-  print(search_text(config, ranks, free, search, arguments.layouts.top));
-  if (const std::string& file = arguments.layouts.json; !file.empty())
-    replace_file(file, search_json(config, ranks, free, search));
-  if (const std::string& file = arguments.layouts.output; !file.empty())
-    replace_file(file, to_yaml(with_layout(config, search.all[search.best.front()].layout)));
+  Config on_paper = config;
+  on_paper.device.threads = threads_on_paper(config, ranks);
+  LayoutSearch search = search_layouts(on_paper, ranks, free, std::max(asked.top, asked.measure));
+  std::string text = launch().rank == 0 ? search_text(on_paper, ranks, free, search, asked.top) : "";
+  MP_REQUIRE(!search.best.empty(), Exit::bad_configuration, "no layout of {} ranks is allowed or fits",
+             ranks);
+  if (asked.measure > 0) text += '\n' + measure(arguments, config, free, search);
+  if (launch().rank != 0) return 0;
+  print(text);
+  if (!asked.json.empty()) replace_file(asked.json, search_json(on_paper, ranks, free, search));
+  if (!asked.output.empty())
+    replace_file(asked.output, to_yaml(with_layout(config, search.all[search.best.front()].layout)));
   return 0;
 }
 

@@ -43,6 +43,7 @@ struct ReportArguments {
 struct SearchArguments {
   bool search = false;
   int top = 5;         ///< layouts that are listed
+  int measure = 0;     ///< layouts whose steps are measured in this job
   std::string output;  ///< the configuration with the best layout; empty: none
   std::string json;    ///< the file for all layouts; empty: none
 };

@@ -64,6 +64,12 @@ void declare_plan(CLI::App& app, Arguments& a) {
       ->check(CLI::Range(1, 1000))
       ->needs(search)
       ->option_text("K");
+  app.add_option("--measure", a.layouts.measure,
+                 "--search: run a few steps of this many layouts in this job, and take the fastest")
+      ->check(plain_integer)
+      ->check(CLI::Range(0, 100))
+      ->needs(search)
+      ->option_text("K");
   app.add_option("--output", a.layouts.output, "--search: write the configuration with the best layout")
       ->needs(search)
       ->option_text("FILE");

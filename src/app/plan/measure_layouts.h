@@ -1,0 +1,14 @@
+#pragma once
+#include <vector>
+
+#include "app/verbs/arguments.h"
+#include "plan/layout_search.h"
+
+namespace mindpipe {
+
+/// How long steps of these layouts take in this job, in seconds: the median of five each in two turns, there
+/// and back, so that a drift of the machine falls on all alike. Nothing is written. Collective over the job.
+std::vector<double> measured_steps(const Arguments& arguments, const Config& config,
+                                   const std::vector<LayoutChoice>& layouts);
+
+}  // namespace mindpipe
