@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """MindPipe on this machine's processors: against PyTorch side by side, and against what the design demands.
 
-    bench.py [--parts products,training,models,layouts,sums,runtime,checkpoints] [--precisions f32,bf16] [--batch 4]
+    bench.py [--parts products,training,models,layouts,sums,runtime,checkpoints,orders] [--precisions f32,bf16] [--batch 4]
     [--micro-batch 4] [--steps 2] [--repeats 3]
              [--threads 2] [--eager] [--judge] [--output runs/bench/bench.json] [--set key=value ...]
 
@@ -29,7 +29,8 @@ bytes (with fsync; from the device); and what saves cost the training in the bac
 the same saves cost when it waits for them. runtime: the share of its rate that a rank on one processor keeps
 while it waits for a message in the background; the trace's recording. layouts: two ranks with one thread each
 against one rank with two threads (data, tensor, pipeline), and one rank whose arithmetic is cut as if it were
-four (shards); few layers of GPT-2's width, see layouts.py.
+four (shards); few layers of GPT-2's width, see layouts.py. orders: a job of one step on four ranks over 50 million
+documents, where it makes the order of their samples and where it finds the order's file.
 At the end every must of the design stands with its verdict, here and in the JSON, with the peer it is held
 against and the reason for a bound that depends on the machine. Exit code 0 when the figures were taken,
 whatever they are; with --judge 1 if a must is missed.
@@ -49,9 +50,10 @@ import verdicts
 from figures import figures
 from layouts import layouts
 from models import models
+from orders import orders
 from running import ROOT, fail, run_program
 
-PARTS = ("products", "training", "models", "layouts", "sums", "runtime", "checkpoints")
+PARTS = ("products", "training", "models", "layouts", "sums", "runtime", "checkpoints", "orders")
 PRECISIONS = ("f32", "bf16")
 WARM_UP = 2  # steps
 PACKED_WEIGHTS = False  # no engine of ours keeps weights packed between products
@@ -147,6 +149,8 @@ def measure(options):
         report["runtime"] = runtime(options)
     if "checkpoints" in parts:
         report["checkpoints"] = checkpoints(options)
+    if "orders" in parts:
+        report["orders"] = orders(options.binary, options.runs)
     return report
 
 

@@ -44,8 +44,9 @@ struct Opening {
   Subset subset;
   const std::vector<Field>& fields;
   std::uint64_t seed;
-  std::int64_t planned;  ///< samples
-  std::size_t number;    ///< number of the source
+  std::int64_t planned;       ///< samples
+  std::size_t number;         ///< number of the source
+  const std::string& orders;  ///< folder for orders of samples
 
   std::vector<Field>::const_iterator find(std::string_view name) const {
     return std::find_if(fields.begin(), fields.end(), [&](const Field& field) { return field.name == name; });
@@ -111,7 +112,7 @@ std::unique_ptr<TextDataset> open_texts(const std::string& path, const Opening& 
   if (path.starts_with(synthetic))
     return std::make_unique<ArithmeticDataset>(how.seed, how.subset, sequence, vocabulary);
   return std::make_unique<DocumentDataset>(open_documents(path, how, vocabulary), sequence, how.order(),
-                                           how.trains() ? how.planned : 0);
+                                           how.trains() ? how.planned : 0, how.orders);
 }
 
 /// What says that a path names pairs, or nothing.
@@ -221,22 +222,22 @@ void require_fields(const Dataset& dataset, const DataSource& source, const Open
 }  // namespace
 
 Corpus::Corpus(const DataConfig& data, Subset subset, const std::vector<Field>& fields, std::uint64_t seed,
-               std::int64_t planned)
+               std::int64_t planned, const std::string& orders)
     : blend_(checked_weights(data, subset)) {
   const std::vector<double>& shares = blend_.shares();
   for (std::size_t i = 0; i < shares.size(); ++i) {
     const auto wanted = static_cast<std::int64_t>(
         std::ceil(static_cast<double>(planned) * shares[i] * (shares.size() > 1 ? 1.005 : 1.0)));
     const DataSource& source = sources_of(data, subset)[i];
-    const Opening how{data, subset, fields, seed, wanted, i};
+    const Opening how{data, subset, fields, seed, wanted, i, orders};
     datasets_.push_back(open_source(source.path, how));
     require_fields(*datasets_.back(), source, how);
   }
 }
 
 Corpus Corpus::once(const DataConfig& data, Subset subset, const std::vector<Field>& fields,
-                    std::uint64_t seed) {
-  Corpus corpus(data, subset, fields, seed);
+                    std::uint64_t seed, const std::string& orders) {
+  Corpus corpus(data, subset, fields, seed, 0, orders);
   for (std::size_t i = 0; i < corpus.datasets_.size(); ++i) {
     const std::int64_t count = corpus.datasets_[i]->count();
     MP_REQUIRE(

@@ -20,14 +20,15 @@ namespace mindpipe {
 class Corpus {
  public:
   /// A corpus of one subset, whose samples have `fields`. `planned` samples, where known, give the order that
-  /// existing tools give a run of that length; 0: epoch by epoch, whatever the length of the run.
+  /// existing tools give a run of that length; 0: epoch by epoch, whatever the length of the run. Orders of
+  /// many samples stand in files in the folder `orders`, for all ranks; empty: in the memory of each.
   Corpus(const DataConfig& data, Subset subset, const std::vector<Field>& fields, std::uint64_t seed,
-         std::int64_t planned = 0);
+         std::int64_t planned = 0, const std::string& orders = "");
 
   /// A corpus that goes once over each source, one after the other, whatever their weights; refused where one
   /// has no end. Samples behind the last have no target that counts.
   static Corpus once(const DataConfig& data, Subset subset, const std::vector<Field>& fields,
-                     std::uint64_t seed);
+                     std::uint64_t seed, const std::string& orders = "");
   /// How many samples there are to go over; 0: without end.
   std::int64_t samples() const { return ends_.empty() ? 0 : ends_.back(); }
 

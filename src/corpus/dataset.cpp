@@ -1,5 +1,7 @@
 #include "corpus/dataset.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 
 #include "core/check.h"
@@ -25,27 +27,39 @@ void TextDataset::sample(std::int64_t index, const FieldTensors& to) {
 }
 
 DocumentDataset::DocumentDataset(std::unique_ptr<Documents> documents, std::int64_t sequence,
-                                 std::optional<std::uint64_t> seed, std::int64_t planned)
-    : TextDataset(sequence), documents_(std::move(documents)), seed_(seed) {
+                                 std::optional<std::uint64_t> seed, std::int64_t planned,
+                                 const std::string& orders)
+    : TextDataset(sequence),
+      documents_(std::move(documents)),
+      lengths_(lengths_of(*documents_)),
+      seed_(seed),
+      orders_(orders) {
   MP_CHECK(sequence > 0, "samples of {} tokens", sequence);
-  for (std::int64_t d = 0; d < documents_->count(); ++d) tokens_ += documents_->length(d);
-  MP_REQUIRE(tokens_ > 0, Exit::bad_data,
+  const std::int64_t tokens = lengths_.tokens;
+  MP_REQUIRE(tokens > 0, Exit::bad_data,
              "{}: the file has no tokens (a sample takes {}); name a file that has some", documents_->name(),
              sequence + 1);
-  MP_REQUIRE(tokens_ > sequence, Exit::bad_data,
+  MP_REQUIRE(tokens > sequence, Exit::bad_data,
              "{}: the file has {} tokens (a sample takes {}: data.sequence and one more); shorten "
              "data.sequence or take a longer file",
-             documents_->name(), tokens_, sequence + 1);
-  if (planned > 0) first_round_ = epochs_for(tokens_, sequence, planned);
-  first_samples_ = (first_round_.count * tokens_ - 1) / sequence;
-  round_samples_ = (tokens_ - 1) / sequence;
+             documents_->name(), tokens, sequence + 1);
+  if (planned > 0) first_round_ = epochs_for(tokens, sequence, planned);
+  first_samples_ = (first_round_.count * tokens - 1) / sequence;
+  round_samples_ = (tokens - 1) / sequence;
 }
 
 void DocumentDataset::open_round(std::int64_t round) {
   const auto seed = seed_ ? std::optional(seed_of_round(*seed_, round)) : std::nullopt;
   if (seed || round_ < 0 || (first_round_.count > 1 && std::min(round, round_) == 0))
-    order_.emplace(*documents_, sequence(), seed, round == 0 ? first_round_ : Epochs{});
+    replace_order(seed, round == 0 ? first_round_ : Epochs{});
   round_ = round;
+}
+
+/// Opens an order in the place of the open one, whose file no later sample needs.
+void DocumentDataset::replace_order(std::optional<std::uint32_t> seed, Epochs epochs) {
+  const std::string before = order_ ? order_->path() : "";
+  order_.emplace(*documents_, sequence(), seed, epochs, orders_, lengths_);
+  if (!before.empty() && before != order_->path()) ::unlink(before.c_str());
 }
 
 void DocumentDataset::text(std::int64_t index, std::int32_t* tokens) {
@@ -62,8 +76,8 @@ void DocumentDataset::text(std::int64_t index, std::int32_t* tokens) {
 }
 
 std::string DocumentDataset::describe() const {
-  return fmt::format("{}: {} tokens in {} documents, {} samples an epoch, {}", documents_->name(), tokens_,
-                     documents_->count(), round_samples_, seed_ ? "shuffled" : "in order");
+  return fmt::format("{}: {} tokens in {} documents, {} samples an epoch, {}", documents_->name(),
+                     lengths_.tokens, documents_->count(), round_samples_, seed_ ? "shuffled" : "in order");
 }
 
 }  // namespace mindpipe

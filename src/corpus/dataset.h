@@ -43,21 +43,25 @@ class TextDataset : public Dataset {
 
 /// The samples of documents, round after round. A round is one epoch with an order of its own; with `planned`
 /// samples the first round is as many epochs as give them, in the order that existing tools give a run of
-/// that many samples. Without a seed every round is in the order of the file.
+/// that many samples. Without a seed every round is in the order of the file. Orders of many samples stand in
+/// files in the folder `orders`, where one is named, which all ranks share.
 class DocumentDataset : public TextDataset {
  public:
   DocumentDataset(std::unique_ptr<Documents> documents, std::int64_t sequence,
-                  std::optional<std::uint64_t> seed, std::int64_t planned = 0);
+                  std::optional<std::uint64_t> seed, std::int64_t planned = 0,
+                  const std::string& orders = "");
   std::int64_t count() const override { return round_samples_; }
   void text(std::int64_t index, std::int32_t* tokens) override;
   std::string describe() const override;
 
  private:
   void open_round(std::int64_t round);
+  void replace_order(std::optional<std::uint32_t> seed, Epochs epochs);
 
   std::unique_ptr<Documents> documents_;
-  std::int64_t tokens_ = 0;
+  DocumentLengths lengths_;
   std::optional<std::uint64_t> seed_;
+  std::string orders_;
   Epochs first_round_;
   std::int64_t first_samples_, round_samples_;  ///< samples of round 0, of every later round
   std::optional<SampleOrder> order_;  ///< order of the open round, made when one of its samples is asked for

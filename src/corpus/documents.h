@@ -18,6 +18,14 @@ class Documents {
   virtual std::string name() const = 0;
 };
 
+/// The lengths of all documents in short: their sum, and a digest by which two lists of lengths are told
+/// apart.
+struct DocumentLengths {
+  std::int64_t tokens = 0;
+  std::uint64_t digest = 0;
+};
+DocumentLengths lengths_of(const Documents& documents);
+
 /// Refuses a token outside [0, vocabulary); a vocabulary of 0 lets every token pass that fits 32 bits.
 void check_token(const std::string& file, std::int64_t document, std::int64_t position, std::int64_t token,
                  std::int64_t vocabulary);

@@ -23,34 +23,76 @@ Epochs epochs_for(std::int64_t tokens_per_epoch, std::int64_t sequence, std::int
   return epochs;
 }
 
-SampleOrder::SampleOrder(const Documents& documents, std::int64_t sequence, std::optional<std::uint32_t> seed,
-                         Epochs epochs)
-    : sequence_(sequence) {
-  const std::int64_t count = documents.count();
-  line_.resize(static_cast<std::size_t>(epochs.count * count));
-  for (std::size_t i = 0; i < line_.size(); ++i) line_[i] = static_cast<std::int64_t>(i) % count;
+namespace {
+
+/// The samples of a line of tokens; fails where there is none.
+std::int64_t samples_of(const Documents& documents, std::int64_t sequence, std::int64_t tokens) {
+  MP_CHECK(tokens > sequence, "{}: {} tokens for samples of {}", documents.name(), tokens, sequence + 1);
+  return (tokens - 1) / sequence;
+}
+
+/// All that an order follows from, in words.
+std::string cause_of(const Documents& documents, const DocumentLengths& lengths, std::int64_t sequence,
+                     std::optional<std::uint32_t> seed, Epochs epochs) {
+  return fmt::format("order 1: {} documents, {} tokens, lengths {:016x}; sequence {}, {}, {} epochs{}",
+                     documents.count(), lengths.tokens, lengths.digest, sequence,
+                     seed ? fmt::format("seed {}", *seed) : "in order", epochs.count,
+                     epochs.last_apart ? ", the last apart" : "");
+}
+
+/// Writes the line, the tokens before each of its positions, and the shuffle of `samples` samples, one behind
+/// the other.
+void fill_in(std::span<std::int64_t> numbers, const Documents& documents, std::int64_t sequence,
+             std::optional<std::uint32_t> seed, Epochs epochs, std::int64_t samples) {
+  const std::int64_t count = documents.count(), positions = epochs.count * count;
+  const std::span<std::int64_t> line = numbers.first(static_cast<std::size_t>(positions)),
+                                begins = numbers.subspan(line.size(), line.size() + 1),
+                                shuffle = numbers.subspan(2 * line.size() + 1);
+  for (std::size_t i = 0; i < line.size(); ++i) line[i] = static_cast<std::int64_t>(i) % count;
   const std::int64_t together = (epochs.last_apart ? epochs.count - 1 : epochs.count) * count;
   std::optional<Mersenne> random;
   if (seed) {
     random.emplace(*seed);
-    random->shuffle(line_.data(), together);
-    random->shuffle(line_.data() + together, positions() - together);
+    random->shuffle(line.data(), together);
+    random->shuffle(line.data() + together, positions - together);
   }
+  begins[0] = 0;
+  for (std::size_t i = 0; i < line.size(); ++i) begins[i + 1] = begins[i] + documents.length(line[i]);
+  if (!random) return;
+  const std::int64_t first =
+      epochs.last_apart ? (begins.back() / epochs.count * (epochs.count - 1) - 1) / sequence : samples;
+  std::iota(shuffle.begin(), shuffle.end(), std::int64_t{0});
+  random->shuffle(shuffle.data(), first);
+  random->shuffle(shuffle.data() + first, samples - first);
+}
 
-  begins_.resize(line_.size() + 1);
-  for (std::size_t i = 0; i < line_.size(); ++i) begins_[i + 1] = begins_[i] + documents.length(line_[i]);
-  const std::int64_t tokens = begins_.back();
-  MP_CHECK(tokens > sequence, "{}: {} tokens for samples of {}", documents.name(), tokens, sequence + 1);
-  samples_ = (tokens - 1) / sequence;
+/// Fewer numbers than these are worked out faster than they are read.
+constexpr std::int64_t least_in_file = 1 << 16;
 
-  if (random) {
-    const std::int64_t first =
-        epochs.last_apart ? (tokens / epochs.count * (epochs.count - 1) - 1) / sequence : samples_;
-    shuffle_.resize(static_cast<std::size_t>(samples_));
-    std::iota(shuffle_.begin(), shuffle_.end(), std::int64_t{0});
-    random->shuffle(shuffle_.data(), first);
-    random->shuffle(shuffle_.data() + first, samples_ - first);
-  }
+OrderFile numbers_of(const Documents& documents, std::int64_t sequence, std::optional<std::uint32_t> seed,
+                     Epochs epochs, const std::string& folder, const DocumentLengths& lengths) {
+  const std::int64_t samples = samples_of(documents, sequence, lengths.tokens * epochs.count),
+                     count = 2 * epochs.count * documents.count() + 1 + (seed ? samples : 0);
+  return {
+      count < least_in_file ? "" : folder, cause_of(documents, lengths, sequence, seed, epochs), count,
+      [&](std::span<std::int64_t> numbers) { fill_in(numbers, documents, sequence, seed, epochs, samples); }};
+}
+
+}  // namespace
+
+SampleOrder::SampleOrder(const Documents& documents, std::int64_t sequence, std::optional<std::uint32_t> seed,
+                         Epochs epochs, const std::string& folder,
+                         const std::optional<DocumentLengths>& lengths)
+    : sequence_(sequence),
+      samples_(0),
+      numbers_(
+          numbers_of(documents, sequence, seed, epochs, folder, lengths ? *lengths : lengths_of(documents))) {
+  const std::span<const std::int64_t> numbers = numbers_.numbers();
+  const auto positions = static_cast<std::size_t>(epochs.count * documents.count());
+  line_ = numbers.first(positions);
+  begins_ = numbers.subspan(positions, positions + 1);
+  shuffle_ = numbers.subspan(2 * positions + 1);
+  samples_ = (begins_.back() - 1) / sequence;
 }
 
 SampleOrder::Start SampleOrder::start(std::int64_t k) const {

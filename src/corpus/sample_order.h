@@ -1,9 +1,11 @@
 #pragma once
 #include <cstdint>
 #include <optional>
-#include <vector>
+#include <span>
+#include <string>
 
 #include "corpus/documents.h"
+#include "corpus/order_file.h"
 
 namespace mindpipe {
 
@@ -26,22 +28,29 @@ class SampleOrder {
     bool operator==(const Start&) const = default;
   };
 
-  /// An order of the samples of `epochs`. Without a seed nothing is shuffled.
+  /// An order of the samples of `epochs`. Without a seed nothing is shuffled. An order of many samples stands
+  /// in a file in `folder`, where one is named, which all ranks share; `lengths` are those of the documents,
+  /// if they are known already.
   SampleOrder(const Documents& documents, std::int64_t sequence, std::optional<std::uint32_t> seed,
-              Epochs epochs = {});
+              Epochs epochs = {}, const std::string& folder = "",
+              const std::optional<DocumentLengths>& lengths = std::nullopt);
 
   std::int64_t samples() const { return samples_; }
   /// Number of the sample of the line that comes at `index`.
   std::int64_t drawn(std::int64_t index) const { return shuffle_.empty() ? index : shuffle_[index]; }
   /// Start of sample k, or the line's end for k = samples(): position in the line, token within its document.
   Start start(std::int64_t k) const;
-  std::int64_t positions() const { return static_cast<std::int64_t>(line_.size()); }
+  std::int64_t positions() const { return std::ssize(line_); }
   /// The document at a position of the line.
   std::int64_t document(std::int64_t position) const { return line_[position]; }
 
+  /// Path of the order's file; empty where it is in this rank's memory.
+  std::string path() const { return numbers_.path(); }
+
  private:
-  std::int64_t sequence_, samples_ = 0;
-  std::vector<std::int64_t> line_, begins_, shuffle_;  ///< begins_[p]: tokens before position p
+  std::int64_t sequence_, samples_;
+  OrderFile numbers_;
+  std::span<const std::int64_t> line_, begins_, shuffle_;  ///< begins_[p]: tokens before position p
 };
 
 }  // namespace mindpipe

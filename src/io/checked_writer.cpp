@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "core/check.h"
-#include "io/crc32c.h"
+#include "core/crc32c.h"
 #include "io/manifest.h"
 
 namespace mindpipe {

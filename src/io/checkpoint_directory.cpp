@@ -14,7 +14,7 @@
 
 #include "core/check.h"
 #include "core/text.h"
-#include "io/crc32c.h"
+#include "core/crc32c.h"
 
 namespace mindpipe {
 namespace {

@@ -13,7 +13,7 @@
 
 #include "core/check.h"
 #include "core/tensor.h"
-#include "io/crc32c.h"
+#include "core/crc32c.h"
 #include "io/file.h"
 
 namespace mindpipe {

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "io/checkpoint_sample.h"
-#include "io/crc32c.h"
+#include "core/crc32c.h"
 
 namespace mindpipe {
 namespace {

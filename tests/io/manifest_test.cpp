@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "io/checkpoint_sample.h"
-#include "io/crc32c.h"
+#include "core/crc32c.h"
 
 namespace mindpipe {
 namespace {

@@ -6,7 +6,7 @@
 #include "app/run/json_read.h"
 #include "config/models/search.h"
 #include "config/settings.h"
-#include "io/crc32c.h"
+#include "core/crc32c.h"
 #include "io/file.h"
 
 namespace mindpipe {

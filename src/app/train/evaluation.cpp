@@ -4,9 +4,13 @@
 
 namespace mindpipe {
 
+std::string orders_of(const Config& config) { return config.run.dir + "/orders"; }
+
 Corpus validation_corpus(const Config& config, const std::vector<Field>& fields) {
-  if (config.train.evaluate_batches > 0) return Corpus(config.data, Subset::validation, fields, config.seed);
-  return Corpus::once(config.data, Subset::validation, fields, config.seed);
+  const std::string orders = orders_of(config);
+  return config.train.evaluate_batches > 0
+             ? Corpus(config.data, Subset::validation, fields, config.seed, 0, orders)
+             : Corpus::once(config.data, Subset::validation, fields, config.seed, orders);
 }
 
 void add_evaluation(JsonLine& line, const Evaluation& evaluation, const RunPlan& plan) {

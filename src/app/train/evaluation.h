@@ -7,6 +7,9 @@
 
 namespace mindpipe {
 
+/// The folder in which a run keeps the orders of its samples.
+std::string orders_of(const Config& config);
+
 /// The samples that evaluations read: any number of them, or as train.evaluate_batches says all of them once.
 Corpus validation_corpus(const Config& config, const std::vector<Field>& fields);
 

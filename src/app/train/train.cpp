@@ -21,7 +21,7 @@ namespace mindpipe {
 namespace {
 
 Corpus training_corpus(const Config& config, const std::vector<Field>& fields, const RunProgress& begun) {
-  Corpus corpus(config.data, Subset::train, fields, config.seed, begun.planned_samples);
+  Corpus corpus(config.data, Subset::train, fields, config.seed, begun.planned_samples, orders_of(config));
   for (const std::string& line : corpus.describe()) info("train: {}", line);
   return corpus;
 }

@@ -1,4 +1,4 @@
-#include "io/crc32c.h"
+#include "core/crc32c.h"
 
 #include <gtest/gtest.h>
 
