@@ -18,6 +18,12 @@ find src kernels \( -name '*.h' -o -name '*.cpp' -o -name '*.cu' -o -name '*.cuh
     library["nccl"] = "^src/comm/"
     library["hdf5"] = "^src/io/"
     library["yaml-cpp/"] = "^src/config/"
+    home["(pcre2|PCRE2)_[A-Za-z]"] = "^src/tokenize/"
+    home["(utf8proc|UTF8PROC)_[A-Za-z]"] = "^src/tokenize/"
+    home["sentencepiece::"] = "^src/tokenize/"
+    library["pcre2"] = "^src/tokenize/"
+    library["utf8proc"] = "^src/tokenize/"
+    library["sentencepiece"] = "^src/tokenize/"
     library["cuda"] = "^(kernels/cuda/|src/comm/|src/core/memory)"
   }
   function complain(text) { print FILENAME ":" FNR ": " text; bad = 1 }

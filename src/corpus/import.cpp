@@ -8,7 +8,7 @@
 
 #include "core/check.h"
 #include "core/mapped_file.h"
-#include "corpus/tokenizer.h"
+#include "tokenize/byte_tokenizer.h"
 
 namespace mindpipe {
 
@@ -62,7 +62,7 @@ TextFormat text_format_of(const std::string& name, const std::string& path) {
 void TextImport::add(std::string_view text) {
   if (text.empty()) return;
   begun_ = true;
-  writer_.add(ByteTokenizer::encode(text));
+  writer_.add(ByteTokenizer::ids_of(text));
 }
 
 void TextImport::end_document() {

@@ -11,7 +11,7 @@
 #include "core/check.h"
 #include "corpus/text_file.h"
 #include "corpus/token_file.h"
-#include "corpus/tokenizer.h"
+#include "tokenize/byte_tokenizer.h"
 
 namespace mindpipe {
 

@@ -5,7 +5,7 @@
 
 #include "core/check.h"
 #include "core/random.h"
-#include "corpus/tokenizer.h"
+#include "tokenize/byte_tokenizer.h"
 
 namespace mindpipe {
 namespace {
@@ -105,8 +105,8 @@ TextPair Dates::pair(std::int64_t index) const {
   const int year = form == 4 || form == 6 ? 2000 + below(1, 100) : 1900 + below(1, 200);
   const bool leaps = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
   const int day = below(3, static_cast<std::uint64_t>(days[month - 1] + (month == 2 && leaps ? 1 : 0))) + 1;
-  return {ByteTokenizer::encode(written(form, year, month, day)),
-          ByteTokenizer::encode(fmt::format("{:04}-{:02}-{:02}", year, month, day))};
+  return {ByteTokenizer::ids_of(written(form, year, month, day)),
+          ByteTokenizer::ids_of(fmt::format("{:04}-{:02}-{:02}", year, month, day))};
 }
 
 std::string Dates::name() const { return fmt::format("synthetic:dates ({})", name_of(subset_)); }
@@ -136,7 +136,7 @@ TabbedText::TabbedText(const std::string& path, Subset subset) : file_(path), su
 TextPair TabbedText::pair(std::int64_t index) const {
   const Line& line = lines_[index];
   const auto text = [&](std::int64_t begin, std::int64_t end) {
-    return ByteTokenizer::encode(
+    return ByteTokenizer::ids_of(
         {reinterpret_cast<const char*>(file_.data()) + begin, static_cast<std::size_t>(end - begin)});
   };
   return {text(line.begin, line.tab), text(line.tab + 1, line.end)};

@@ -7,7 +7,7 @@
 #include "core/check.h"
 #include "corpus/arithmetic.h"
 #include "corpus/token_writer.h"
-#include "corpus/tokenizer.h"
+#include "tokenize/byte_tokenizer.h"
 
 namespace mindpipe {
 
@@ -33,7 +33,7 @@ void write_arithmetic(const std::string& output, std::int64_t documents, std::in
   TokenWriter writer(TokenFile::prefix_of(output), token_type_for(256));
   for (std::int64_t d = 0; d < documents; ++d) {
     for (std::int64_t line = 0; line < lines; ++line)
-      writer.add(ByteTokenizer::encode(arithmetic.line(d, line)));
+      writer.add(ByteTokenizer::ids_of(arithmetic.line(d, line)));
     writer.end_document();
   }
   writer.finish();

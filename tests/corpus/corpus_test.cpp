@@ -4,7 +4,7 @@
 #include "corpus/corpus.h"
 #include "corpus/files.h"
 #include "corpus/token_writer.h"
-#include "corpus/tokenizer.h"
+#include "tokenize/byte_tokenizer.h"
 
 namespace mindpipe {
 namespace {
@@ -85,8 +85,8 @@ TEST(Corpus, ATextHoldsItsLastTenthOut) {
   write_file(folder / "lines.txt", text);
   const DataConfig data{{{folder / "lines.txt", 1}}, {{folder / "lines.txt", 1}}};
   Corpus train(data, Subset::train, texts(8), 1), validation(data, Subset::validation, texts(8), 1);
-  EXPECT_EQ(ByteTokenizer::decode(batch(validation, 0, 1, 8).tokens), "line 91\n");
-  const std::string seen = ByteTokenizer::decode(batch(train, 0, 90, 8).tokens);  // one round
+  EXPECT_EQ(ByteTokenizer::text_of(batch(validation, 0, 1, 8).tokens), "line 91\n");
+  const std::string seen = ByteTokenizer::text_of(batch(train, 0, 90, 8).tokens);  // one round
   for (int line = 0; line < 90; ++line) EXPECT_THAT(seen, HasSubstr(fmt::format("line {:02}", line)));
   EXPECT_THAT(seen, testing::Not(HasSubstr("line 91")));
   EXPECT_THAT(train.describe().at(0), HasSubstr("lines.txt (the first 90 % of the text): 728 tokens in 1 "

@@ -8,7 +8,7 @@
 #include "corpus/corpus.h"
 #include "corpus/files.h"
 #include "corpus/token_writer.h"
-#include "corpus/tokenizer.h"
+#include "tokenize/byte_tokenizer.h"
 
 namespace mindpipe {
 namespace {
@@ -166,7 +166,7 @@ TEST(Dates, OfSourceAndTargetAreTheSameDay) {
   int leap_days = 0;
   for (std::int64_t i = 0; i < 3000; ++i) {
     const TextPair pair = dates.pair(i);
-    const std::string iso = ByteTokenizer::decode(pair.target), source = ByteTokenizer::decode(pair.source);
+    const std::string iso = ByteTokenizer::text_of(pair.target), source = ByteTokenizer::text_of(pair.source);
     const int year = std::stoi(iso.substr(0, 4)), month = std::stoi(iso.substr(5, 2)),
               day = std::stoi(iso.substr(8));
     bool found = false;

@@ -9,7 +9,7 @@
 #include "corpus/import.h"
 #include "corpus/inspect.h"
 #include "corpus/synthesize.h"
-#include "corpus/tokenizer.h"
+#include "tokenize/byte_tokenizer.h"
 
 namespace mindpipe {
 namespace {
@@ -30,21 +30,9 @@ std::vector<std::string> imported(const std::string& text, const std::string& fo
   for (std::int64_t d = 0; d < file.count(); ++d) {
     std::vector<std::int32_t> tokens(static_cast<std::size_t>(file.length(d)));
     file.read(d, 0, file.length(d), tokens.data());
-    documents.push_back(end_of_text ? printable(tokens) : ByteTokenizer::decode(tokens));
+    documents.push_back(end_of_text ? printable(tokens) : ByteTokenizer::text_of(tokens));
   }
   return documents;
-}
-
-TEST(ByteTokenizer, GivesEveryByteBack) {
-  std::string bytes;
-  for (int b = 0; b < 256; ++b) bytes += static_cast<char>(b);
-  const auto tokens = ByteTokenizer::encode(bytes);
-  EXPECT_EQ(tokens[200], 200);
-  EXPECT_EQ(ByteTokenizer::decode(tokens), bytes);
-  EXPECT_EQ(ByteTokenizer::decode(std::vector<std::int32_t>{'a', 256, 'b'}), "ab");
-  expect_error(Exit::bad_data, "token 1 is 257 (expected 0 to 256", [] {
-    ByteTokenizer::decode(std::vector<std::int32_t>{1, 257});
-  });
 }
 
 TEST(TextImport, ATextIsOneDocument) {
@@ -177,7 +165,7 @@ TEST(Arithmetic, ASampleIsTheBeginningOfItsDocument) {
   EXPECT_NE(tokens, held_out);
   const Arithmetic arithmetic(7, Subset::train);
   const std::string text = arithmetic.line(far, 0) + arithmetic.line(far, 1) + arithmetic.line(far, 2);
-  EXPECT_EQ(ByteTokenizer::decode(tokens), text.substr(0, 51));
+  EXPECT_EQ(ByteTokenizer::text_of(tokens), text.substr(0, 51));
   EXPECT_NE(arithmetic.line(far, 0), arithmetic.line(3, 0));
 }
 
@@ -194,7 +182,7 @@ TEST(Arithmetic, IsWrittenAsTextOrAsTokens) {
   ASSERT_EQ(file.count(), 2);
   std::vector<std::int32_t> tokens(static_cast<std::size_t>(file.length(1)));
   file.read(1, 0, file.length(1), tokens.data());
-  EXPECT_EQ(ByteTokenizer::decode(tokens), document(1));
+  EXPECT_EQ(ByteTokenizer::text_of(tokens), document(1));
   expect_error(Exit::cannot_create, "sums.txt: the file exists already",
                [&] { write_arithmetic(folder / "sums.txt", 1, 1, 1); });
 }

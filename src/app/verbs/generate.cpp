@@ -6,9 +6,9 @@
 #include "app/verbs/sample.h"
 #include "app/verbs/verbs.h"
 #include "core/log.h"
-#include "corpus/tokenizer.h"
 #include "runtime/diagnose.h"
 #include "runtime/generator.h"
+#include "tokenize/byte_tokenizer.h"
 
 namespace mindpipe {
 
@@ -51,7 +51,7 @@ int generate(const Arguments& arguments, const Config& given) {
   const Model::Continuation text = continuation_of(config).value();
   const GenerateConfig& rule = config.generate;
   const bool bytes = text.vocabulary <= bytes_and_special_tokens;
-  std::vector<std::int32_t> tokens = ByteTokenizer::encode(rule.prompt.empty() ? "\n" : rule.prompt);
+  std::vector<std::int32_t> tokens = ByteTokenizer::ids_of(rule.prompt.empty() ? "\n" : rule.prompt);
   MP_REQUIRE(bytes, Exit::bad_configuration,
              "generate reads prompts byte by byte, and model.vocabulary is {}: a tokenizer for it is not "
              "part of this program",
@@ -76,7 +76,7 @@ int generate(const Arguments& arguments, const Config& given) {
            number_text(*unfit), diagnose_weights(run.worker()));
     const std::int32_t next = sample_token(logits, rule, stream, i);
     if (next == ByteTokenizer::end_of_text) break;
-    print(ByteTokenizer::decode(std::vector<std::int32_t>{next}));
+    print(ByteTokenizer::text_of(std::vector<std::int32_t>{next}));
     tokens.push_back(next);
     logits = of_words(generator.follow(tokens));
   }
