@@ -4,7 +4,7 @@ PREFIX ?= /usr/local
 BUILD := build
 TRAIN := $(BUILD)/mindpipe-train
 
-.PHONY: help all build cuda gpu-check plans configure configure-cuda setup test-tools install test test-layouts test-supernets test-ranking test-faults test-bubbles test-speed-ups test-lane-speeds test-peers test-demo test-models asan tidy demo demo-layouts demo-supernet bench bench-supernet bench-peers format check-format clean
+.PHONY: help all build cuda gpu-check plans configure configure-cuda setup test-tools install test test-rest test-all test-layouts test-supernets test-ranking test-faults test-bubbles test-speed-ups test-lane-speeds test-peers test-demo test-models asan tidy demo demo-layouts demo-supernet bench bench-supernet bench-peers format check-format clean
 
 help:            ## this list
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -15,7 +15,7 @@ setup:           ## install the Debian packages that are missing
 	@scripts/setup.sh
 
 # What is missing is installed by make setup only, and by make demo and make test, which are for trying out.
-SET_UP := $(if $(filter demo demo-layouts demo-supernet test,$(MAKECMDGOALS)),scripts/setup.sh,false)
+SET_UP := $(if $(filter demo demo-layouts demo-supernet test test-rest test-all,$(MAKECMDGOALS)),scripts/setup.sh,false)
 # A demo without a GPU needs no code for one, unless a build with it is there already.
 DEMOS := demo demo-layouts demo-supernet test-demo
 ONLY_DEMOS := $(and $(MAKECMDGOALS),$(if $(filter-out $(DEMOS),$(MAKECMDGOALS)),,yes))
@@ -54,10 +54,21 @@ gpu-check: configure-cuda ## check and measure on a GPU in 8 minutes; without on
 plans: configure ## what cuDNN would plan for every GPU of data/devices (GPU=h100: for one), without a GPU: build/plans/*.txt as it goes, *.json at its end; 8 minutes a GPU
 	cmake --build $(BUILD) -j $(JOBS) --target plans$(addprefix _,$(GPU))
 
-test: test-tools build ## build and run all quick tests
-	@echo ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS)
-	@ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS) --output-junit $(abspath $(BUILD))/tests.xml; code=$$?; \
-	  scripts/skipped_tests.py $(BUILD)/tests.xml; exit $$code
+# run_tier LABEL FILE: the tests of a tier, their report as FILE, and which were skipped and why.
+define run_tier
+@echo ctest --test-dir $(BUILD) -L $(1) --output-on-failure -j $(JOBS)
+@ctest --test-dir $(BUILD) -L $(1) --output-on-failure -j $(JOBS) --output-junit $(abspath $(BUILD))/$(2); code=$$?; \
+  scripts/skipped_tests.py $(BUILD)/$(2); exit $$code
+endef
+
+test: test-tools build ## build, and run the tests that say within 4 minutes whether this build works here and whether a change broke something
+	$(call run_tier,quick,tests.xml)
+
+test-rest: test-tools build # what make test-all runs beside make test
+	$(call run_tier,thorough,tests_thorough.xml)
+
+test-all: test   ## make test, then the tests that take longer: every layout, mistake and document that can be tried without a GPU
+	$(call run_tier,thorough,tests_thorough.xml)
 
 test-layouts: configure ## the bits of one rank on every grid of 1 to 8 ranks with every schedule, and a choice of 16: an hour
 	cmake --build $(BUILD) -j $(JOBS) --target test_runtime_mpi test_runtime_checkpoint_mpi

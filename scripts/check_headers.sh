@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# thorough
 # Every header compiles alone: check_headers.sh [HEADER ...] (those of src/ and kernels/ that the build does not prove, when none is named).
 # A header that has passed is not compiled again until one that it includes has changed: times lie in $MINDPIPE_HEADER_CACHE.
 set -euo pipefail

@@ -1,3 +1,4 @@
+// thorough
 #include "random_supernets.h"
 
 #include <gtest/gtest.h>

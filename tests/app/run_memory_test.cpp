@@ -1,3 +1,4 @@
+// thorough
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# thorough
 # slurm.sh PROGRAM: the program under a Slurm of its own on this machine (munged, slurmctld, slurmd as root on ports of 127.0.0.1), started with
 # `srun --mpi=pmix` and no mpirun: four ranks leave the losses and weights of one rank, bit for bit, and a refusal keeps its exit code.
 # Everything is in a temporary directory and stops with the script. Exit code 77, with the reason, where Slurm is missing or does not start.

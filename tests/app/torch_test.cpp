@@ -1,3 +1,4 @@
+// thorough
 #include "app/torch_oracle.h"
 #include "app/torch_styles.h"
 

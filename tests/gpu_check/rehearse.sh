@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# thorough
 # rehearse.sh BUILD: the bundle is made, moved elsewhere, and run from start to end with nothing of the environment: on the processor, and, where
 # there is no GPU, as on a machine with one.
 set -uo pipefail

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# thorough
 """budgets_test.py BUILD: the kernels keep to the budgets of kernels/cuda/device, and mistakes are found: launch bounds that
 make a kernel spill, a kernel with fewer warps, accesses of single elements, allowances that no instance needs. A row of the
 table has the worst of every figure. Exit code 77: no nvcc here.

@@ -1,3 +1,4 @@
+// thorough
 #include <gtest/gtest.h>
 
 #include <array>

@@ -1,4 +1,4 @@
-// ranks: 2
+// thorough ranks: 2
 #include <gtest/gtest.h>
 
 #include "runtime/checkpoints.h"

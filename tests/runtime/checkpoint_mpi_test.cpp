@@ -1,4 +1,4 @@
-// ranks: 8, alone
+// thorough ranks: 8, alone
 #include <sys/syscall.h>
 #include <unistd.h>
 

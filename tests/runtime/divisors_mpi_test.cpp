@@ -1,4 +1,4 @@
-// ranks: 2 3 4 6 8
+// ranks: 6, thorough ranks: 2 3 4 8
 #include "runtime/parity_compare.h"
 
 // Degrees that divide the logical shards but cut no whole subtrees of their sums: a rank hands on several.

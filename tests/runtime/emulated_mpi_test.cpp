@@ -1,4 +1,4 @@
-// ranks: 2 4 8, alone
+// thorough ranks: 2 4 8, alone
 #include <gtest/gtest.h>
 #include <mpi.h>
 

@@ -1,4 +1,4 @@
-// ranks: 1 2 3 4
+// ranks: 1 3, thorough ranks: 2 4
 #include "runtime/held_out.h"
 #include "runtime/parity_compare.h"
 

@@ -1,4 +1,4 @@
-// ranks: 2 4
+// thorough ranks: 2 4
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <mpi.h>

@@ -1,4 +1,4 @@
-// ranks: 2 4
+// ranks: 2, thorough ranks: 4
 #include <gtest/gtest.h>
 #include <mpi.h>
 

@@ -1,4 +1,4 @@
-// ranks: 1 2 4
+// ranks: 2, thorough ranks: 1 4
 #include "runtime/speed_runs.h"
 
 // How much faster stages together are than one: the sum of all prices over the time of the wall, with real

@@ -1,4 +1,4 @@
-// ranks: 1 2 3 4 8
+// ranks: 1 2 3 4, thorough ranks: 8
 #include <chrono>
 #include <cstdlib>
 #include <thread>

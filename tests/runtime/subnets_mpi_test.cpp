@@ -1,4 +1,4 @@
-// ranks: 1 2 4 8
+// ranks: 1, thorough ranks: 2 4 8
 #include "late_backend.h"
 #include "ordered_transport.h"
 #include "runtime/styles.h"

@@ -1,3 +1,4 @@
+# thorough
 """Damaged checkpoints: found and named, and a start takes the next older one, or ends with 80 when there is
 none."""
 import os

@@ -1,3 +1,4 @@
+# thorough
 """Disks that are full, fail, interrupt or take only a part: no run hangs, a sentence says what is needed,
 older checkpoints stand."""
 import errno

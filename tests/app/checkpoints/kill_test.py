@@ -1,3 +1,4 @@
+# thorough
 """SIGKILL at points of a save, and again and again between steps."""
 import random
 

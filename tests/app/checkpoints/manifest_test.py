@@ -1,3 +1,4 @@
+# thorough
 """A manifest made by an attacker, its CRC right, and files that are none: refused with a sentence, and
 nothing else is read."""
 import os

@@ -1,3 +1,4 @@
+# thorough
 """Searches of a trained supernet: what they leave is the same on every grid, and after kills."""
 import json
 import os
