@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""count_proofs.py [TREE [EARLIER TREE]]: counts what the tests of a tree prove, so that a change of the tests can be held
-against the tree before it. Exit code 1: some count is smaller than in the earlier tree.
+"""count_proofs.py [TREE [EARLIER TREE]]: counts what the tests of a tree prove, so that a change of the tests can be held against the
+tree before it. Exit code 1: some count is smaller than in the earlier tree.
 
-Counted are the rows of mutation tables (each a mistake that a test makes and has to find), golden lines, sentences that refusals are
-expected to say, the dimensions of covering choices, the pairs of options that they cover, tests, and pairs of a test and a number of ranks."""
+Counted are the rows of mutation tables (each a mistake that a test makes and has to find), golden lines, sentences that tests expect, the
+dimensions of covering choices, the pairs of options that they cover, tests, and pairs of a test and a number of ranks."""
 import pathlib
 import re
 import sys

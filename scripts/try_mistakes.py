@@ -1,0 +1,112 @@
+#!/usr/bin/env python3
+"""try_mistakes.py [--check] [--build BUILD] [--every N] [--first I] [WORD ...]: makes the mistakes of tests/mistakes.txt one at a time,
+each in this tree, builds the tests named for it, and says which tier found it. The file is put back as it was.
+
+WORD: only mistakes whose file or tests have it; --every N, --first I: every N-th from the I-th on; --check: only whether each still has its
+place. Exit code 1: a mistake was not found, or has no place. Each takes one to three minutes on two cores, 50 of them two hours."""
+import argparse
+import json
+import pathlib
+import re
+import subprocess
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+TABLE = ROOT / "tests/mistakes.txt"
+
+
+class Mistake:
+    def __init__(self, head):
+        self.file, tests = (part.strip() for part in head.split(":", 1))
+        quick, _, thorough = tests.partition("thorough:")
+        self.tests = {"quick": quick.split(), "thorough": thorough.split()}
+        self.right, self.wrong = [], []
+
+    def lines(self, kept):
+        return "\n".join(kept)
+
+    def place_complaint(self):
+        path = ROOT / self.file
+        count = path.read_text().count(self.lines(self.right)) if path.exists() else 0
+        return "" if count == 1 else f"{self.file}: '{self.right[0]}' stands there {count} times"
+
+    def make(self):
+        path = ROOT / self.file
+        text = path.read_text()
+        path.write_text(text.replace(self.lines(self.right), self.lines(self.wrong)))
+        return path, text
+
+
+def mistakes():
+    found = []
+    for line in TABLE.read_text().splitlines():
+        if line.startswith("- "):
+            found[-1].right.append(line[2:])
+        elif line.startswith("+ "):
+            found[-1].wrong.append(line[2:])
+        elif line and not line.startswith("#"):
+            found.append(Mistake(line))
+    return found
+
+
+def targets_of(build):
+    """The targets that a test runs, by the test's name."""
+    told = subprocess.run(["ctest", "--test-dir", build, "--show-only=json-v1"], capture_output=True, text=True, check=True).stdout
+    folder, targets = str(pathlib.Path(build).resolve()), {}
+    for test in json.loads(told)["tests"]:
+        words = [word for word in test.get("command", []) if word.startswith(folder + "/") and not word.endswith((".xml", ".so"))]
+        targets[test["name"]] = sorted({pathlib.Path(word).name for word in words} - {pathlib.Path(folder).name})
+    return targets
+
+
+def run(command):
+    return subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
+
+
+def finder_of(mistake, build, targets):
+    """The tier that finds the mistake, or why none did."""
+    for tier, tests in mistake.tests.items():
+        if not tests:
+            continue
+        built = run(["cmake", "--build", build, "--target", *sorted({target for test in tests for target in targets[test]})])
+        if built.returncode != 0:
+            return f"does not compile\n{built.stdout[-1500:]}"
+        tested = run(["ctest", "--test-dir", build, "-R", "^(%s)$" % "|".join(tests)])
+        if "No tests were found" in tested.stdout:
+            return f"no test is called {tests}"
+        if tested.returncode != 0:
+            return tier
+    return "NOT FOUND"
+
+
+def main():
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--check", action="store_true")
+    options.add_argument("--build", default="build")
+    options.add_argument("--every", type=int, default=1)
+    options.add_argument("--first", type=int, default=0)
+    options.add_argument("words", nargs="*")
+    asked = options.parse_args()
+    chosen = [one for one in mistakes()
+              if not asked.words or any(re.search(word, one.file + " " + " ".join(sum(one.tests.values(), []))) for word in asked.words)]
+    lost = [complaint for one in chosen if (complaint := one.place_complaint())]
+    if asked.check or lost:
+        print("\n".join(lost) or f"{len(chosen)} mistakes, each has its place")
+        return bool(lost)
+    targets, found = targets_of(asked.build), {}
+    for one in chosen[asked.first::asked.every]:
+        begun = time.time()
+        path, text = one.make()
+        try:
+            tier = finder_of(one, asked.build, targets)
+        finally:
+            path.write_text(text)
+        found.setdefault(tier, []).append(one)
+        print(f"{tier}: {one.file}: {one.wrong[0].strip()} ({time.time() - begun:.0f} s)", flush=True)
+    print(", ".join(f"{len(ones)} {tier}" for tier, ones in found.items() if tier in ("quick", "thorough")))
+    return bool(found.keys() - {"quick", "thorough"})
+
+
+if __name__ == "__main__":
+    sys.exit(main())
