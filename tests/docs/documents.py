@@ -17,6 +17,7 @@ ROOMS = ("src", "kernels", "tests", "docs", "scripts", "configs", "data", ".gith
 # Words with dots that are no settings: names of PTX instructions, of a file's tensors, of a library's function, of spaces and of a unit.
 DOTTED_WORDS_OF_OTHERS = {"mma.sync", "ld.global.v4", "a.matrix", "b.half", "c.numbers", "safetensors.torch.save_file",
                           "cv.c1", "cv.c2", "cv.c3", "nlp.c0", "nlp.c1", "nlp.c2", "nlp.c3", "blocks.7.3"}
+REGISTRIES = ("pypi.org", "crates.io", "npmjs.com", "anaconda.org", "hub.docker.com", "packages.debian.org", "rubygems.org")
 OPTIONS_OF_OTHERS = {"--cpus-per-task", "--mpi", "--mca", "--oversubscribe", "--gtest_filter"}  # of srun, mpirun and GoogleTest
 
 
@@ -69,7 +70,7 @@ def sentences_of(text):
 
 
 def too_many_words(tree, name, text):
-    count = len(words_of(text))
+    count = len(re.sub(r"<!--.*?-->", "", text, flags=re.S).split())
     if name == "README.md" and count > MOST_WORDS_OF_README:
         yield f"{count} words (at most {MOST_WORDS_OF_README})"
 
@@ -188,8 +189,14 @@ def unknown_options(tree, name, text):
                 yield f"{script.group(1)} has no option {word}"
 
 
-RULES = (too_many_words, too_wide, too_long_sentences, broken_links, unknown_files, unknown_settings, wrong_values, unknown_commands,
-         unknown_options)
+def links_to_registries(tree, name, text):
+    """A project is linked where its repository or its documentation is."""
+    for registry in re.findall(r"https?://(?:www\.)?(%s)/" % "|".join(map(re.escape, REGISTRIES)), text):
+        yield f"{registry} is a registry of packages; link the project's repository"
+
+
+RULES = (too_many_words, too_wide, too_long_sentences, broken_links, links_to_registries,
+         unknown_files, unknown_settings, wrong_values, unknown_commands, unknown_options)
 
 
 def lost_pointers(tree):
@@ -232,6 +239,7 @@ WORDS_OF_TICKS = {
     "resume on another layout": r"OnAnotherGrid",
     "BERT, encoder-decoders, ViT": r'learns\("(bert|transformer|vit)"',
     "supernets in causal order": r"OneAfterTheOther",
+    "finds the layout by itself": r"search_layouts|grid=auto|FindsTheBest",
     "no Python at run time": r"Not\(HasSubstr\(\"python\"\)\)",
     "trains on CPUs": r"Learns",
 }

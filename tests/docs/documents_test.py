@@ -18,6 +18,7 @@ A sentence that goes on and on with many small words until nobody who reads it s
 | `f16` | [nowhere](docs/none.md), [no heading](docs/glossary.md#none), [none here](#nothing), `src/core/none.h`, `grid.pipelines` |
 | more | `runn.dir`, `schedule.kind=zb-h2`, `device.attention_beyond: theirs`, `reproducible: {data: many}`, `train.zero=3` |
 | more | `make nothing`, `mindpipe-train trian`, `mindpipe-train data imprt`, `mindpipe-train plan --simulated` |
+| more | [a package](https://pypi.org/project/none) |
 | more | `--no-such`, `scripts/demo.sh --no-such` |
 
     mindpipe-train --config configs/none.yaml train.steps=3
@@ -26,7 +27,8 @@ A sentence that goes on and on with many small words until nobody who reads it s
       grid.pipeline=2
 
 """ + "x" * 141 + "\n\n" + "word " * 901
-FOUND = {"too_many_words": 1, "too_wide": 2, "too_long_sentences": 1, "broken_links": 3, "unknown_files": 2, "unknown_settings": 3,
+FOUND = {"too_many_words": 1, "too_wide": 2, "too_long_sentences": 1, "broken_links": 3, "links_to_registries": 1,
+         "unknown_files": 2, "unknown_settings": 3,
          "wrong_values": 5, "unknown_commands": 7, "unknown_options": 2}
 
 SOUND = """# Sound

@@ -8,7 +8,7 @@ extern const char* const commit;
 
 /// This build, its libraries and this processor, a line each: what --version prints.
 std::string version_text();
-/// "0.2.0 (commit 1a2b3c4)": for logs and for what checkpoints say of their maker.
+/// "0.3.0 (commit 1a2b3c4)": for logs and for what checkpoints say of their maker.
 std::string version();
 /// The GPU's libraries by name and version: the build's, and those that can be opened here.
 std::string graphics_built_with();
