@@ -1,4 +1,5 @@
 #pragma once
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -30,6 +31,10 @@ class PricingBackend : public ImmediateBackend {
   /// Seconds that all operations so far cost; taking a difference prices a part of a model.
   virtual double seconds() const = 0;
   virtual double operations() const = 0;  ///< floating-point operations so far
+  /// A digest of the operations since forget_work, of what each moves and computes: equal work has equal
+  /// digests, wherever it stands in a model.
+  virtual std::uint64_t work() const = 0;
+  virtual void forget_work() = 0;
   /// Lets `workspace` hear from here on of every operation that may take working memory.
   virtual void tell(WorkspaceOnPaper& workspace) = 0;
   /// Sets what is called with every product that is asked for.

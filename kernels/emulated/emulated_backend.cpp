@@ -1,10 +1,12 @@
 #include "emulated/emulated_backend.h"
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <thread>
 
 #include "core/clock.h"
+#include "core/random.h"
 
 namespace mindpipe {
 namespace {
@@ -14,6 +16,14 @@ constexpr std::int64_t ahead_ns =
 constexpr std::int64_t pause_ns = 100'000;  // between two operations: the device stood idle
 constexpr std::int64_t most_late_ns = 2'000'000;
 
+/// One step of splitmix64.
+std::uint64_t mixed(std::uint64_t z) {
+  z += 0x9E3779B97F4A7C15u;
+  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+  z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+  return z ^ (z >> 31);
+}
+
 }  // namespace
 
 EmulatedBackend::EmulatedBackend(Memory& memory, DeviceDescription device, Pace pace,
@@ -22,7 +32,10 @@ EmulatedBackend::EmulatedBackend(Memory& memory, DeviceDescription device, Pace 
   MP_CHECK(memory.kind() == Memory::Kind::counted, "an emulated device counts its memory");
 }
 
-void EmulatedBackend::spend(double flops, double bytes, DType dtype) {
+void EmulatedBackend::spend(std::string_view name, double flops, double bytes, DType dtype) {
+  for (const std::uint64_t part : {purpose_of(name), std::bit_cast<std::uint64_t>(flops),
+                                   std::bit_cast<std::uint64_t>(bytes), static_cast<std::uint64_t>(dtype)})
+    work_ = mixed(work_ ^ part);
   const double rate = dtype == DType::bf16 ? device_.flops_bf16 : device_.flops_f32;
   const double cost = device_.launch + std::max(flops / rate, bytes / device_.bytes);
   seconds_ += cost;
@@ -61,7 +74,7 @@ void EmulatedBackend::wait_until(std::int64_t end_ns) {
 }
 
 void EmulatedBackend::copy(const Tensor& from, const Tensor&) {
-  spend(0, 2.0 * static_cast<double>(from.bytes()), from.dtype);
+  spend("copy", 0, 2.0 * static_cast<double>(from.bytes()), from.dtype);
 }
 void EmulatedBackend::download(const Tensor& from, void* host) {
   std::fill_n(static_cast<std::byte*>(host), from.bytes(), std::byte{0});

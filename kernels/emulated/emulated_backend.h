@@ -1,4 +1,6 @@
 #pragma once
+#include <string_view>
+
 #include "make_backend.h"
 
 namespace mindpipe {
@@ -15,6 +17,8 @@ class EmulatedBackend final : public PricingBackend {
 
   double seconds() const override { return seconds_; }
   double operations() const override { return flops_; }
+  std::uint64_t work() const override { return work_; }
+  void forget_work() override { work_ = 0; }
   const DeviceDescription& device() const override { return device_; }
   void tell(WorkspaceOnPaper& workspace) override { workspace_ = &workspace; }
   void on_product(std::function<void(const ProductCall&)> observer) override {
@@ -35,10 +39,10 @@ class EmulatedBackend final : public PricingBackend {
  private:
   /// Spends what an operation costs; whoever listens hears of products, and of what takes working memory.
   template <class Operands>
-  void price(const Operands& operands);
+  void price(std::string_view name, const Operands& operands);
   /// Working memory is told a result's rows and columns, and the depth.
   void tell_of(const ProductCall& call);
-  void spend(double flops, double bytes, DType dtype);
+  void spend(std::string_view name, double flops, double bytes, DType dtype);
   void wait_until(std::int64_t end_ns);
 
   Memory& memory_;
@@ -48,6 +52,7 @@ class EmulatedBackend final : public PricingBackend {
   std::int64_t longest_sleep_ns_;
   std::function<void(const ProductCall&)> observe_;
   double seconds_ = 0, flops_ = 0;
+  std::uint64_t work_ = 0;
   std::int64_t free_at_ns_ = 0;  ///< when the imagined compute queue is idle again
   std::int64_t left_at_ns_ = 0;  ///< when the host left the last operation
 };

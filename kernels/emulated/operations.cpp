@@ -145,7 +145,7 @@ Cost cost(const SgdOperands& o) {
 }  // namespace
 
 template <class Operands>
-void EmulatedBackend::price(const Operands& o) {
+void EmulatedBackend::price(std::string_view name, const Operands& o) {
   if constexpr (requires {
                   { o.checked() } -> std::same_as<ProductCall>;
                 })
@@ -156,16 +156,16 @@ void EmulatedBackend::price(const Operands& o) {
     if constexpr (std::same_as<Operands, RotaryOperands>) workspace_->rotary(o.heads);
   }
   const Cost spent = cost(o);
-  spend(spent.flops, spent.bytes, spent.dtype);
+  spend(name, spent.flops, spent.bytes, spent.dtype);
 }
 
 #define MINDPIPE_PRICED(name, Operands) \
-  void EmulatedBackend::name(const Operands& operands) { price(operands); }
+  void EmulatedBackend::name(const Operands& operands) { price(#name, operands); }
 MINDPIPE_OPERATIONS(MINDPIPE_PRICED)
 #undef MINDPIPE_PRICED
 
 std::int64_t EmulatedBackend::count_not_finite(const Tensor& x) {
-  spend(0, size(x), x.dtype);
+  spend("count_not_finite", 0, size(x), x.dtype);
   return 0;
 }
 

@@ -123,6 +123,7 @@ struct DeviceConfig {
   int threads = 0;                    ///< 0: as many as this process may use
   std::string instructions = "auto";  ///< auto | avx512 | avx2 | baseline
   std::string description;            ///< emulated: the device to imitate
+  std::string profile;                ///< a file of prices that were measured; empty: those of a description
   LinksConfig links;
   TransportKind transport = TransportKind::automatic;        ///< cuda: what carries messages between ranks
   std::int64_t attention_workspace = std::int64_t{2} << 30;  ///< cuda: bytes that a plan of cuDNN may take

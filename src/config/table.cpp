@@ -151,6 +151,9 @@ std::vector<Setting> common_settings(Config& c) {  // table
           layout, device.description,
           "the device to imitate (emulated) or to price plans for (h200, h100, a100, core); empty: core for "
           "cpu, h200 for cuda"),
+      SETTING(layout, device.profile,
+              "a file of mindpipe-train profile, whose prices plans take in place of a description's; an "
+              "emulated device takes as long as they say"),
       SETTING(layout, device.links.ranks_per_node,
               "ranks of a node that messages are priced for; 0: as device.description", Range{0, 1 << 20}),
       SETTING(layout, device.links.latency,

@@ -41,53 +41,30 @@ CostModel::CostModel(const Config& config, const Layout& layout)
       workspace_(workspace_of(config)),
       tensor_(*backend_, layout.tensor_shards, OnPaper{layout.grid.tensor, layout.coord.tensor}),
       data_(*backend_, layout.data_shards, OnPaper{layout.grid.data, layout.coord.data}),
-      pipeline_(*backend_, layout.grid.pipeline, OnPaper{layout.grid.pipeline, layout.coord.pipeline}) {
+      pipeline_(*backend_, layout.grid.pipeline, OnPaper{layout.grid.pipeline, layout.coord.pipeline}),
+      passes_(config, layout, *backend_, memory_, tensor_) {
+  if (!config.device.profile.empty()) profile_ = read_profile(config.device.profile);
   backend_->tell(*workspace_);
   tensor_.on_tensor_sum([this](const TensorSum& sum) {
     ++sums_.calls;
     sums_.bytes += sum.bytes;
   });
-  const LayerContext context{*backend_,
-                             tensor_,
-                             compute_dtype(config),
-                             config.train.sequence_parallel,
-                             config.seed,
-                             row_of(config.device.kind).wants_many_rows};
-  stage_ = std::make_unique<Stage>(config, layout, context, std::vector<std::pair<int, int>>{});
   require_countable();
   for (auto& unit : model().units()) {
     unit->allocate_values(memory_);
     unit->allocate_gradients(memory_);
   }
-  stage_->allocate_statistics({{0, static_cast<int>(model().blocks().size())}});
-  take_inputs();
-  kept_ = Arena(memory_, MemoryClass::activations, unlimited);
-  scratch_ = Arena(memory_, MemoryClass::workspace, unlimited);
-  outside_ = Arena(memory_, MemoryClass::boundary, unlimited);
-}
-
-/// Places for what a micro-batch brings, and for its losses and hits.
-void CostModel::take_inputs() {
-  const Shape losses{layout_.samples, model().targets_per_sample()};
-  const Shape hits{Hits::places};
-  std::size_t bytes = bytes_for(losses, DType::f32) + bytes_for(hits, DType::f64);
-  for (const Field& field : model().fields()) bytes += bytes_for(field.of(layout_.samples), field.type);
-  inputs_ = Arena(memory_, MemoryClass::boundary, bytes);
-  for (const Field& field : model().fields())
-    batch_.fields.set(field.name, inputs_.take(field.of(layout_.samples), field.type));
-  batch_.samples = layout_.samples;
-  batch_.calibrated = 1;
+  stage().allocate_statistics({{0, static_cast<int>(model().blocks().size())}});
+  passes_.allocate({unlimited, unlimited, unlimited});
   for (const Model::Block& block : model().blocks())
     for (const Model::Block::Choice& part : block.choices)
       choice_.resize(std::max<std::size_t>(choice_.size(), part.place + 1), 0);
-  if (!choice_.empty()) batch_.choice = choice_.data();
-  losses_ = inputs_.take(losses, DType::f32);
-  hits_ = inputs_.take(hits, DType::f64);
+  if (!choice_.empty()) passes_.batch().choice = choice_.data();
 }
 
 /// Refuses what no machine will ever hold, before sizes are added up.
 void CostModel::require_countable() const {
-  const Model& m = stage_->model();
+  const Model& m = passes_.model();
   double most_rows = 0, kept = 0;  // of a sample; what products give is about a number a row for each weight
   for (const Model::Block& block : m.blocks()) {
     const auto rows = static_cast<double>(block.behind[0]), width = static_cast<double>(block.behind[1]);
@@ -113,25 +90,8 @@ void CostModel::require_countable() const {
 
 /// All passes of a step together stay below the 292 years that 64 bits can hold.
 std::int64_t CostModel::nanoseconds(double seconds) const {
-  const double passes = static_cast<double>(stage_->model().blocks().size()) * layout_.micro_batches();
+  const double passes = static_cast<double>(passes_.model().blocks().size()) * layout_.micro_batches();
   return std::llround(std::min(seconds * 1e9, 0x1p59 / passes));
-}
-
-Tape CostModel::make_tape() {
-  Tape tape(*backend_, kept_, scratch_);
-  tape.batch = batch_;
-  tape.losses = losses_;
-  return tape;
-}
-
-/// What enters `block`, kept as a stage keeps what it received; nothing before the first block.
-Boundary CostModel::boundary_before(int block, Tape& tape) {
-  if (block == 0) return {};
-  Boundary in;
-  const auto [activation, memory] = stage_->before(block);
-  in.activation = tape.output(activation, stage_->context().dtype);
-  if (memory.rank > 0) in.encoder_output = tape.output(memory, stage_->context().dtype);
-  return in;
 }
 
 void CostModel::Footprint::include(const Footprint& other) {
@@ -143,15 +103,15 @@ void CostModel::Footprint::include(const Footprint& other) {
 }
 
 void CostModel::forget_footprint() {
-  for (Arena* arena : {&kept_, &scratch_, &outside_}) arena->forget();
+  passes_.forget();
   workspace_->forget();
   tensor_.reserve(0);
 }
 
 /// What was asked for since it was forgotten.
-CostModel::Footprint CostModel::footprint_used() const {
-  return {.kept = kept_.peak(),
-          .scratch = scratch_.peak(),
+CostModel::Footprint CostModel::footprint_used() {
+  return {.kept = passes_.kept().peak(),
+          .scratch = passes_.scratch().peak(),
           .exchange = tensor_.scratch_bytes(),
           .zeros = 0,
           .backend = workspace_->largest()};
@@ -160,33 +120,26 @@ CostModel::Footprint CostModel::footprint_used() const {
 CostModel::Pass CostModel::pass(int first, int last, Tape::WeightGradients weight_gradients,
                                 bool with_copy_in) {
   forget_footprint();
-  Tape tape = make_tape();
-  Tape other(*backend_, outside_, scratch_);
-  tape.weight_gradients = weight_gradients;
+  backend_->forget_work();
   Pass p;
-  double start = backend_->seconds();
-  // A residual block saves what it was given, which must lie in the arena, whether it is counted or not.
-  const Boundary in = boundary_before(first, tape);
-  const std::size_t copied_in = kept_.mark();
-  sums_ = {};
-  stage_->forward(first, last, in, tape);
-  p.forward = backend_->seconds() - start;
-  start = backend_->seconds();
-  p.forward_sums = std::exchange(sums_, {});
-  const bool at_end = last == static_cast<int>(model().blocks().size());
-  Boundary dout;
-  if (!at_end) {
-    const auto [activation, memory] = stage_->before(last);
-    dout.activation = other.output(activation, stage_->context().dtype);
-    if (memory.rank > 0) dout.encoder_output = other.output(memory, DType::f32);
-  }
-  stage_->backward(first, last, dout, tape);
-  p.backward_input = backend_->seconds() - start;
-  start = backend_->seconds();
-  p.backward_sums = std::exchange(sums_, {});
-  tape.run_weight_gradients();
-  p.backward_weight = backend_->seconds() - start;
+  double start = 0;
+  using Part = BlockPasses::Part;
+  const std::size_t copied_in = passes_.train(first, last, weight_gradients, [&](Part ended) {
+    const double spent = backend_->seconds() - start;
+    if (ended == Part::entry) sums_ = {};
+    if (ended == Part::forward) {
+      p.forward = spent;
+      p.forward_sums = std::exchange(sums_, {});
+    }
+    if (ended == Part::backward) {
+      p.backward_input = spent;
+      p.backward_sums = std::exchange(sums_, {});
+    }
+    if (ended == Part::weights) p.backward_weight = spent;
+    start = backend_->seconds();
+  });
   p.backward = p.backward_input + p.backward_weight;
+  p.work = backend_->work();
   p.footprint = footprint_used();
   if (!with_copy_in) p.footprint.kept -= copied_in;
   return p;
@@ -213,8 +166,8 @@ CostModel::Footprint CostModel::training_footprint(int first, int last) {
   Footprint footprint = pass(first, last, weight_gradients(), true).footprint;
   forget_footprint();
   const Groups groups{tensor_, data_, pipeline_};
-  Residency units(*stage_, config_, groups);
-  GradientUpdates updates(*stage_, units, config_, groups);
+  Residency units(stage(), config_, groups);
+  GradientUpdates updates(stage(), units, config_, groups);
   for (int block = first; block < last; ++block)
     for (int unit : model().blocks()[block].units) {
       if (model().units()[unit]->flat_count() == 0) continue;
@@ -227,26 +180,19 @@ CostModel::Footprint CostModel::training_footprint(int first, int last) {
 
 CostModel::Footprint CostModel::evaluation_footprint(int first, int last) {
   forget_footprint();
-  for (const Tape::Mode mode : {Tape::Mode::calibrate, Tape::Mode::evaluate}) {
-    Tape tape = make_tape(), arrived(*backend_, outside_, scratch_);
-    tape.mode = mode;
-    tape.hits = hits_;
-    stage_->forward(first, last, boundary_before(first, arrived), tape);
-    tape.clear();
-    arrived.clear();
-  }
+  for (const Tape::Mode mode : {Tape::Mode::calibrate, Tape::Mode::evaluate}) passes_.look(first, last, mode);
   return footprint_used();
 }
 
 CostModel::Footprint CostModel::generation_footprint() {
   forget_footprint();
-  Tape tape(*backend_, kept_, scratch_, &outside_);
+  Tape tape = passes_.make_tape(&passes_.outside());
   tape.mode = Tape::Mode::generate;
-  tape.batch = batch_;
   const int shards = tensor_.logical();
   const std::int64_t padded = padded_vocabulary(model().continuation().value().vocabulary, shards);
-  tape.logits = outside_.take({tensor_.local_shards(), layout_.samples, padded / shards}, DType::f32);
-  stage_->forward(0, static_cast<int>(model().blocks().size()), {}, tape);
+  tape.logits =
+      passes_.outside().take({tensor_.local_shards(), layout_.samples, padded / shards}, DType::f32);
+  stage().forward(0, static_cast<int>(model().blocks().size()), {}, tape);
   return footprint_used();
 }
 
@@ -271,14 +217,38 @@ UnitCost CostModel::cost_of(const Unit& unit) const {
   cost.state = gradients * (std::ssize(config_.optimizer.moments()) + (unit.dtype() == DType::bf16 ? 1 : 0));
   cost.tensors = static_cast<int>(unit.params().size());
   cost.moved = 2 * 8 + gradients * (1 + std::ssize(config_.optimizer.moments()));  // and two counters
-  cost.clear =
-      nanoseconds(static_cast<double>(accumulators - gradients * unit.levels()) / backend_->device().bytes);
-  cost.update = nanoseconds(unit.flat_count() * 28.0 / backend_->device().bytes);
+  const double clears = profile_ ? profile_->clear : backend_->device().bytes,
+               updates = profile_ ? profile_->update : backend_->device().bytes;
+  cost.clear = nanoseconds(static_cast<double>(accumulators - gradients * unit.levels()) / clears);
+  cost.update = nanoseconds(static_cast<double>(unit.flat_count()) * bytes_of_update / updates);
   return cost;
 }
 
-BlockCost CostModel::cost_of_block(int block) {
+std::uint64_t CostModel::work_of(int block) { return pass(block, block + 1, weight_gradients(), false).work; }
+
+double CostModel::described_seconds(int block) {
   const Pass p = pass(block, block + 1, weight_gradients(), false);
+  return p.forward + p.backward;
+}
+
+void CostModel::take_measured(Pass& p) {
+  if (!profile_) return;
+  const auto found = profile_->passes.find(p.work);
+  if (found != profile_->passes.end()) {
+    p.forward = found->second.forward;
+    p.backward_input = found->second.input;
+    p.backward_weight = found->second.weight;
+  } else {
+    for (double* seconds : {&p.forward, &p.backward_input, &p.backward_weight}) *seconds *= profile_->factor;
+    estimated_ += p.forward + p.backward_input + p.backward_weight;
+  }
+  p.backward = p.backward_input + p.backward_weight;
+  all_ += p.forward + p.backward;
+}
+
+BlockCost CostModel::cost_of_block(int block) {
+  Pass p = pass(block, block + 1, weight_gradients(), false);
+  take_measured(p);
   BlockCost cost;
   cost.forward = nanoseconds(p.forward);
   cost.backward = nanoseconds(p.backward);
@@ -292,12 +262,12 @@ BlockCost CostModel::cost_of_block(int block) {
 }
 
 /// What crosses the cut before a block. The gradient of an encoder's output is f32.
-BoundaryBytes CostModel::crossing(int block) const {
-  const auto [activation, memory] = stage_->before(block);
+BoundaryBytes CostModel::crossing(int block) {
+  const auto [activation, memory] = stage().before(block);
   const auto bytes = [](const Shape& shape, DType dtype) {
     return shape.rank == 0 ? 0 : static_cast<std::int64_t>(bytes_for(shape, dtype));
   };
-  const DType dtype = stage_->context().dtype;
+  const DType dtype = stage().context().dtype;
   return {bytes(activation, dtype), bytes(memory, dtype), bytes(activation, dtype),
           bytes(memory, DType::f32)};
 }
@@ -349,6 +319,7 @@ std::vector<BlockCost> CostModel::costs_of_choice(int block) {
 
 Outline CostModel::outline() {
   Outline outline;
+  outline.priced = profile_.has_value();
   for (int u = 0; u < static_cast<int>(model().units().size()); ++u) {
     outline.units.push_back(cost_of(*model().units()[u]));
     outline.units.back().shared = model().is_shared(u);

@@ -1,10 +1,13 @@
 #pragma once
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "config/profile.h"
 #include "make_backend.h"
+#include "plan/block_passes.h"
 #include "program/outline.h"
 #include "state/gradient_updates.h"
 
@@ -12,6 +15,9 @@ namespace mindpipe {
 
 /// The device that plans are priced for: the named one, else an H200 for cuda and a server's core for cpu.
 std::string device_on_paper(const Config& config);
+
+/// Bytes that an update of one parameter moves: its gradient, and master and moments there and back.
+inline constexpr double bytes_of_update = 28;
 
 /// What the configuration allows a library's plans of attention.
 AttentionLimit attention_limit(const Config& config);
@@ -48,31 +54,37 @@ class CostModel {
   std::vector<ProductCall> products();
   /// What each block's products, attention and convolutions take this rank, forward and backward of one
   /// micro-batch.
+  /// A digest of what a pass over the block asks of its device: equal work has equal digests.
+  std::uint64_t work_of(int block);
+  /// Forward and backward of a block by the description of a device, seconds.
+  double described_seconds(int block);
+  /// Share of the time of all blocks whose price is estimated, because device.profile does not have it.
+  double estimated() const { return all_ > 0 ? estimated_ / all_ : 0; }
   std::vector<double> operations_of_blocks();
   double operations_of_block(int block);
 
-  Model& model() { return stage_->model(); }
-  Stage& stage() { return *stage_; }
+  Model& model() { return passes_.model(); }
+  Stage& stage() { return passes_.stage(); }
 
  private:
   struct Pass {
     double forward = 0, backward = 0, backward_input = 0, backward_weight = 0;
     TensorSums forward_sums, backward_sums;
     Footprint footprint;
+    std::uint64_t work = 0;
   };
+  /// Puts measured times in place of described ones.
+  void take_measured(Pass& pass);
   Pass pass(int first, int last, Tape::WeightGradients weight_gradients, bool with_copy_in);
   BlockCost cost_of_block(int block);
   std::vector<BlockCost> costs_of_choice(int block);
   void forget_footprint();
-  Footprint footprint_used() const;
+  Footprint footprint_used();
   void require_countable() const;
-  void take_inputs();
-  BoundaryBytes crossing(int block) const;
+  BoundaryBytes crossing(int block);
   std::int64_t nanoseconds(double seconds) const;
   UnitCost cost_of(const Unit& unit) const;
   Tape::WeightGradients weight_gradients() const;
-  Tape make_tape();
-  Boundary boundary_before(int block, Tape& tape);
 
   Config config_;
   Layout layout_;
@@ -82,10 +94,9 @@ class CostModel {
   Communicator tensor_, data_, pipeline_;
   std::vector<std::uint8_t> choice_;  ///< supernet: the candidates that are priced
   TensorSums sums_;                   ///< since they were last taken
-  std::unique_ptr<Stage> stage_;
-  Arena inputs_, kept_, scratch_, outside_;
-  MicroBatch batch_;
-  Tensor losses_, hits_;
+  BlockPasses passes_;
+  std::optional<Profile> profile_;
+  double estimated_ = 0, all_ = 0;  ///< seconds
 };
 
 }  // namespace mindpipe

@@ -20,6 +20,11 @@ LinkDescription links_on_paper(const Config& config) {
   const auto take = [](auto given, auto& known) {
     if (given > 0) known = given;
   };
+  if (!config.device.profile.empty()) {
+    const Profile profile = read_profile(config.device.profile);
+    take(profile.latency, links.latency);
+    take(profile.rate, links.bytes);
+  }
   take(said.ranks_per_node, links.ranks_per_node);
   take(said.latency, links.latency);
   take(said.rate, links.bytes);

@@ -330,6 +330,7 @@ RunPlan make_run_plan(const Config& config, Purpose purpose, std::span<const Sub
   RunPlan plan;
   plan.purpose = purpose;
   plan.outline = costs.outline();
+  plan.estimated = costs.estimated();
   if (const auto prices = prices_of(config)) set_prices(plan.outline, *prices, stages);
   plan.parameters = costs.model().parameters();
   plan.fields = costs.model().fields();

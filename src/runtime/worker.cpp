@@ -34,7 +34,8 @@ std::unique_ptr<Backend> make_backend(const Config& config, Memory& memory, int 
       return make_cuda_backend(memory, local_rank(world) % std::max(1, gpu_count()), config.device.kernels,
                                attention_limit(config));
     case DeviceKind::emulated:
-      if (prices_of(config))  // the executor lets passes last: what they consist of takes no time
+      // The executor lets passes last as priced: what they consist of takes no time.
+      if (prices_of(config) || !config.device.profile.empty())
         return make_pricing_backend(memory, describe_device(device_on_paper(config)));
       return make_emulated_backend(memory, describe_device(device_on_paper(config)),
                                    500'000 * std::max(1, world.size / 16));

@@ -1,3 +1,4 @@
+// thorough
 #include "app/plan/plan_search.h"
 
 #include <gmock/gmock.h>
@@ -8,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/plan/grid_choice.h"
+#include "config/profile.h"
 #include "core/check.h"
 #include "state/layout.h"
 
@@ -138,6 +140,21 @@ TEST(PlanSearch, MeasuresTheBestFewInTheJobAndWritesTheFastest) {
   EXPECT_THAT(text,
               ContainsRegex("(take the fastest here: grid.pipeline=|the best on paper is the fastest)"));
   EXPECT_EQ(num_ranks(degrees_of(read_config(file, {}))), 2);
+}
+
+TEST(ProfileVerb, MeasuresPricesThatPlansAndEmulatedRanksTake) {
+  const std::string file = testing::TempDir() + "profile_of_demo.yaml";
+  const std::string told = on_two_ranks("profile --budget 2s --output " + file);
+  EXPECT_THAT(told, ContainsRegex("[0-9]+ prices, [0-9.]+ times as long as described")) << told;
+  const Profile profile = read_profile(file);
+  EXPECT_EQ(profile.ranks, 2);
+  EXPECT_GT(profile.passes.size(), 8U) << "two numbers of tensor ranks, with and without recomputation";
+  EXPECT_GT(profile.rate, 1e7);
+  const std::string text = on_two_ranks("plan --search device.profile=" + file);
+  EXPECT_THAT(text, HasSubstr("(device.profile: " + profile.machine + ", 2 ranks of ")) << text;
+  EXPECT_THAT(text, Not(HasSubstr("which are estimated"))) << "the profile has all that a search could need";
+  const std::string other = on_two_ranks("plan --search train.micro_batch=1 device.profile=" + file);
+  EXPECT_THAT(other, ContainsRegex("it lacks blocks with [0-9.]+ % of the time of passes")) << other;
 }
 
 TEST(PlanSearch, RefusesToMeasureLayoutsOfOtherNumbersOfRanks) {

@@ -64,6 +64,19 @@ std::string shares_of(const Timeline& expected, int stage) {
 
 }  // namespace
 
+std::string prices_text(const Config& config, const RunPlan& plan) {
+  if (config.device.profile.empty())
+    return fmt::format("the device {} (device.description)", device_on_paper(config));
+  const Profile profile = read_profile(config.device.profile);
+  return fmt::format(
+      "{} (device.profile: {}, {} rank{} of {} thread{}{})", config.device.profile, profile.machine,
+      profile.ranks, profile.ranks == 1 ? "" : "s", profile.threads, profile.threads == 1 ? "" : "s",
+      plan.estimated < 0.0005
+          ? ""
+          : fmt::format("; it lacks blocks with {:.1f} % of the time of passes, which are estimated",
+                        100 * plan.estimated));
+}
+
 std::string links_text(const Config& config, int ranks) {
   const LinkDescription links = links_on_paper(config);
   if (ranks == 1) return "";
@@ -104,9 +117,9 @@ std::string text_of(const Config& config, const RunPlan& plan, int ranks, bool s
                   config.model.kind, plan.parameters, ranks, ranks == 1 ? "" : "s",
                   to_string(make_layout(config, {}).grid), config.schedule.kind, outline.micro_batches);
   if (simulate)
-    text += fmt::format("simulated on paper for the device {} (device.description): step {}, {} {}s/s\n{}",
-                        device_on_paper(config), human_seconds(step), human_count(counted / step),
-                        plan.counted.what, links_text(config, ranks));
+    text += fmt::format("simulated on paper for {}: step {}, {} {}s/s\n{}", prices_text(config, plan),
+                        human_seconds(step), human_count(counted / step), plan.counted.what,
+                        links_text(config, ranks));
   text += '\n' + stages_text(plan, plan.training, simulate) + roots_text(config, plan) +
           undivided_text(config) + attention_text(config, plan);
   if (simulate)

@@ -249,9 +249,9 @@ std::string search_text(const Config& config, int ranks, const SearchFreedom& fr
   const RunPlan plan = make_run_plan(chosen);
   const double step = 1e-9 * static_cast<double>(best.step);
   return fmt::format(
-             "{}: {} parameters on {} rank{}, priced for the device {} (device.description)\n{}\n  {}\n\n"
+             "{}: {} parameters on {} rank{}, priced for {}\n{}\n  {}\n\n"
              "step {} (simulated), {} {}s/s\n",
-             config.model.kind, plan.parameters, ranks, ranks == 1 ? "" : "s", device_on_paper(config),
+             config.model.kind, plan.parameters, ranks, ranks == 1 ? "" : "s", prices_text(config, plan),
              links_text(chosen, ranks), words_of(best.layout, free), seconds_of(best.step),
              human_count(static_cast<double>(config.train.batch * plan.counted.of_sample) / step),
              plan.counted.what) +

@@ -92,9 +92,13 @@ Evaluation Run::evaluate(Corpus& corpus, double limit, const std::string& phase,
   });
 }
 
+int Run::threads() const {
+  return config_.device.threads > 0 ? config_.device.threads : fair_threads(places_, session_.rank());
+}
+
 void Run::make_worker(Purpose purpose, std::int64_t batches) {
   Config mine = config_;
-  if (mine.device.threads == 0) mine.device.threads = fair_threads(places_, session_.rank());
+  mine.device.threads = threads();
   const bool on_host = row_of(mine.device.kind).memory == Memory::Kind::host;
   if (on_host) require_sensible(mine.device.threads, places_[session_.rank()]);
   RunPlan plan = make_run_plan(mine, purpose, {}, batches);

@@ -40,6 +40,8 @@ class Run {
   bool trains_subnets() const { return row_of(config_.model.kind).trains_subnets; }
   Worker& worker() { return *worker_; }
   Watchdog& watchdog() { return *watchdog_; }
+  /// Threads of this rank: as many as said, or as all ranks of its machine can have at once.
+  int threads() const;
   bool is_rank_0() const { return session_.rank() == 0; }
   World world() const { return {session_.world(), session_.rank(), session_.size()}; }
   /// Builds this rank's part; says what was built. `batches`: that many networks are to be scored on.

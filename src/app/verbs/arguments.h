@@ -48,6 +48,12 @@ struct SearchArguments {
   std::string json;    ///< the file for all layouts; empty: none
 };
 
+/// What `profile` is asked to do.
+struct ProfileArguments {
+  std::string output = "profile.yaml";
+  double budget = 120;  ///< seconds
+};
+
 /// The command line, understood.
 struct Arguments {
   std::string verb = "train";
@@ -65,6 +71,7 @@ struct Arguments {
   ReportArguments report;
   ExtractArguments extract;
   SearchArguments layouts;
+  ProfileArguments profile;
   std::string answer;  ///< what the command line asks for by itself (--help, --version); empty: there is work
   int argc = 0;        ///< main's arguments, for whoever starts the messages between ranks
   char** argv = nullptr;

@@ -79,6 +79,21 @@ void declare_plan(CLI::App& app, Arguments& a) {
   declare_ranks(app, a);
 }
 
+void declare_profile(CLI::App& app, Arguments& a) {
+  declare_config(app, a);
+  app.add_option("--output", a.profile.output, "the file for device.profile (profile.yaml)")
+      ->option_text("FILE");
+  app.add_option_function<std::string>(
+         "--budget",
+         [&a](const std::string& time) {
+           const std::optional<double> seconds = parse_seconds(time);
+           MP_REQUIRE(seconds && *seconds > 0, Exit::usage, "--budget: {} is no time (2m, 30s)", time);
+           a.profile.budget = *seconds;
+         },
+         "about how long all measurements may take (2m)")
+      ->option_text("TIME");
+}
+
 void declare_report(CLI::App& app, Arguments& a) {
   app.add_option("RUN", a.report.run, "the run directory")->required()->option_text("");
   app.add_option("--svg", a.report.svg, "draw the curve into this file too")->option_text("FILE");
@@ -197,6 +212,13 @@ const Verb verbs[] = {
                 "--simulate, how long a step takes; with --search, which layout takes the least.",
      .declare = declare_plan,
      .run = plan},
+    {.name = "profile",
+     .summary = "measure what blocks of a model take here, for plans",
+     .meaning =
+         "Measure what the blocks of a model take on the ranks of this job, all busy at once, and what "
+         "messages take, and write a file that plans take their prices from (device.profile).",
+     .declare = declare_profile,
+     .run = profile},
     {.name = "report",
      .summary = "the losses of a run, drawn in the terminal and as SVG",
      .meaning = "The losses of a run, drawn in the terminal and, with --svg, as a picture.",

@@ -33,6 +33,7 @@ int eval(const Arguments& arguments, const Config& config);
 int generate(const Arguments& arguments, const Config& config);
 int search(const Arguments& arguments, const Config& config);
 int plan(const Arguments& arguments, const Config& config);
+int profile(const Arguments& arguments, const Config& config);
 int report(const Arguments& arguments, const Config& config);
 int data(const Arguments& arguments, const Config& config);
 int ckpt(const Arguments& arguments, const Config& config);

@@ -1,0 +1,174 @@
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <memory>
+#include <set>
+
+#include "app/plan/plan_search.h"
+#include "app/run/run.h"
+#include "app/run/version.h"
+#include "app/verbs/doctor.h"
+#include "app/verbs/main_verb.h"
+#include "app/verbs/verbs.h"
+#include "comm/link_times.h"
+#include "comm/text_of_rank_0.h"
+#include "core/clock.h"
+#include "core/launcher.h"
+#include "core/log.h"
+#include "core/text.h"
+#include "io/file.h"
+#include "runtime/block_timer.h"
+
+namespace mindpipe {
+namespace {
+
+constexpr int fewest_passes = 5, most_passes = 1000;
+constexpr double enough_spread = 0.02;
+
+/// The ways to share products, and to compute again, that a search may ask the prices of.
+std::vector<LayoutChoice> layouts_to_time(const Config& config, int ranks, const SearchFreedom& free) {
+  std::vector<LayoutChoice> layouts;
+  std::set<std::string> told;
+  for (int tensor = 1; tensor <= ranks; ++tensor) {
+    if (ranks % tensor != 0 || (!free.tensor && tensor != std::max(1, config.grid.tensor))) continue;
+    for (const bool shared : {false, true})
+      for (const RecomputeKind recompute : all_kinds<RecomputeKind>())
+        for (const ScheduleKind schedule :
+             {ScheduleKind::one_forward_one_backward, ScheduleKind::zero_bubble}) {
+          const bool splits = row_of(schedule).splits_backward;
+          if ((shared && tensor == 1) ||
+              (!free.sequence_parallel && shared != config.train.sequence_parallel) ||
+              (!free.recompute && recompute != config.train.recompute) ||
+              (!free.schedule && splits != row_of(config.schedule.kind).splits_backward))
+            continue;
+          layouts.push_back({.grid = {tensor, 1, 1, 1},
+                             .schedule = schedule,
+                             .recompute = recompute,
+                             .sequence_parallel = shared});
+        }
+  }
+  return layouts;
+}
+
+/// One block of one layout, whose work no earlier one does.
+struct Wish {
+  std::size_t layout;
+  int block;
+  std::uint64_t work;
+};
+
+/// Times everything that is wished for.
+class Profiling {
+ public:
+  Profiling(Run& run, const Config& config, const std::vector<LayoutChoice>& layouts) : run_(run) {
+    std::set<std::uint64_t> known;
+    for (const LayoutChoice& layout : layouts) {
+      Config one;
+      try {
+        one = with_layout(config, layout);
+      } catch (const Error& error) {
+        if (error.code == Exit::internal) throw;
+        continue;  // a rule refuses so many tensor ranks
+      }
+      configs_.push_back(one);
+      CostModel costs(one, make_layout(one, {}));
+      for (int block = 0; block < static_cast<int>(costs.model().blocks().size()); ++block)
+        if (const std::uint64_t work = costs.work_of(block); known.insert(work).second)
+          wishes_.push_back({configs_.size() - 1, block, work});
+    }
+    MP_REQUIRE(
+        !wishes_.empty(), Exit::bad_configuration,
+        "profile: no number of tensor ranks that this configuration and job allow has prices to measure");
+  }
+
+  Profile measure(double budget) {
+    Profile profile;
+    std::vector<double> factors;
+    std::string text;
+    for (std::size_t i = 0; i < wishes_.size(); ++i) {
+      const Wish& wish = wishes_[i];
+      const Config& config = configs_[wish.layout];
+      CostModel costs(config, make_layout(config, {}));
+      BlockTimer timer(config, {.rank = run_.world().rank}, costs);
+      if (i == 0) {
+        profile.update = timer.update_rate();
+        profile.clear = timer.clear_rate();
+      }
+      const MeasuredPass pass = time_one(timer, wish.block, budget / static_cast<double>(wishes_.size()));
+      const double described = costs.described_seconds(wish.block);
+      const double measured = pass.forward + pass.input + pass.weight;
+      factors.push_back(measured / described);
+      profile.passes[wish.work] = pass;
+      info(
+          "{:3} of {}: {}, tensor {}{}{}: forward {}, backward {}, within {:.1f} %; {:.2f} times as "
+          "described",
+          i + 1, wishes_.size(), pass.block, config.grid.tensor,
+          config.train.sequence_parallel ? ", sequence parallel" : "",
+          config.train.recompute == RecomputeKind::none ? "" : ", recomputed", human_seconds(pass.forward),
+          human_seconds(pass.input + pass.weight), 100 * pass.spread, factors.back());
+    }
+    std::nth_element(factors.begin(), factors.begin() + std::ssize(factors) / 2, factors.end());
+    profile.factor = factors[factors.size() / 2];
+    return profile;
+  }
+
+ private:
+  /// All ranks time the same block at once, so that they share memory and clocks as in a step.
+  MeasuredPass time_one(BlockTimer& timer, int block, double budget) {
+    std::int64_t start = 0;
+    return timer.time(block, [&](int passes, double spread) {
+      if (passes == 0) {
+        any_rank(run_.world(), false);
+        start = now_ns();
+      }
+      run_.watchdog().arm(run_.config().watchdog.start, "a profile", "watchdog.start");
+      const double spent = seconds_since(start);
+      const bool wants = passes < fewest_passes ||
+                         (passes < most_passes && spread > enough_spread / 2 && spent < budget) ||
+                         spent < std::min(0.05, budget / 4);
+      return passes < fewest_passes || any_rank(run_.world(), wants);
+    });
+  }
+
+  Run& run_;
+  std::vector<Config> configs_;
+  std::vector<Wish> wishes_;
+};
+
+}  // namespace
+
+int profile(const Arguments& arguments, const Config& given) {
+  MP_REQUIRE(!row_of(given.model.kind).trains_subnets, Exit::bad_configuration,
+             "profile measures blocks of models that train in steps, and model.kind is {} (a supernet's run "
+             "leaves prices.yaml itself)",
+             given.model.kind);
+  MP_REQUIRE(row_of(given.device.kind).computes, Exit::bad_configuration,
+             "profile measures a device, and device.kind is {} (take cpu or cuda)", given.device.kind);
+  std::set<std::string> named;
+  Config config = read_config(arguments.config, arguments.overrides, &named);
+  config.device.profile.clear();
+  const int ranks = launch().ranks;
+  const SearchFreedom free = freedom_of(config, named);
+  const std::vector<LayoutChoice> layouts = layouts_to_time(config, ranks, free);
+  Run run(arguments, config, [&](const Config& known, const World&) { return known; });
+  config.device.threads = run.threads();
+  Profile measured = Profiling(run, config, layouts).measure(arguments.profile.budget);
+  measured.machine = fmt::format("{}, {}", look_at_this_machine().processor, config.device.kind);
+  measured.program = version();
+  measured.threads = config.device.threads;
+  measured.ranks = ranks;
+  if (ranks > 1) {
+    const LinkTimes link = time_links(run.world());
+    measured.latency = link.latency;
+    measured.rate = link.rate;
+    info("messages: {:.3g} GB/s after {}", link.rate * 1e-9, human_seconds(link.latency));
+  }
+  if (!run.is_rank_0()) return 0;
+  replace_file(arguments.profile.output, text_of(measured));
+  print(fmt::format(
+      "{}: {} prices, {:.2f} times as long as described; give it to plans with device.profile={}\n",
+      arguments.profile.output, measured.passes.size(), measured.factor, arguments.profile.output));
+  return 0;
+}
+
+}  // namespace mindpipe

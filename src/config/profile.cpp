@@ -1,0 +1,81 @@
+#include "config/profile.h"
+
+#include <charconv>
+
+#include "config/section.h"
+#include "config/settings.h"
+#include "core/text.h"
+
+namespace mindpipe {
+namespace {
+
+const std::vector<std::string> names{"machine", "program", "threads", "ranks", "factor",
+                                     "update",  "clear",   "latency", "rate",  "passes"};
+const std::vector<std::string> names_of_pass{"block", "forward", "input", "weight", "spread"};
+constexpr Range any_time{0, 1e6}, a_time{0, 1e6, true}, a_rate{0, 1e18, true}, any_rate{0, 1e18},
+    a_factor{0, 1e9, true}, any_spread{0, 1e6}, a_count{1, 1 << 20};
+
+template <class T>
+void read_into(T& member, const Section& section, const char* name, const char* meaning, const Range& range) {
+  Setting(section.key_of(name), &member, meaning, range).read(section.at(name, meaning));
+}
+void read_into(std::string& member, const Section& section, const char* name, const char* meaning) {
+  Setting(section.key_of(name), &member, meaning).read(section.at(name, meaning));
+}
+
+std::uint64_t key_of(const Node& key) {
+  std::uint64_t number = 0;
+  const char* end = key.text.data() + key.text.size();
+  const auto [stop, problem] = std::from_chars(key.text.data() + 1, end, number, 16);
+  MP_REQUIRE(key.text.size() == 17 && key.text[0] == 'w' && problem == std::errc{} && stop == end,
+             Exit::bad_data, "{}: {} is no digest of a block's work (w and 16 hexadecimal digits)", key.where,
+             shown(key));
+  return number;
+}
+
+}  // namespace
+
+Profile read_profile(const std::string& file) try {
+  const Node root = read_document(file);
+  const Section section(root, "", names, "a profile");
+  Profile profile;
+  read_into(profile.machine, section, "machine", "where it was measured");
+  read_into(profile.program, section, "program", "the version that measured it");
+  read_into(profile.threads, section, "threads", "threads of a rank", a_count);
+  read_into(profile.ranks, section, "ranks", "ranks that were busy at once", a_count);
+  read_into(profile.factor, section, "factor", "measured over described times", a_factor);
+  read_into(profile.update, section, "update", "bytes a second in an update", a_rate);
+  read_into(profile.clear, section, "clear", "bytes a second in zeroing", a_rate);
+  read_into(profile.latency, section, "latency", "seconds before a message arrives", any_time);
+  read_into(profile.rate, section, "rate", "bytes a second between ranks", any_rate);
+  for (const auto& [key, value] : section.at("passes", "what passes take").entries) {
+    const Section pass(value, key.text, names_of_pass, "a pass of a profile");
+    MeasuredPass& measured = profile.passes[key_of(key)];
+    read_into(measured.block, pass, "block", "one of the blocks that do this work");
+    read_into(measured.forward, pass, "forward", "seconds", a_time);
+    read_into(measured.input, pass, "input", "seconds", a_time);
+    read_into(measured.weight, pass, "weight", "seconds", any_time);
+    read_into(measured.spread, pass, "spread", "how far times scatter", any_spread);
+  }
+  return profile;
+} catch (const Error& error) {
+  if (error.code == Exit::bad_configuration) fail(Exit::bad_data, "{}", error.what());
+  throw;
+}
+
+std::string text_of(const Profile& profile) {
+  std::string text = fmt::format(
+      "# What blocks of a model take on this machine, in seconds: device.profile of plans\nmachine: "
+      "{}\nprogram: {}\nthreads: {}\nranks: {}\n"
+      "factor: {}\nupdate: {}\nclear: {}\nlatency: {}\nrate: {}\npasses:\n",
+      quoted_if_needed(profile.machine), quoted_if_needed(profile.program), profile.threads, profile.ranks,
+      shortest(profile.factor), shortest(profile.update), shortest(profile.clear), shortest(profile.latency),
+      shortest(profile.rate));
+  for (const auto& [key, pass] : profile.passes)
+    text += fmt::format("  w{:016x}: {{block: {}, forward: {}, input: {}, weight: {}, spread: {}}}\n", key,
+                        quoted_if_needed(pass.block), shortest(pass.forward), shortest(pass.input),
+                        shortest(pass.weight), shortest(pass.spread));
+  return text;
+}
+
+}  // namespace mindpipe

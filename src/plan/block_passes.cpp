@@ -1,0 +1,105 @@
+#include "plan/block_passes.h"
+
+#include <utility>
+
+namespace mindpipe {
+
+BlockPasses::BlockPasses(const Config& config, const Layout& layout, Backend& backend, Memory& memory,
+                         Communicator& tensor)
+    : layout_(layout), backend_(backend), memory_(memory) {
+  const LayerContext context{backend,
+                             tensor,
+                             compute_dtype(config),
+                             config.train.sequence_parallel,
+                             config.seed,
+                             row_of(config.device.kind).wants_many_rows};
+  stage_ = std::make_unique<Stage>(config, layout, context, std::vector<std::pair<int, int>>{});
+}
+
+void BlockPasses::allocate(const Sizes& sizes) {
+  const Shape losses{layout_.samples, model().targets_per_sample()};
+  const Shape hits{Hits::places};
+  std::size_t bytes = bytes_for(losses, DType::f32) + bytes_for(hits, DType::f64);
+  for (const Field& field : model().fields()) bytes += bytes_for(field.of(layout_.samples), field.type);
+  inputs_ = Arena(memory_, MemoryClass::boundary, bytes);
+  for (const Field& field : model().fields())
+    batch_.fields.set(field.name, inputs_.take(field.of(layout_.samples), field.type));
+  batch_.samples = layout_.samples;
+  batch_.calibrated = 1;
+  losses_ = inputs_.take(losses, DType::f32);
+  hits_ = inputs_.take(hits, DType::f64);
+  kept_ = Arena(memory_, MemoryClass::activations, sizes.kept);
+  scratch_ = Arena(memory_, MemoryClass::workspace, sizes.scratch);
+  outside_ = Arena(memory_, MemoryClass::boundary, sizes.outside);
+  if (memory_.kind() == Memory::Kind::counted) return;
+  fill_inputs();
+  for (Arena* arena : {&kept_, &scratch_, &outside_}) {
+    if (arena->size() == 0) continue;
+    const Tensor all = arena->take({static_cast<std::int64_t>(arena->size() / sizeof(float))}, DType::f32);
+    backend_.fill({all, 0});
+    arena->forget();
+  }
+}
+
+/// Fields of zeros: token 0, class 0, texts of no length.
+void BlockPasses::fill_inputs() {
+  std::vector<std::byte> zeros(inputs_.size());
+  const Tensor all{inputs_.address_of(0), {static_cast<std::int64_t>(zeros.size())}, DType::u8};
+  backend_.upload(zeros.data(), all);
+}
+
+Tape BlockPasses::make_tape(Arena* caches) {
+  Tape tape(backend_, kept_, scratch_, caches);
+  tape.batch = batch_;
+  tape.losses = losses_;
+  return tape;
+}
+
+/// What enters `block`, kept as a stage keeps what it received; nothing before the first block.
+Boundary BlockPasses::boundary_before(int block, Tape& tape) {
+  if (block == 0) return {};
+  Boundary in;
+  const auto [activation, memory] = stage_->before(block);
+  in.activation = tape.output(activation, stage_->context().dtype);
+  if (memory.rank > 0) in.encoder_output = tape.output(memory, stage_->context().dtype);
+  return in;
+}
+
+std::size_t BlockPasses::train(int first, int last, Tape::WeightGradients weight_gradients,
+                               const std::function<void(Part)>& told) {
+  Tape tape = make_tape();
+  Tape other(backend_, outside_, scratch_);
+  tape.weight_gradients = weight_gradients;
+  // A residual block saves what it was given, which must lie in the arena, whether it is counted or not.
+  const Boundary in = boundary_before(first, tape);
+  const std::size_t copied_in = kept_.mark();
+  told(Part::entry);
+  stage_->forward(first, last, in, tape);
+  told(Part::forward);
+  Boundary dout;
+  if (last < static_cast<int>(model().blocks().size())) {
+    const auto [activation, memory] = stage_->before(last);
+    dout.activation = other.output(activation, stage_->context().dtype);
+    if (memory.rank > 0) dout.encoder_output = other.output(memory, DType::f32);
+  }
+  stage_->backward(first, last, dout, tape);
+  told(Part::backward);
+  tape.run_weight_gradients();
+  told(Part::weights);
+  return copied_in;
+}
+
+void BlockPasses::look(int first, int last, Tape::Mode mode) {
+  Tape tape = make_tape(), arrived(backend_, outside_, scratch_);
+  tape.mode = mode;
+  tape.hits = hits_;
+  stage_->forward(first, last, boundary_before(first, arrived), tape);
+  tape.clear();
+  arrived.clear();
+}
+
+void BlockPasses::forget() {
+  for (Arena* arena : {&kept_, &scratch_, &outside_}) arena->forget();
+}
+
+}  // namespace mindpipe
