@@ -157,9 +157,9 @@ inline constexpr int wait_reasons = 3;
 ///   from the rank where their last user ran to rank `peer`, or from there; `subnet` is the reader. At a
 ///   drain all units come home to all lanes; `subnet` is then the first behind the drain, and `chunk` -1. In
 ///   `parts`: part k is the k-th cut of the states one after the other.
-/// - `ticket`: equal on all participants and ascending in every list: `give_tickets` sorts a step's, and the
-///   list writer counts in lists that grow. Whoever has no tags (NCCL) starts communication in list order, so
-///   nobody reads it at run time.
+/// - `ticket`: equal on all participants and ascending in every list, since the list writer counts tasks in
+///   the order of the clock. Whoever has no tags (NCCL) starts communication in list order, so nobody reads
+///   it at run time.
 struct Action {
   ActionKind kind = ActionKind::forward;
   Queue queue = Queue::compute;

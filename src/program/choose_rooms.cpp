@@ -4,23 +4,10 @@
 
 #include "core/check.h"
 #include "program/causal/causal_planner.h"
+#include "program/fewest.h"
 
 namespace mindpipe {
 namespace {
-
-/// What a choice costs is judged by this: at most one part in a hundred longer.
-bool costs_little(std::int64_t time, std::int64_t best) { return time <= best + best / 100; }
-
-/// The smallest number from `least` to `most` that costs little, if all above it do, too.
-template <class Time>
-int fewest(int least, int most, std::int64_t best, const Time& time) {
-  while (least < most) {
-    const int middle = least + (most - least) / 2;
-    if (costs_little(time(middle), best)) most = middle;
-    else least = middle + 1;
-  }
-  return most;
-}
 
 /// Slots of a stage for the oldest subnet; in a group that is updated together for another one besides, since
 /// the oldest has not ended before all of them have passed.
@@ -28,10 +15,10 @@ int least_slots(const Outline& outline, SubnetOrder order) {
   return (order == SubnetOrder::bulk ? 2 : 1) * outline.micro_batches;
 }
 
-class Search {
+class RoomSearch {
  public:
-  Search(const Outline& outline, const Network& network, const RoomWishes& wishes,
-         std::span<const Subnet> subnets)
+  RoomSearch(const Outline& outline, const Network& network, const RoomWishes& wishes,
+             std::span<const Subnet> subnets)
       : outline_(outline), network_(network), wishes_(wishes), subnets_(subnets) {}
 
   RoomsOnPaper run() {
@@ -41,10 +28,11 @@ class Search {
     const std::int64_t with_all = hold_back_or_not();
     if (wishes_.admission > 0) rules_.admission = wishes_.admission;
     else
-      rules_.admission = fewest(outline_.ranks(), rules_.admission, with_all, [&](int admission) {
-        rules_.admission = admission;
-        return simulated().time;
-      });
+      rules_.admission =
+          fewest(outline_.ranks(), rules_.admission, Search::halving, {with_all}, [&](int admission) {
+            rules_.admission = admission;
+            return simulated().time;
+          });
     choose_slabs(with_all);
     choose_slots(with_all);
     RoomsOnPaper found = simulated();
@@ -76,7 +64,7 @@ class Search {
     for (int stage = 0; stage < outline_.stages; ++stage)
       rules_.slots.push_back(planner.most_slots(stage) + outline_.micro_batches);
     for (int& slots : rules_.slots)
-      slots = fewest(least_slots(outline_, rules_.order), slots, with_all, [&](int count) {
+      slots = fewest(least_slots(outline_, rules_.order), slots, Search::halving, {with_all}, [&](int count) {
         slots = count;
         return simulated().time;
       });
@@ -95,7 +83,8 @@ class Search {
       return time;
     };
     found.without_window = std::min(found.time, time_with(std::max(own, all)));
-    while (!costs_little(time_with(found.free_window), found.without_window)) found.free_window *= 2;
+    const LittleLonger bound{found.without_window};
+    while (!bound.holds(time_with(found.free_window))) found.free_window *= 2;
   }
 
   void choose_slabs(std::int64_t with_all) {
@@ -107,7 +96,7 @@ class Search {
       for (int stage = 0; stage < outline_.stages; ++stage)
         most = std::max(most, planner.most_slabs(stage) + 1);
     }
-    const int slabs = fewest(least, most, with_all, [&](int count) {
+    const int slabs = fewest(least, most, Search::halving, {with_all}, [&](int count) {
       rules_.slabs.assign(outline_.stages, count);
       return simulated().time;
     });
@@ -160,7 +149,7 @@ RoomsOnPaper choose_rooms(const Outline& outline, const Network& network, const 
       "supernet.admission is {}, but schedule bulk updates groups of {} subnets together, one for each "
       "stage (take at least {}, or auto)",
       wishes.admission, outline.stages, outline.stages);
-  return Search(outline, network, wishes, subnets).run();
+  return RoomSearch(outline, network, wishes, subnets).run();
 }
 
 }  // namespace mindpipe

@@ -3,9 +3,8 @@
 #include "core/bulk_parts.h"
 #include "core/check.h"
 #include "program/check/checker.h"
-#include "program/lists/assemble.h"
-#include "program/lists/tickets.h"
-#include "program/schedules/order.h"
+#include "program/fewest.h"
+#include "program/lists/write_step.h"
 
 namespace mindpipe {
 
@@ -25,6 +24,44 @@ double count_of_actions(const Outline& outline, ScheduleKind schedule) {
   return count;
 }
 
+/// Rings of two buffers at least: one is filled while the other is read.
+constexpr int least_depth = 2;
+
+/// A step may be half a percent longer than with all the rooms that it could use.
+LittleLonger longer_than(std::int64_t best) { return {best, 200}; }
+
+/// Boundary rings as shallow as the bound allows, all of a step together; then, where gradients are sharded,
+/// as few sums under way beside slabs in use, which decides how many slabs there are.
+StepRooms rooms_of_step(const Outline& outline, StepOrder& step) {
+  const std::int64_t unbounded = step.run({});
+  MP_CHECK(unbounded >= 0, "an order stands still even with unbounded buffers");
+  StepRooms rooms;
+  const std::map<RingPair, int> held = step.most_held();
+  int most = least_depth;
+  for (const auto& [pair, buffers] : held) most = std::max(most, buffers);
+  const auto take_rings = [&](int depth) {
+    for (const auto& [pair, buffers] : held)
+      rooms.rings[pair] = std::min(depth, std::max(buffers, least_depth));
+  };
+  take_rings(fewest(least_depth, most, Search::doubling, longer_than(unbounded), [&](int depth) {
+    take_rings(depth);
+    return step.run(rooms);
+  }));
+  if (!outline.sharded_gradients) return rooms;
+  const std::int64_t bounded = step.run(rooms);
+  const auto take_slabs = [&](int under_way) {
+    rooms.gradients.clear();
+    for (const auto& lives : step.tasks().lives)
+      rooms.gradients.push_back(take_turns(lives, outline, under_way));
+  };
+  const int all = static_cast<int>(outline.uses_in(0, outline.all_blocks()).size());
+  take_slabs(fewest(1, all, Search::doubling, longer_than(bounded), [&](int under_way) {
+    take_slabs(under_way);
+    return step.run(rooms);
+  }));
+  return rooms;
+}
+
 }  // namespace
 
 void require_few_actions(const Outline& outline, double count) {
@@ -33,6 +70,16 @@ void require_few_actions(const Outline& outline, double count) {
              "{} MiB among them, and more than {:.2g} cannot be planned; take a larger train.micro_batch, a "
              "smaller train.batch, fewer stages or more tensor ranks",
              outline.micro_batches, outline.stages, count, bulk_part_bytes >> 20, most_actions);
+}
+
+PlannedStep plan_step(const Outline& outline, const Order& order, const Network& network) {
+  const PriceList prices(outline, network);
+  StepOrder source(outline, prices, order);
+  WrittenStep written = write_step(outline, source, rooms_of_step(outline, source));
+  PlannedStep step{
+      .program = std::move(written.program), .placement = std::move(written.placement), .network = network};
+  step.expected = simulate(step.program, durations_of(step.program, outline, network), network);
+  return step;
 }
 
 PlannedStep make_program(const Outline& outline, ScheduleKind schedule, const Network& network,
@@ -44,12 +91,7 @@ PlannedStep make_program(const Outline& outline, ScheduleKind schedule, const Ne
                                             .chunks = outline.chunks,
                                             .micro_batches_of_shard = outline.micro_batches_of_shard(),
                                             .rank_of_chunk = outline.rank_of_chunk});
-  PlannedStep step;
-  step.network = network;
-  step.program = assemble(outline, order);
-  step.placement = place(step.program, outline, network);
-  give_tickets(step.program, simulate(step.program, durations_of(step.program, outline, network), network));
-  step.expected = simulate(step.program, durations_of(step.program, outline, network), network);
+  PlannedStep step = plan_step(outline, order, network);
   require_sound(check(step.program, outline));
   const auto too_large = check_memory(step.placement, memory_limit);
   MP_REQUIRE(too_large.empty(), Exit::out_of_memory,

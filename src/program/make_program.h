@@ -7,6 +7,7 @@
 #include "program/clock/simulate.h"
 #include "program/outline.h"
 #include "program/place.h"
+#include "program/schedules/order.h"
 
 namespace mindpipe {
 
@@ -14,15 +15,17 @@ namespace mindpipe {
 struct PlannedStep {
   Program program;
   Placement placement;
-  Timeline expected;
+  Timeline expected = {};
   Network network;  ///< network that it was planned for
 };
 
 /// Refuses a batch whose lists have about so many actions, if that is more than can be planned.
 void require_few_actions(const Outline& outline, double count);
 
-/// Writes the step of a schedule, places it, numbers its communication and checks it. `memory_limit`: bytes
-/// of a rank, 0 for none.
+/// Writes the step of an order in the fewest rooms that cost little; nobody has checked it yet.
+PlannedStep plan_step(const Outline& outline, const Order& order, const Network& network = {});
+
+/// Plans the step of a schedule and checks it. `memory_limit`: bytes of a rank, 0 for none.
 PlannedStep make_program(const Outline& outline, ScheduleKind schedule, const Network& network = {},
                          std::int64_t memory_limit = 0);
 

@@ -3,12 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
+#include <map>
+#include <numeric>
+#include <tuple>
 
 #include "core/check.h"
-#include "program/lists/assemble.h"
 #include "program/lists/forward_stretches.h"
-#include "program/lists/tickets.h"
 #include "program/make_program.h"
 #include "program/sample_outline.h"
 
@@ -20,11 +20,33 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-/// Writes, places, numbers and times a step without checking it.
-Program unchecked(const Outline& outline, const Order& order) {
-  Program program = assemble(outline, order);
-  place(program, outline, {});
-  give_tickets(program, simulate(program, durations_of(program, outline, {}), {}));
+/// The lists of a step as a program without a clock would write them: what a pass needs stands before it,
+/// what it makes behind it.
+Program in_order_of_passes(const Outline& outline, const Order& order) {
+  Program program = plan_step(outline, order).program;
+  for (auto& list : program.ranks) {
+    using Name = std::tuple<int, int, bool>;  // chunk, micro-batch, whether it goes forward
+    std::map<Name, int> passes;               // where the last piece stands
+    for (int i = 0; i < static_cast<int>(list.size()); ++i)
+      if (is_pass(list[i])) passes[{list[i].chunk, list[i].micro_batch, is_forward(list[i])}] = i;
+    const auto turn = [&](int i) {
+      const Action& action = list[i];
+      if (!crosses_cut(action)) return std::pair(i, 0);
+      const int pass = passes.at({action.chunk, action.micro_batch, travels_forward(action.payload)});
+      return std::pair(pass, sends(action) ? 1 : -1);
+    };
+    std::vector<int> order_of(list.size()), place_of(list.size());
+    std::iota(order_of.begin(), order_of.end(), 0);
+    std::stable_sort(order_of.begin(), order_of.end(), [&](int a, int b) { return turn(a) < turn(b); });
+    std::vector<Action> sorted;
+    for (const int index : order_of) {
+      place_of[index] = static_cast<int>(sorted.size());
+      sorted.push_back(list[index]);
+    }
+    for (Action& action : sorted)
+      for (int& earlier : action.after) earlier = place_of[earlier];
+    list = std::move(sorted);
+  }
   return program;
 }
 
@@ -76,7 +98,7 @@ TEST(Check, VPlacementPasses) {
       Outline outline = equal_stages(p, m, 2);
       outline.rank_of_chunk = v_shaped_chunks(outline.stages, outline.chunks);
       EXPECT_NO_THROW(make_program(outline, "breadth-first")) << p << ' ' << m;
-      EXPECT_THAT(check(unchecked(outline, greedy_order(outline, 2 * p)), outline), IsEmpty())
+      EXPECT_THAT(check(plan_step(outline, greedy_order(outline, 2 * p)).program, outline), IsEmpty())
           << p << ' ' << m;
     }
 }
@@ -95,7 +117,7 @@ TEST(Check, CommunicationInTheComputeQueueDeadlocks) {
   for (int p : {2, 4, 8})
     for (int m : {2, 3, 8}) {
       const Outline outline = equal_stages(p, m);
-      Program program = assemble(outline, one_forward_one_backward_order({p, m}));
+      Program program = in_order_of_passes(outline, one_forward_one_backward_order({p, m}));
       for (auto& list : program.ranks)
         for (Action& action : list)
           if (is_message(action)) action.queue = Queue::compute;
@@ -107,7 +129,7 @@ TEST(Check, CommunicationInTheComputeQueueDeadlocks) {
 
 TEST(Check, SwappedTicketsAreFound) {
   const Outline outline = equal_stages(4, 8);
-  Program program = unchecked(outline, one_forward_one_backward_order({4, 8}));
+  Program program = plan_step(outline, one_forward_one_backward_order({4, 8})).program;
   std::vector<Action>& list = program.ranks[1];
   const int a = find(list, ActionKind::receive, 2, Payload::activation),
             b = find(list, ActionKind::send, 2, Payload::activation);
@@ -121,7 +143,7 @@ TEST(Check, NaturalListOrderAsTicketsIsCyclic) {
   // Each rank numbers its own communication in the order of its list, as a program without global tickets
   // would do.
   const Outline outline = equal_stages(4, 8);
-  Program program = assemble(outline, one_forward_one_backward_order({4, 8}));
+  Program program = in_order_of_passes(outline, one_forward_one_backward_order({4, 8}));
   for (auto& list : program.ranks) {
     std::int64_t next = 0;
     for (Action& action : list)
@@ -133,7 +155,7 @@ TEST(Check, NaturalListOrderAsTicketsIsCyclic) {
 
 TEST(Check, AReceiveAfterItsReaderIsFound) {
   const Outline outline = equal_stages(2, 4);
-  Program program = unchecked(outline, one_forward_one_backward_order({2, 4}));
+  Program program = plan_step(outline, one_forward_one_backward_order({2, 4})).program;
   std::vector<Action>& list = program.ranks[1];
   const int receive = find(list, ActionKind::receive, 1, Payload::activation),
             forward = find(list, ActionKind::forward, 1);
@@ -148,7 +170,7 @@ TEST(Check, AReceiveAfterItsReaderIsFound) {
 TEST(Check, OneChannelForActivationsAndGradientsIsFoundInAVPlacement) {
   Outline outline = equal_stages(4, 8, 2);
   outline.rank_of_chunk = v_shaped_chunks(outline.stages, outline.chunks);
-  Program program = assemble(outline, greedy_order(outline, 8));
+  Program program = in_order_of_passes(outline, greedy_order(outline, 8));
   for (auto& list : program.ranks)
     for (Action& action : list)
       if (action.payload == Payload::gradient) action.payload = Payload::activation;
@@ -159,7 +181,7 @@ TEST(Check, ATicketOfTwoTasksIsFound) {
   Outline outline = equal_stages(2, 2);
   outline.data = 2;
   outline.sharded_optimizer = true;
-  Program program = unchecked(outline, gpipe_order({2, 2}));
+  Program program = plan_step(outline, gpipe_order({2, 2})).program;
   // Each list ends with a gather of its own, so tickets ascend in both all the same.
   Action &one = program.ranks[0].back(), &other = program.ranks[1].back();
   ASSERT_TRUE(one.kind == ActionKind::gather && other.kind == ActionKind::gather);

@@ -1,7 +1,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "program/lists/assemble.h"
 #include "program/make_program.h"
 #include "program/sample_outline.h"
 

@@ -47,14 +47,18 @@ TEST(Ledger, NothingWaitsWithinTheComputeQueue) {
   EXPECT_THAT(waits_of_write(ledger, slot, 5, ActionKind::backward), IsEmpty());
 }
 
-TEST(Ledger, ThoseWhoWriteTogetherAreAllWaitedFor) {
+TEST(Ledger, ThoseWhoWriteTogetherWaitForTheSameAndAreAllWaitedFor) {
   const Ledger ledger;
   Room slot;
   waits_of_write(ledger, slot, 0, ActionKind::receive);
-  ledger.join(slot, 1, action_of(ActionKind::receive));
+  Action other = action_of(ActionKind::receive);
+  ledger.join(slot, 1, other);
+  EXPECT_THAT(other.after, IsEmpty());
   EXPECT_THAT(waits_of_read(ledger, slot, 2, ActionKind::forward), ElementsAre(0, 1));
-  waits_of_write(ledger, slot, 3, ActionKind::receive);
-  EXPECT_THAT(waits_of_read(ledger, slot, 4, ActionKind::forward), ElementsAre(3));
+  EXPECT_THAT(waits_of_write(ledger, slot, 3, ActionKind::receive), ElementsAre(2));
+  ledger.join(slot, 4, other);
+  EXPECT_THAT(other.after, ElementsAre(2));
+  EXPECT_THAT(waits_of_read(ledger, slot, 5, ActionKind::forward), ElementsAre(3, 4));
 }
 
 TEST(Ledger, WhatStandsBeforeAStretchIsNamedFromItsBeginning) {

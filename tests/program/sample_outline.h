@@ -118,7 +118,7 @@ inline std::vector<int> peak_tapes(const Program& program, const Outline& outlin
     int held = 0, peak = 0;
     for (const Action& action : list) {
       if (action.kind == ActionKind::forward) peak = std::max(peak, ++held);
-      if (frees_tape(action, outline)) --held;
+      if (makes_gradients(action) && action.first == outline.first_block[action.chunk]) --held;
     }
     peaks.push_back(peak);
   }

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "program/lists/assemble.h"
 #include "program/make_program.h"
 #include "program/optimum.h"
 #include "program/sample_outline.h"
@@ -47,11 +46,11 @@ TEST(Simulate, WeightGradientsFillTheBubble) {
 
 TEST(Simulate, ZeroBubbleWithOnly1f1bsTapesIsSlower) {
   const Outline outline = equal_stages(4, 8);
-  const Program program = assemble(
+  const PlannedStep step = plan_step(
       outline,
       zero_bubble_order({.stages = 4, .micro_batches = 8, .micro_batches_of_shard = 8, .most_kept_back = 0}));
-  EXPECT_EQ(simulate(program, durations_of(program, outline, {}), {}).step, 30000);
-  EXPECT_EQ(peak_tapes(program, outline), (std::vector<int>{4, 3, 2, 1}));
+  EXPECT_EQ(step.expected.step, 30000);
+  EXPECT_EQ(peak_tapes(step.program, outline), (std::vector<int>{4, 3, 2, 1}));
 }
 
 TEST(Simulate, ClosedFormsHoldFromMEqualToP) {

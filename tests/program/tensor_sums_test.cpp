@@ -1,7 +1,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "program/lists/assemble.h"
 #include "program/make_program.h"
 #include "program/sample_outline.h"
 #include "program/schedules/order.h"
@@ -42,8 +41,7 @@ TEST(TensorSums, OfABlockAreThoseOfItsPasses) {
   outline.blocks[0][0].backward_sums = {3, 70};
   outline.blocks[1][0].backward_sums = {4, 5};
   for (const char* schedule : {"1f1b", "zb-h1"}) {
-    const Program program = assemble(
-        outline, make_order(schedule_named(schedule), {.micro_batches = 2, .micro_batches_of_shard = 2}));
+    const Program program = make_program(outline, schedule).program;
     int sums = 0;
     std::int64_t bytes = 0;
     for (const Action& action : program.ranks[0]) {

@@ -17,6 +17,23 @@ int FollowedWaits::queue_number(const Action& action) {
   return known->second;
 }
 
+/// What an entry has waited for stands before it: the newest is followed first.
+void FollowedWaits::thin(Action& action, std::int64_t begin) {
+  std::vector<int>& after = action.after;
+  std::sort(after.begin(), after.end());
+  after.erase(std::unique(after.begin(), after.end()), after.end());
+  if (after.empty()) return;
+  now_ = lines_[queue_number(action)].begins;
+  for (std::size_t left = after.size(); left-- > 0;) {
+    const std::int64_t place = begin + after[left];
+    if (place < 0 || newest_.place + 1 - place >= kept) continue;
+    const ListEntry earlier{place, queues_[place % kept]};
+    if (earlier.queue < static_cast<int>(now_.size()) && now_[earlier.queue] >= place)
+      after.erase(after.begin() + static_cast<std::ptrdiff_t>(left));
+    else merge(now_, ends_[place % kept]);
+  }
+}
+
 void FollowedWaits::add(const Action& action, std::int64_t begin) {
   newest_ = {newest_.place + 1, queue_number(action)};
   Line& line = lines_[newest_.queue];
@@ -27,7 +44,11 @@ void FollowedWaits::add(const Action& action, std::int64_t begin) {
     awaited_.push_back(place);
     if (place >= 0 && newest_.place - place < kept) merge(now_, ends_[place % kept]);
   }
-  if (static_cast<std::int64_t>(ends_.size()) < kept) ends_.emplace_back();
+  if (static_cast<std::int64_t>(ends_.size()) < kept) {
+    ends_.emplace_back();
+    queues_.emplace_back();
+  }
+  queues_[newest_.place % kept] = newest_.queue;
   Clock& ended = ends_[newest_.place % kept];
   ended = now_;
   merge(ended, line.ends);

@@ -20,6 +20,8 @@ struct ListEntry {
 /// and the one before that has ended.
 class FollowedWaits {
  public:
+  /// Takes out of the next action's `after`, and sorts, what ends anyhow before the action begins.
+  void thin(Action& action, std::int64_t begin);
   /// Reads the next action, whose `after` counts from entry `begin` on.
   void add(const Action& action, std::int64_t begin);
   ListEntry newest() const { return newest_; }
@@ -42,6 +44,7 @@ class FollowedWaits {
   std::map<QueueKey, int> numbers_;
   std::vector<Line> lines_;
   std::vector<Clock> ends_;  ///< what has ended when the newest entries have
+  std::vector<int> queues_;  ///< queues of the newest entries
   ListEntry newest_;
   Clock now_;
   std::vector<std::int64_t> awaited_;  ///< by the newest action itself

@@ -91,10 +91,11 @@ std::int64_t PriceList::move(int from, int to, std::span<const int> units) const
   return move_of(outline_, units).parts * link.latency + priced + link.carries(bytes);
 }
 
-std::int64_t PriceList::over(const Link& link, const Transfer& transfer) {
+std::int64_t PriceList::over(const Link& link, const Transfer& transfer, int part) {
+  if (transfer.bytes == 0) return 0;
+  if (part >= 0) return link.time(transfer.of_part(part, transfer.bytes));
   std::int64_t time = 0;
-  for (int part = 0; transfer.bytes > 0 && part < transfer.parts; ++part)
-    time += link.time(transfer.of_part(part, transfer.bytes));
+  for (int each = 0; each < transfer.parts; ++each) time += over(link, transfer, each);
   return time;
 }
 

@@ -46,10 +46,15 @@ class PriceList {
 
   /// The messages of one micro-batch across a cut, side by side.
   std::int64_t message(int from, int to, const BoundaryBytes& cut, bool with_forward) const;
-  std::int64_t sum(int unit) const { return over(network_.data, sum_over_data(outline_, unit)); }
-  std::int64_t gather(int unit) const { return over(network_.data, gather_over_data(outline_, unit)); }
-  std::int64_t exchange(int from, int to, int unit) const {
-    return over(network_.link(from, to), exchange_of(outline_, unit));
+  /// A transfer, or a part of it.
+  std::int64_t sum(int unit, int part = -1) const {
+    return over(network_.data, sum_over_data(outline_, unit), part);
+  }
+  std::int64_t gather(int unit, int part = -1) const {
+    return over(network_.data, gather_over_data(outline_, unit), part);
+  }
+  std::int64_t exchange(int from, int to, int unit, int part = -1) const {
+    return over(network_.link(from, to), exchange_of(outline_, unit), part);
   }
   /// States of units: as long as a table says, else as long as their bytes take.
   std::int64_t move(int from, int to, std::span<const int> units) const;
@@ -57,7 +62,7 @@ class PriceList {
   const Network& network() const { return network_; }
 
  private:
-  static std::int64_t over(const Link& link, const Transfer& transfer);
+  static std::int64_t over(const Link& link, const Transfer& transfer, int part);
   /// An exchange of so many numbers, added up by a group of ranks.
   static std::int64_t numbers(const Link& link, int ranks, std::int64_t count);
 

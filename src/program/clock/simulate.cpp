@@ -56,9 +56,4 @@ Timeline simulate(const Program& program, const Durations& durations, const Netw
   return line;
 }
 
-bool frees_tape(const Action& action, const Outline& outline) {
-  if (is_forward(action)) return !outline.training;
-  return makes_gradients(action) && action.first == outline.first_block[action.chunk];
-}
-
 }  // namespace mindpipe

@@ -66,7 +66,4 @@ struct Timeline {
 /// Runs the lists in virtual time: each queue first in, first out; a message when both its ends are there.
 Timeline simulate(const Program& program, const Durations& durations, const Network& network);
 
-/// True for the pass after which its micro-batch's tape is empty.
-bool frees_tape(const Action& action, const Outline& outline);
-
 }  // namespace mindpipe

@@ -23,13 +23,22 @@ enum class TaskKind : std::uint8_t {
   backward_input,
   backward_weight,
   update,    ///< update of all units of the owner on the rank
-  message,   ///< between neighbouring chunks; its slot is the receiver's
+  message,   ///< between neighbouring chunks; a subnet's has the receiver's slot
   sum,       ///< over data, of one use of a unit
   exchange,  ///< exchange of that sum with another home of the unit
   gather,    ///< over data, of a unit's values
   scalars,   ///< over the grid: loss, valid tokens, the gradient's squares
   move,      ///< units' states travel to the rank of their next user
 };
+
+// Passes stand first among both kinds, in one order.
+constexpr TaskKind task_of_pass(ActionKind pass) { return static_cast<TaskKind>(pass); }
+constexpr ActionKind pass_of_task(TaskKind task) { return static_cast<ActionKind>(task); }
+constexpr bool is_pass(TaskKind task) { return task <= TaskKind::backward_weight; }
+static_assert(task_of_pass(ActionKind::forward) == TaskKind::forward &&
+              task_of_pass(ActionKind::backward) == TaskKind::backward &&
+              task_of_pass(ActionKind::backward_input) == TaskKind::backward_input &&
+              task_of_pass(ActionKind::backward_weight) == TaskKind::backward_weight);
 
 /// One thing that a source lets begin: plain data, in the order in which the clock starts it.
 struct Task {
@@ -41,9 +50,12 @@ struct Task {
   int peer = -1;                         ///< where a message, an exchange or a move goes
   Owner owner = {};
   int chunk = 0, micro_batch = 0;
-  int first = 0, last = 0;   ///< blocks of a pass or an update; a message: the cut
-  int unit = -1, block = 0;  ///< the use that is summed or exchanged; the unit that is gathered
-  int parts = 1;             ///< parts of a transfer
+  Payload payload = Payload::none;  ///< what a message carries; none: all that crosses the cut
+  int turn = -1;                    ///< which crossing of its ring a message is; -1: the next
+  int first = 0, last = 0;          ///< blocks of a pass or an update; a message: the cut
+  int unit = -1, block = 0;         ///< the use that is summed or exchanged; the unit that is gathered
+  int part = -1, parts = 1;         ///< part of a transfer, of so many; -1: all of them
+  /// A tape's place, with what arrives for it in a supernet; a gradient slab; where a share moves out to.
   int slot = -1, slab = -1, apart = -1;
   TensorSums sums = {};  ///< inside a pass
   /// Units that move or are updated, ascending; the source keeps them until it is asked for more.

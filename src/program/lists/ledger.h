@@ -14,10 +14,12 @@ struct Room {
     Queue queue = Queue::compute;
   };
   void overwrite(const User& user) {
+    before.swap(readers.empty() ? writers : readers);
     readers.clear();
     writers.assign(1, user);
   }
   std::vector<User> writers, readers;
+  std::vector<User> before;  ///< the last users of what lay there before
 };
 
 /// Lets the actions of a rank's list wait for those that use the same rooms. Nothing waits within the compute
@@ -32,7 +34,8 @@ class Ledger {
   /// writers.
   void write(Room& room, std::int64_t place, Action& action) const;
   /// The action writes beside the newest writer, and waits for the same.
-  void join(Room& room, std::int64_t place, const Action& action) const {
+  void join(Room& room, std::int64_t place, Action& action) const {
+    wait_for(room.before, action);
     room.writers.push_back({place, action.queue});
   }
   /// The action needs what the writers have made, and nobody overwrites it before the action has ended.

@@ -8,6 +8,8 @@
 namespace mindpipe {
 namespace {
 
+constexpr std::int64_t bytes_of_scalars = 3 * 8;  // loss, valid tokens, squares of the gradient
+
 /// The numbered one of rooms that are made when they are first named.
 Room& at(std::vector<Room>& rooms, int number) {
   if (number >= static_cast<int>(rooms.size())) rooms.resize(number + 1);
@@ -31,34 +33,50 @@ Action of_micro_batch(ActionKind kind, const Task& task, const Outline& outline)
   return action;
 }
 
+/// The rank of a chunk in the lane of a rank; -1: there is no such chunk.
+int rank_beside(int chunk, int rank, const Outline& outline) {
+  if (chunk < 0 || chunk >= outline.all_chunks()) return -1;
+  return outline.lane_of_rank(rank) * outline.stages + outline.rank_of(chunk);
+}
+
+/// Where the last part of a transfer is to stand that is written from `place` on; -1: it is written later.
+std::int64_t last_place(const Task& task, std::int64_t place) {
+  if (task.part < 0) return place + task.parts - 1;
+  return task.part + 1 == task.parts ? place : -1;
+}
+
 }  // namespace
 
+ListWriter::ListWriter(const Outline& outline, int rank, const Rings& rings, const GradientTurns* turns)
+    : ListWriter(outline, rank, rings) {
+  slabs_of_block_.resize(outline.blocks.size());
+  for (int block = 0; block < outline.all_blocks(); ++block)
+    if (turns == nullptr) slabs_of_block_[block].push_back(block);
+  if (turns != nullptr)
+    for (const auto& [use, place] : turns->places) slabs_of_block_[use.block].push_back(place.slab);
+}
+
 ListWriter::ListWriter(const Outline& outline, int rank, const Rings& rings, std::int64_t window)
-    : outline_(outline),
-      rank_(rank),
-      window_(window),
-      units_(outline.has_moves() ? outline.units.size() : 0) {
+    : outline_(outline), rank_(rank), window_(window), units_(outline.units.size()) {
   for (const auto& [key, numbers] : rings) rings_.try_emplace(key, numbers, key.peer == rank);
   for (const int unit : outline.units_of_rank(outline.stage_of_rank(rank)))
     if (window > 0 && outline.units[unit].shared) shared_units_.push_back(unit);
 }
 
 ListStretch ListWriter::take() {
-  begin_ = place();
+  begin_ = place_;
   ledger_.begin_at(begin_);
   return std::exchange(stretch_, {});
 }
 
-void ListWriter::add(const Task& task) {
+void ListWriter::add(const Task& task, std::int64_t ticket) {
+  if (ticket >= 0) tickets_ = ticket;
   switch (task.kind) {
     case TaskKind::forward:
-      return pass(ActionKind::forward, task);
     case TaskKind::backward:
-      return pass(ActionKind::backward, task);
     case TaskKind::backward_input:
-      return pass(ActionKind::backward_input, task);
     case TaskKind::backward_weight:
-      return pass(ActionKind::backward_weight, task);
+      return pass(pass_of_task(task.kind), task);
     case TaskKind::update:
       return task.owner.of == Owner::window ? update_shared(task) : update(task);
     case TaskKind::message:
@@ -67,44 +85,40 @@ void ListWriter::add(const Task& task) {
       return sum(task);
     case TaskKind::exchange:
       return exchange(task);
+    case TaskKind::gather:
+      return gather(task);
+    case TaskKind::scalars:
+      return scalars(task);
     case TaskKind::move:
       return move(task);
-    case TaskKind::gather:
-    case TaskKind::scalars:
-      MP_CHECK(false, "the writer of subnets and forwards writes no {}",
-               task.kind == TaskKind::gather ? "gather" : "sum of scalars");
   }
 }
 
 void ListWriter::put(Action action, std::int64_t time) {
-  std::sort(action.after.begin(), action.after.end());
-  action.after.erase(std::unique(action.after.begin(), action.after.end()), action.after.end());
+  waits_.thin(action, begin_);
+  waits_.add(action, begin_);
+  ++place_;
   stretch_.actions.push_back(std::move(action));
   stretch_.times.push_back(time);
 }
 
-/// Writes a transfer as entries of its own, each with its ticket.
-void ListWriter::put_parts(Action action, const Transfer& transfer, std::int64_t time) {
+/// Writes a transfer, or a part of it, as entries of its own, each with its ticket.
+void ListWriter::put_parts(const Task& task, Action action, const Transfer& transfer) {
+  const std::int64_t time = task.end - task.start;
   action.parts = transfer.parts;
-  for (int part = 0; part < transfer.parts; ++part) {
-    action.part = part;
-    action.bytes = transfer.of_part(part, transfer.bytes);
+  const int first = std::max(task.part, 0), last = task.part < 0 ? transfer.parts : task.part + 1;
+  for (action.part = first; action.part < last; ++action.part) {
+    action.bytes = transfer.of_part(action.part, transfer.bytes);
     action.ticket = tickets_++;
-    put(action, transfer.of_part(part, time));
+    put(action, task.part < 0 ? transfer.of_part(action.part, time) : time);
   }
 }
 
 /// Whether a transfer in parts begins or ends here; elsewhere it takes its tickets alone.
 bool ListWriter::takes_part(const Task& task) {
   if (task.rank == rank_ || task.peer == rank_) return true;
-  tickets_ += task.parts;
+  tickets_ += task.part < 0 ? task.parts : 1;
   return false;
-}
-
-/// The rank of a chunk in this lane; -1: there is no such chunk.
-int ListWriter::rank_of(int chunk) const {
-  if (chunk < 0 || chunk >= outline_.all_chunks()) return -1;
-  return outline_.lane_of_rank(rank_) * outline_.stages + outline_.rank_of(chunk);
 }
 
 BufferRing& ListWriter::ring(int peer, bool with_forward, bool outgoing) {
@@ -123,67 +137,77 @@ void ListWriter::pass(ActionKind kind, const Task& task) {
   action.waits = task.waits;
   const bool goes_on = is_forward(action), goes_back = is_backward(action);
   if (const auto came = came_for_.find(action.subnet); goes_on && came != came_for_.end()) {
-    for (const int unit : came->second) ledger_.read(units_[unit], place(), action);
+    for (const int unit : came->second) ledger_.read(units_[unit], place_, action);
     came_for_.erase(came);
   }
   if (goes_on || goes_back) cross(task, goes_on ? 1 : -1, action);
   if (makes_gradients(action) && !shared_units_.empty())
-    ledger_.write(windows_[action.subnet / window_].added, place(), action);
-  if (task.slab >= 0) ledger_.write(at(slabs_, task.slab), place(), action);
+    ledger_.write(windows_[action.subnet / window_].added, place_, action);
+  if (task.slab >= 0) ledger_.write(at(slabs_, task.slab), place_, action);
+  if (!slabs_of_block_.empty() && adds_to_gradients(action))
+    for (int block = task.first; block < task.last; ++block)
+      for (const int slab : slabs_of_block_[block]) ledger_.write(at(slabs_, slab), place_, action);
   put(std::move(action), task.end - task.start);
 }
 
 /// What a pass takes in from the chunk before it on its way, and leaves for the one behind. Where no message
-/// comes to a slot, the pass itself is the first to use it.
+/// comes to a slot, the pass itself is the first to use it. A backward in pieces takes it in with all of
+/// them, and leaves it with the last.
 void ListWriter::cross(const Task& task, int way, Action& action) {
-  const int from = rank_of(task.chunk - way), to = rank_of(task.chunk + way);
+  const int from = rank_beside(task.chunk - way, rank_, outline_),
+            to = rank_beside(task.chunk + way, rank_, outline_);
+  const bool is_last =
+      task.owner.of != Owner::step || way > 0 || task.first == outline_.first_block[task.chunk];
   BufferRing* arrived = nullptr;
-  if (task.slot >= 0) {
+  if (task.owner.of == Owner::subnet) {
     Room& slot = at(slots_, task.slot);
-    if (from >= 0) ledger_.read(slot, place(), action);
-    else ledger_.write(slot, place(), action);
+    if (from >= 0) ledger_.read(slot, place_, action);
+    else ledger_.write(slot, place_, action);
   } else if (from >= 0) {
     arrived = &ring(from, way > 0, false);
     action.from_buffer = arrived->oldest().number;
-    ledger_.read(arrived->oldest().room, place(), action);
+    ledger_.read(arrived->oldest().room, place_, action);
   }
-  if (to >= 0) {
+  if (to >= 0 && is_last) {
     Buffer& out = ring(to, way > 0, true).fill();
     action.to_buffer = out.number;
-    ledger_.write(out.room, place(), action);
+    ledger_.write(out.room, place_, action);
   }
-  if (arrived != nullptr) arrived->empty_oldest();
+  if (arrived != nullptr && is_last) arrived->empty_oldest();
 }
 
 void ListWriter::message(const Task& task) {
   const bool leaves = task.rank == rank_, arrives = task.peer == rank_;
   const auto payloads = payloads_of(outline_.cuts[task.first], task.with_forward);
+  const auto travels = [&](Payload payload, std::int64_t bytes) {
+    return bytes > 0 && (task.payload == Payload::none || task.payload == payload);
+  };
   if (!leaves && !arrives) {
-    for (const auto& [payload, bytes] : payloads) tickets_ += bytes > 0 ? 1 : 0;
+    for (const auto& [payload, bytes] : payloads) tickets_ += travels(payload, bytes) ? 1 : 0;
     return;
   }
   Action action = of_micro_batch(leaves ? ActionKind::send : ActionKind::receive, task, outline_);
   action.last = action.first;
-  Room& room = leaves ? leave(task, action) : arrive(task, action);
   bool is_first = true;
+  Room& room = leaves ? leave(task, action) : arrive(task, action, is_first);
   for (const auto& [payload, bytes] : payloads) {
-    if (bytes == 0) continue;
+    if (!travels(payload, bytes)) continue;
     action.ticket = tickets_++;
     action.payload = payload;
     action.bytes = bytes;
-    if (leaves) ledger_.read(room, place(), action);
-    else if (is_first) ledger_.write(room, place(), action);
-    else ledger_.join(room, place(), action);
+    if (leaves) ledger_.read(room, place_, action);
+    else if (is_first) ledger_.write(room, place_, action);
+    else ledger_.join(room, place_, action);
     is_first = false;
     put(action, task.end - task.start);
   }
 }
 
-/// A message leaves from the buffer that was filled first.
+/// A message leaves from the buffer of its turn, or that was filled first.
 Room& ListWriter::leave(const Task& task, Action& send) {
   BufferRing& buffers = ring(task.peer, task.with_forward, true);
-  Buffer& buffer = buffers.oldest();
-  buffers.empty_oldest();
+  Buffer& buffer = task.turn < 0 ? buffers.oldest() : buffers.at(task.turn);
+  if (task.turn < 0) buffers.empty_oldest();
   send.peer = task.peer;
   send.from_buffer = buffer.number;
   return buffer.room;
@@ -191,12 +215,14 @@ Room& ListWriter::leave(const Task& task, Action& send) {
 
 /// In a slot, a forward's input lies where the micro-batch before it was, and a gradient follows the forward
 /// of its own.
-Room& ListWriter::arrive(const Task& task, Action& receive) {
+Room& ListWriter::arrive(const Task& task, Action& receive, bool& is_first) {
   receive.peer = task.rank;
   receive.chunk += task.with_forward ? 1 : -1;
   receive.tape = task.slot;
   if (task.slot >= 0) return at(slots_, task.slot);
-  Buffer& buffer = ring(task.rank, task.with_forward, false).fill();
+  BufferRing& buffers = ring(task.rank, task.with_forward, false);
+  Buffer& buffer = task.turn < 0 ? buffers.fill() : buffers.at(task.turn);
+  is_first = task.turn < 0 || std::exchange(buffer.turn, task.turn) != task.turn;
   receive.to_buffer = buffer.number;
   return buffer.room;
 }
@@ -208,20 +234,26 @@ void ListWriter::sum(const Task& task) {
   action.first = task.block;
   action.last = task.block + 1;
   action.slab = task.slab;
-  const std::int64_t last = place() + task.parts - 1;
-  if (task.owner.of == Owner::window) {
-    Window& window = windows_[task.owner.number];
-    ledger_.follow(window.added, action);
-    ledger_.write(window.sums[task.unit], last, action);
-    ledger_.read(window.exchanged, last, action);
+  action.apart = task.apart;
+  const std::int64_t last = last_place(task, place_);
+  const bool of_window = task.owner.of == Owner::window;
+  if (of_window) {
+    ledger_.follow(windows_[task.owner.number].added, action);
   } else {
-    ledger_.read(at(slabs_, task.slab), last, action);
+    Room& slab = at(slabs_, task.slab < 0 ? task.block : task.slab);
+    if (last < 0) ledger_.follow(slab, action);
+    else ledger_.read(slab, last, action);
   }
-  put_parts(std::move(action), sum_over_data(outline_, task.unit), task.end - task.start);
+  if (last >= 0 && task.owner.of != Owner::subnet) {
+    Window& window = windows_[task.owner.number];
+    window.sums[{task.unit, task.block}].overwrite({last, action.queue});
+    ledger_.read(window.exchanged, last, action);
+  }
+  put_parts(task, std::move(action), sum_over_data(outline_, task.unit));
 }
 
-/// What a window adds to a unit goes to another rank of use, and arrives where that of two windows before
-/// did.
+/// What a step or a window adds to a unit goes to another rank of use, and arrives where that of two windows
+/// before did.
 void ListWriter::exchange(const Task& task) {
   if (!takes_part(task)) return;
   const bool sends = task.rank == rank_;
@@ -231,24 +263,44 @@ void ListWriter::exchange(const Task& task) {
   action.unit = task.unit;
   action.first = action.last = task.block;
   action.peer = sends ? task.peer : task.rank;
-  const std::int64_t last = place() + task.parts - 1;
+  const std::int64_t last = last_place(task, place_);
   Window& window = windows_[task.owner.number];
-  if (!sends) ledger_.read(arrivals_[task.owner.number % 2], last, action);
-  else ledger_.follow(outline_.data > 1 ? window.sums[task.unit] : window.added, action);
-  ledger_.read(window.exchanged, last, action);
-  put_parts(std::move(action), exchange_of(outline_, task.unit), task.end - task.start);
+  const bool is_summed = task.owner.of == Owner::step || outline_.data > 1;
+  if (sends) ledger_.follow(is_summed ? window.sums[{task.unit, task.block}] : window.added, action);
+  else if (last < 0) ledger_.follow(arrivals_[task.owner.number % 2], action);
+  else ledger_.read(arrivals_[task.owner.number % 2], last, action);
+  if (last >= 0) ledger_.read(window.exchanged, last, action);
+  put_parts(task, std::move(action), exchange_of(outline_, task.unit));
+}
+
+void ListWriter::scalars(const Task& task) {
+  Action action = action_of_task(ActionKind::sum_scalar, task);
+  action.bytes = outline_.stages * outline_.data > 1 ? bytes_of_scalars : 0;
+  action.ticket = tickets_++;
+  ledger_.write(windows_[task.owner.number].exchanged, place_, action);
+  put(std::move(action), task.end - task.start);
+}
+
+void ListWriter::gather(const Task& task) {
+  if (!takes_part(task)) return;
+  Action action = action_of_task(ActionKind::gather, task);
+  action.unit = task.unit;
+  ledger_.follow(units_[task.unit], action);
+  put_parts(task, std::move(action), gather_over_data(outline_, task.unit));
 }
 
 void ListWriter::update(const Task& task) {
   if (task.rank != rank_) return;
   Action action = action_of_task(ActionKind::update, task);
+  action.waits = task.waits;
+  action.unit = task.unit;
   action.first = task.first;
   action.last = task.last;
   action.slab = task.slab;
-  action.waits = task.waits;
-  ledger_.write(at(slabs_, task.slab), place(), action);
+  if (task.unit >= 0) ledger_.write(units_[task.unit], place_, action);
+  if (task.slab >= 0) ledger_.write(at(slabs_, task.slab), place_, action);
   // The subnet's first forward has waited for their states.
-  for (const int unit : task.units) units_[unit].overwrite({place(), action.queue});
+  for (const int unit : task.units) units_[unit].overwrite({place_, action.queue});
   put(std::move(action), task.end - task.start);
 }
 
@@ -258,7 +310,7 @@ void ListWriter::update_shared(const Task& task) {
   Action action = action_of_task(ActionKind::update, task);
   action.waits = task.waits;
   const Transfer turns{.parts = static_cast<int>(shared_units_.size())};
-  const std::int64_t last = place() + turns.parts - 1;
+  const std::int64_t last = place_ + turns.parts - 1;
   ledger_.write(windows_[task.owner.number].exchanged, last, action);
   ledger_.write(arrivals_[task.owner.number % 2], last, action);
   windows_.erase(task.owner.number);
@@ -278,7 +330,7 @@ void ListWriter::move(const Task& task) {
   action.payload = Payload::unit_state;
   action.units.assign(task.units.begin(), task.units.end());
   action.peer = sends ? task.peer : task.rank;
-  const std::int64_t last = place() + task.parts - 1;
+  const std::int64_t last = last_place(task, place_);
   for (const int unit : task.units)
     if (goes_home) ledger_.follow(units_[unit], action);
     else ledger_.write(units_[unit], last, action);
@@ -286,7 +338,7 @@ void ListWriter::move(const Task& task) {
     std::vector<int>& came = came_for_[task.owner.number];
     came.insert(came.end(), task.units.begin(), task.units.end());
   }
-  put_parts(std::move(action), move_of(outline_, task.units), task.end - task.start);
+  put_parts(task, std::move(action), move_of(outline_, task.units));
 }
 
 }  // namespace mindpipe

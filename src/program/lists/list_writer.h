@@ -4,47 +4,52 @@
 #include <map>
 #include <vector>
 
+#include "program/check/followed_waits.h"
 #include "program/clock/task.h"
 #include "program/clock/transfer.h"
 #include "program/lists/buffer_ring.h"
 #include "program/lists/list_stretch.h"
+#include "program/schedules/gradient_turns.h"
 
 namespace mindpipe {
 
 /// Writes the list of one rank: the actions that tasks are there, each waiting for what it needs.
-/// - Every rank's writer is told the same tasks of all ranks in the same order, but for passes and updates,
-///   which others may leave out. Tickets count the communication of all of them.
-/// - What arrives lies in its task's slot, or in a ring where the task names none.
+/// - What a task of a subnet brings arrives in its slot; what others bring, in a ring.
+/// - Tickets count communication: a writer that is told the same tasks of all ranks in the same order as the
+///   others (but for passes and updates, which others may leave out) counts by itself.
 class ListWriter {
  public:
-  /// `window`: subnets that read one version of what all share. `outline` stays as it is.
+  /// Writes a step. `turns`: those of gradients in slabs, or none. `outline` and `turns` stay as they are.
+  ListWriter(const Outline& outline, int rank, const Rings& rings, const GradientTurns* turns);
+  /// Writes subnets or forwards. `window`: subnets that read one version of what all share.
   ListWriter(const Outline& outline, int rank, const Rings& rings, std::int64_t window = 0);
 
-  void add(const Task& task);
+  /// `ticket`: that of its communication, where not all tasks are told.
+  void add(const Task& task, std::int64_t ticket = -1);
   /// What the list goes on with since it was last taken.
   ListStretch take();
 
  private:
-  /// What a window's subnets add to what all share, on its way to all ranks of use.
+  /// What a step, or a window's subnets to what all share, adds to gradients, on its way to all ranks of use.
   struct Window {
-    Room added;                ///< backwards write it
-    std::map<int, Room> sums;  ///< sum over data of each unit
-    Room exchanged;            ///< all transfers read it, and the update writes it
+    Room added;                    ///< a window's backwards write it
+    std::map<UnitUse, Room> sums;  ///< sum over data of each use
+    Room exchanged;                ///< all transfers read it, and the update, or the scalars, writes it
   };
 
-  std::int64_t place() const { return begin_ + static_cast<std::int64_t>(stretch_.actions.size()); }
   void put(Action action, std::int64_t time);
-  void put_parts(Action action, const Transfer& transfer, std::int64_t time);
+  void put_parts(const Task& task, Action action, const Transfer& transfer);
   bool takes_part(const Task& task);
-  int rank_of(int chunk) const;
   BufferRing& ring(int peer, bool with_forward, bool outgoing);
   void pass(ActionKind kind, const Task& task);
   void cross(const Task& task, int way, Action& action);
   void message(const Task& task);
   Room& leave(const Task& task, Action& send);
-  Room& arrive(const Task& task, Action& receive);
+  Room& arrive(const Task& task, Action& receive, bool& is_first);
   void sum(const Task& task);
+  void scalars(const Task& task);
   void update(const Task& task);
+  void gather(const Task& task);
   void update_shared(const Task& task);
   void exchange(const Task& task);
   void move(const Task& task);
@@ -54,13 +59,16 @@ class ListWriter {
   std::int64_t window_;
   std::vector<int> shared_units_;  ///< units of this rank that all subnets share
   Ledger ledger_;
-  std::int64_t begin_ = 0;    ///< entries of the list before the stretch
-  std::int64_t tickets_ = 0;  ///< communications so far
+  FollowedWaits waits_;
+  std::int64_t begin_ = 0, place_ = 0;  ///< entries of the list before the stretch, and so far
+  std::int64_t tickets_ = 0;            ///< communications so far
   ListStretch stretch_;
   std::map<RingKey, BufferRing> rings_;
   std::vector<Room> slots_;
+  /// Where gradients add up: slabs of subnets; of a step slabs, or each block's own place.
   std::vector<Room> slabs_;
-  std::vector<Room> units_;                            ///< states of units that move, here
+  std::vector<std::vector<int>> slabs_of_block_;       ///< where a step adds up what each block makes
+  std::vector<Room> units_;                            ///< values or states of units here
   std::map<std::int64_t, std::vector<int>> came_for_;  ///< units that move here, by reader
   std::map<std::int64_t, Window> windows_;
   std::array<Room, 2> arrivals_;  ///< what other ranks add, of even and odd windows

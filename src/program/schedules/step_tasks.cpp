@@ -1,0 +1,276 @@
+#include "program/schedules/step_tasks.h"
+
+#include <algorithm>
+
+#include "core/check.h"
+#include "program/clock/transfer.h"
+
+namespace mindpipe {
+namespace {
+
+void require_whole(const Outline& outline, const Order& order) {
+  MP_CHECK(static_cast<int>(outline.first_block.size()) == outline.all_chunks() + 1 &&
+               outline.first_block.front() == 0 && outline.first_block.back() == outline.all_blocks(),
+           "{} blocks are not cut into {} chunks", outline.blocks.size(), outline.all_chunks());
+  MP_CHECK(static_cast<int>(outline.cuts.size()) >= outline.all_blocks(), "{} cuts for {} blocks",
+           outline.cuts.size(), outline.blocks.size());
+  for (int chunk = 1; chunk < outline.all_chunks(); ++chunk) {
+    const BoundaryBytes& cut = outline.cuts[outline.first_block[chunk]];
+    MP_CHECK(cut.activation + cut.encoder_output > 0 && cut.gradient + cut.encoder_output_gradient > 0,
+             "nothing crosses the cut before block {}", outline.first_block[chunk]);
+  }
+  MP_CHECK(outline.shards > 0 && outline.micro_batches % outline.shards == 0, "{} micro-batches in {} shards",
+           outline.micro_batches, outline.shards);
+  MP_CHECK(static_cast<int>(order.size()) == outline.stages, "an order of {} ranks for {} stages",
+           order.size(), outline.stages);
+  for (const auto& candidates : outline.blocks)
+    MP_CHECK(candidates.size() == 1, "a step of a block with {} candidates", candidates.size());
+}
+
+/// Gives numbers, always the lowest that is free.
+class LowestFree {
+ public:
+  int take() {
+    if (free_.empty()) return next_++;
+    std::pop_heap(free_.begin(), free_.end(), std::greater<>());
+    const int number = free_.back();
+    free_.pop_back();
+    return number;
+  }
+  void give_back(int number) {
+    free_.push_back(number);
+    std::push_heap(free_.begin(), free_.end(), std::greater<>());
+  }
+
+ private:
+  std::vector<int> free_;  // a heap
+  int next_ = 0;
+};
+
+class Making {
+ public:
+  Making(const Outline& outline, const PriceList& prices) : outline_(outline), prices_(prices) {
+    made_.lines.resize(2 * outline.stages + 1);
+    made_.lives.resize(outline.stages);
+    made_.hand_overs.resize(outline.stages);
+  }
+
+  StepTasks make(const Order& order) {
+    for (int rank = 0; rank < outline_.stages; ++rank) add_passes(rank, order[rank]);
+    for (auto& [pair, ring] : made_.rings) add_messages(pair, ring);
+    for (int unit = 0; unit < static_cast<int>(outline_.units.size()); ++unit)
+      if (outline_.units[unit].values > 0) add_exchanges(unit);
+    for (const auto& line : made_.lines) made_.before_scalars += static_cast<int>(line.size());
+    made_.lines[made_.scalars()].push_back(
+        {{.kind = TaskKind::scalars, .chunk = -1, .lasts = prices_.scalars(0)}});
+    for (int rank = 0; rank < outline_.stages; ++rank) add_updates(rank);
+    number();
+    return std::move(made_);
+  }
+
+ private:
+  void add_passes(int rank, const std::vector<Pass>& passes) {
+    LowestFree tapes;
+    std::map<std::pair<int, int>, int> tape_of;  // of chunk and micro-batch
+    std::array<int, 2> handed_over{};
+    for (const Pass& pass : passes) {
+      const PassTraits& traits = traits_of_pass(pass.kind);
+      const bool completes = traits.makes == MadeGradients::all || traits.makes == MadeGradients::later;
+      Task task{.kind = task_of_pass(pass.kind),
+                .rank = rank,
+                .chunk = pass.chunk,
+                .micro_batch = pass.micro_batch,
+                .first = outline_.first_block[pass.chunk],
+                .last = outline_.first_block[pass.chunk + 1]};
+      task.clears = traits.travel == Travel::backward && pass.micro_batch == 0;
+      task.fold = completes && (pass.micro_batch + 1) % outline_.micro_batches_of_shard() == 0;
+      const auto [tape, is_new] = tape_of.try_emplace({pass.chunk, pass.micro_batch}, -1);
+      MP_CHECK(is_new == (traits.travel == Travel::forward), "{} of micro-batch {} of chunk {} comes {}",
+               pass.kind, pass.micro_batch, pass.chunk, is_new ? "before its forward" : "a second time");
+      if (is_new) tape->second = tapes.take();
+      task.slot = tape->second;
+      const int first = static_cast<int>(made_.lines[rank].size());
+      if (completes && pass.micro_batch == outline_.micro_batches - 1) add_by_blocks(task);
+      else add_pass(task);
+      if (completes) tapes.give_back(task.slot);
+      if (traits.travel != Travel::nowhere) cross(task, first, handed_over);
+    }
+  }
+
+  int add_pass(Task task) {
+    const PassTraits& traits = traits_of_pass(pass_of_task(task.kind));
+    PassWork work;
+    for (int block = task.first; block < task.last; ++block) work.add(outline_.cost(block), traits);
+    if (task.clears)
+      for (const UnitUse& use : outline_.uses_in(task.first, task.last))
+        work.clear += outline_.units[use.unit].clear;
+    task.sums = work.sums;
+    task.lasts = prices_.pass(task.rank, work, task.clears);
+    std::vector<StepItem>& line = made_.lines[task.rank];
+    line.push_back({task});
+    const int place = static_cast<int>(line.size()) - 1;
+    if (traits.makes != MadeGradients::none)
+      for (int block = task.first; block < task.last; ++block)
+        fed_.try_emplace(block, std::pair(place, place)).first->second.second = place;
+    return place;
+  }
+
+  void add_by_blocks(Task task) {
+    const int first = task.first;
+    for (int block = task.last; block-- > first;) {
+      task.first = block;
+      task.last = block + 1;
+      const int place = add_pass(task);
+      for (const UnitUse& use : outline_.uses_in(block, block + 1)) {
+        made_.lives[task.rank].push_back({use, fed_[block].first, place});
+        add_parts(
+            made_.sums_of(task.rank),
+            {.kind = TaskKind::sum, .rank = task.rank, .chunk = task.chunk, .unit = use.unit, .block = block},
+            sum_over_data(outline_, use.unit).parts, {task.rank, place + 1},
+            [&](int part) { return prices_.sum(use.unit, part); });
+        summed_[use] = static_cast<int>(made_.lines[made_.sums_of(task.rank)].size());
+      }
+    }
+  }
+
+  template <class Price>
+  void add_parts(int line, Task task, int parts, const StepNeed& need, const Price& price) {
+    task.parts = parts;
+    for (task.part = 0; task.part < parts; ++task.part) {
+      task.lasts = price(task.part);
+      made_.lines[line].push_back({task, {need}});
+    }
+  }
+
+  /// A pass, of which the first piece is at `first` and the last has just been added, reads what the chunk
+  /// before it on its way has left, and leaves something for the next.
+  void cross(const Task& pass, int first, std::array<int, 2>& handed_over) {
+    const bool forward = pass.kind == TaskKind::forward;
+    const int way = forward ? 1 : -1, last = static_cast<int>(made_.lines[pass.rank].size()) - 1;
+    const auto rank_of = [&](int chunk) {
+      return chunk < 0 || chunk >= outline_.all_chunks() ? -1 : outline_.rank_of(chunk);
+    };
+    const int from = rank_of(pass.chunk - way), to = rank_of(pass.chunk + way);
+    if (to == pass.rank) {
+      int& most = made_.hand_overs[pass.rank][forward];
+      most = std::max(most, ++handed_over[forward]);
+    } else if (to >= 0) {
+      at(made_.rings[{pass.rank, to, forward}], left_[{pass.rank, to, forward}]++).writer = last;
+    }
+    if (from == pass.rank) {
+      --handed_over[forward];
+    } else if (from >= 0) {
+      StepCrossing& crossing =
+          at(made_.rings[{from, pass.rank, forward}], read_[{from, pass.rank, forward}]++);
+      crossing.reader = first;
+      crossing.last_reader = last;
+    }
+  }
+
+  static StepCrossing& at(StepRing& ring, int turn) {
+    if (turn >= static_cast<int>(ring.crossings.size())) ring.crossings.resize(turn + 1);
+    return ring.crossings[turn];
+  }
+
+  void add_messages(const RingPair& pair, StepRing& ring) {
+    for (int turn = 0; turn < static_cast<int>(ring.crossings.size()); ++turn) {
+      StepCrossing& crossing = ring.crossings[turn];
+      const auto is_cut = [&](const Task& writer, const Task& reader) {
+        return reader.micro_batch == writer.micro_batch &&
+               reader.chunk == writer.chunk + (pair.with_forward ? 1 : -1);
+      };
+      MP_CHECK(
+          crossing.writer >= 0 && crossing.reader >= 0 &&
+              is_cut(made_.pass(pair.from, crossing.writer).task, made_.pass(pair.to, crossing.reader).task),
+          "rank {} reads what rank {} leaves for it in another order", pair.to, pair.from);
+      const Task& writer = made_.pass(pair.from, crossing.writer).task;
+      const int cut = pair.with_forward ? writer.last : writer.first;
+      const auto payloads = payloads_of(outline_.cuts[cut], pair.with_forward);
+      for (int k = 0; k < 2; ++k) {
+        if (payloads[k].second == 0) continue;
+        if (ring.lines[k] < 0) ring.lines[k] = new_line();
+        std::vector<StepItem>& line = made_.lines[ring.lines[k]];
+        line.push_back({{.kind = TaskKind::message,
+                         .with_forward = pair.with_forward,
+                         .rank = pair.from,
+                         .peer = pair.to,
+                         .chunk = writer.chunk,
+                         .micro_batch = writer.micro_batch,
+                         .payload = payloads[k].first,
+                         .turn = turn,
+                         .first = cut,
+                         .lasts = prices_.network().link(pair.from, pair.to).time(payloads[k].second)},
+                        {StepNeed{pair.from, crossing.writer + 1}}});
+        crossing.messages[k] = static_cast<int>(line.size()) - 1;
+        made_.lines[pair.to][crossing.reader].needs[StepItem::input + k] = {ring.lines[k],
+                                                                            crossing.messages[k] + 1};
+      }
+    }
+  }
+
+  /// Each home of a unit gets the gradient of every use elsewhere, to add them all in model order.
+  void add_exchanges(int unit) {
+    const std::vector<int> homes = outline_.homes_of(unit);
+    for (const int block : outline_.units[unit].blocks) {
+      const int chunk = outline_.chunk_of(block), owner = outline_.rank_of(chunk);
+      for (const int home : homes) {
+        if (home == owner) continue;
+        const auto [line, is_new] = exchanges_.try_emplace({owner, home}, -1);
+        if (is_new) line->second = new_line();
+        add_parts(line->second,
+                  {.kind = TaskKind::exchange,
+                   .rank = owner,
+                   .peer = home,
+                   .chunk = chunk,
+                   .unit = unit,
+                   .block = block},
+                  exchange_of(outline_, unit).parts, {made_.sums_of(owner), summed_.at({unit, block})},
+                  [&](int part) { return prices_.exchange(owner, home, unit, part); });
+      }
+    }
+  }
+
+  void add_updates(int rank) {
+    std::vector<StepItem>& line = made_.lines[rank];
+    for (const int unit : outline_.units_of_rank(rank)) {
+      line.push_back({{.kind = TaskKind::update,
+                       .rank = rank,
+                       .chunk = -1,
+                       .unit = unit,
+                       .lasts = outline_.lasting(rank, prices_.update_of_share(unit))},
+                      {StepNeed{made_.scalars(), 1}}});
+      if (outline_.sharded_optimizer)
+        add_parts(made_.sums_of(rank), {.kind = TaskKind::gather, .rank = rank, .chunk = -1, .unit = unit},
+                  gather_over_data(outline_, unit).parts, {rank, static_cast<int>(line.size())},
+                  [&](int part) { return prices_.gather(unit, part); });
+    }
+  }
+
+  int new_line() {
+    made_.lines.emplace_back();
+    return static_cast<int>(made_.lines.size()) - 1;
+  }
+
+  /// Lets each task say its line.
+  void number() {
+    for (int line = 0; line < static_cast<int>(made_.lines.size()); ++line)
+      for (StepItem& item : made_.lines[line]) item.task.number = line;
+  }
+
+  const Outline& outline_;
+  const PriceList& prices_;
+  StepTasks made_;
+  std::map<int, std::pair<int, int>> fed_;        // the first and the last pass that adds to a block's
+  std::map<RingPair, int> left_, read_;           // crossings so far
+  std::map<UnitUse, int> summed_;                 // sums of its rank that have to have ended
+  std::map<std::pair<int, int>, int> exchanges_;  // lines
+};
+
+}  // namespace
+
+StepTasks tasks_of_step(const Outline& outline, const PriceList& prices, const Order& order) {
+  require_whole(outline, order);
+  return Making(outline, prices).make(order);
+}
+
+}  // namespace mindpipe
