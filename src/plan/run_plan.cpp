@@ -353,8 +353,8 @@ RunPlan make_run_plan(const Config& config, Purpose purpose, std::span<const Sub
   } else if (purpose == Purpose::training) {
     plan.training = make_program(outline, config.schedule.kind, network);
   }
-  plan.evaluation = plan_forwards(forward_only, network);
-  if (plan.trains_steps()) share_buffers(plan.evaluation, plan.training.placement);
+  plan.evaluation =
+      plan_forwards(forward_only, network, plan.trains_steps() ? &plan.training.placement : nullptr);
 
   plan.passing = most_passing;
   for (int rank = 0; rank < stages; ++rank) {

@@ -24,10 +24,6 @@ std::vector<int> places_of(const std::vector<BoundaryBytes>& guest, const std::v
   return places;
 }
 
-void rename(int& buffer, const std::vector<int>& places) {
-  if (buffer >= 0) buffer = places[buffer];
-}
-
 }  // namespace
 
 std::int64_t bytes_of(const BoundaryBytes& buffer) {
@@ -35,21 +31,14 @@ std::int64_t bytes_of(const BoundaryBytes& buffer) {
                   buffer.gradient + buffer.encoder_output_gradient);
 }
 
-void share_buffers(PlannedForwards& guest, const Placement& host) {
-  for (std::size_t rank = 0; rank < guest.program.ranks.size(); ++rank) {
-    std::vector<BoundaryBytes>& buffers = guest.placement.ranks[rank].buffers;
-    const std::vector<int> places = places_of(buffers, host.ranks[rank].buffers);
-    for (Action& action : guest.program.ranks[rank]) {
-      if (!is_pass(action) && !crosses_cut(action)) continue;
-      rename(action.from_buffer, places);
-      rename(action.to_buffer, places);
-    }
-    for (auto& [key, ring] : guest.rings[rank])
-      for (int& buffer : ring) rename(buffer, places);
-    std::vector<BoundaryBytes> moved(std::max(buffers.size(), host.ranks[rank].buffers.size()));
-    for (std::size_t buffer = 0; buffer < buffers.size(); ++buffer) moved[places[buffer]] = buffers[buffer];
-    buffers = moved;
-  }
+void share_buffers(Rings& rings, std::vector<BoundaryBytes>& buffers,
+                   const std::vector<BoundaryBytes>& host) {
+  const std::vector<int> places = places_of(buffers, host);
+  for (auto& [key, ring] : rings)
+    for (int& buffer : ring) buffer = places[buffer];
+  std::vector<BoundaryBytes> moved(std::max(buffers.size(), host.size()));
+  for (std::size_t buffer = 0; buffer < buffers.size(); ++buffer) moved[places[buffer]] = buffers[buffer];
+  buffers = moved;
 }
 
 }  // namespace mindpipe

@@ -1,5 +1,7 @@
 #include "runtime/executor.h"
 
+#include "program/check/checker.h"
+
 namespace mindpipe {
 
 Executor::Executor(const RankState& state, Wires wires, const WorkMemory& memory, bool queued)
@@ -21,10 +23,12 @@ Executor::Executor(const RankState& state, Wires wires, const WorkMemory& memory
 Script Executor::make_closed_script(const PlannedStep& plan, const Outline& outline, Feed& feed,
                                     std::size_t recorded_runs) {
   const int rank = stage_.layout().coord.pipeline;
-  const std::vector<Action>& list = plan.program.ranks[rank];
-  Script script(outline, &feed, backend_,
-                {.closed = true, .recorded = recorded_runs, .at_once = list.size(), .queued = queued_});
-  script.extend({list, times_on_paper(plan, rank, outline.priced)});
+  CheckedStretch list =
+      prove_list({plan.program.ranks[rank], times_on_paper(plan, rank, outline.priced)}, outline, rank);
+  Script script(
+      outline, &feed, backend_,
+      {.closed = true, .recorded = recorded_runs, .at_once = list.actions().size(), .queued = queued_});
+  script.extend(std::move(list));
   return prepared(std::move(script));
 }
 

@@ -27,7 +27,7 @@ class Executor {
   void run(Feed& feed);
   /// Appends a stretch to a script. A stretch must be able to finish its compute queue without later ones, as
   /// it is where tickets ascend in all lists of the grid.
-  static void extend(Script& script, ListStretch stretch) { script.extend(std::move(stretch)); }
+  static void extend(Script& script, CheckedStretch stretch) { script.extend(std::move(stretch)); }
   /// Runs a script to the end of what its compute queue has, each action with the input that its subnet's
   /// number names. Messages and sums may still be under way then: they move on from the backend's hook, while
   /// other things are waited for, and in the next run. Until then this script and its inputs stay where they

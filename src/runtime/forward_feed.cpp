@@ -1,7 +1,6 @@
 #include "runtime/forward_feed.h"
 
 #include "comm/fault_points.h"
-#include "program/check/checker.h"
 
 namespace mindpipe {
 namespace {
@@ -38,7 +37,7 @@ void ForwardFeed::run(const Tasks& tasks) {
   tasks_ = &tasks;
   writer_.emplace(script_.outline, plan_.network, plan_.rings[layout_.coord.pipeline],
                   layout_.coord.pipeline);
-  books_.emplace(ListCheck::of_forwards(script_.outline, layout_.coord.pipeline));
+  books_.emplace(ListCheck::of_forwards(script_.outline, layout_.program_rank()));
   asked_ = told_ = heard_ = written_ = ran_ = forwards_written_ = forwards_ran_ = 0;
   open_.clear();
   loaded_ = -1;
@@ -93,12 +92,12 @@ void ForwardFeed::extend() {
   const bool last = over_ && written_ == known();
   if (!is_new && !(last && !writer_->is_whole())) return;
   ListStretch stretch = writer_->write(last);
-  require_sound(books_->check(stretch.actions, last));
-  if (stretch.actions.empty()) return;
-  for (const Action& action : stretch.actions) forwards_written_ += is_pass(action) ? 1 : 0;
   for (Action& action : stretch.actions)  // all within this lane
     if (is_message(action)) action.peer += layout_.coord.supernet * layout_.grid.pipeline;
-  Executor::extend(script_, std::move(stretch));
+  CheckedStretch checked = books_->prove(std::move(stretch), last);
+  if (checked.actions().empty()) return;
+  for (const Action& action : checked.actions()) forwards_written_ += is_pass(action) ? 1 : 0;
+  Executor::extend(script_, std::move(checked));
 }
 
 Turn ForwardFeed::one_batch() {

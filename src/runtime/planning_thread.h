@@ -16,7 +16,7 @@ namespace mindpipe {
 /// A stretch of a supernet's program as one rank has planned it.
 struct PlannedStretch {
   std::vector<Subnet> subnets = {};  ///< subnets that the planner heard of with it
-  ListStretch list = {};
+  CheckedStretch list = {};
   std::int64_t end = 0;    ///< subnets that the planner knows, all ids below
   std::int64_t ended = 0;  ///< subnets below have ended once it has run
   bool last = false;       ///< it ends with a drain

@@ -14,7 +14,8 @@ Script::Script(const Outline& of, Feed* fed_by, Backend& backend, const ScriptFo
   if (form.queued) device_times.emplace(backend, form.at_once);
 }
 
-void Script::extend(ListStretch stretch) {
+void Script::extend(CheckedStretch checked) {
+  ListStretch stretch = checked.take();
   MP_CHECK(!closed || list.empty(), "a closed list does not go on");
   MP_CHECK(!pacer.paces() || stretch.times.size() == stretch.actions.size(),
            "{} times on paper of {} actions", stretch.times.size(), stretch.actions.size());

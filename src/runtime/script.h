@@ -2,7 +2,7 @@
 #include <optional>
 #include <vector>
 
-#include "program/lists/list_stretch.h"
+#include "program/check/checked_stretch.h"
 #include "program/make_program.h"
 #include "runtime/cursors.h"
 #include "runtime/device_order.h"
@@ -40,7 +40,7 @@ struct Script {
   /// `feed`: brings what the list reads and hears what it finds.
   Script(const Outline& outline, Feed* feed, Backend& backend, const ScriptForm& form);
   /// Appends a stretch, of a closed list the only one, and drops what has ended for good.
-  void extend(ListStretch stretch);
+  void extend(CheckedStretch checked);
   /// Keeps the times of the actions of subnets that have ended, before an extension drops them.
   void keep_times();
   /// Begins a closed list anew.

@@ -191,12 +191,12 @@ inline WholeProgram whole_program(const Outline& outline, const Network& network
     for (const int rank : ranks) {
       auto& list = whole.program.ranks[rank];
       const int begin = static_cast<int>(list.size());
-      for (Action action : lists[rank].actions) {
+      for (Action action : lists[rank].actions()) {
         for (int& earlier : action.after) earlier += begin;
         list.push_back(std::move(action));
       }
-      whole.durations[rank].insert(whole.durations[rank].end(), lists[rank].times.begin(),
-                                   lists[rank].times.end());
+      whole.durations[rank].insert(whole.durations[rank].end(), lists[rank].times().begin(),
+                                   lists[rank].times().end());
     }
   }
   whole.planned = stretches.planner().time();

@@ -91,7 +91,7 @@ float grown_outcome(int rounds, int draw, int wrong) {
   script.order.begin_step(backend);
   for (std::size_t first = 0, last = 0; first < list.size(); first = last) {
     last = std::min(list.size(), first + lots.length());
-    script.extend(cut_out(list, first, last, wrong));
+    script.extend(Unproved::taken(cut_out(list, first, last, wrong)));
     for (std::size_t number = first; number < last; ++number) {
       const std::size_t round = number / 3, slot = round % 2;
       const int index = static_cast<int>(number) - static_cast<int>(script.dropped);

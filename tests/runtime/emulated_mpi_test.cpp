@@ -227,7 +227,7 @@ TEST_F(Emulated, MessagesOfAListThatGrowsTakeTheirTime) {
   for (std::size_t piece = 0; piece < 5; ++piece) {
     ListStretch stretch = cut_out(list, cuts[piece], cuts[piece + 1]);
     stretch.times.assign(times.begin() + cuts[piece], times.begin() + cuts[piece + 1]);
-    Executor::extend(script, std::move(stretch));
+    Executor::extend(script, Unproved::taken(std::move(stretch)));
     worker.executor().run(script, inputs);
   }
   worker.executor().finish(script, inputs);
@@ -322,7 +322,7 @@ TEST_F(OwnCost, OfStretchesIsAtMostTwentyMicrosecondsAnActionToo) {
   const auto run = [&](const StepInput& input) {
     const StepInputs inputs(&input, 1);
     for (ListStretch& stretch : stretches) {
-      Executor::extend(script, std::move(stretch));
+      Executor::extend(script, Unproved::taken(std::move(stretch)));
       worker.executor().run(script, inputs);
     }
     worker.executor().finish(script, inputs);

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "comm/plain_backend.h"
+#include "program/check/checker.h"
 #include "program/check/followed_waits.h"
 #include "program/sample_outline.h"
 #include "runtime/stretches.h"
@@ -98,7 +99,7 @@ class Play {
     const std::size_t length = longest_ > 0 ? 1 + lots_.below(longest_) : lots_.length(),
                       last = std::min(list_.size(), next_ + length);
     lengths_.push_back(last - next_);
-    script_.extend(cut_out(list_, next_, last, wrong_));
+    script_.extend(Unproved::taken(cut_out(list_, next_, last, wrong_)));
     next_ = last;
     grown();
     return true;
@@ -234,9 +235,9 @@ std::vector<int> grown_after(int after) {
   PlainBackend backend(memory);
   Script script(Outline{}, nullptr, backend, {.recorded = 3});
   Action pass = action_of(ActionKind::forward), reduce = action_of(ActionKind::reduce);
-  script.extend({{pass, pass}, {}});
+  script.extend(Unproved::taken({{pass, pass}, {}}));
   reduce.after = {after};
-  script.extend({{pass, reduce, pass}, {}});
+  script.extend(Unproved::taken({{pass, reduce, pass}, {}}));
   return script.list[3].after;
 }
 
@@ -245,13 +246,26 @@ TEST(GrowingScript, RefusesWhatComesAfterItselfOrBeforeTheBeginning) {
   for (int after : {-2, -1, 0}) EXPECT_EQ(grown_after(after), std::vector<int>{2 + after});
 }
 
+TEST(GrowingScript, TakesOnlyWhatTheCheckerHasMade) {
+  static_assert(!std::is_constructible_v<CheckedStretch, ListStretch>);
+  static_assert(!std::is_invocable_v<decltype(&Script::extend), Script&, ListStretch>);
+  const Outline outline = equal_stages(2, 2);
+  const PlannedStep step = make_program(outline, "1f1b");
+  ListStretch list{step.program.ranks[1], {}};
+  EXPECT_EQ(prove_list(list, outline, 1).actions(), list.actions);
+  const auto receive = std::find_if(list.actions.begin(), list.actions.end(),
+                                    [](const Action& action) { return action.to_buffer >= 0; });
+  receive->to_buffer += 1;
+  EXPECT_THROW(prove_list(list, outline, 1), Error);
+}
+
 TEST(GrowingScript, AClosedListIsRunAgainAndDoesNotGoOn) {
   Memory memory(Memory::Kind::host);
   PlainBackend backend(memory);
   const Action pass = action_of(ActionKind::forward);
   Script closed(Outline{}, nullptr, backend, {.closed = true, .at_once = 1});
-  closed.extend({{pass}, {}});
-  EXPECT_THROW(closed.extend({{pass}, {}}), Error);
+  closed.extend(Unproved::taken({{pass}, {}}));
+  EXPECT_THROW(closed.extend(Unproved::taken({{pass}, {}})), Error);
   for (int step = 5; step < 7; ++step) {
     closed.again(step);
     EXPECT_EQ(closed.cursors.compute_head(), 0);

@@ -172,7 +172,7 @@ TEST(NoWait, TheHostIsTwoStretchesAheadOfTheDevice) {
     late.halts.clear();
     late.asked_at.clear();
     const std::int64_t issued = late.device->issued();
-    Executor::extend(script, cut_out(list, first, last));
+    Executor::extend(script, Unproved::taken(cut_out(list, first, last)));
     worker.executor().run(script, inputs);
     EXPECT_THAT(late.halts, testing::IsEmpty()) << piece;
     EXPECT_EQ(late.asked_at.empty(), piece < 2) << piece;
@@ -205,7 +205,8 @@ TEST(NoWait, AThousandStretchesHoldNoMoreThanAHundred) {
   const std::vector<Action> list = without_end(worker.training().list, steps, true);
   std::vector<std::size_t> rooms;
   for (std::size_t first = 0; first < list.size(); first += of_stretch) {
-    Executor::extend(script, cut_out(list, first, std::min(list.size(), first + of_stretch)));
+    Executor::extend(script,
+                     Unproved::taken(cut_out(list, first, std::min(list.size(), first + of_stretch))));
     worker.executor().run(script, inputs);
     EXPECT_LE(script.list.size(), 3 * of_stretch);
     EXPECT_EQ(script.cursors.ended.size(), script.list.size());

@@ -3,6 +3,7 @@
 #include <thread>
 #include <vector>
 
+#include "program/unproved.h"
 #include "runtime/parity.h"
 
 // Ordinary steps as a list that grows: behind one another, cut anywhere, run piece by piece.
@@ -109,7 +110,7 @@ class StretchedTraining {
       if (how_.cut_at_steps) last = std::min(last, step_end);
       feed(last);
       const Memory::Closed closed(worker_.memory());
-      Executor::extend(script_, cut_out(list_, first, last));
+      Executor::extend(script_, Unproved::taken(cut_out(list_, first, last)));
       first = last;
       const bool at_step_end = how_.cut_at_steps && first == step_end;
       if (!at_step_end && first < std::min(list_.size(), ran + of_step_) && lots_.below(4) == 0) {

@@ -155,7 +155,8 @@ TEST(Stretches, NoOtherListRunsWhileOneHasSomethingUnderWay) {
   Script script = worker.executor().make_open_script(worker.plan().outline, worker.steps());
   BatchFeed feed(worker.config(), worker.layout());
   const std::vector<StepInput> inputs{feed.at(0)};
-  Executor::extend(script, cut_out(worker.training().list, 0, worker.training().list.size()));
+  Executor::extend(script,
+                   Unproved::taken(cut_out(worker.training().list, 0, worker.training().list.size())));
   worker.executor().run(script, inputs);
   EXPECT_THROW(worker.steps().run(inputs[0]), Error);
   worker.executor().finish(script, inputs);

@@ -37,6 +37,11 @@ std::vector<std::string> check(const Program& program, const Outline& outline) {
   return errors;
 }
 
+CheckedStretch prove_list(ListStretch list, const Outline& outline, int rank) {
+  ListCheck books(outline, rank, slabs_of(list.actions, outline));
+  return books.prove(std::move(list), true);
+}
+
 std::vector<std::string> check_memory(const Placement& placement, std::int64_t limit) {
   std::vector<std::string> errors;
   for (int rank = 0; limit > 0 && rank < static_cast<int>(placement.ranks.size()); ++rank) {

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "program/action.h"
+#include "program/check/checked_stretch.h"
 #include "program/outline.h"
 #include "program/place.h"
 
@@ -20,6 +21,8 @@ namespace mindpipe {
 /// backward; gradients start from zero; no arena, buffer or gradient slab is used again before its last
 /// reader, a send or a sum over data included, has ended; memory stays below the limit.
 std::vector<std::string> check(const Program& program, const Outline& outline);
+/// Proves the list of one rank of a step, whose other ranks were checked with it, or throws.
+CheckedStretch prove_list(ListStretch list, const Outline& outline, int rank);
 std::vector<std::string> check_memory(const Placement& placement, std::int64_t limit);
 
 /// Throws the first of the errors as a mistake of ours.

@@ -2,6 +2,7 @@
 
 #include "core/give_way.h"
 #include "program/check/check_fields.h"
+#include "program/check/checker.h"
 
 namespace mindpipe {
 
@@ -56,6 +57,11 @@ std::vector<std::string> ListCheck::check(std::span<const Action> stretch, bool 
     if (last) end();
   }
   return reading_->findings.take();
+}
+
+CheckedStretch ListCheck::prove(ListStretch stretch, bool last) {
+  require_sound(check(stretch.actions, last));
+  return CheckedStretch(std::move(stretch));
 }
 
 void ListCheck::see() {

@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "program/causal/own_cuts.h"
+#include "program/check/checked_stretch.h"
 #include "program/check/pass_book.h"
 #include "program/check/room_book.h"
 #include "program/check/step_book.h"
@@ -31,6 +32,8 @@ class ListCheck {
   void expect(std::int64_t batches);
   /// What the list goes on with; `last`: behind it nothing may be open.
   std::vector<std::string> check(std::span<const Action> stretch, bool last);
+  /// Proves what the list goes on with, or throws the first mistake as one of ours.
+  CheckedStretch prove(ListStretch stretch, bool last);
 
  private:
   ListCheck(const Outline& outline, ListOf of, int rank);

@@ -4,6 +4,7 @@
 
 #include "core/check.h"
 #include "program/check/checker.h"
+#include "program/share_buffers.h"
 
 namespace mindpipe {
 namespace {
@@ -127,29 +128,39 @@ void ForwardStretches::message(int chunk, std::int64_t micro_batch) {
   writer_.add(task);
 }
 
+namespace {
+
+/// The list of one rank through which so many batches go, in the buffers of these rings.
+std::vector<Action> forwards_of(const Outline& outline, const Network& network, const Rings& rings, int rank,
+                                int batches) {
+  ForwardStretches list(outline, network, rings, rank);
+  for (int batch = 0; batch < batches; ++batch) list.add({});
+  return list.write(true).actions;
+}
+
+}  // namespace
+
 Program forward_program(const Outline& outline, const Network& network, int batches) {
   Program program;
-  for (int rank = 0; rank < outline.stages; ++rank) {
-    ForwardStretches list(outline, network, forward_rings(outline, rank), rank);
-    for (int batch = 0; batch < batches; ++batch) list.add({});
-    program.ranks.push_back(list.write(true).actions);
-  }
+  for (int rank = 0; rank < outline.stages; ++rank)
+    program.ranks.push_back(forwards_of(outline, network, forward_rings(outline, rank), rank, batches));
   return program;
 }
 
-PlannedForwards plan_forwards(const Outline& outline, const Network& network) {
+PlannedForwards plan_forwards(const Outline& outline, const Network& network, const Placement* host) {
   require_few_actions(outline, 3.0 * outline.all_chunks() * outline.micro_batches);
   PlannedForwards one;
   one.network = network;
-  one.program = forward_program(outline, network, 1);
-  one.expected = simulate(one.program, durations_of(one.program, outline, network), network);
-  require_sound(check(one.program, outline));
   for (int rank = 0; rank < outline.stages; ++rank) {
     RankMemory& memory = one.placement.ranks.emplace_back();
     memory.arenas = 1;
     memory.buffers = forward_buffers(outline, rank);
-    one.rings.push_back(forward_rings(outline, rank));
+    Rings& rings = one.rings.emplace_back(forward_rings(outline, rank));
+    if (host != nullptr) share_buffers(rings, memory.buffers, host->ranks[rank].buffers);
+    one.program.ranks.push_back(forwards_of(outline, network, rings, rank, 1));
   }
+  one.expected = simulate(one.program, durations_of(one.program, outline, network), network);
+  require_sound(check(one.program, outline));
   return one;
 }
 

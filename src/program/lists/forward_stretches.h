@@ -60,7 +60,9 @@ Program forward_program(const Outline& outline, const Network& network, int batc
 struct PlannedForwards : PlannedStep {
   std::vector<Rings> rings;  ///< one for each rank
 };
-PlannedForwards plan_forwards(const Outline& outline, const Network& network);
+/// `host`: the step in whose buffers these lie where they find a place; null: in their own.
+PlannedForwards plan_forwards(const Outline& outline, const Network& network,
+                              const Placement* host = nullptr);
 
 /// How many scores, each of so many batches, have to be under way for every stage to have something to do.
 std::int64_t scores_in_flight(const Outline& outline, std::int64_t batches);

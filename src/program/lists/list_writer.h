@@ -7,8 +7,8 @@
 #include "program/check/followed_waits.h"
 #include "program/clock/task.h"
 #include "program/clock/transfer.h"
+#include "program/list_stretch.h"
 #include "program/lists/buffer_ring.h"
-#include "program/lists/list_stretch.h"
 #include "program/schedules/gradient_turns.h"
 
 namespace mindpipe {

@@ -1,7 +1,6 @@
 #include "program/lists/stretches.h"
 
 #include "core/give_way.h"
-#include "program/check/checker.h"
 
 namespace mindpipe {
 
@@ -17,7 +16,7 @@ Stretches::Stretches(const Outline& outline, const Network& network, const Subne
                       ListCheck(outline, rules, rank, first)});
 }
 
-std::vector<ListStretch> Stretches::next(std::span<const Subnet> more, bool last) {
+std::vector<CheckedStretch> Stretches::next(std::span<const Subnet> more, bool last) {
   const std::int64_t oldest = planner_.oldest();
   std::vector<Task> starts;
   planner_.next(more, last, [&](const Task& task) { starts.push_back(task); });
@@ -27,12 +26,11 @@ std::vector<ListStretch> Stretches::next(std::span<const Subnet> more, bool last
       give_way();
       rank.writer.add(start);
     }
-  std::vector<ListStretch> stretches;
+  std::vector<CheckedStretch> stretches;
   for (Rank& rank : ranks_) {
-    stretches.push_back(rank.writer.take());
     rank.check.know(more, oldest);
     rank.check.expect(sequence);
-    require_sound(rank.check.check(stretches.back().actions, last));
+    stretches.push_back(rank.check.prove(rank.writer.take(), last));
   }
   return stretches;
 }

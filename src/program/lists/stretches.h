@@ -21,7 +21,7 @@ class Stretches {
 
   /// The next stretch of each of these ranks: all that starts before a subnet is needed that is not known
   /// yet; with `last`, to a drain, at which nothing is open.
-  std::vector<ListStretch> next(std::span<const Subnet> more, bool last);
+  std::vector<CheckedStretch> next(std::span<const Subnet> more, bool last);
 
   const CausalPlanner& planner() const { return planner_; }
   /// A number for all communication that was planned so far. Ranks whose numbers are equal agree on both ends
