@@ -132,9 +132,8 @@ inline constexpr int wait_reasons = 3;
 /// - With backward_input / backward_weight, the tape keeps weight gradients until backward_weight; only then
 ///   is the arena free.
 /// - `clears`: the first to add to the gradients of its blocks, which are zeroed before.
-/// - `fold`: after this action the gradients of its blocks hold all micro-batches of `shard`, and are added
-///   to the binary counter. (A backward in two halves: backward_weight carries it; what backward_input makes
-///   is folded when that half ends.)
+/// - `fold`: after this action those gradients of its blocks which a pass of its kind makes hold all
+///   micro-batches of `shard`, and are added to the binary counter.
 /// - send: buffer `from_buffer` to pipeline rank `peer`; receive: from `peer` into buffer `to_buffer`.
 /// `first` is the
 ///   block that the cut precedes. With payload `unit_gradient`: the gradient of `unit` from its use in block

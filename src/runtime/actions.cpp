@@ -21,15 +21,10 @@ void see(Script& script, const RankState& state, const Action& action) {
   script.kept.see(std::move(units), std::move(shared));
 }
 
-/// At the end of a data shard the gradients that a backward has completed go to the binary counter. Of a
-/// backward in two halves the list says so at the second one; what the first one makes is complete with it.
+/// At the end of a data shard the gradients that a backward has completed go to the binary counter.
 void fold(const RankState& state, const Action& action, std::span<const UnitUse> uses) {
-  const MadeGradients made = pass_of(action)->makes;
-  const Layout& layout = state.stage.layout();
-  const int of_shard = layout.micro_batches() / layout.local_data_shards();
-  const bool folds = made == MadeGradients::at_once ? (action.micro_batch + 1) % of_shard == 0 : action.fold;
   for (const UnitUse& use : uses)
-    if (folds) state.updates.fold(use, action.shard, made);
+    if (action.fold) state.updates.fold(use, action.shard, pass_of(action)->makes);
 }
 
 }  // namespace
@@ -163,8 +158,13 @@ Reductions::Request Actions::reduce(const Action& action) {
   if (state_.windows != nullptr && state_.stage.model().is_shared(action.unit))
     return state_.windows->reduce(wires_.reductions, action.subnet, action.unit, action.part, action.parts);
   const UnitUse use{action.unit, action.first};
-  if (action.slab >= 0) state_.residency.gradients().bind(use, action.slab);
-  return state_.updates.reduce(wires_.reductions, use, action.part, action.parts, action.apart >= 0);
+  const auto begin = [&] {
+    return state_.updates.reduce(wires_.reductions, use, action.part, action.parts, action.apart >= 0);
+  };
+  if (action.slab < 0) return begin();
+  // A backward of another subnet may be under way that adds to the unit's gradient in a slab of its own.
+  const GradientSlabs::Bound bound = state_.residency.gradients().bound(use, action.slab);
+  return begin();
 }
 
 void Actions::forward(Script& script, const Action& action, const StepInput& given) {

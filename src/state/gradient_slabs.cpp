@@ -38,9 +38,9 @@ void GradientSlabs::bind(std::span<const UnitUse> uses, int number) {
   for (const UnitUse& use : uses) place(use, slab);
 }
 
-void GradientSlabs::bind(const UnitUse& use, int number) {
+GradientSlabs::Bound GradientSlabs::bound(const UnitUse& use, int number) {
   for (const auto& [bound, there] : slabs_[number].places)
-    if (bound == use) return stage_.unit(use.unit).place_gradients(stage_.use_of(use), there);
+    if (bound == use) return {stage_.unit(use.unit), stage_.use_of(use), there};
   fail(Exit::internal, "the gradient of unit {} in block {} is not in slab {}", use.unit, use.block, number);
 }
 

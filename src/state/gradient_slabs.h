@@ -20,8 +20,22 @@ class GradientSlabs {
 
   /// Lets the accumulators of these uses lie one after the other in a slab.
   void bind(std::span<const UnitUse> uses, int slab);
-  /// Lets those of one use lie where they were bound in a slab.
-  void bind(const UnitUse& use, int slab);
+  /// While it lives, the accumulators of one use lie where they were bound in a slab.
+  class Bound {
+   public:
+    Bound(Unit& unit, int use, void* there) : unit_(unit), use_(use), before_(unit.accumulators(use).data) {
+      unit_.place_gradients(use_, there);
+    }
+    ~Bound() { unit_.place_gradients(use_, before_); }
+    Bound(const Bound&) = delete;
+    Bound& operator=(const Bound&) = delete;
+
+   private:
+    Unit& unit_;
+    int use_;
+    void* before_;
+  };
+  Bound bound(const UnitUse& use, int slab);
 
  private:
   struct Slab {

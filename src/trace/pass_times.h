@@ -34,8 +34,10 @@ class PassTimes {
       here.update += time;
       return;
     }
-    here.first = action.first;
-    here.last = action.last;
+    if (action.kind == ActionKind::forward) {
+      here.first = action.first;
+      here.last = action.last;
+    }
     (action.kind == ActionKind::forward ? here.forward : here.backward) += time;
   }
   const Rows& rows() const { return rows_; }

@@ -247,6 +247,47 @@ auto after(const Task& start, std::int64_t time) {
                     start.block, start.owner.number, start.start - time, start.end - time);
 }
 
+/// When the last backward of a lone subnet's block has ended, and its sum over data has begun.
+struct SumOfBlock {
+  std::int64_t ready = 0, start = 0, end = 0;
+};
+
+TEST(CausalPlanner, SumsOverDataBeginBlockByBlockUnderTheLastBackward) {
+  for (const int micro_batches : {1, 4}) {
+    Outline outline = sample_space(2, 3, micro_batches);
+    outline.data = 2;
+    Network network = sample_network(micro_batches);
+    network.data = {30'000, 0};  // less than the backward of a block
+    CausalPlanner planner(outline, network, {});
+    std::map<int, SumOfBlock> sums;
+    std::map<int, std::int64_t> last_sum;  // of each rank
+    for (const Task& task : planned(planner, sample_subnets(outline, Draw::uniform, 1, 1))) {
+      if (task.kind == TaskKind::backward && task.micro_batch + 1 == micro_batches)
+        for (int block = task.first; block < task.last; ++block) sums[block].ready = task.end;
+      if (task.kind != TaskKind::sum) continue;
+      EXPECT_EQ(task.start, std::max(sums[task.block].ready, last_sum[task.rank])) << task.block;
+      last_sum[task.rank] = task.end;
+      sums[task.block] = {sums[task.block].ready, task.start, task.end};
+    }
+    ASSERT_EQ(sums.size(), 48u);
+    for (const int first : {0, 24})  // of each stage all but the first block's run under the backward
+      EXPECT_LE(sums[first + 1].end, sums[first].ready) << micro_batches << ' ' << first;
+  }
+}
+
+TEST(CausalPlanner, WhatSumsHideUnderTheLastBackwardIsTheirTimeButForTheLast) {
+  const auto time = [](const Network& network) {
+    Outline outline = sample_space(1, 3, 1);
+    outline.data = 2;
+    CausalPlanner planner(outline, network, {});
+    planned(planner, sample_subnets(outline, Draw::uniform, 1, 1));
+    return planner.time();
+  };
+  Network free = sample_network(1), slow = free;
+  slow.data = {30'000, 0};
+  EXPECT_EQ(time(slow) - time(free), 30'000 + 30'000);  // the last unit's sum, and that of the losses
+}
+
 TEST(CausalPlanner, GoesOnBehindACutAsOneThatBeginsThere) {
   for (const SubnetOrder order : {SubnetOrder::causal, SubnetOrder::bulk, SubnetOrder::free}) {
     Outline outline = sample_space(3, 24, 2);  // groups of three are cut in the middle

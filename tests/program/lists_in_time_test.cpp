@@ -13,9 +13,14 @@ namespace {
 using Name = std::tuple<What, int, int, std::int64_t, int, int>;
 
 Name name_of(const Task& start) {
-  const bool moves = start.kind == TaskKind::move;
-  return {what_of(start),     start.rank,        start.peer,
-          start.owner.number, start.micro_batch, moves ? start.units.front() : start.unit};
+  return {what_of(start),
+          start.rank,
+          start.peer,
+          start.owner.number,
+          start.micro_batch,
+          start.kind == TaskKind::move ? start.units.front()
+          : is_pass(start.kind)        ? start.first
+                                       : start.unit};
 }
 
 What what_of(const Action& action, const Outline& outline) {
@@ -38,9 +43,10 @@ Name name_of(const Action& action, int rank, const Outline& outline) {
           action.peer,
           action.subnet,
           std::max(0, action.micro_batch),
-          is_move(action) ? action.units.front()
-          : has_unit      ? action.unit
-                          : -1};
+          is_move(action)   ? action.units.front()
+          : is_pass(action) ? action.first
+          : has_unit        ? action.unit
+                            : -1};
 }
 
 /// Lets one move at a time leave a rank, as the planner does and a list need not.

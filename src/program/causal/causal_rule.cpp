@@ -26,6 +26,7 @@ CausalRule::CausalRule(const Outline& outline, const PriceList& prices, SubnetRu
       prices_(prices),
       rules_(std::move(rules)),
       subnets_(outline, prices, first),
+      pieces_(outline, prices, subnets_),
       rooms_(outline, rules_, subnets_),
       turns_(outline, subnets_, rules_.order, first),
       windows_(outline, prices, subnets_, rules_.window, first),
@@ -49,12 +50,14 @@ CausalRule::CausalRule(const Outline& outline, const PriceList& prices, SubnetRu
 }
 
 void CausalRule::add(std::span<const Subnet> more, bool last, Clock& clock) {
+  pieces_.forget(subnets_.oldest());
   subnets_.forget();
   units_.clear();
   if (subnets_.is_closed()) turns_.begin_at(subnets_.known());
   for (const Subnet& subnet : more) {
     give_way(50);  // a cut of its own takes so long to find
     subnets_.add(subnet);
+    pieces_.add(subnet);
   }
   subnets_.close(last);
   if (last) {
@@ -82,6 +85,7 @@ bool CausalRule::open(Clock& clock) {
 }
 
 Source::Answer CausalRule::next(int rank, const Clock& clock, Task& task, WaitReason& why) {
+  if (pieces_.take(rank, task)) return Answer::begins;
   if (drawn(2) == 1 && next_forward(rank, clock, task, why) == Answer::begins) return Answer::begins;
   if (next_update(rank, task) || next_backward(rank, task, why)) return Answer::begins;
   return next_forward(rank, clock, task, why);
@@ -138,7 +142,10 @@ bool CausalRule::next_backward(int rank, Task& task, WaitReason& why) {
     task.slab = work.slab;
     task.sums = work.backward.sums;
     task.lasts = prices_.pass(stage, work.backward, task.clears);
-    return true;
+    if (!pieces_.divides(task)) return true;
+    work.sums_left = work.update.units;
+    pieces_.begin(task);
+    return pieces_.take(rank, task);
   }
   return false;
 }
@@ -185,7 +192,7 @@ bool CausalRule::holds_back(int rank, std::int64_t forward, const Clock& clock) 
   if (arrives != nullptr && arrives->end <= until) return true;
   const Task* behind = clock.runs(rank + 1);
   return behind != nullptr && behind->kind == TaskKind::backward &&
-         behind->end + ranks_[rank + 1].message[0] <= until;
+         behind->end + pieces_.rest(rank + 1) + ranks_[rank + 1].message[0] <= until;
 }
 
 void CausalRule::ended(const Task& task, Clock& clock) {
@@ -203,7 +210,9 @@ void CausalRule::ended(const Task& task, Clock& clock) {
     case TaskKind::message:
       return arrive(task, clock);
     case TaskKind::sum:
-      if (--subnets_.at(id, task.rank).sums_left == 0) turns_.complete(id, task.rank, clock);
+      if (StageProgress& work = subnets_.at(id, task.rank);
+          --work.sums_left == 0 && work.ended == outline_.micro_batches)
+        turns_.complete(id, task.rank, clock);
       return;
     case TaskKind::move:
       if (task.owner.of == Owner::subnet) {
@@ -243,10 +252,11 @@ void CausalRule::arrive(const Task& message, Clock& clock) {
   insert_sorted(message.with_forward ? there.to_forward : there.to_backward, id);
 }
 
-/// Gradients are summed over data one unit after the other, the last block's first.
 void CausalRule::end_backward(const Task& pass, Clock& clock) {
   const std::int64_t id = pass.owner.number;
   StageProgress& work = subnets_.at(id, pass.rank);
+  if (work.sums_left > 0) sum(pass, clock);
+  if (pass.goes_on) return;
   rooms_.give_slot_back(pass.rank, pass.slot);
   if (pass.chunk > 0) {
     clock.touch(pass.rank - 1);
@@ -254,8 +264,13 @@ void CausalRule::end_backward(const Task& pass, Clock& clock) {
   }
   if (++work.ended < outline_.micro_batches) return;
   windows_.pass(id, pass.rank, clock);
-  work.sums_left = outline_.data > 1 ? work.update.units : 0;
-  if (work.sums_left == 0) return turns_.complete(id, pass.rank, clock);
+  if (work.sums_left == 0) turns_.complete(id, pass.rank, clock);
+}
+
+/// Sums over data the gradients that the last backward has completed, one unit after the other, the last
+/// block's first.
+void CausalRule::sum(const Task& pass, Clock& clock) {
+  const std::int64_t id = pass.owner.number;
   for (int block = pass.last; block-- > pass.first;)
     for (int number = subnets_.most_units(); number-- > 0;)
       if (const int unit = subnets_.unit(id, block, number); unit >= 0)
@@ -266,7 +281,7 @@ void CausalRule::end_backward(const Task& pass, Clock& clock) {
                    .unit = unit,
                    .block = block,
                    .parts = sum_over_data(outline_, unit).parts,
-                   .slab = work.slab,
+                   .slab = pass.slab,
                    .lasts = prices_.sum(unit)});
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "program/causal/backward_pieces.h"
 #include "program/causal/causal_windows.h"
 #include "program/causal/moves_in_flight.h"
 #include "program/causal/rooms_in_flight.h"
@@ -53,12 +54,14 @@ class CausalRule final : public Source {
   void send(const Task& pass, bool with_forward, Clock& clock);
   void arrive(const Task& message, Clock& clock);
   void end_backward(const Task& pass, Clock& clock);
+  void sum(const Task& pass, Clock& clock);
   void end_update(const Task& update, Clock& clock);
 
   const Outline& outline_;
   const PriceList& prices_;
   SubnetRules rules_;
   SubnetsInFlight subnets_;
+  BackwardPieces pieces_;
   RoomsInFlight rooms_;
   UpdateTurns turns_;
   CausalWindows windows_;

@@ -67,12 +67,14 @@ CheckedStretch ListCheck::prove(ListStretch stretch, bool last) {
 void ListCheck::see() {
   const Action& action = reading_->action();
   transfers_.see();
-  rooms_.see(is_pass(action) ? passes_.blocks_of(action) : nullptr);
+  const PassBook::Blocks* const blocks = is_pass(action) ? passes_.blocks_of(action) : nullptr;
+  const bool ends_pass = blocks != nullptr && (is_forward(action) || action.first == blocks->first);
+  rooms_.see(blocks);
   passes_.see();
   if (step_) step_->see();
   if (!subnets_) return;
   if (!windows_->is_of_shared(action)) subnets_->see();
-  windows_->see();
+  windows_->see(ends_pass);
 }
 
 void ListCheck::end() {

@@ -138,8 +138,8 @@ void PassBook::backward(Network& network, Chunk& chunk, Tape& tape) {
   }
   if (action.clears && action.micro_batch > 0) reading_.wrong("zeroes gradients that others have added to");
   if (!action.clears && action.micro_batch == 0) reading_.wrong("adds to gradients that nobody has zeroed");
-  if (!tape.in_halves) makes_gradients(chunk, tape);
-  if (tape.in_halves && action.fold) reading_.wrong("folds gradients that backward_weight has yet to make");
+  if (tape.in_halves) folds();
+  else makes_gradients(chunk, tape);
 }
 
 void PassBook::weight(Chunk& chunk, Tape& tape) {
@@ -157,6 +157,12 @@ void PassBook::makes_gradients(Chunk& chunk, Tape& tape) {
     reading_.wrong("micro-batch {} is next (gradients of a unit add up in order)", chunk.next_weight);
   tape.weight_below = action.first;
   if (action.first == chunk.blocks.first) chunk.next_weight = action.micro_batch + 1;
+  folds();
+}
+
+/// What a pass makes is folded at the end of each shard.
+void PassBook::folds() {
+  const Action& action = reading_.action();
   const bool shard_ends = (action.micro_batch + 1) % reading_.outline.micro_batches_of_shard() == 0;
   if (shard_ends && !action.fold)
     reading_.wrong("shard {} ends here, but its gradients are not folded", action.shard);

@@ -63,6 +63,7 @@ class PassBook {
   void forward(Chunk& chunk, Tape& tape);
   void backward(Network& network, Chunk& chunk, Tape& tape);
   void weight(Chunk& chunk, Tape& tape);
+  void folds();
   void makes_gradients(Chunk& chunk, Tape& tape);
   void needs_input(const Network& network, int cut, int source, bool with_forward);
   void owes_output(int cut, int reader, bool with_forward);

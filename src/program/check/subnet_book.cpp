@@ -36,7 +36,7 @@ void SubnetBook::know(const Subnet& subnet, const std::vector<int>& cut) {
     outline.for_candidates(subnet.choice, block, [&](int candidate) {
       for (const int unit : outline.units_used[block][candidate]) {
         if (outline.units[unit].shared) continue;
-        const Use use{unit, held_[unit].users++};
+        const Use use{unit, block, held_[unit].users++};
         if (moves_) all.push_back(use);
         if (is_here && block >= work->first && block < work->last) work->uses.push_back(use);
       }
@@ -109,17 +109,19 @@ void SubnetBook::backward(Work& work) {
     reading_.wrong("its gradients are in slab {}", work.slab);
   }
   if (action.first == work.first) ++work.backwards;
-  work.last_backward = reading_.here();
+  for (Use& use : work.uses)
+    if (action.micro_batch + 1 == reading_.outline.micro_batches && use.block >= action.first &&
+        use.block < action.last)
+      use.added = reading_.here();
 }
 
 void SubnetBook::reduce(Work& work) {
   const Action& action = reading_.action();
-  if (work.backwards < reading_.outline.micro_batches || !reading_.has_ended(work.last_backward))
-    reading_.wrong("does not wait for the last backward");
   if (action.slab != work.slab) reading_.wrong("its gradients are in slab {}", work.slab);
   const auto use = std::find_if(work.uses.begin(), work.uses.end(),
                                 [&](const Use& one) { return one.unit == action.unit; });
   if (use == work.uses.end()) return reading_.wrong("its subnet uses no unit {} here", action.unit);
+  if (!reading_.has_ended(use->added)) reading_.wrong("does not wait for the last backward");
   if (use->summed.exists()) reading_.wrong("runs a second time");
   if (action.part + 1 == action.parts) use->summed = reading_.here();
 }

@@ -29,8 +29,9 @@ class SubnetBook {
   static constexpr std::int64_t gone = -1;
   /// A unit that a subnet uses, and how many older ones do.
   struct Use {
-    int unit = 0;
+    int unit = 0, block = 0;
     std::int64_t version = 0;
+    ListEntry added = {};   ///< the last backward of its block
     ListEntry summed = {};  ///< the last part of its sum over data
   };
   /// Where the newest state of a unit is.
@@ -44,7 +45,6 @@ class SubnetBook {
     std::vector<ListEntry> arrived = {};  ///< the last parts of what has moved here for it
     int first = 0, last = 0;              ///< blocks of the subnet here
     int backwards = 0, slab = -1;
-    ListEntry last_backward;
   };
 
   Work* work();

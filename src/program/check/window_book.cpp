@@ -24,10 +24,10 @@ std::int64_t WindowBook::size_of(std::int64_t window, int lane) const {
   return std::max<std::int64_t>(0, below(end) - below(first));
 }
 
-void WindowBook::see() {
+void WindowBook::see(bool ends_pass) {
   const Action& action = reading_.action();
   if (shared_.empty()) return;
-  if (is_pass(action)) return pass();
+  if (is_pass(action)) return pass(ends_pass);
   if (!is_of_shared(action)) return;
   if (!std::binary_search(shared_.begin(), shared_.end(), action.unit))
     return reading_.wrong("unit {} does not live here", action.unit);
@@ -36,7 +36,7 @@ void WindowBook::see() {
   else exchange(window);
 }
 
-void WindowBook::pass() {
+void WindowBook::pass(bool ends) {
   const Action& action = reading_.action();
   const std::int64_t window = action.subnet / rules_.window;
   // The version of two windows before is there until this one has passed.
@@ -44,7 +44,7 @@ void WindowBook::pass() {
     reading_.wrong("reads what all share in the version of window {}, not {}", applied_ - 1, window - 2);
   if (!is_backward(action)) return;
   windows_[window].last_backward = reading_.here();
-  if (action.micro_batch + 1 == reading_.outline.micro_batches) ++windows_[window].passed;
+  if (ends && action.micro_batch + 1 == reading_.outline.micro_batches) ++windows_[window].passed;
 }
 
 void WindowBook::exchange(Window& window) {

@@ -20,7 +20,8 @@ class WindowBook {
   void know(std::int64_t subnets) { known_ = subnets; }
   /// Whether an action is of what all share.
   bool is_of_shared(const Action& action) const;
-  void see();
+  /// `ends_pass`: whether a pass has come to its end with the action.
+  void see(bool ends_pass);
   /// Here no window may be open.
   void end();
 
@@ -37,7 +38,7 @@ class WindowBook {
     std::map<int, Exchange> units = {};
   };
 
-  void pass();
+  void pass(bool ends);
   void exchange(Window& window);
   void update(Window& window);
   void require_all(const Exchange& unit);

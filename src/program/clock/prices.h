@@ -13,6 +13,11 @@ struct PassWork {
   std::int64_t clear = 0;   ///< nanoseconds to zero the gradients of its blocks
   TensorSums sums = {};
   void add(const BlockCost& cost, const PassTraits& traits);
+  void operator+=(const PassWork& more) {
+    blocks += more.blocks;
+    clear += more.clear;
+    sums += more.sums;
+  }
 };
 
 /// What an update of some units consists of, with what is decided about each of them.

@@ -46,8 +46,9 @@ struct Task {
   WaitReason waits = WaitReason::input;  ///< why the compute queue was idle before, if it was
   bool with_forward = true;              ///< which way a message travels
   bool clears = false, fold = false;     ///< what Action says of both
-  int rank = 0;                          ///< where it runs, or whence it leaves
-  int peer = -1;                         ///< where a message, an exchange or a move goes
+  bool goes_on = false;  ///< a piece of a backward that the next pass of its rank goes on with
+  int rank = 0;          ///< where it runs, or whence it leaves
+  int peer = -1;         ///< where a message, an exchange or a move goes
   Owner owner = {};
   int chunk = 0, micro_batch = 0;
   Payload payload = Payload::none;  ///< what a message carries; none: all that crosses the cut

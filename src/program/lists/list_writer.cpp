@@ -143,7 +143,10 @@ void ListWriter::pass(ActionKind kind, const Task& task) {
   if (goes_on || goes_back) cross(task, goes_on ? 1 : -1, action);
   if (makes_gradients(action) && !shared_units_.empty())
     ledger_.write(windows_[action.subnet / window_].added, place_, action);
-  if (task.slab >= 0) ledger_.write(at(slabs_, task.slab), place_, action);
+  const bool goes_on_with = std::exchange(goes_on_, task.goes_on);
+  if (task.slab >= 0 && !goes_on_with) ledger_.write(at(slabs_, task.slab), place_, action);
+  for (int block = task.first; block < task.last && task.slab >= 0; ++block)
+    added_[{task.slab, block}].overwrite({place_, action.queue});
   if (!slabs_of_block_.empty() && adds_to_gradients(action))
     for (int block = task.first; block < task.last; ++block)
       for (const int slab : slabs_of_block_[block]) ledger_.write(at(slabs_, slab), place_, action);
@@ -156,8 +159,7 @@ void ListWriter::pass(ActionKind kind, const Task& task) {
 void ListWriter::cross(const Task& task, int way, Action& action) {
   const int from = rank_beside(task.chunk - way, rank_, outline_),
             to = rank_beside(task.chunk + way, rank_, outline_);
-  const bool is_last =
-      task.owner.of != Owner::step || way > 0 || task.first == outline_.first_block[task.chunk];
+  const bool is_last = !task.goes_on;
   BufferRing* arrived = nullptr;
   if (task.owner.of == Owner::subnet) {
     Room& slot = at(slots_, task.slot);
@@ -239,6 +241,9 @@ void ListWriter::sum(const Task& task) {
   const bool of_window = task.owner.of == Owner::window;
   if (of_window) {
     ledger_.follow(windows_[task.owner.number].added, action);
+  } else if (task.owner.of == Owner::subnet) {
+    ledger_.follow(added_[{task.slab, task.block}], action);
+    at(slabs_, task.slab).readers.push_back({last, action.queue});
   } else {
     Room& slab = at(slabs_, task.slab < 0 ? task.block : task.slab);
     if (last < 0) ledger_.follow(slab, action);

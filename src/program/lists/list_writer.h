@@ -62,12 +62,14 @@ class ListWriter {
   FollowedWaits waits_;
   std::int64_t begin_ = 0, place_ = 0;  ///< entries of the list before the stretch, and so far
   std::int64_t tickets_ = 0;            ///< communications so far
+  bool goes_on_ = false;                ///< whether the newest pass is a piece that another follows
   ListStretch stretch_;
   std::map<RingKey, BufferRing> rings_;
   std::vector<Room> slots_;
   /// Where gradients add up: slabs of subnets; of a step slabs, or each block's own place.
   std::vector<Room> slabs_;
   std::vector<std::vector<int>> slabs_of_block_;       ///< where a step adds up what each block makes
+  std::map<std::pair<int, int>, Room> added_;          ///< newest backwards of subnets, by slab and block
   std::vector<Room> units_;                            ///< values or states of units here
   std::map<std::int64_t, std::vector<int>> came_for_;  ///< units that move here, by reader
   std::map<std::int64_t, Window> windows_;

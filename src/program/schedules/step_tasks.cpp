@@ -83,7 +83,8 @@ class Making {
                 .first = outline_.first_block[pass.chunk],
                 .last = outline_.first_block[pass.chunk + 1]};
       task.clears = traits.travel == Travel::backward && pass.micro_batch == 0;
-      task.fold = completes && (pass.micro_batch + 1) % outline_.micro_batches_of_shard() == 0;
+      task.fold = traits.makes != MadeGradients::none &&
+                  (pass.micro_batch + 1) % outline_.micro_batches_of_shard() == 0;
       const auto [tape, is_new] = tape_of.try_emplace({pass.chunk, pass.micro_batch}, -1);
       MP_CHECK(is_new == (traits.travel == Travel::forward), "{} of micro-batch {} of chunk {} comes {}",
                pass.kind, pass.micro_batch, pass.chunk, is_new ? "before its forward" : "a second time");
@@ -120,6 +121,7 @@ class Making {
     for (int block = task.last; block-- > first;) {
       task.first = block;
       task.last = block + 1;
+      task.goes_on = block > first;
       const int place = add_pass(task);
       for (const UnitUse& use : outline_.uses_in(block, block + 1)) {
         made_.lives[task.rank].push_back({use, fed_[block].first, place});
