@@ -84,7 +84,7 @@ void CpuBackend::run(const BiasBackwardOperands& o) {
 void CpuBackend::run(const RotaryOperands& o) {
   const Shape& shape = o.heads.data.shape;
   const std::int64_t rows = shape[1], width = shape[3];
-  rotary_table_.prepare(o.base, width, o.first_position, rows);
+  rotary_table_.prepare(o.frequencies, width, o.first_position, rows);
   const double *cosines = rotary_table_.cosines(o.first_position),
                *sines = rotary_table_.sines(o.first_position);
   const auto kernel = MINDPIPE_PICK_KERNELS(isa_, norm_kernels).rotary[dtype_index(o.heads.data.dtype)];

@@ -1,12 +1,15 @@
 #pragma once
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <span>
+#include <vector>
 
 #include "core/memory.h"
 
 namespace mindpipe {
 
-/// Cosines and sines of position * base^(-2i/width), kept from call to call, since all layers ask for them.
+/// Cosines and sines of position * frequency, kept from call to call, since all layers ask for them.
 class RotaryTable {
  public:
   explicit RotaryTable(Memory& memory) : memory_(memory) {}
@@ -19,9 +22,12 @@ class RotaryTable {
     count_ = 0;
   }
   /// Makes the table hold positions [first, first + count).
-  void prepare(double base, std::int64_t width, std::int64_t first, std::int64_t count) {
-    if (base == base_ && width == width_ && first >= first_ && first + count <= first_ + count_) return;
-    base_ = base;
+  void prepare(std::span<const double> frequencies, std::int64_t width, std::int64_t first,
+               std::int64_t count) {
+    if (std::ranges::equal(frequencies, frequencies_) && width == width_ && first >= first_ &&
+        first + count <= first_ + count_)
+      return;
+    frequencies_.assign(frequencies.begin(), frequencies.end());
     width_ = width;
     first_ = first;
     count_ = count;
@@ -29,9 +35,8 @@ class RotaryTable {
     cosines_ = static_cast<double*>(area_.take(memory_, bytes_for(width, count)));
     sines_ = cosines_ + count * half;
     for (std::int64_t i = 0; i < half; ++i) {
-      const double frequency = std::pow(base, -2.0 * static_cast<double>(i) / static_cast<double>(width));
       for (std::int64_t r = 0; r < count; ++r) {
-        const double angle = static_cast<double>(first + r) * frequency;
+        const double angle = static_cast<double>(first + r) * frequencies_[i];
         cosines_[r * half + i] = std::cos(angle);
         sines_[r * half + i] = std::sin(angle);
       }
@@ -43,7 +48,7 @@ class RotaryTable {
  private:
   Memory& memory_;
   WorkArea area_;
-  double base_ = 0;
+  std::vector<double> frequencies_;
   std::int64_t width_ = 0, first_ = 0, count_ = 0;
   double *cosines_ = nullptr, *sines_ = nullptr;
 };

@@ -49,8 +49,7 @@ void GpuOperations::run(const RotaryOperands& o) {
   MP_REQUIRE(shape[3] <= cuda::widest_rotary, Exit::bad_configuration,
              "rotary: heads of width {} (at most {} on CUDA)", shape[3], cuda::widest_rotary);
   cuda::Frequencies frequencies{};
-  for (std::int64_t i = 0; i < shape[3] / 2; ++i)
-    frequencies.of[i] = std::pow(o.base, -2.0 * static_cast<double>(i) / static_cast<double>(shape[3]));
+  std::copy(o.frequencies.begin(), o.frequencies.end(), frequencies.of);
   const cuda::RotaryCall call{o.heads.data.data, shape[0] * shape[1], shape[1],
                               shape[2],          o.heads.first,       o.heads.count,
                               shape[3],          o.first_position,    o.inverse};

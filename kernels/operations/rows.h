@@ -1,5 +1,8 @@
 #pragma once
 #include <algorithm>
+#include <cmath>
+#include <span>
+#include <vector>
 
 #include "operations/elementwise.h"
 
@@ -87,11 +90,19 @@ struct NormBackwardParametersOperands {
   }
 };
 
-/// Turns the given heads in place: pairs (i, i + width/2) by the angle position * base^(-2i/width);
+/// The usual frequencies of rotary positions: base^(-2i/width) for each pair of a head.
+inline std::vector<double> rotary_frequencies(double base, std::int64_t width) {
+  std::vector<double> frequencies;
+  for (std::int64_t i = 0; i < width / 2; ++i)
+    frequencies.push_back(std::pow(base, -2.0 * static_cast<double>(i) / static_cast<double>(width)));
+  return frequencies;
+}
+
+/// Turns the given heads in place: pairs (i, i + width/2) by the angle position * frequencies[i];
 /// `inverse` turns back. The position of row r of a sample is first_position + r.
 struct RotaryOperands {
   Heads heads;
-  double base = 0;
+  std::span<const double> frequencies;  ///< one for each pair of a head
   std::int64_t first_position = 0;
   bool inverse = false;
 
@@ -99,6 +110,8 @@ struct RotaryOperands {
     const Shape& shape = heads.data.shape;
     MP_CHECK(shape.rank == 4, "rotary: {} is not [samples, rows, heads, width]", to_string(shape));
     MP_CHECK(shape[3] % 2 == 0, "rotary: heads of width {} (pairs need an even one)", shape[3]);
+    MP_CHECK(static_cast<std::int64_t>(frequencies.size()) == shape[3] / 2,
+             "rotary: {} frequencies for heads of width {}", frequencies.size(), shape[3]);
     MP_CHECK(heads.first >= 0 && heads.count >= 0 && heads.first + heads.count <= shape[2],
              "rotary: heads {}..{} of {}", heads.first, heads.first + heads.count, shape[2]);
   }

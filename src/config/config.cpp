@@ -246,9 +246,14 @@ Config read_config(const std::string& file, const std::vector<std::string>& over
 }
 
 std::string yaml_of(const std::vector<Setting>& settings) {
+  std::vector<std::pair<std::string, std::string>> written;
+  for (const Setting& setting : settings) written.emplace_back(setting.key(), setting.written());
+  return yaml_of(written);
+}
+
+std::string yaml_of(const std::vector<std::pair<std::string, std::string>>& written) {
   std::string text, section;
-  for (const Setting& setting : settings) {
-    const std::string& key = setting.key();
+  for (const auto& [key, value] : written) {
     std::size_t begin = 0, depth = 0;
     for (std::size_t dot = key.find('.'); dot != std::string::npos;
          begin = dot + 1, dot = key.find('.', begin), ++depth) {
@@ -257,7 +262,7 @@ std::string yaml_of(const std::vector<Setting>& settings) {
         text += std::string(2 * depth, ' ') + key.substr(begin, dot - begin) + ":\n";
     }
     section = key.substr(0, begin);
-    text += std::string(2 * depth, ' ') + key.substr(begin) + ": " + setting.written() + "\n";
+    text += std::string(2 * depth, ' ') + key.substr(begin) + ": " + value + "\n";
   }
   return text;
 }

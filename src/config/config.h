@@ -12,7 +12,8 @@ namespace mindpipe {
 struct RunConfig {
   std::string dir;              ///< the run directory; everything is written below it
   std::string resume = "auto";  ///< auto | never | the directory of a checkpoint
-  std::string weights;          ///< a file of those that training begins with; empty: they are drawn
+  std::string weights;          ///< file or directory of those to begin with; empty: they are drawn
+  bool new_head = false;        ///< the head's are drawn all the same
   double max_walltime = 0;      ///< seconds after which the run stops cleanly with a checkpoint; 0: no limit
   int stop_after = 0;           ///< steps after which it does so; 0: all of them
   int log_every = 0;  ///< steps between plain lines of progress; 0: often at first, then one a minute
@@ -186,6 +187,14 @@ struct SearchConfig {
   bool operator==(const SearchConfig&) const = default;
 };
 
+/// How weights are written for others.
+struct ExportConfig {
+  std::int64_t part = 5'000'000'000;  ///< bytes of a file, at most
+  Precision precision = Precision::f32;
+  ExportNames names = ExportNames::transformers;
+  bool operator==(const ExportConfig&) const = default;
+};
+
 struct Config {
   std::uint64_t seed = 1;
   RunConfig run;
@@ -198,6 +207,7 @@ struct Config {
   OptimizerConfig optimizer;
   MemoryConfig memory;
   CheckpointConfig checkpoint;
+  ExportConfig exported;
   DeviceConfig device;
   WatchdogConfig watchdog;
   TraceConfig trace;

@@ -56,6 +56,8 @@ struct OptimizerRow {
 #define MINDPIPE_CHECKPOINT_WRITERS(kind) kind(direct, "direct") kind(mpiio, "mpiio")
 #define MINDPIPE_SAVE_FAILURES(kind) kind(stop, "stop") kind(warn, "warn")
 #define MINDPIPE_POSITIONS(kind) kind(learned, "learned") kind(rotary, "rotary")
+#define MINDPIPE_ROTARY_SCALINGS(kind) kind(none, "none") kind(llama3, "llama3")
+#define MINDPIPE_EXPORT_NAMES(kind) kind(transformers, "transformers") kind(mindspore, "mindspore")
 #define MINDPIPE_PLACES(kind) /* sinusoids: 10000^(-2i/d); closed: the last one's is 1/10000 exactly */ \
   kind(learned, "learned") \
   kind(sinusoids, "sinusoids") \
@@ -121,6 +123,8 @@ MINDPIPE_KINDS(Background, NamedRow, MINDPIPE_BACKGROUNDS)
 MINDPIPE_KINDS(CheckpointWriterKind, NamedRow, MINDPIPE_CHECKPOINT_WRITERS)
 MINDPIPE_KINDS(SaveFailure, NamedRow, MINDPIPE_SAVE_FAILURES)
 MINDPIPE_KINDS(Positions, NamedRow, MINDPIPE_POSITIONS)
+MINDPIPE_KINDS(RotaryScaling, NamedRow, MINDPIPE_ROTARY_SCALINGS)
+MINDPIPE_KINDS(ExportNames, NamedRow, MINDPIPE_EXPORT_NAMES)
 MINDPIPE_KINDS(Places, NamedRow, MINDPIPE_PLACES)
 MINDPIPE_KINDS(BlockOrder, NamedRow, MINDPIPE_BLOCK_ORDERS)
 MINDPIPE_KINDS(Tables, NamedRow, MINDPIPE_TABLES)

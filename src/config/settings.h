@@ -116,6 +116,8 @@ class Setting {
 
 /// Settings as a file has them, in the order of the list: neighbours of one section stand below its name.
 std::string yaml_of(const std::vector<Setting>& settings);
+/// Keys and values as a file has them.
+std::string yaml_of(const std::vector<std::pair<std::string, std::string>>& written);
 /// Every setting that a run with a model of `config`'s kind has, in the order of the file.
 std::vector<Setting> settings_of(Config& config);
 /// What all runs have, and what a model of one kind has besides: settings of sections model and data.

@@ -23,7 +23,10 @@ std::vector<Setting> common_settings(Config& c) {  // table
               "auto: go on from the newest whole checkpoint in run.dir; never: begin; or the directory of a "
               "checkpoint to go on from"),
       SETTING(layout, run.weights,
-              "safetensors file with the weights to begin with; empty: they are drawn from the seed"),
+              "weights to begin with: a safetensors file, a directory of Hugging Face's transformers, or a "
+              "checkpoint; empty: they are drawn from the seed"),
+      SETTING(layout, run.new_head,
+              "draw the weights of the head, and leave out those of run.weights: for other words or classes"),
       SETTING(layout, run.max_walltime,
               "stop cleanly, with a checkpoint, and exit 75 after this long (23h50m); 0: no limit",
               Range{0, 1e9})
@@ -139,6 +142,19 @@ std::vector<Setting> common_settings(Config& c) {  // table
               "direct: each rank writes its part of the file; mpiio: through MPI-IO, while training waits"),
       SETTING(layout, checkpoint.on_error,
               "when a checkpoint cannot be written: stop with exit code 74, or warn and train on"),
+
+      Setting("export.part", &c.exported.part,
+              "most bytes of a file of weights for others (5GB); a model that takes more has parts and an "
+              "index",
+              Range{1, 0x1p60})
+          .in(Unit::bytes)
+          .playing(Setting::Role::layout),
+      Setting("export.precision", &c.exported.precision, "type of the weights in files for others")
+          .playing(Setting::Role::layout),
+      Setting("export.names", &c.exported.names,
+              "names in files for others: those of Hugging Face's transformers, or with the words of "
+              "mindspore.nn (gamma, beta, embedding_table)")
+          .playing(Setting::Role::layout),
 
       SETTING(layout, device.kind, "what computes"),
       SETTING(layout, device.threads,

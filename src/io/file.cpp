@@ -58,6 +58,13 @@ void NewFile::write(const void* bytes, std::size_t count) {
   }
 }
 
+void NewFile::extend(std::int64_t bytes) {
+  // Room is taken now, so that a full disk is told before anything is written; not every file system can.
+  if (::fallocate(file_.get(), 0, 0, bytes) != 0 && errno != EOPNOTSUPP && errno != EINTR)
+    cannot_write(path_, errno);
+  if (::ftruncate(file_.get(), bytes) != 0) cannot_write(path_, errno);
+}
+
 void NewFile::appear() {
   if (!temporary_.becomes(path_)) cannot_write(path_, errno);
 }

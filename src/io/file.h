@@ -37,6 +37,10 @@ class NewFile {
   NewFile& operator=(const NewFile&) = delete;
 
   void write(const void* bytes, std::size_t count);
+  /// Makes the file so long, zeros behind what was written, for others to write into `unfinished()`.
+  void extend(std::int64_t bytes);
+  /// Name of the file until it is whole.
+  const std::string& unfinished() const { return temporary_.path(); }
   void commit();
   /// Commits without waiting for the device: for a file that is soon replaced again. A machine that goes down
   /// meanwhile may keep the old file or lose both.

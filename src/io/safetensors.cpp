@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "core/check.h"
+#include "core/strict_json.h"
 #include "io/file.h"
 
 namespace mindpipe {
@@ -53,29 +54,6 @@ bool bytes_of_shape(const std::vector<std::int64_t>& shape, StoredType type, std
     if (__builtin_mul_overflow(product, extent, &product)) return false;
   bytes = static_cast<std::uint64_t>(product);
   return true;
-}
-
-/// Parses the header's JSON. A key that stands twice in one object, or anything nested deeper than a header
-/// is, is refused.
-Json parse_header(const std::string& path, const char* begin, const char* end) {
-  std::vector<std::set<std::string>> seen;
-  const auto refuse = [&](int depth, Json::parse_event_t event, Json& value) {
-    MP_REQUIRE(depth <= 3, Exit::bad_data, "{}: the header is nested deeper than any safetensors header",
-               path);
-    if (event == Json::parse_event_t::object_start) seen.emplace_back();
-    if (event == Json::parse_event_t::object_end) seen.pop_back();
-    if (event == Json::parse_event_t::key)
-      MP_REQUIRE(seen.back().insert(value.get_ref<const std::string&>()).second, Exit::bad_data,
-                 "{}: the header has the key '{}' twice", path, value.get_ref<const std::string&>());
-    return true;
-  };
-  try {
-    return Json::parse(begin, end, refuse);
-  } catch (const Json::parse_error& error) {
-    fail(Exit::bad_data,
-         "{}: the header is not JSON at byte {} of the file (expected the header of a safetensors file)",
-         path, 8 + error.byte);
-  }
 }
 
 std::uint64_t natural(const std::string& path, const std::string& name, const char* what, const Json& value) {
@@ -161,7 +139,9 @@ void SafetensorsFile::read_header() {
   const char* text = reinterpret_cast<const char*>(file_.data()) + 8;
   MP_REQUIRE(header_bytes >= 2 && *text == '{', Exit::bad_data,
              "{}: the header at offset 8 does not begin with '{{'", path);
-  const Json header = parse_header(path, text, text + header_bytes);
+  const Json header = parse_json(
+      {text, header_bytes},
+      {.path = path, .expected = "the header of a safetensors file", .part = "the header", .begins = 8});
   data_begins_ = 8 + header_bytes;
   for (const auto& [name, entry] : header.items()) {
     if (name != "__metadata__") {
@@ -334,30 +314,30 @@ std::vector<StoredTensor> in_file_order(std::vector<StoredTensor> tensors) {
 
 }  // namespace
 
-SafetensorsWriter::SafetensorsWriter(const std::string& path,
-                                     const std::map<std::string, std::string>& metadata,
-                                     std::vector<StoredTensor> tensors)
-    : path_(path),
-      tensors_(in_file_order(std::move(tensors))),
-      missing_(tensors_.empty() ? 0 : tensors_.back().end),
-      file_(path) {
-  write_header(metadata);
-}
-
-void SafetensorsWriter::write_header(const std::map<std::string, std::string>& metadata) {
+std::string safetensors_header(const std::string& path, const std::map<std::string, std::string>& metadata,
+                               std::vector<StoredTensor>& tensors) {
+  tensors = in_file_order(std::move(tensors));
   std::string header = "{";
   if (!metadata.empty()) header += fmt::format("\"__metadata__\":{}", Json(metadata).dump());
-  for (const StoredTensor& tensor : tensors_)
+  for (const StoredTensor& tensor : tensors)
     header += fmt::format("{}{}:{{\"dtype\":\"{}\",\"shape\":[{}],\"data_offsets\":[{},{}]}}",
                           header.size() > 1 ? "," : "", Json(tensor.name).dump(), name_of(tensor.type),
                           fmt::join(tensor.shape, ","), tensor.begin, tensor.end);
   header += '}';
   header.resize((header.size() + 7) / 8 * 8, ' ');
   MP_REQUIRE(header.size() <= largest_header, Exit::cannot_create,
-             "{}: {} tensors need a header of {} bytes (at most {}); write several files", path_,
-             tensors_.size(), header.size(), largest_header);
-  const std::uint64_t header_bytes = header.size();
-  file_.write(&header_bytes, 8);
+             "{}: {} tensors need a header of {} bytes (at most {}); write several files", path,
+             tensors.size(), header.size(), largest_header);
+  const std::uint64_t bytes = header.size();
+  return std::string(reinterpret_cast<const char*>(&bytes), sizeof bytes) + header;
+}
+
+SafetensorsWriter::SafetensorsWriter(const std::string& path,
+                                     const std::map<std::string, std::string>& metadata,
+                                     std::vector<StoredTensor> tensors)
+    : path_(path), tensors_(std::move(tensors)), file_(path) {
+  const std::string header = safetensors_header(path, metadata, tensors_);
+  missing_ = tensors_.empty() ? 0 : tensors_.back().end;
   file_.write(header.data(), header.size());
 }
 

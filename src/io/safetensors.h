@@ -80,6 +80,11 @@ class SafetensorsFile {
   std::map<std::string, std::size_t> index_;
 };
 
+/// The bytes before the data of a file with these tensors, which come into the order of the file: by falling
+/// size of their type, then by name. Sets their offsets. `path`: for complaints.
+std::string safetensors_header(const std::string& path, const std::map<std::string, std::string>& metadata,
+                               std::vector<StoredTensor>& tensors);
+
 /// A safetensors file on its way, which appears whole or not at all: metadata first, then the bytes of the
 /// tensors, any number at a time.
 class SafetensorsWriter {
@@ -94,8 +99,6 @@ class SafetensorsWriter {
   void commit();
 
  private:
-  void write_header(const std::map<std::string, std::string>& metadata);
-
   std::string path_;
   std::vector<StoredTensor> tensors_;
   std::uint64_t missing_ = 0;  ///< bytes that were not written yet

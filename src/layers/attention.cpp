@@ -17,7 +17,9 @@ Attention::Attention(const LayerContext& context, const std::string& path, const
     : context_(context),
       spec_(spec),
       heads_(spec.heads / context.tensor.logical()),
-      purpose_(purpose_of(path + ".attention_dropout")) {}
+      purpose_(purpose_of(path + ".attention_dropout")) {
+  if (spec.rotary && spec.frequencies.empty()) spec_.frequencies = rotary_frequencies(10000, spec.head_width);
+}
 
 AttentionParameters Attention::parameters(std::int64_t queries, std::int64_t keys, int shard,
                                           const Tape& tape) const {

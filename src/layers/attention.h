@@ -1,5 +1,8 @@
 #pragma once
+#include <optional>
+
 #include "layers/branch.h"
+#include "layers/head_norms.h"
 #include "layers/linear.h"
 
 namespace mindpipe {
@@ -9,7 +12,10 @@ struct AttentionSpec {
   int heads = 1, key_value_heads = 1;
   std::int64_t head_width = 0;
   bool causal = true, rotary = false, bias = false;
-  double rotary_base = 10000, dropout = 0;
+  bool head_norms = false;  ///< RMSNorm of each head of queries and keys
+  double norm_epsilon = 1e-6;
+  std::vector<double> frequencies = {};  ///< a rotary head's, one for each pair; none: the usual ones
+  double dropout = 0;
   double deviation = 0.02, output_deviation = 0.02;
   std::int64_t cache_rows = 0;  ///< generation: how many positions a cache holds
   std::string_view key_lengths =
@@ -61,6 +67,7 @@ class SelfAttention final : public Attention {
   Tensor extend_cache(const Tensor& qkv, int shard, Tape& tape);
 
   int key_value_heads_;  ///< key and value heads of a shard
+  std::optional<HeadNorms> head_norms_;
   Linear qkv_, output_;
 };
 

@@ -16,10 +16,11 @@ struct ClassifierSpec {
   bool norm_offset = true;
   double label_smoothing = 0;  ///< probability spread over the other words
   bool bias = false;           ///< one number for each word
+  bool constant_bias = false;  ///< which no optimizer moves
   bool normed = true;          ///< begins with a norm; without, what comes is classified as it is
 
   SoftmaxSpec softmax() const {
-    return {vocabulary, width, deviation, uses, use, table, bias, label_smoothing};
+    return {vocabulary, width, deviation, uses, use, table, bias, label_smoothing, constant_bias};
   }
 };
 

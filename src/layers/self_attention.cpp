@@ -10,7 +10,11 @@ SelfAttention::SelfAttention(const LayerContext& context, Unit& unit, const std:
            to_heads(spec, {{name + ".q", spec.heads},
                            {name + ".k", spec.key_value_heads},
                            {name + ".v", spec.key_value_heads}})),
-      output_(context, unit, from_heads(spec, name)) {}
+      output_(context, unit, from_heads(spec, name)) {
+  if (spec.head_norms)
+    head_norms_.emplace(context, unit, name,
+                        HeadNorms::Spec{heads_, key_value_heads_, spec.head_width, spec.norm_epsilon});
+}
 
 Shape SelfAttention::cache_shape(std::int64_t samples) const {
   return {context_.tensor.local_shards(), samples, spec_.cache_rows, 2 * key_value_heads_ * spec_.head_width};
@@ -38,13 +42,14 @@ Tensor SelfAttention::forward(const Tensor& x, const Boundary&, Tape& tape) {
   const std::int64_t samples = whole.shape[0], rows = whole.shape[1];
   const int shards = context_.tensor.local_shards(), all = heads_ + 2 * key_value_heads_;
   const Tensor qkv = qkv_.forward(whole, tape);
+  if (head_norms_) head_norms_->forward(qkv, tape);
   const Tensor log_sum = keep_log_sum(samples, rows, tape);
   const Tensor out = tape.keep({shards, samples, rows, heads_ * spec_.head_width}, context_.dtype);
   for (int s = 0; s < shards; ++s) {
     const Tensor heads = qkv.at(s).reshaped({samples, rows, all, spec_.head_width});
     if (spec_.rotary)
       context_.backend.rotary({.heads = {heads, 0, heads_ + key_value_heads_},
-                               .base = spec_.rotary_base,
+                               .frequencies = spec_.frequencies,
                                .first_position = tape.position});
     Heads k{heads, heads_, key_value_heads_}, v{heads, heads_ + key_value_heads_, key_value_heads_};
     std::int64_t keys = keys_of(rows);
@@ -89,8 +94,9 @@ Tensor SelfAttention::backward(const Tensor& dy, const Boundary&, Tape& tape) {
                                          .dk = {dheads, k, key_value_heads_},
                                          .dv = {dheads, v, key_value_heads_}});
     if (spec_.rotary)
-      context_.backend.rotary({.heads = {dheads, 0, v}, .base = spec_.rotary_base, .inverse = true});
+      context_.backend.rotary({.heads = {dheads, 0, v}, .frequencies = spec_.frequencies, .inverse = true});
   }
+  if (head_norms_) head_norms_->backward(dqkv, tape);
   return leave(context_, qkv_.backward(dqkv, tape), tape);
 }
 

@@ -25,8 +25,10 @@ Softmax::Softmax(const LayerContext& context, Unit& table, Unit& unit, const Sof
                          spec.table)) {
   if (!spec.bias) return;
   const std::int64_t padded = padded_vocabulary(spec.vocabulary, context.tensor.logical());
-  bias_ = unit.add(
-      {{{spec.table + ".bias", padded, padded - spec.vocabulary}}, 0, Split::out, Form::whole, {}, false});
+  ParamSpec bias{
+      {{spec.table + ".bias", padded, padded - spec.vocabulary}}, 0, Split::out, Form::whole, {}, false};
+  bias.constant = spec.constant_bias;
+  bias_ = unit.add(bias);
 }
 
 std::int64_t Softmax::shard_rows() const {
@@ -119,7 +121,7 @@ void Softmax::backward(const Tensor& x, const Tensor& targets, const Tensor& los
       context_.backend.linear_backward_input(
           {.dy = dlogits, .w = table_.value(s), .dx = dx.at(s).row_range(first, rows)});
       context_.backend.linear_backward_weight({dlogits, x_chunk, table_.gradient(s)});
-      if (bias_) context_.backend.bias_backward({dlogits, bias_.gradient(s)});
+      if (bias_ && !spec_.constant_bias) context_.backend.bias_backward({dlogits, bias_.gradient(s)});
     }
   }
 }

@@ -10,6 +10,7 @@ struct SoftmaxSpec {
   std::string table = "embedding";
   bool bias = false;           ///< one number a word, cut as the table is
   double label_smoothing = 0;  ///< probability spread over the other words
+  bool constant_bias = false;  ///< no optimizer moves the bias
 };
 
 /// Rows whose logits exist at once: a function of the kind of device and of the vocabulary, so a constant of

@@ -45,7 +45,7 @@ Shape Unit::shard_shape(int param) const {
 std::int64_t Unit::shard_stride(int param) const { return align_count(shard_shape(param).count()); }
 
 std::int64_t Unit::parts_stride(int param) const {
-  return align_count(shard_shape(param).count() * sequence_parts_);
+  return align_count(shard_shape(param).count() * parts_of(param));
 }
 
 std::int64_t Unit::parameters() const {
@@ -120,17 +120,22 @@ Tensor Unit::level(int i, int use) const { return levels_memory_[use].at(i); }
 Tensor Unit::sequence_parts(int param, int use) const {
   const std::int64_t elements = shard_shape(param).count();
   return accumulators_[use]
-      .range(flat_count_ + part_offsets_[param], sequence_parts_ * elements)
-      .reshaped({sequence_parts_, elements});
+      .range(flat_count_ + part_offsets_[param], parts_of(param) * elements)
+      .reshaped({parts_of(param), elements});
 }
 
 Tensor Unit::gradient(int param, int use, int shard) const {
-  MP_CHECK(has_gradients(use) && shard < local_shards(param), "unit {}: gradient {} of shard {}", name_,
-           param, shard);
+  const bool by_shards = params_[param].form == Form::shards;
+  MP_CHECK(has_gradients(use) && shard < (by_shards ? shards_.local : local_shards(param)),
+           "unit {}: gradient {} of shard {}", name_, param, shard);
   const Shape shape = shard_shape(param);
-  if (has_sequence_parts(param)) return sequence_parts(param, use);
-  const Tensor root_of_shard = root(use).range(flat_offset(param, shard), shape.count());
-  return root_of_shard.reshaped(params_[param].form == Form::rows ? Shape{1, shape.count()} : shape);
+  if (has_sequence_parts(param)) {
+    const Tensor parts = sequence_parts(param, use);
+    return by_shards ? parts.at(shard).reshaped({1, shape.count()}) : parts;
+  }
+  const Tensor root_of_shard = root(use).range(flat_offset(param, by_shards ? 0 : shard), shape.count());
+  return root_of_shard.reshaped(params_[param].form == Form::rows || by_shards ? Shape{1, shape.count()}
+                                                                               : shape);
 }
 
 }  // namespace mindpipe

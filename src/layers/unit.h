@@ -14,8 +14,9 @@ enum class Split : std::uint8_t { none, out, in };
 
 /// How a parameter's gradient comes about over the tensor axis: every rank alike or its own shard
 /// (`whole`), one accumulator for each T-th of the sequence (`rows`), or rows that only one T-th ever touches
-/// (`positions`: a sum with zeros, so one accumulator does).
-enum class Form : std::uint8_t { whole, rows, positions };
+/// (`positions`: a sum with zeros, so one accumulator does), or one accumulator for each shard, where shards
+/// of something else share the parameter (`shards`).
+enum class Form : std::uint8_t { whole, rows, positions, shards };
 
 struct Initial {
   enum class Kind : std::uint8_t { zero, one, normal } kind = Kind::zero;
@@ -44,9 +45,12 @@ struct ParamSpec {
   /// of what the step's micro-batches added to its gradient. It is in no norm, no clip, no decay, no moment.
   double follows = 0;
 
+  /// Nothing moves it: it is as a file has it. It is in no norm, no clip, no decay, no moment either.
+  bool constant = false;
+
   std::int64_t rows() const;
   std::int64_t width() const { return columns == 0 ? 1 : columns; }
-  bool is_learned() const { return follows == 0; }
+  bool is_learned() const { return follows == 0 && !constant; }
   /// Elements without padding: what a user counts.
   std::int64_t count() const;
 };
@@ -120,9 +124,7 @@ class Unit {
   Tensor level(int i, int use) const;
   /// The per-T-th accumulators of a `rows` parameter's use [parts, elements].
   Tensor sequence_parts(int param, int use) const;
-  bool has_sequence_parts(int param) const {
-    return params_[param].form == Form::rows && sequence_parts_ > 1;
-  }
+  bool has_sequence_parts(int param) const { return parts_of(param) > 1; }
   /// What the backwards of one use add to, levels excluded: zeroed before the first of them.
   Tensor accumulators(int use) const { return accumulators_[use]; }
   bool has_gradients(int use) const {
@@ -136,6 +138,11 @@ class Unit {
   std::size_t gradient_bytes() const { return uses_ * accumulator_bytes(); }
 
  private:
+  /// Accumulators of a parameter that are added up to its root.
+  int parts_of(int param) const {
+    const Form form = params_[param].form;
+    return form == Form::rows ? sequence_parts_ : form == Form::shards ? shards_.local : 1;
+  }
   std::int64_t shard_stride(int param) const;
   std::int64_t parts_stride(int param) const;
 

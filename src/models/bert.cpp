@@ -36,6 +36,13 @@ void describe(Model& model, const Config& config) {
   model.export_as([](const std::string& unit, const std::string& part) {
     return Model::ExportName{name_from(names, unit, part)};
   });
+  model.expect_in_files(
+      {.prefix = "bert.",
+       .second = {{"cls.predictions.decoder.weight", "bert.embeddings.word_embeddings.weight"},
+                  {"cls.predictions.decoder.bias", "cls.predictions.bias"}},
+       .left_out = {"bert.embeddings.position_ids", "bert.embeddings.token_type_ids", "bert.pooler.*",
+                    "cls.seq_relationship.*"},
+       .head = {"cls.*"}});
 }
 
 /// 6 operations a parameter and token, of the table and the transform before it for the picked rows alone,

@@ -20,7 +20,7 @@ void describe(Model& model, const Config& config) {
 void estimate(Model& model, const Config& config) {
   const Settings& m = config.model.gpt;
   model.estimate({"6N + 6Lhq", 6.0 * static_cast<double>(model.parameters()) +
-                                   6.0 * m.layers * m.width * config.data.sequence});
+                                   6.0 * m.layers * m.heads * m.head_width * config.data.sequence});
 }
 
 }  // namespace
@@ -36,6 +36,7 @@ std::unique_ptr<Model> make(const Config& config, const LayerContext& context) {
   auto model = std::make_unique<Model>();
   describe(*model, config);
   model->export_as(names_for(m));
+  model->expect_in_files(file_names_for(m));
   Unit& table = model->add_unit("embedding");
   Unit& positions = model->add_unit("positions");
   const bool learned = m.positions == Positions::learned;
@@ -53,7 +54,11 @@ std::unique_ptr<Model> make(const Config& config, const LayerContext& context) {
   AttentionSpec attention = blocks.attention();
   attention.key_value_heads = m.key_value_heads;
   attention.rotary = !learned;
-  attention.rotary_base = m.rotary_base;
+  if (!learned) attention.frequencies = frequencies(m);
+  attention.head_width = m.head_width;
+  attention.bias = m.bias || m.qkv_bias;
+  attention.head_norms = m.qk_norm;
+  attention.norm_epsilon = m.norm_epsilon;
   attention.cache_rows = m.context;
   for (int i = 0; i < m.layers; ++i) {
     const std::string layer = "layers." + std::to_string(i);

@@ -24,6 +24,8 @@ const NameTable llama{{"embedding.embedding", "model.embed_tokens"},
                       {"layers.N.attention.attention.q", "model.layers.N.self_attn.q_proj"},
                       {"layers.N.attention.attention.k", "model.layers.N.self_attn.k_proj"},
                       {"layers.N.attention.attention.v", "model.layers.N.self_attn.v_proj"},
+                      {"layers.N.attention.attention.q_norm", "model.layers.N.self_attn.q_norm"},
+                      {"layers.N.attention.attention.k_norm", "model.layers.N.self_attn.k_norm"},
                       {"layers.N.attention.attention.output", "model.layers.N.self_attn.o_proj"},
                       {"layers.N.mlp.norm", "model.layers.N.post_attention_layernorm"},
                       {"layers.N.mlp.mlp.gate", "model.layers.N.mlp.gate_proj"},
@@ -39,14 +41,32 @@ bool is_transposed(const std::string& part) {
 
 }  // namespace
 
+bool is_like_gpt2(const Settings& config) {
+  return config.positions == Positions::learned && config.norm == ModelNorm::layer &&
+         config.mlp != MlpKind::swiglu && config.bias && config.key_value_heads == config.heads &&
+         !config.qk_norm;
+}
+
 Model::Names names_for(const Settings& config) {
-  const bool like_gpt2 = config.positions == Positions::learned && config.norm == ModelNorm::layer &&
-                         config.mlp != MlpKind::swiglu && config.bias &&
-                         config.key_value_heads == config.heads;
+  const bool like_gpt2 = is_like_gpt2(config);
   return [like_gpt2](const std::string& unit, const std::string& part) {
     return Model::ExportName{name_from(like_gpt2 ? gpt2 : llama, unit, part),
                              like_gpt2 && is_transposed(part)};
   };
+}
+
+Model::FileNames file_names_for(const Settings& config) {
+  const bool like_gpt2 = is_like_gpt2(config);
+  Model::FileNames names{
+      like_gpt2 ? "transformer." : "model.",
+      {},
+      like_gpt2 ? std::vector<std::string>{"transformer.h.*.attn.bias", "transformer.h.*.attn.masked_bias"}
+                : std::vector<std::string>{"model.layers.*.rotary_emb.inv_freq", "model.rotary_emb.inv_freq"},
+      {"lm_head.*"}};
+  if (config.tied)
+    names.second.emplace_back("lm_head.weight",
+                              like_gpt2 ? "transformer.wte.weight" : "model.embed_tokens.weight");
+  return names;
 }
 
 }  // namespace mindpipe::gpt

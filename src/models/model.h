@@ -85,6 +85,16 @@ class Model {
   };
   using Names = std::function<ExportName(const std::string& unit, const std::string& part)>;
   void export_as(Names names) { names_ = std::move(names); }
+  /// What files of others hold beside the model's own tensors, and how their names may differ.
+  struct FileNames {
+    std::string prefix = {};  ///< files of a model without its head leave it out: "transformer."
+    std::vector<std::pair<std::string, std::string>> second = {};  ///< second names of tensors, and the first
+    std::vector<std::string> left_out = {};  ///< patterns with * of tensors that nothing here is made of
+    std::vector<std::string> head = {};      ///< patterns of the head's tensors, which depend on a task
+    /// Tensors of zeros that others expect, which are no parameters here.
+    std::vector<std::pair<std::string, std::vector<std::int64_t>>> zeros = {};
+  };
+  void expect_in_files(FileNames names) { file_names_ = std::move(names); }
 
   // What others ask.
 
@@ -117,6 +127,7 @@ class Model {
 
   /// What a part of a unit is called in files that others read: "unit.part" where the model has no names.
   ExportName export_name(const std::string& unit, const std::string& part) const;
+  const FileNames& file_names() const { return file_names_; }
 
  private:
   std::vector<std::unique_ptr<Unit>> units_;
@@ -128,6 +139,7 @@ class Model {
   Formula formula_;
   std::optional<Continuation> continuation_;
   Names names_;
+  FileNames file_names_;
 };
 
 /// Builds the model that the configuration names. Recomputation and dropout are taken from it too.

@@ -86,7 +86,7 @@ AttentionSpec ResidualBlocks::attention() const {
           .output_deviation = output_deviation_};
 }
 
-void ResidualBlocks::add_head(std::int64_t vocabulary, Unit* table, int uses, int use) {
+void ResidualBlocks::add_head(std::int64_t vocabulary, Unit* table, int uses, int use, bool with_constant) {
   const BlockSettings& m = settings_;
   const ClassifierSpec spec{.vocabulary = vocabulary,
                             .width = m.width,
@@ -98,6 +98,8 @@ void ResidualBlocks::add_head(std::int64_t vocabulary, Unit* table, int uses, in
                             .epsilon = m.norm_epsilon,
                             .norm_offset = has_norm_offset(),
                             .label_smoothing = config_.train.label_smoothing,
+                            .bias = with_constant,
+                            .constant_bias = with_constant,
                             .normed = order_ == BlockOrder::pre_norm};
   Unit& last = model_.add_unit("head");
   std::vector<Unit*> units{&last};

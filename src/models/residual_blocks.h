@@ -25,7 +25,8 @@ class ResidualBlocks {
   void add_mlp(const std::string& path);
   /// The classifier over `vocabulary`, user number `use` of the `uses` of `table`; nullptr: it has a table of
   /// its own. It begins with a norm where the blocks do.
-  void add_head(std::int64_t vocabulary, Unit* table, int uses, int use);
+  /// `with_constant`: with a constant for each word, which no optimizer moves.
+  void add_head(std::int64_t vocabulary, Unit* table, int uses, int use, bool with_constant = false);
 
   /// Norm of the model's width, its parameters in `unit`.
   Norm norm(Unit& unit) const;

@@ -40,7 +40,24 @@ const NameTable names{{"embedding.embedding", "model.shared"},
                       {"decoder.N.mlp.mlp.output", "model.decoder.layers.N.fc2"},
                       {"decoder.N.mlp.norm", "model.decoder.layers.N.final_layer_norm"},
                       {"head.final_norm", "model.decoder.layer_norm"},
+                      {"head.embedding.bias", "final_logits_bias"},
+                      {"head.classifier.bias", "final_logits_bias"},
                       {"head.classifier", "lm_head"}};
+
+Model::FileNames file_names_for(const Settings& m) {
+  const std::string source = "model.encoder.embed_tokens.weight",
+                    target = "model.decoder.embed_tokens.weight", one = "model.shared.weight";
+  Model::FileNames expected{.prefix = "model.", .head = {"lm_head.*", "final_logits_bias"}};
+  if (m.tables == Tables::one) expected.second = {{source, one}, {target, one}, {"lm_head.weight", one}};
+  else expected.left_out = {one};
+  if (m.tables == Tables::two) expected.second = {{"lm_head.weight", target}};
+  if (m.positions != Places::learned)
+    for (const char* side : {"model.encoder.embed_positions.", "model.decoder.embed_positions."})
+      expected.left_out.push_back(std::string(side) + "*");
+  if (m.order == BlockOrder::post_norm && !m.logits_bias)
+    expected.zeros = {{"final_logits_bias", {1, m.vocabulary}}};
+  return expected;
+}
 
 /// 6 operations for each parameter of a side and token of that side, of the softmax's table for targets, and
 /// those of attention; per token of a target. The text stands for sides of equal length and depth.
@@ -114,9 +131,13 @@ std::unique_ptr<Model> make(const Config& config, const LayerContext& context) {
 
   auto model = std::make_unique<Model>();
   see_pairs(*model, config, m.vocabulary);
-  model->export_as([](const std::string& unit, const std::string& part) {
-    return Model::ExportName{name_from(names, unit, part)};
+  model->export_as([words = m.vocabulary](const std::string& unit, const std::string& part) {
+    Model::ExportName found{name_from(names, unit, part)};
+    if (unit == "head" && part.ends_with(".bias") && !part.starts_with("final_norm"))
+      found.shape = {1, words};
+    return found;
   });
+  model->expect_in_files(file_names_for(m));
   ResidualBlocks blocks = blocks_for(*model, config, context);
   const AttentionSpec attention = blocks.attention();
   const Shape memory{config.data.source_sequence, m.width};
@@ -145,8 +166,8 @@ std::unique_ptr<Model> make(const Config& config, const LayerContext& context) {
   model->add_block("bridge", std::make_unique<Bridge>(context, norm, std::move(embedding)),
                    {&target_table, &bridge}, spec.use);
   add_decoder(*model, blocks, m.decoder_layers, attention, memory);
-  if (tied) blocks.add_head(m.vocabulary, &target_table, spec.uses, spec.use + 1);
-  else blocks.add_head(m.vocabulary, nullptr, 1, 0);
+  if (tied) blocks.add_head(m.vocabulary, &target_table, spec.uses, spec.use + 1, m.logits_bias);
+  else blocks.add_head(m.vocabulary, nullptr, 1, 0, m.logits_bias);
   estimate(*model, config);
   return model;
 }

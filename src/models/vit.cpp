@@ -56,6 +56,10 @@ std::unique_ptr<Model> make(const Config& config, const LayerContext& context) {
   model->export_as([m, rows](const std::string& unit, const std::string& part) {
     return name_of_part(m, rows, unit, part);
   });
+  model->expect_in_files(
+      {.prefix = "vit.",
+       .left_out = {"vit.pooler.*", "vit.embeddings.mask_token", "vit.embeddings.position_ids"},
+       .head = {"classifier.*"}});
   model->stream({PatchEmbedding::padded_rows(picture, shards), m.width});
   Unit& patches = model->add_unit("embedding");
   model->add_block(

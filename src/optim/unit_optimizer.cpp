@@ -120,6 +120,7 @@ void UnitOptimizer::update(Backend& backend, double rate, const Tensor& decision
     const ParamSpec& spec = unit_.params()[range.param];
     const Tensor value = unit_.flat_values().range(range.flat, range.count);
     const Tensor master = master_ ? state(master_, range) : value, rounded = master_ ? value : Tensor{};
+    if (spec.constant) continue;
     if (!spec.is_learned()) {
       backend.running_mean({spec.follows, 1.0 / static_cast<double>(micro_batches), decision, gradient(range),
                             master, rounded});

@@ -38,9 +38,10 @@ std::int64_t rows_of_file_piece(std::int64_t width, std::int64_t most) {
 }
 
 /// Cuts a tensor: several rows together, or a row into equal parts.
-std::vector<Elements> file_pieces_of(const WholeTensor& tensor) {
-  constexpr std::int64_t most = longest_file_piece / static_cast<std::int64_t>(sizeof(float));
-  const std::int64_t width = tensor.columns == 0 ? tensor.rows : tensor.columns, all = tensor.count();
+std::vector<Elements> file_pieces_of(const WholeTensor& tensor, std::int64_t longest) {
+  const std::int64_t most = longest / static_cast<std::int64_t>(sizeof(float));
+  const std::int64_t width = tensor.columns == 0 || tensor.transposed ? tensor.rows : tensor.columns,
+                     all = tensor.count();
   std::vector<Elements> cut;
   if (width <= most) {
     const std::int64_t step = rows_of_file_piece(width, most) * width;
@@ -55,6 +56,19 @@ std::vector<Elements> file_pieces_of(const WholeTensor& tensor) {
   return cut;
 }
 
+/// What shards hold of a tensor, whose pieces are of one parameter, among its elements as they are stored.
+std::vector<ElementRun> runs_of_tensor(const Unit& unit, const ShardRange& shards, const SavedTensor& saved,
+                                       const Elements& stored) {
+  std::vector<ElementRun> all;
+  for (const StackedPiece& piece : saved.tensor.pieces) {
+    MP_CHECK(piece.unit == piece_of(saved).unit && piece.param == piece_of(saved).param,
+             "{} is stacked of several parameters", saved.path);
+    const std::vector<ElementRun> runs = stored_runs_of(unit, shards, piece, saved.tensor, stored);
+    all.insert(all.end(), runs.begin(), runs.end());
+  }
+  return all;
+}
+
 /// The ranks that may write a file_piece: of the tensor group those that have most of it, which are all of
 /// them unless rows are split; of the replicas, where each has a part, the one that has their first element.
 class Candidates {
@@ -65,8 +79,7 @@ class Candidates {
     std::int64_t most = 0;
     int owner = -1;  // where columns are split, the one rank that has the first element says whose it is
     for (int t = 0; t < ranks.tensor; ++t) {
-      const auto runs =
-          stored_runs_of(unit, shards_of(unit, ranks, t), piece_of(saved), saved.tensor, looked_at);
+      const auto runs = runs_of_tensor(unit, shards_of(unit, ranks, t), saved, looked_at);
       if (in_shares(saved, ranks) && !runs.empty()) owner = share_of(unit, ranks.data, runs.front().flat);
       const std::int64_t count = by_rows ? count_of(runs) : 0;
       if (count < most) continue;
@@ -112,12 +125,24 @@ std::vector<SavedTensor> saved_tensors(const Config& config, const Model& model)
   return all;
 }
 
+std::vector<SavedTensor> weights_for_files(const Config& config, const Model& model) {
+  const std::string_view slot = config.train.precision == Precision::bf16 ? "master" : "value";
+  std::vector<SavedTensor> all;
+  for (WholeTensor& tensor : tensors_for_files(model)) {
+    const std::string name = tensor.name;
+    all.push_back({name, slot, std::move(tensor)});
+  }
+  return all;
+}
+
 std::vector<FilePiece> shared_out(const Model& model, const std::vector<SavedTensor>& tensors,
-                                  const StageRanks& ranks, const std::vector<char>& is_here) {
+                                  const StageRanks& ranks, const std::vector<char>& is_here,
+                                  std::int64_t longest) {
   std::vector<FilePiece> all;
   for (int i = 0; i < static_cast<int>(tensors.size()); ++i)
     if (is_here[piece_of(tensors[i]).unit] != 0)
-      for (const Elements& stored : file_pieces_of(tensors[i].tensor)) all.push_back({i, stored, -1});
+      for (const Elements& stored : file_pieces_of(tensors[i].tensor, longest))
+        all.push_back({i, stored, -1});
   std::vector<std::int64_t> written(ranks.size(), 0);
   // What only one data rank may write comes first: what any may write makes their shares equal again.
   for (const bool parts : {true, false})
@@ -144,7 +169,7 @@ std::vector<ElementRun> given_by(const Model& model, const std::vector<SavedTens
   if (whole && tensor_rank != ranks.tensor_rank(file_piece.writer)) return {};
   if (!parts && data_rank != ranks.data_rank(file_piece.writer)) return {};
   std::vector<ElementRun> runs =
-      stored_runs_of(unit, shards_of(unit, ranks, tensor_rank), piece, saved.tensor, file_piece.stored);
+      runs_of_tensor(unit, shards_of(unit, ranks, tensor_rank), saved, file_piece.stored);
   if (!parts) return runs;
   const std::int64_t begin = share_edge(unit, ranks.data, data_rank),
                      end = share_edge(unit, ranks.data, data_rank + 1);

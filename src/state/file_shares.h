@@ -10,7 +10,8 @@
 // Who brings what of a run's state into a file that holds it as whole tensors.
 namespace mindpipe {
 
-/// A tensor of a checkpoint: one slot of a piece of a parameter, whole, in f32.
+/// A tensor of a file: one slot of a parameter's pieces, whole, in f32. A checkpoint has a tensor for each
+/// piece.
 struct SavedTensor {
   std::string path;       ///< "/model/layers.0.mlp.up.weight", "/optim/m/..."
   std::string_view slot;  ///< a name of state_names
@@ -20,6 +21,8 @@ struct SavedTensor {
 /// All tensors of a run's state, in the order of the file: weights (masters where values are rounded), then
 /// what the optimizer keeps of them.
 std::vector<SavedTensor> saved_tensors(const Config& config, const Model& model);
+/// The weights (masters where values are rounded) in the tensors of files that others read.
+std::vector<SavedTensor> weights_for_files(const Config& config, const Model& model);
 
 /// The ranks of one stage, which have its units between them.
 struct StageRanks {
@@ -39,14 +42,17 @@ struct FilePiece {
   std::int64_t bytes() const { return stored.count() * static_cast<std::int64_t>(sizeof(float)); }
 };
 
-/// Bytes of the longest file_piece; but for the last of a tensor none is shorter than a quarter of it.
-inline constexpr std::int64_t longest_file_piece = std::int64_t{4} << 20;
+/// Bytes of the longest file_piece; but for the last of a tensor none is shorter than a quarter of it. Files
+/// of weights are written by ranks that train on at once, and have shorter ones, to take little memory.
+inline constexpr std::int64_t longest_file_piece = std::int64_t{4} << 20,
+                              longest_piece_of_weights = std::int64_t{1} << 20;
 
 /// Cuts the tensors of a stage's units into file_pieces and shares them out among its ranks: to one that has
 /// most of what it writes, and to all about equally. The same on every rank of the stage.
 /// `is_here`: for each unit, whether the stage speaks for it.
 std::vector<FilePiece> shared_out(const Model& model, const std::vector<SavedTensor>& tensors,
-                                  const StageRanks& ranks, const std::vector<char>& is_here);
+                                  const StageRanks& ranks, const std::vector<char>& is_here,
+                                  std::int64_t longest = longest_file_piece);
 
 /// What rank `from` of the stage gives of a file_piece to its writer: every element has one giver.
 std::vector<ElementRun> given_by(const Model& model, const std::vector<SavedTensor>& tensors,

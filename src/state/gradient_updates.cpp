@@ -48,14 +48,14 @@ void GradientUpdates::combine_sequence(Unit& unit, int use) {
   const bool cut = splits_sequence();
   for (int p = 0; p < static_cast<int>(unit.params().size()); ++p) {
     const Form form = unit.params()[p].form;
-    const bool in_parts = form == Form::rows && unit.has_sequence_parts(p),
-               on_ranks = cut && form != Form::whole;
+    const bool by_shards = form == Form::shards, in_parts = unit.has_sequence_parts(p),
+               on_ranks = by_shards ? groups_.tensor.size() > 1 : cut && form != Form::whole;
     if ((!in_parts && !on_ranks) || is_left_out("gradients", "combine_sequence")) continue;
     const std::int64_t elements = unit.shard_shape(p).count();
     const Tensor root = unit.root(use).range(unit.flat_offset(p, 0), elements);
     if (in_parts) {
-      (cut ? groups_.tensor : alone_).sum(unit.sequence_parts(p, use), root);
-    } else if (form == Form::rows) {
+      (cut || by_shards ? groups_.tensor : alone_).sum(unit.sequence_parts(p, use), root);
+    } else if (form == Form::rows || by_shards) {
       groups_.tensor.sum(root.reshaped({1, elements}), root);
     } else {
       // Every row has one T-th that adds to it; the others give zeros, which no sum rounds.

@@ -33,6 +33,24 @@ std::vector<ElementRun> joined(const std::vector<ElementRun>& runs, const WholeT
   return joined;
 }
 
+using PiecePlaces = std::vector<std::pair<const WholeTensor*, StackedPiece>>;
+
+/// Elements of these pieces that are here.
+std::int64_t count_of(const Unit& unit, const PiecePlaces& places) {
+  std::int64_t count = 0;
+  for (const auto& [tensor, piece] : places) count += count_of(runs_of(unit, piece, {0, unit.flat_count()}));
+  return count;
+}
+
+/// Elements of all pieces of a unit that are here.
+std::int64_t count_of(const Unit& unit) {
+  PiecePlaces all;
+  for (int p = 0; p < static_cast<int>(unit.params().size()); ++p)
+    for (int i = 0; i < static_cast<int>(unit.params()[p].pieces.size()); ++i)
+      all.push_back({nullptr, {.param = p, .piece = i}});
+  return count_of(unit, all);
+}
+
 }  // namespace
 
 std::vector<std::string_view> state_names(const Config& config) {
@@ -131,13 +149,15 @@ void ModelState::load(Slots slots, const std::vector<WholeTensor>& tensors, cons
   StagingBuffer room = staging();
   for (int index : stage_.local_units()) {
     const Unit& unit = stage_.unit(index);
-    std::vector<std::pair<const WholeTensor*, StackedPiece>> places;
+    PiecePlaces places;
     for (const WholeTensor& tensor : tensors)
       for (const StackedPiece& piece : tensor.pieces)
         if (piece.unit == index) places.emplace_back(&tensor, piece);
     if (places.empty()) continue;
+    const bool draws_rest = slots.size() > 1 && count_of(unit, places) < count_of(unit);
     fill(index, slots, room, [&](Elements flat, float* to) {
-      std::fill_n(to, flat.count(), 0.0f);
+      if (draws_rest) initial_values(unit, config_.seed, 1, flat, to);
+      else std::fill_n(to, flat.count(), 0.0f);
       for (const auto& [tensor, piece] : places)
         for (const ElementRun& run :
              tensor->transposed ? runs_of(unit, piece, flat) : joined(runs_of(unit, piece, flat), *tensor))

@@ -43,7 +43,7 @@ class ModelState {
   /// reads for itself what it keeps.
   void load(std::string_view slot, const std::vector<WholeTensor>& tensors, const ReadElements& read);
 
-  /// Sets the weights, and masters with them.
+  /// Sets the weights, and masters with them. What stands in none of `tensors` is drawn as at first.
   void load_weights(const std::vector<WholeTensor>& tensors, const ReadElements& read) {
     load(Slots{"value", "master"}, tensors, read);
   }

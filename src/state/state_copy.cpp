@@ -43,18 +43,20 @@ std::vector<std::int64_t> copied_bytes(const Config& config, const Layout& layou
   return most;
 }
 
-StateCopy::StateCopy(const Config& config, Stage& stage, const Residency& residency, Group* ranks)
+StateCopy::StateCopy(const Config& config, Stage& stage, const Residency& residency, Group* ranks,
+                     std::vector<SavedTensor> tensors, std::int64_t longest)
     : stage_(stage),
       residency_(residency),
       ranks_(ranks),
-      tensors_(saved_tensors(config, stage.model())),
+      tensors_(std::move(tensors)),
       stage_ranks_(stage_ranks_of(config, stage.layout())),
       here_(stage_ranks_.number(stage.layout().coord.tensor, stage.layout().coord.data)) {
   std::vector<char> is_here(stage.model().units().size(), 0);
   const Layout& layout = stage.layout();
   for (const int unit : stage.local_units())
     is_here[unit] = stage.counts_here(unit) && writing_lane(layout, unit) == layout.coord.supernet;
-  of_writer_ = by_writer(shared_out(stage.model(), tensors_, stage_ranks_, is_here), stage_ranks_.size());
+  of_writer_ =
+      by_writer(shared_out(stage.model(), tensors_, stage_ranks_, is_here, longest), stage_ranks_.size());
 }
 
 std::int64_t StateCopy::all_bytes() const {
@@ -97,17 +99,15 @@ std::vector<StateCopy::Parcel> StateCopy::incoming(const FilePiece& file_piece) 
   return parcels;
 }
 
-/// Reads the words of runs, one run behind the other.
-void StateCopy::pack(const FilePiece& file_piece, const std::vector<ElementRun>& runs, std::byte* words) {
+/// Reads the words of a run, each `step` words behind the one before.
+void StateCopy::pack(const FilePiece& file_piece, const ElementRun& run, std::byte* words,
+                     std::int64_t step) {
   const SavedTensor& saved = tensors_[file_piece.tensor];
   if (!reader_ || slot_ != saved.slot) {
     slot_ = saved.slot;
     reader_ = std::make_unique<StateReader>(stage_.context().backend, residency_, slot_);
   }
-  for (const ElementRun& run : runs) {
-    reader_->read(saved.tensor.pieces.front().unit, run.flat, run.count, words);
-    words += run.count * word;
-  }
+  reader_->read(saved.tensor.pieces.front().unit, run.flat, run.count, words, step);
 }
 
 /// Every writer makes its next file_piece: one message between each two ranks at most.
@@ -125,7 +125,11 @@ void StateCopy::take_turn(std::size_t turn, const Place& place, const Ready& rea
   if (!out.empty() || !in.empty()) messages.emplace(*ranks_);
   std::byte* from = sent_.data();
   for (const Parcel& parcel : out) {
-    pack(*file_piece_of(parcel.peer, turn), parcel.runs, from);
+    std::byte* next = from;
+    for (const ElementRun& run : parcel.runs) {
+      pack(*file_piece_of(parcel.peer, turn), run, next);
+      next += run.count * word;
+    }
     messages->send(from, parcel.bytes, world_rank(parcel.peer), 0);
     from += parcel.bytes;
   }
@@ -139,16 +143,20 @@ void StateCopy::take_turn(std::size_t turn, const Place& place, const Ready& rea
     return words +
            (stored_at(tensors_[mine->tensor].tensor, run.row, run.column) - mine->stored.first) * word;
   };
+  const std::int64_t step = mine ? stored_step(tensors_[mine->tensor].tensor) : 1;
   if (mine)
     for (const ElementRun& run : given_by(stage_.model(), tensors_, stage_ranks_, *mine, here_))
-      pack(*mine, {run}, place_of(run));
+      pack(*mine, run, place_of(run), step);
   if (messages)
     ranks_->waiting().until([&] { return messages->done(); },
                             [&] { return "the state to be saved: " + messages->missing(); });
   const std::byte* arrived = received_.data();
   for (const Parcel& parcel : in)
     for (const ElementRun& run : parcel.runs) {
-      std::memcpy(place_of(run), arrived, static_cast<std::size_t>(run.count * word));
+      std::byte* to = place_of(run);
+      if (step == 1) std::memcpy(to, arrived, static_cast<std::size_t>(run.count * word));
+      for (std::int64_t i = 0; step != 1 && i < run.count; ++i)
+        std::memcpy(to + i * step * word, arrived + i * word, static_cast<std::size_t>(word));
       arrived += run.count * word;
     }
   if (mine) ready(*mine, words);

@@ -15,7 +15,12 @@ namespace mindpipe {
 class StateCopy {
  public:
   /// `ranks`: all of the job; none where there is only this one.
-  StateCopy(const Config& config, Stage& stage, const Residency& residency, Group* ranks);
+  StateCopy(const Config& config, Stage& stage, const Residency& residency, Group* ranks)
+      : StateCopy(config, stage, residency, ranks, saved_tensors(config, stage.model()), longest_file_piece) {
+  }
+  /// A copy of other tensors than a checkpoint's, in file_pieces of at most `longest` bytes.
+  StateCopy(const Config& config, Stage& stage, const Residency& residency, Group* ranks,
+            std::vector<SavedTensor> tensors, std::int64_t longest);
 
   const std::vector<SavedTensor>& tensors() const { return tensors_; }
   /// The file_pieces that this rank writes, in the order in which `gather` makes them.
@@ -38,7 +43,7 @@ class StateCopy {
   const FilePiece* file_piece_of(int writer, std::size_t turn) const;
   std::vector<Parcel> outgoing(std::size_t turn) const;
   std::vector<Parcel> incoming(const FilePiece& file_piece) const;
-  void pack(const FilePiece& file_piece, const std::vector<ElementRun>& runs, std::byte* words);
+  void pack(const FilePiece& file_piece, const ElementRun& run, std::byte* words, std::int64_t step = 1);
   void take_turn(std::size_t turn, const Place& place, const Ready& ready);
   int world_rank(int number) const;
 

@@ -1,5 +1,4 @@
-#include <nlohmann/json.hpp>
-
+#include "app/golden_models.h"
 #include "app/torch_oracle.h"
 #include "app/torch_styles.h"
 
@@ -8,113 +7,6 @@ namespace mindpipe {
 namespace {
 
 using namespace oracle;
-using Json = nlohmann::json;
-
-const char* activation_there(MlpKind kind) {
-  return kind == MlpKind::gelu         ? "gelu_new"
-         : kind == MlpKind::gelu_exact ? "gelu"
-         : kind == MlpKind::relu       ? "relu"
-                                       : "silu";
-}
-
-Json config_of(const gpt::Settings& m) {
-  if (m.positions == Positions::learned)
-    return {{"model_type", "gpt2"},       {"architectures", {"GPT2LMHeadModel"}},
-            {"vocab_size", m.vocabulary}, {"tie_word_embeddings", m.tied},
-            {"n_positions", m.context},   {"n_embd", m.width},
-            {"n_layer", m.layers},        {"n_head", m.heads},
-            {"bos_token_id", 0},          {"eos_token_id", 0},
-            {"n_inner", m.mlp_width},     {"layer_norm_epsilon", m.norm_epsilon}};
-  return {{"model_type", "llama"},
-          {"architectures", {"LlamaForCausalLM"}},
-          {"vocab_size", m.vocabulary},
-          {"tie_word_embeddings", m.tied},
-          {"max_position_embeddings", m.context},
-          {"hidden_size", m.width},
-          {"intermediate_size", m.mlp_width},
-          {"num_hidden_layers", m.layers},
-          {"num_attention_heads", m.heads},
-          {"num_key_value_heads", m.key_value_heads},
-          {"rms_norm_eps", m.norm_epsilon},
-          {"rope_theta", m.rotary_base},
-          {"attention_bias", m.bias},
-          {"mlp_bias", m.bias}};
-}
-
-/// Settings that BERT and ViT call alike.
-Json config_of_blocks(const BlockSettings& m) {
-  return {{"hidden_size", m.width},           {"num_hidden_layers", m.layers},
-          {"num_attention_heads", m.heads},   {"intermediate_size", m.mlp_width},
-          {"layer_norm_eps", m.norm_epsilon}, {"hidden_act", activation_there(m.mlp)}};
-}
-
-Json config_of(const bert::Settings& m, const SpecialTokens& special) {
-  Json all = config_of_blocks(m);
-  all.update({{"model_type", "bert"},
-              {"architectures", {"BertForMaskedLM"}},
-              {"vocab_size", m.vocabulary},
-              {"max_position_embeddings", m.context},
-              {"type_vocab_size", m.types},
-              {"pad_token_id", special.padding}});
-  return all;
-}
-
-Json config_of(const transformer::Settings& m, const SpecialTokens& special) {
-  const bool marian = m.order == BlockOrder::post_norm;
-  return {{"model_type", marian ? "marian" : "m2m_100"},
-          {"architectures", {marian ? "MarianMTModel" : "M2M100ForConditionalGeneration"}},
-          {"vocab_size", m.vocabulary},
-          {"decoder_vocab_size", m.vocabulary},
-          {"d_model", m.width},
-          {"encoder_layers", m.layers},
-          {"decoder_layers", m.decoder_layers},
-          {"encoder_attention_heads", m.heads},
-          {"decoder_attention_heads", m.heads},
-          {"encoder_ffn_dim", m.mlp_width},
-          {"decoder_ffn_dim", m.mlp_width},
-          {"activation_function", activation_there(m.mlp)},
-          {"max_position_embeddings", m.first_position + m.context},
-          {"scale_embedding", m.scaled},
-          {"share_encoder_decoder_embeddings", m.tables == Tables::one},
-          {"tie_word_embeddings", m.tables != Tables::three},
-          {"pad_token_id", special.padding},
-          {"bos_token_id", special.start},
-          {"eos_token_id", special.end},
-          {"decoder_start_token_id", special.start}};
-}
-
-Json config_of(const vit::Settings& m) {
-  Json names = Json::object();
-  for (int i = 0; i < m.classes; ++i) names[std::to_string(i)] = "class " + std::to_string(i);
-  Json all = config_of_blocks(m);
-  all.update({{"model_type", "vit"},
-              {"architectures", {"ViTForImageClassification"}},
-              {"image_size", {m.picture_height, m.picture_width}},
-              {"patch_size", m.patch},
-              {"num_channels", m.channels},
-              {"id2label", names}});
-  return all;
-}
-
-/// What transformers reads beside the weights.
-Json transformers_config(const Config& config) {
-  switch (config.model.kind) {
-    case ModelKind::gpt:
-      return config_of(config.model.gpt);
-    case ModelKind::bert:
-      return config_of(config.model.bert, config.data.special);
-    case ModelKind::transformer:
-      return config_of(config.model.transformer, config.data.special);
-    case ModelKind::vit:
-      return config_of(config.model.vit);
-    case ModelKind::evolved_transformer:
-    case ModelKind::wide_resnet:
-    case ModelKind::subnet:
-    case ModelKind::supernet:
-      break;  // which transformers does not have
-  }
-  fail(Exit::internal, "a model of no kind");
-}
 
 /// Two steps of a small model on data that the program makes, whose tokens are bytes and those behind them.
 Config trained(Config config, const std::string& data) {
@@ -129,6 +21,7 @@ Config trained(Config config, const std::string& data) {
 
 Config trained_m2m100() {
   Config config = trained(m2m100_style(), "synthetic:dates");
+  config.model.transformer.context = 300;  // its table of positions has a row for padding
   config.model.transformer.first_position = config.data.special.padding + 1;  // as M2M100 has it
   return config;
 }
@@ -170,7 +63,6 @@ double loss_of_run(Config config, const Folder& folder) {
   std::vector<TensorToStore> stored;
   add_fields(stored, batches);
   write_safetensors(config.run.dir + "/input.safetensors", model_settings(config), stored);
-  write_file(config.run.dir + "/config.json", transformers_config(config).dump());
   return Feeder(worker, batches).step(0, 0).loss;
 }
 
@@ -196,6 +88,65 @@ TEST(Transformers, ReadsRunDirectoriesAndFindsTheirLosses) {
     ASSERT_TRUE(found >> name >> loss) << "model " << i;
     EXPECT_NEAR(loss, losses[i], 1e-6 * losses[i]) << name;
     fmt::print("{}: loss {:.9f}, ours is {:.1e} away\n", name, loss, losses[i] - loss);
+  }
+}
+
+/// What transformers makes of directories with weights and input.safetensors: class and loss of each.
+std::vector<std::pair<std::string, double>> losses_there(const std::string& python,
+                                                         const std::vector<std::string>& directories,
+                                                         const std::string& answer) {
+  std::string command = "'" + python + "' '" + MINDPIPE_SOURCE_DIR + "/tests/oracle/loss_by_transformers.py'";
+  for (const std::string& directory : directories) command += " '" + directory + "'";
+  EXPECT_TRUE(runs(command + " > '" + answer + "'", false));
+  std::istringstream found(read_file(answer));
+  std::vector<std::pair<std::string, double>> losses(directories.size());
+  for (auto& [name, loss] : losses) found >> name >> loss;
+  return losses;
+}
+
+/// Trains a model of transformers for two steps on its batch, and leaves a directory with the weights and
+/// that batch. The loss of the weights that were written.
+double loss_of_trained(Config config, const std::string& from, const std::string& directory) {
+  config.exported.part = 12'000;
+  Worker worker(config, {});
+  begin_with_weights(worker);
+  const Batches batches = batch_in(from, config);
+  {
+    Feeder feeder(worker, batches);
+    for (int step = 0; step < 2; ++step) feeder.step(step, 1e-2);
+  }
+  std::filesystem::create_directories(directory);
+  save_weights_for_others(worker, directory);
+  std::vector<TensorToStore> stored;
+  add_fields(stored, batches);
+  write_safetensors(directory + "/input.safetensors", model_settings(config), stored);
+  config.run.weights = directory;
+  return losses_of(config, from).mean;
+}
+
+TEST(Transformers, OpensWhatWasTrainedFromItsOwnModels) {
+  const std::string python = peer_python_with("torch, numpy, transformers");
+  if (python.empty())
+    GTEST_SKIP() << "no interpreter that imports transformers (make test-peers installs it)";
+  for (const std::string how : {"--dtype float32", "--dtype bfloat16 --part 12KB"}) {
+    const Folder folder;
+    ASSERT_TRUE(runs("'" + python + "' '" + MINDPIPE_SOURCE_DIR + "/tests/oracle/golden_models.py' '" +
+                     (folder / "theirs") + "' " + how));
+    std::vector<std::string> directories;
+    std::vector<double> losses;
+    for (const auto& entry : std::filesystem::directory_iterator(folder / "theirs")) {
+      const std::string from = entry.path(), name = entry.path().filename();
+      const SafetensorsFile expected(from + "/expected.safetensors");
+      EXPECT_NEAR(losses_of(imported(from), from).mean, expected.floats("loss")[0], 1e-5) << name << how;
+      directories.push_back(folder / ("ours-" + name));
+      losses.push_back(loss_of_trained(imported(from, 2), from, directories.back()));
+    }
+    const auto found = losses_there(python, directories, folder / "losses");
+    for (std::size_t i = 0; i < losses.size(); ++i) {
+      EXPECT_NEAR(found[i].second, losses[i], 1e-5) << directories[i];
+      fmt::print("{}: loss {:.9f}, ours is {:.1e} away\n", found[i].first, found[i].second,
+                 losses[i] - found[i].second);
+    }
   }
 }
 

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
 
 #include "core/random.h"
 #include "io/safetensors.h"
@@ -143,6 +144,58 @@ TEST_F(WeightsFile, HasTheSameBytesOnEveryLayoutHoweverLittlePassesAtOnce) {
         EXPECT_TRUE(bytes("read") == bytes("alone")) << where;
       }
   }
+}
+
+/// Name and bytes of every file of a directory.
+std::map<std::string, std::string> files_of(const fs::path& directory) {
+  std::map<std::string, std::string> all;
+  for (const auto& entry : fs::directory_iterator(directory)) {
+    std::ifstream file(entry.path(), std::ios::binary);
+    all[entry.path().filename()] = {std::istreambuf_iterator<char>(file), {}};
+  }
+  return all;
+}
+
+TEST_F(WeightsFile, HasPartsOfTheSameBytesOnEveryLayout) {
+  for (const ExportNames names : {ExportNames::transformers, ExportNames::mindspore})
+    for (const Precision precision : {Precision::f32, Precision::bf16}) {
+      Config config = small_config(names == ExportNames::mindspore ? ModelKind::bert : ModelKind::gpt);
+      config.exported = {40'000, precision, names};
+      const auto trained_in = [&](const Config& resolved, const World& ranks, const std::string& directory) {
+        Worker worker(resolved, ranks);
+        train_one_step(worker);
+        if (ranks.rank == 0) fs::create_directories(directory);
+        save_weights_for_others(worker, directory);
+      };
+      if (world.rank == 0) trained_in(resolve(config), World{}, path("alone"));
+      MPI_Barrier(world.comm);
+      for (const GridConfig& grid : grids()) {
+        config.grid = grid;
+        config.train.zero = grid.data > 1 ? 1 : 0;
+        const Config resolved = resolve(config);
+        trained_in(resolved, world, path("of all"));
+        MPI_Barrier(world.comm);
+        Worker other(resolved, world);
+        read_weights(other, path("of all"));
+        save_weights_for_others(other, path("of all"));  // beside the parts that are there
+        MPI_Barrier(world.comm);
+        if (world.rank == 0) {
+          const auto alone = files_of(path("alone")), all = files_of(path("of all"));
+          EXPECT_GE(alone.size(), 4u) << "config.json, an index, and parts";
+          EXPECT_EQ(all.size(), alone.size());
+          for (const auto& [name, bytes] : alone) {
+            if (!name.ends_with(".safetensors")) continue;
+            const auto same = all.find("weights" + name.substr(std::string("model").size()));
+            ASSERT_NE(same, all.end()) << name;
+            EXPECT_TRUE(same->second == bytes) << name;
+          }
+          fs::remove_all(path("of all"));
+        }
+        MPI_Barrier(world.comm);
+      }
+      if (world.rank == 0) fs::remove_all(path("alone"));
+      MPI_Barrier(world.comm);
+    }
 }
 
 TEST_F(WeightsFile, IsReadIntoMemoryForItAlone) {

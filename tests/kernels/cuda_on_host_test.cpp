@@ -119,7 +119,7 @@ struct SmallStep {
               .epsilon = 1e-5,
               .statistics = statistics.device(),
               .y = normed.device()});
-    gpu.rotary({{heads.device(), 0, 4}, 10000, 0, false});
+    gpu.rotary({{heads.device(), 0, 4}, rotary_frequencies(10000, 16), 0, false});
     gpu.swiglu({both.device(), y.device()});
     gpu.row_maximum({logits.device(), 60, rows.device()});
     gpu.pick_rows({x.device(), picks.device(), y.device()});

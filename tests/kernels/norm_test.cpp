@@ -222,11 +222,15 @@ TEST(Rotary, TurnsPairsByTheirPositionAndBack) {
           want[low] = a * std::cos(angle) - b * std::sin(angle);
           want[high] = b * std::cos(angle) + a * std::sin(angle);
         }
-    cpu->rotary(
-        {.heads = {turned, first, count}, .base = 10000, .first_position = position, .inverse = false});
+    cpu->rotary({.heads = {turned, first, count},
+                 .frequencies = rotary_frequencies(10000, width),
+                 .first_position = position,
+                 .inverse = false});
     expect_close(turned, want);
-    cpu->rotary(
-        {.heads = {turned, first, count}, .base = 10000, .first_position = position, .inverse = true});
+    cpu->rotary({.heads = {turned, first, count},
+                 .frequencies = rotary_frequencies(10000, width),
+                 .first_position = position,
+                 .inverse = true});
     expect_close(turned, before.values(), 2);
   });
 }
@@ -237,8 +241,8 @@ TEST(Rotary, ATableMadeForAnotherQuestionIsNotUsed) {
   for (double base : {10000.0, 500.0})
     for (std::int64_t position : {0, 1, 7, 2}) {
       Operand here = before.copy(), fresh = before.copy();
-      seasoned->rotary({{here, 0, 1}, base, position, false});
-      Cpu()->rotary({{fresh, 0, 1}, base, position, false});
+      seasoned->rotary({{here, 0, 1}, rotary_frequencies(base, 8), position, false});
+      Cpu()->rotary({{fresh, 0, 1}, rotary_frequencies(base, 8), position, false});
       EXPECT_TRUE(same_bits(here, fresh)) << base << " " << position;
     }
 }

@@ -202,7 +202,6 @@ class Subject {
     Unit* unit;
     int param, part;
   };
-
   static bool is_learned(const Place& at) { return at.unit->params()[at.param].is_learned(); }
   Shape activation_shape() const { return {setting_.samples, setting_.rows, setting_.width}; }
   Shape memory_shape() const { return {setting_.samples, setting_.memory_rows, setting_.width}; }
@@ -265,6 +264,9 @@ class Subject {
     std::vector<double> sum(values.at(name).size());
     const ParamSpec& spec = place.unit->params()[place.param];
     for (int use = 0; use < spec.uses; ++use) {
+      for (int s = 0; spec.form == Form::shards && s < setting_.shards; ++s)
+        std::ranges::transform(sum, all(place.unit->gradient(place.param, use, s)), sum.begin(), std::plus{});
+      if (spec.form == Form::shards) continue;
       std::vector<std::vector<double>> shards;
       for (int shard = 0; shard < place.unit->local_shards(place.param); ++shard)
         shards.push_back(all(place.unit->gradient(place.param, use, shard)));
@@ -364,7 +366,6 @@ class Subject {
     put_all(d, weights_of(out, name));
     return d;
   }
-
   /// What the loss weighs each number of an output with.
   std::vector<double> weights_of(const Tensor& out, const std::string& name) const {
     std::vector<double> weights = normals(name, out.count(), 1);
@@ -373,7 +374,6 @@ class Subject {
       if (i / cols % rows >= setting_.counted_rows) weights[i] = 0;
     return weights;
   }
-
   double sum_of_losses() {
     long double sum = 0;
     for (double loss : all(tape_.losses)) sum += loss;

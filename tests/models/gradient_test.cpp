@@ -10,6 +10,8 @@ TEST(ModelGradients, OfASmallGpt2) { check_gradients(setting_for(gpt2()), model_
 
 TEST(ModelGradients, OfASmallLlama) { check_gradients(setting_for(llama()), model_of(llama())); }
 
+TEST(ModelGradients, OfASmallQwen) { check_gradients(setting_for(qwen()), model_of(qwen())); }
+
 TEST(ModelGradients, OfASmallTransformer) {
   Config config = small(ModelKind::transformer);
   config.model.transformer.layers = 1;

@@ -117,6 +117,21 @@ inline Config llama() {
   return config;
 }
 
+/// What Qwen and Llama 3 add to Llama: biases of q, k and v, norms of q and k, heads of a width of their own,
+/// pairs that turn slower.
+inline Config qwen() {
+  Config config = llama();
+  gpt::Settings& m = config.model.gpt;
+  m.width = 24;
+  m.head_width = 6;
+  m.qkv_bias = m.qk_norm = true;
+  m.rotary_base = 100;
+  m.rotary_scaling = RotaryScaling::llama3;
+  m.rotary_factor = 4;
+  m.rotary_context = 6;
+  return config;
+}
+
 /// Two of the three tokens to be found are there at least in each sample.
 inline Config bert() {
   Config config = small(ModelKind::bert);
@@ -232,17 +247,12 @@ inline Config wide_resnet() {
 
 /// One of every kind and style, by name.
 inline std::map<std::string, Config> all_small() {
-  return {{"gpt2", gpt2()},
-          {"llama", llama()},
-          {"transformer", small(ModelKind::transformer)},
-          {"bert", bert()},
-          {"post_norm", post_norm(Tables::two)},
-          {"pre_norm", pre_norm()},
-          {"vit", vision()},
-          {"evolved", evolved()},
-          {"wide_resnet", wide_resnet()},
-          {"of_pairs", of_pairs()},
-          {"of_texts", of_texts()}};
+  return {{"gpt2", gpt2()},         {"llama", llama()},
+          {"qwen", qwen()},         {"transformer", small(ModelKind::transformer)},
+          {"bert", bert()},         {"post_norm", post_norm(Tables::two)},
+          {"pre_norm", pre_norm()}, {"vit", vision()},
+          {"evolved", evolved()},   {"wide_resnet", wide_resnet()},
+          {"of_pairs", of_pairs()}, {"of_texts", of_texts()}};
 }
 
 }  // namespace mindpipe::testing

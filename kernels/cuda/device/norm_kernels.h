@@ -32,7 +32,7 @@ void norm_backward_parameters(int type, const void* dy, const void* x, const voi
                               cudaStream_t stream);
 
 inline constexpr int widest_rotary = 512;  ///< width of a head
-/// base^(-2i/width) for each pair of a head.
+/// The frequency of each pair of a head.
 struct Frequencies {
   double of[widest_rotary / 2];
 };

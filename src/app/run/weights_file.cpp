@@ -1,94 +1,208 @@
 #include "app/run/weights_file.h"
 
+#include <deque>
 #include <filesystem>
 #include <map>
-#include <optional>
-#include <set>
+#include <sstream>
 
+#include "app/run/weights_source.h"
+#include "app/run/whole_checkpoint.h"
+#include "comm/gather_bytes.h"
+#include "comm/text_of_rank_0.h"
+#include "config/models/architectures.h"
 #include "core/log.h"
+#include "io/checked_writer.h"
+#include "io/checkpoint_directory.h"
 #include "io/safetensors.h"
+#include "runtime/checkpoint_reader.h"
+#include "state/state_copy.h"
 
 namespace mindpipe {
 
-void save_weights(Worker& worker, const std::string& path) {
-  std::optional<SafetensorsWriter> file;
-  if (worker.world().rank == 0) {
-    std::vector<StoredTensor> tensors;
-    for (const WholeTensor& tensor : tensors_for_files(worker.stage().model()))
-      tensors.push_back({tensor.name, StoredType::f32, tensor.shape()});
-    file.emplace(path, std::map<std::string, std::string>{{"format", "pt"}}, std::move(tensors));
+namespace {
+
+/// The files of weights on their way, which rank 0 makes and all ranks write into.
+class SharedFiles {
+ public:
+  /// Collective over the world.
+  SharedFiles(const World& world, const WeightFiles& files) : world_(world), files_(files) {
+    std::string names;
+    for (const WeightFiles::Part& part : files.parts()) {
+      if (world.rank > 0) break;
+      NewFile& file = made_.emplace_back(part.path);
+      file.write(part.header.data(), part.header.size());
+      file.extend(part.bytes);
+      names += file.unfinished() + "\n";
+    }
+    std::istringstream lines(text_of_rank_0(world, names));
+    for (std::string name; std::getline(lines, name);) names_.push_back(name);
+    writers_.resize(names_.size());
   }
-  worker.state().gather_weights([&](const std::byte* words, std::size_t bytes) {
-    if (file) file->write(words, bytes);
-  });
-  if (file) file->commit();
+
+  void write(int part, std::int64_t offset, const void* bytes, std::int64_t count) {
+    std::unique_ptr<CheckedWriter>& writer = writers_[part];
+    if (!writer) writer = std::make_unique<CheckedWriter>(names_[part]);
+    writer->write(offset, bytes, count);
+    written_ += count;
+  }
+
+  /// Gives the files their names, once every rank has written all of its bytes. Collective over the world.
+  void finish(std::int64_t expected) {
+    std::string problem;
+    for (const std::unique_ptr<CheckedWriter>& writer : writers_) {
+      if (!writer) continue;
+      writer->finish();
+      if (problem.empty()) problem = writer->problem();
+    }
+    const auto all = gather_bytes(world_, bytes_of(fmt::format("{} {}", written_, problem)));
+    std::int64_t written = 0;
+    for (const std::vector<std::byte>& told : all) {
+      const std::string text(reinterpret_cast<const char*>(told.data()), told.size());
+      const std::size_t space = text.find(' ');
+      MP_REQUIRE(space + 1 == text.size(), Exit::io_error, "{}", text.substr(space + 1));
+      written += std::stoll(text);
+    }
+    if (world_.rank > 0) return;
+    MP_CHECK(written == expected, "{} bytes of weights were written, and there are {}", written, expected);
+    for (NewFile& file : made_) file.commit();
+    files_.settle();
+  }
+
+ private:
+  static std::vector<std::byte> bytes_of(const std::string& text) {
+    const auto* begin = reinterpret_cast<const std::byte*>(text.data());
+    return {begin, begin + text.size()};
+  }
+
+  World world_;
+  const WeightFiles& files_;
+  std::deque<NewFile> made_;
+  std::vector<std::string> names_;
+  std::vector<std::unique_ptr<CheckedWriter>> writers_;
+  std::int64_t written_ = 0;
+};
+
+/// All ranks write what they have of the files; each brings its stretches together from those of its stage.
+void write_together(Worker& worker, const WeightFiles& files) {
+  SharedFiles shared(worker.world(), files);
+  StateCopy copy(worker.config(), worker.stage(), worker.residency(), worker.wiring().all_ranks.get(),
+                 weights_for_files(worker.config(), worker.stage().model()), longest_piece_of_weights);
+  const auto place_of = [&](const FilePiece& piece) {
+    WeightFiles::Place place = files.place_of(copy.tensors()[piece.tensor].path);
+    place.offset += files.bytes_of_words(piece.stored.first);
+    return place;
+  };
+  // Bytes that lie within a page of memory as within one of the file go to the device by the shortest way.
+  std::vector<std::byte> room(static_cast<std::size_t>(longest_piece_of_weights + 2 * file_page));
+  const auto address = reinterpret_cast<std::uintptr_t>(room.data());
+  std::byte* page = room.data() + (file_page - address % file_page) % file_page;
+  std::int64_t expected = 0;
+  for (const SavedTensor& tensor : copy.tensors()) expected += files.bytes_of_words(tensor.tensor.count());
+  copy.gather([&](const FilePiece& piece) { return page + place_of(piece).offset % file_page; },
+              [&](const FilePiece& piece, const std::byte* words) {
+                const WeightFiles::Place place = place_of(piece);
+                files.convert(const_cast<std::byte*>(words), piece.stored.count());
+                shared.write(place.part, place.offset, words, files.bytes_of_words(piece.stored.count()));
+              });
+  shared.finish(expected);
 }
 
-std::size_t write_weights(const Model& model, const std::string& path, const BringTensor& bring) {
+}  // namespace
+
+void save_weights(Worker& worker, const std::string& path) {
+  write_together(worker, WeightFiles::one(worker.stage().model(), path));
+}
+
+std::string save_weights_for_others(Worker& worker, const std::string& directory) {
+  const World& world = worker.world();
+  const std::string stem =
+      text_of_rank_0(world, world.rank == 0 ? WeightFiles::stem_for(directory) : std::string());
+  if (world.rank == 0) write_config_json(worker.config(), directory);
+  const WeightFiles files =
+      WeightFiles::in_directory(worker.stage().model(), worker.config(), directory, stem);
+  write_together(worker, files);
+  return files.name();
+}
+
+std::size_t write_weights(const Model& model, const WeightFiles& files, const BringTensor& bring) {
   std::map<std::string, WholeTensor> tensors;
-  std::vector<StoredTensor> stored;
-  for (WholeTensor& tensor : tensors_for_files(model)) {
-    stored.push_back({tensor.name, StoredType::f32, tensor.shape()});
-    tensors.emplace(tensor.name, std::move(tensor));
+  for (WholeTensor& tensor : tensors_for_files(model)) tensors.emplace(tensor.name, std::move(tensor));
+  std::deque<NewFile> made;
+  for (const WeightFiles::Part& part : files.parts()) {
+    NewFile& file = made.emplace_back(part.path);
+    file.write(part.header.data(), part.header.size());
+    for (const StoredTensor& stored : part.tensors) {
+      const std::string& own = files.own_name(stored.name);
+      const auto count = static_cast<std::int64_t>((stored.end - stored.begin) / bytes_of(files.type()));
+      std::vector<float> words =
+          own.empty() ? std::vector<float>(static_cast<std::size_t>(count)) : bring(tensors.at(own));
+      files.convert(words.data(), count);
+      file.write(words.data(), stored.end - stored.begin);
+    }
   }
-  SafetensorsWriter file(path, {{"format", "pt"}}, std::move(stored));
-  for (const StoredTensor& tensor : file.tensors()) {
-    const std::vector<float> words = bring(tensors.at(tensor.name));
-    file.write(words.data(), words.size() * sizeof(float));
-  }
-  file.commit();
+  for (NewFile& file : made) file.commit();
+  files.settle();
   return tensors.size();
 }
 
-void read_weights(Worker& worker, const std::string& path) {
-  constexpr std::int64_t most_kept = std::int64_t{1} << 20;
-  const SafetensorsFile file(path);
-  const StoredTensor* stored = nullptr;  // the one that is being read
-  std::int64_t kept = 0;                 // elements of it that may still be in memory
+void write_config_json(const Config& config, const std::string& directory) {
+  const WrittenModel written = config_json(config);
+  if (written.json) replace_file(directory + "/config.json", *written.json);
+  else if (!written.why_none.empty()) info("no config.json for transformers: {}", written.why_none);
+}
+
+namespace {
+
+/// Sets the weights from a checkpoint, whatever optimizer and grid made it.
+void read_weights_of_checkpoint(Worker& worker, const std::string& directory) {
+  const Manifest manifest = read_manifest(directory);
+  const std::string damage = damage_of(worker.world(), manifest, directory, worker.threads());
+  MP_REQUIRE(damage.empty(), Exit::checkpoint_corrupt, "{}", damage);
+  std::map<std::string, const CheckpointTensor*> stored;
+  for (const CheckpointTensor& tensor : manifest.tensors) stored[tensor.path] = &tensor;
+  const std::vector<WholeTensor> tensors = tensors_of_pieces(worker.stage().model());
+  std::vector<std::string> missing;
+  for (const WholeTensor& tensor : tensors) {
+    const auto found = stored.find("/model/" + tensor.name);
+    if (found == stored.end() || found->second->shape != tensor.shape()) missing.push_back(tensor.name);
+  }
+  MP_REQUIRE(missing.empty(), Exit::bad_data,
+             "{}: has not the {} of the model of this configuration (run.weights is a checkpoint of the same "
+             "model)",
+             directory, first_three(missing));
+  const CheckpointFile file(directory, manifest.file_bytes);
+  worker.state().load_weights(tensors, [&](const WholeTensor& tensor, std::int64_t first, std::int64_t,
+                                           std::int64_t count, float* to) {
+    constexpr auto word = static_cast<std::int64_t>(sizeof(float));
+    file.read(stored.at("/model/" + tensor.name)->offset + first * word, to, count * word);
+  });
+}
+
+}  // namespace
+
+void read_weights(Worker& worker, const std::string& path, bool new_head) {
+  if (is_checkpoint(path)) return read_weights_of_checkpoint(worker, path);
+  WeightsSource source(path, worker.stage().model(), new_head);
+  if (worker.world().rank == 0 && !source.left_out().empty())
+    info("{}: left out: {}", path, first_three(source.left_out()));
   worker.state().load_weights(
-      [&](const WholeTensor& tensor, std::int64_t first, std::int64_t step, std::int64_t count, float* to) {
-        if (stored == nullptr || stored->name != tensor.name) {
-          if (stored != nullptr) file.forget(*stored);
-          stored = &file.tensor(tensor.name);
-          kept = 0;
-          MP_REQUIRE(stored->shape == tensor.shape(), Exit::bad_data,
-                     "{}: tensor {} has {} elements in another shape than the model of this configuration "
-                     "({} elements); is it the model's own file?",
-                     path, tensor.name, stored->count(), tensor.count());
-        }
-        // A tensor that lies row by row is not needed again; rows of a transposed one share their pages.
-        if (step == 1 && (kept += count) > most_kept) {
-          file.forget(*stored);
-          kept = count;
-        }
-        file.read(*stored, first, step, count, to);
-      });
-  if (stored != nullptr) file.forget(*stored);
+      source.tensors(), [&](const WholeTensor& tensor, std::int64_t first, std::int64_t step,
+                            std::int64_t count, float* to) { source.read(tensor, first, step, count, to); });
 }
 
 void begin_with_weights(Worker& worker) {
-  const std::string& path = worker.config().run.weights;
-  std::set<std::string> wanted;
-  for (const WholeTensor& tensor : tensors_for_files(worker.stage().model())) wanted.insert(tensor.name);
-  const SafetensorsFile file(path);
-  for (const StoredTensor& tensor : file.tensors())
-    MP_REQUIRE(wanted.erase(tensor.name) > 0, Exit::bad_data,
-               "{}: has {}, which the model of this configuration has not (run.weights is a file of all its "
-               "weights and no others; mindpipe-train extract takes a network's out of a supernet's)",
-               path, tensor.name);
-  MP_REQUIRE(wanted.empty(), Exit::bad_data,
-             "{}: has no {}, which the model of this configuration has (run.weights is a file of all its "
-             "weights)",
-             path, *wanted.begin());
-  read_weights(worker, path);
+  const RunConfig& run = worker.config().run;
+  read_weights(worker, run.weights, run.new_head);
 }
 
 void read_weights_of_run(Worker& worker) {
   const RunConfig& run = worker.config().run;
   const std::string path = run.dir + "/model.safetensors";
-  std::error_code unknown;
-  const bool is_there =
-      std::filesystem::status(path, unknown).type() != std::filesystem::file_type::not_found;
+  const auto exists = [](const std::string& file) {
+    std::error_code unknown;
+    return std::filesystem::status(file, unknown).type() != std::filesystem::file_type::not_found;
+  };
+  const bool has_parts = !exists(path) && exists(path + ".index.json"), is_there = has_parts || exists(path);
   if (!is_there && !run.weights.empty()) {
     if (worker.world().rank == 0)
       info("{} is not there yet: these are the weights to begin with, {}", path, run.weights);
@@ -98,7 +212,7 @@ void read_weights_of_run(Worker& worker) {
              "{}: there is no such file; a training leaves it in its run.dir when it ends or is stopped, so "
              "train first, or name another run.dir",
              path);
-  read_weights(worker, path);
+  read_weights(worker, has_parts ? run.dir : path);
 }
 
 }  // namespace mindpipe

@@ -3,22 +3,31 @@
 #include <string>
 #include <vector>
 
+#include "app/run/weight_files.h"
 #include "runtime/worker.h"
 
 namespace mindpipe {
 
-/// Writes the weights as safetensors with transformers' names. Collective; world rank 0 writes.
+/// Writes the weights as one file of safetensors in f32, with transformers' names. All ranks write;
+/// collective over the world.
 void save_weights(Worker& worker, const std::string& path);
+/// Writes them to a directory as `config.exported` says, so that transformers opens it: config.json, and one
+/// file or parts with an index; the path of either. Collective over the world.
+std::string save_weights_for_others(Worker& worker, const std::string& directory);
 /// Gives all elements of a tensor, as it is stored.
 using BringTensor = std::function<std::vector<float>(const WholeTensor&)>;
-/// Writes a model's weights as safetensors, one tensor after the other as `bring` gives them; how many.
-std::size_t write_weights(const Model& model, const std::string& path, const BringTensor& bring);
-/// Sets the weights from a file of safetensors, ours or another's. Every rank reads for itself.
-void read_weights(Worker& worker, const std::string& path);
+/// Writes a model's weights, one tensor after the other as `bring` gives them, by one process; how many.
+std::size_t write_weights(const Model& model, const WeightFiles& files, const BringTensor& bring);
+/// Writes the config.json with which transformers reads a model's weights, or says which setting it cannot
+/// have.
+void write_config_json(const Config& config, const std::string& directory);
+/// Sets the weights from a file or directory of safetensors, ours or another's, or from a checkpoint. Every
+/// rank reads for itself. Collective. `new_head`: those of the head stay as they were drawn.
+void read_weights(Worker& worker, const std::string& path, bool new_head = false);
 /// Sets the weights from the file that a training has left in its run directory; where none has, those that
 /// it would begin with, if run.weights names them.
 void read_weights_of_run(Worker& worker);
-/// Sets the weights from run.weights, which has the model's tensors and no others, before the first step.
+/// Sets the weights from run.weights before the first step.
 void begin_with_weights(Worker& worker);
 
 }  // namespace mindpipe

@@ -45,6 +45,11 @@ std::vector<float> WholeCheckpoint::brought_together(const WholeTensor& tensor, 
   return whole;
 }
 
+bool is_checkpoint(const std::string& directory) {
+  std::error_code none;
+  return std::filesystem::exists(directory + "/" + Manifest::name, none);
+}
+
 Config settings_of_checkpoint(const std::string& directory, const Manifest& manifest,
                               const std::vector<std::string>& overrides) {
   std::vector<std::string> checked;  // config.yaml has no CRC; what the manifest repeats of it has

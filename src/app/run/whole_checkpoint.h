@@ -20,6 +20,9 @@ struct WholeCheckpoint {
   std::map<std::string, CheckpointTensor> tensors;
 };
 
+/// Whether a directory is a checkpoint.
+bool is_checkpoint(const std::string& directory);
+
 /// The settings of the checkpoint in a directory, with others in the place of some ("train.steps=20").
 Config settings_of_checkpoint(const std::string& directory, const Manifest& manifest,
                               const std::vector<std::string>& overrides = {});

@@ -51,8 +51,7 @@ void warn_of_oddities(const Config& config) {
 void write_results(Worker& worker, bool emulated) {
   const Config& config = worker.config();
   if (!emulated) {
-    save_weights(worker, config.run.dir + "/model.safetensors");
-    info("weights: {}/model.safetensors", config.run.dir);
+    info("weights: {}", save_weights_for_others(worker, config.run.dir));
   }
   if (config.trace.steps > 0) {
     write_trace(worker, config.run.dir + "/trace.json");

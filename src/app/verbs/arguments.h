@@ -23,7 +23,7 @@ struct DataArguments {
 struct CheckpointArguments {
   std::string action;         ///< list | info | verify | diff | export
   std::string first, second;  ///< a run directory or a checkpoint; diff: two of them
-  std::string output;         ///< export: the file
+  std::string output;         ///< export: the file, or a directory
 };
 
 /// What `extract` is asked to do.
@@ -31,6 +31,12 @@ struct ExtractArguments {
   std::string from;    ///< the run directory of a supernet, or a checkpoint
   std::string choice;  ///< the numbers of a network's candidates, or a YAML file that names one
   std::string output;  ///< the directory to write to
+};
+
+/// What `import` is asked to do.
+struct ImportArguments {
+  std::string from;    ///< directory with the config.json and the weights of a model of transformers
+  std::string output;  ///< YAML file to write
 };
 
 /// What `report` is asked to do.
@@ -72,6 +78,7 @@ struct Arguments {
   ExtractArguments extract;
   SearchArguments layouts;
   ProfileArguments profile;
+  ImportArguments import_from;
   std::string answer;  ///< what the command line asks for by itself (--help, --version); empty: there is work
   int argc = 0;        ///< main's arguments, for whoever starts the messages between ranks
   char** argv = nullptr;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 #include <limits>
 #include <vector>
 
@@ -63,11 +64,28 @@ bool print_difference(const std::string& a, const std::string& b) {
   return differ;
 }
 
+namespace {
+
+void make_directory(const std::string& path) {
+  std::error_code problem;
+  std::filesystem::create_directories(path, problem);
+  MP_REQUIRE(!problem, Exit::cannot_create, "{}: cannot be created ({}; name another --output)", path,
+             problem.message());
+}
+
+}  // namespace
+
 std::string export_weights(const std::string& directory, const std::string& output) {
   const WholeCheckpoint checkpoint(directory);
   const Config config = settings_of_checkpoint(directory, checkpoint.manifest);
   CostModel costs(config, make_layout(config, {}));
-  const std::size_t count = write_weights(costs.model(), output, [&](const WholeTensor& tensor) {
+  const bool is_file = output.ends_with(".safetensors");
+  if (!is_file) make_directory(output);
+  if (!is_file) write_config_json(config, output);
+  const WeightFiles files =
+      is_file ? WeightFiles::one(costs.model(), output)
+              : WeightFiles::in_directory(costs.model(), config, output, WeightFiles::stem_for(output));
+  const std::size_t count = write_weights(costs.model(), files, [&](const WholeTensor& tensor) {
     return checkpoint.brought_together(tensor, costs.model());
   });
   return fmt::format("{}: {} tensors of step {}\n", output, count, checkpoint.manifest.progress.step);

@@ -32,7 +32,6 @@ bool is_there(const std::string& path) {
   std::error_code none;
   return fs::exists(path, none);
 }
-bool is_checkpoint(const std::string& path) { return is_there(path + "/" + Manifest::name); }
 
 /// The kind of model that a configuration says.
 std::string kind_said(const Node& root) {
@@ -99,7 +98,7 @@ std::string extract_weights(const std::string& run_or_checkpoint, const Config& 
   CostModel costs(config, make_layout(config, {}));
   if (!is_checkpoint(run_or_checkpoint) && has_newest_weights(run_or_checkpoint)) {
     const SafetensorsFile weights(run_or_checkpoint + "/model.safetensors");
-    write_weights(costs.model(), file,
+    write_weights(costs.model(), WeightFiles::one(costs.model(), file),
                   [&](const WholeTensor& tensor) { return taken_from(weights, tensor); });
     return weights.path();
   }
@@ -107,7 +106,7 @@ std::string extract_weights(const std::string& run_or_checkpoint, const Config& 
       is_checkpoint(run_or_checkpoint) || !checkpoints_in(run_or_checkpoint).empty(), Exit::input_missing,
       "{}: has no weights: its run has neither ended nor stopped, and has no checkpoint", run_or_checkpoint);
   const WholeCheckpoint checkpoint(checkpoint_at(run_or_checkpoint));
-  write_weights(costs.model(), file, [&](const WholeTensor& tensor) {
+  write_weights(costs.model(), WeightFiles::one(costs.model(), file), [&](const WholeTensor& tensor) {
     return checkpoint.brought_together(tensor, costs.model());
   });
   return fmt::format("{}, after {} subnets", checkpoint.file.path(), checkpoint.manifest.progress.step);

@@ -161,8 +161,9 @@ void declare_ckpt(CLI::App& app, Arguments& a) {
       ->add_option("B", asked.second)
       ->required()
       ->option_text("");
-  add("export", "write the weights as safetensors, as a run does at its end", "PATH")
-      ->add_option("--output", asked.output, "the file to write")
+  add("export",
+      "write the weights as a run does at its end: FILE.safetensors, or a directory for transformers", "PATH")
+      ->add_option("--output", asked.output, "the file or directory to write")
       ->required()
       ->option_text("FILE");
 }
@@ -179,6 +180,14 @@ void declare_extract(CLI::App& app, Arguments& a) {
   app.add_option("--output", asked.output, "write DIR/subnet.yaml and DIR/inherited.safetensors")
       ->required()
       ->option_text("DIR");
+}
+
+void declare_import(CLI::App& app, Arguments& a) {
+  ImportArguments& asked = a.import_from;
+  app.add_option("DIR", asked.from, "the directory of a model of Hugging Face's transformers")
+      ->required()
+      ->option_text("");
+  app.add_option("--output", asked.output, "write this configuration")->required()->option_text("FILE.yaml");
 }
 
 const Verb verbs[] = {
@@ -245,6 +254,13 @@ const Verb verbs[] = {
      .reads_config = false,
      .declare = declare_extract,
      .run = extract},
+    {.name = "import",
+     .summary = "a configuration that trains the model of a directory of Hugging Face's",
+     .meaning = "Write the configuration that a directory's config.json means: the same model, and the "
+                "directory's weights to begin with (run.weights).",
+     .reads_config = false,
+     .declare = declare_import,
+     .run = import_model},
     {.name = "doctor",
      .summary = "examine this machine and say what to do about it",
      .meaning = "Examine this machine and say what to do about it, or tune products for its GPU.",

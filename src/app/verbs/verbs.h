@@ -38,6 +38,7 @@ int report(const Arguments& arguments, const Config& config);
 int data(const Arguments& arguments, const Config& config);
 int ckpt(const Arguments& arguments, const Config& config);
 int extract(const Arguments& arguments, const Config& config);
+int import_model(const Arguments& arguments, const Config& config);
 int doctor(const Arguments& arguments, const Config& config);  ///< with --tune: tune
 int tune(const Arguments& arguments, const Config& config);
 

@@ -1,6 +1,9 @@
 #include "config/models/bert.h"
 
+#include <algorithm>
+
 #include "config/config.h"
+#include "config/models/architectures.h"
 #include "config/rules.h"
 #include "config/settings.h"
 
@@ -48,6 +51,38 @@ std::vector<Extent> split_by_shards(const Config& config) {
   const Settings& m = config.model.bert;
   return {
       {"model.heads", m.heads}, {"model.mlp_width", m.mlp_width}, {"data.sequence", config.data.sequence}};
+}
+
+std::vector<Architecture> architectures(const Config& config) {
+  const auto usual = [&](int token) {
+    return std::to_string(std::min(token, config.model.bert.vocabulary - 1));
+  };
+  return {{"BertForMaskedLM",
+           "bert",
+           {{"vocab_size", "model.vocabulary", "30522"},
+            {"hidden_size", "model.width", "768"},
+            {"num_hidden_layers", "model.layers", "12"},
+            {"num_attention_heads", "model.heads", "12"},
+            {"intermediate_size", "model.mlp_width", "3072"},
+            {"hidden_act", "model.mlp", "gelu", their_activations()},
+            {"max_position_embeddings", "model.context", "512"},
+            {"type_vocab_size", "model.types", "2"},
+            {"layer_norm_eps", "model.norm_epsilon", "1e-12"},
+            {"initializer_range", "model.initial_deviation", "0.02"},
+            {"hidden_dropout_prob", "model.dropout", "0.1"},
+            {"attention_probs_dropout_prob", "model.attention_dropout", "0.1"},
+            {"pad_token_id", "data.special.padding", "0"},
+            {"tie_word_embeddings", "", "true", {{"true", ""}}},
+            {"position_embedding_type", "", "absolute", {{"absolute", ""}}, true},
+            {"is_decoder", "", "false", {{"false", ""}}, true},
+            {"add_cross_attention", "", "false", {{"false", ""}}, true},
+            {"", "model.norm", "layer"},
+            {"", "model.bias", "true"}},
+           {"BertForPreTraining"},
+           // The numbers of its usual vocabularies, which only the tokenizer's files say.
+           {{"data.special.end", usual(102)},
+            {"data.special.start", usual(101)},
+            {"data.special.mask", usual(103)}}}};
 }
 
 }  // namespace mindpipe::bert

@@ -18,5 +18,6 @@ std::vector<Setting> settings(Config& config);
 void fill_in(Config& config);
 void check(const Config& config, const Complaints& complain);
 std::vector<Extent> split_by_shards(const Config& config);
+std::vector<Architecture> architectures(const Config& config);
 
 }  // namespace mindpipe::bert

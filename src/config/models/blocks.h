@@ -7,6 +7,7 @@
 namespace mindpipe {
 
 class Setting;
+struct Architecture;
 struct Complaints;
 struct Config;
 struct DataConfig;

@@ -29,6 +29,8 @@ struct ModelRow {
   kind(wide_resnet, "wide_resnet", false) \
   kind(subnet, "subnet", false) \
   kind(supernet, "supernet", true)
+// Kinds that transformers has architectures of: each has a function `architectures`.
+#define MINDPIPE_MODELS_OF_TRANSFORMERS(kind) kind(gpt) kind(bert) kind(transformer) kind(vit)
 // clang-format on
 
 MINDPIPE_KINDS(ModelKind, ModelRow, MINDPIPE_MODELS)

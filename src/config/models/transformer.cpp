@@ -1,6 +1,7 @@
 #include "config/models/transformer.h"
 
 #include "config/config.h"
+#include "config/models/architectures.h"
 #include "config/rules.h"
 #include "config/settings.h"
 
@@ -23,6 +24,9 @@ std::vector<Setting> settings(Config& config) {
   all.emplace_back("model.tables", &m.tables,
                    "one: for source, target and softmax; two: the source has its own; three");
   all.emplace_back("model.scaled", &m.scaled, "embeddings are multiplied by the square root of model.width");
+  all.emplace_back("model.logits_bias", &m.logits_bias,
+                   "a constant for each word is added to its logit (Marian's final_logits_bias); 0 unless "
+                   "run.weights says another");
   all.emplace_back("data.source_sequence", &config.data.source_sequence,
                    "tokens of a sample's source, at most model.context; auto: model.context", automatic);
   all.emplace_back("data.target_sequence", &config.data.target_sequence,
@@ -57,6 +61,63 @@ std::vector<Extent> split_by_shards(const Config& config) {
           {"model.mlp_width", m.mlp_width},
           {"data.source_sequence", config.data.source_sequence},
           {"data.target_sequence", config.data.target_sequence}};
+}
+
+std::vector<Architecture> architectures(const Config& config) {
+  const auto both = [](const std::string& sides, const std::string& ours, const std::string& absent) {
+    return TheirKey{"encoder_" + sides + " decoder_" + sides, ours, absent + " " + absent};
+  };
+  const auto made = [&](const std::string& name, const std::string& type, std::vector<TheirKey> own) {
+    Architecture one{name,
+                     type,
+                     {{"d_model", "model.width", "1024"},
+                      {"encoder_layers", "model.layers", "12"},
+                      {"decoder_layers", "model.decoder_layers", "12"},
+                      both("attention_heads", "model.heads", "16"),
+                      both("ffn_dim", "model.mlp_width", "4096"),
+                      {"max_position_embeddings", "model.context", "1024"},
+                      {"init_std", "model.initial_deviation", "0.02"},
+                      {"dropout", "model.dropout", "0.1"},
+                      {"eos_token_id", "data.special.end", "0"},
+                      {"", "model.norm", "layer"},
+                      {"", "model.norm_epsilon", "1e-05"},
+                      {"", "model.bias", "true"}}};
+    one.keys.insert(one.keys.end(), own.begin(), own.end());
+    // The table of M2M100's positions has a row for padding.
+    const Settings& m = config.model.transformer;
+    if (name != "MarianMTModel" && m.positions == Places::closed_sinusoids &&
+        config.data.special.padding > m.context)
+      one.keys.push_back({"", "data.special.padding", std::to_string(m.context)});
+    if (name == "MarianMTModel") one.usual = {{"model.logits_bias", "true"}};
+    else one.keys.push_back({"", "model.logits_bias", "false"});
+    return one;
+  };
+  return {made("MarianMTModel", "marian",
+               {{"vocab_size decoder_vocab_size", "model.vocabulary", "58101 ="},
+                {"activation_function", "model.mlp", "gelu", their_activations()},
+                {"share_encoder_decoder_embeddings tie_word_embeddings",
+                 "model.tables",
+                 "true true",
+                 {{"true true", "one"}, {"false true", "two"}, {"false false", "three"}}},
+                {"scale_embedding", "model.scaled", "false"},
+                {"attention_dropout", "model.attention_dropout", "0"},
+                {"pad_token_id", "data.special.padding", "58100"},
+                {"decoder_start_token_id", "data.special.start", "58100"},
+                {"", "model.order", "post_norm"},
+                {"", "model.positions", "sinusoids"},
+                {"", "model.first_position", "0"}}),
+          made("M2M100ForConditionalGeneration", "m2m_100",
+               {{"vocab_size", "model.vocabulary", "128112"},
+                {"activation_function", "model.mlp", "relu", their_activations()},
+                {"tie_word_embeddings", "", "true", {{"true", ""}}},
+                {"scale_embedding", "model.scaled", "true"},
+                {"attention_dropout", "model.attention_dropout", "0.1"},
+                {"pad_token_id", "data.special.padding", "1"},
+                {"decoder_start_token_id", "data.special.start", "2"},
+                {"", "model.order", "pre_norm"},
+                {"", "model.positions", "closed_sinusoids"},
+                {"", "model.tables", "one"},
+                {"", "model.first_position", std::to_string(config.data.special.padding + 1)}})};
 }
 
 }  // namespace mindpipe::transformer

@@ -15,6 +15,7 @@ struct Settings : TextSettings {
   Places positions = Places::sinusoids;
   int first_position = 0;
   Tables tables = Tables::one;
+  bool logits_bias = false;  ///< constants are added to the logits
   bool scaled = true;  ///< embeddings are multiplied by the root of the width
   bool operator==(const Settings&) const = default;
 };
@@ -23,5 +24,6 @@ std::vector<Setting> settings(Config& config);
 void fill_in(Config& config);
 void check(const Config& config, const Complaints& complain);
 std::vector<Extent> split_by_shards(const Config& config);
+std::vector<Architecture> architectures(const Config& config);
 
 }  // namespace mindpipe::transformer

@@ -170,8 +170,8 @@ TEST_F(Cuda, RotaryTurnsHeadsAndBack) {
       const Mirror turned = make.random({2, 5, 4, width}, "heads"),
                    back = make.random({2, 5, 4, width}, "heads");
       on_both(pairing(), {&turned, &back}, 2, [&](Backend& backend, auto of) {
-        backend.rotary({{of(turned), 1, 2}, 10000, 3, false});
-        backend.rotary({{of(back), 0, 4}, 500, 70000, true});
+        backend.rotary({{of(turned), 1, 2}, rotary_frequencies(10000, width), 3, false});
+        backend.rotary({{of(back), 0, 4}, rotary_frequencies(500, width), 70000, true});
       });
       for (Operand& o : fetched({&turned, &back})) all.push_back(std::move(o));
     }

@@ -1,0 +1,54 @@
+#pragma once
+#include <deque>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "io/safetensors.h"
+#include "state/whole_tensor.h"
+
+namespace mindpipe {
+
+/// The safetensors files of a model's weights, ours or another's: one file, or a directory with
+/// model.safetensors, or with model.safetensors.index.json and its parts. Every tensor of theirs is used,
+/// named as left out, or refused; every tensor of the model is found, or refused.
+class WeightsSource {
+ public:
+  /// `new_head`: tensors of the head are not asked for, and those of the files are left out.
+  WeightsSource(const std::string& path, const Model& model, bool new_head = false);
+
+  /// The model's tensors that the files have.
+  const std::vector<WholeTensor>& tensors() const { return wanted_; }
+  /// Reads elements first, first + step, ... of a tensor of the model as it is stored.
+  void read(const WholeTensor& tensor, std::int64_t first, std::int64_t step, std::int64_t count, float* to);
+  /// Names in the files that nothing here is made of.
+  const std::vector<std::string>& left_out() const { return left_out_; }
+
+ private:
+  struct Place {
+    const SafetensorsFile* file = nullptr;
+    const StoredTensor* stored = nullptr;
+  };
+  void open(const std::string& path);
+  void open_parts(const std::string& directory);
+  void find_all(const Model& model);
+  bool take(const std::string& name, const Place& place, const Model::FileNames& names);
+  void forget_last();
+
+  std::string path_;
+  std::deque<SafetensorsFile> files_;
+  std::vector<WholeTensor> wanted_;
+  std::map<std::string, Place> found_;  ///< by the model's names
+  std::vector<std::string> left_out_;
+  Place last_;             ///< place of the tensor that is being read
+  std::int64_t kept_ = 0;  ///< elements of it that may still be in memory
+};
+
+/// Whether a name is what a pattern says, in which * is any number of characters.
+bool matches(const std::string& pattern, const std::string& name);
+
+/// "a, b, c and 4 more", of names in order.
+std::string first_three(const std::vector<std::string>& names);
+
+}  // namespace mindpipe

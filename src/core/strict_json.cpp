@@ -1,0 +1,51 @@
+#include "core/strict_json.h"
+
+#include <nlohmann/json.hpp>
+#include <set>
+#include <vector>
+
+#include "core/mapped_file.h"
+#include "core/text.h"
+
+namespace mindpipe {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::int64_t largest_file = std::int64_t{16} << 20;
+
+}  // namespace
+
+Json parse_json(std::string_view json, const JsonText& text) {
+  std::vector<std::set<std::string>> seen;
+  const auto refuse = [&](int depth, Json::parse_event_t event, Json& value) {
+    MP_REQUIRE(depth <= text.deepest, text.code, "{}: {} is nested deeper than {}", text.path, text.part,
+               text.expected);
+    if (event == Json::parse_event_t::object_start) seen.emplace_back();
+    if (event == Json::parse_event_t::object_end) seen.pop_back();
+    if (event == Json::parse_event_t::key)
+      MP_REQUIRE(seen.back().insert(value.get_ref<const std::string&>()).second, text.code,
+                 "{}: {} has the key '{}' twice", text.path, text.part, value.get_ref<const std::string&>());
+    return true;
+  };
+  try {
+    return Json::parse(json.begin(), json.end(), refuse);
+  } catch (const Json::parse_error& error) {
+    fail(text.code, "{}: {} is not JSON at byte {} of the file (expected {})", text.path, text.part,
+         text.begins + error.byte, text.expected);
+  } catch (const Json::exception&) {
+    fail(text.code, "{}: {} has a number that no type holds (expected {})", text.path, text.part,
+         text.expected);
+  }
+}
+
+Json read_json_file(const JsonText& text) {
+  const MappedFile file(text.path);
+  MP_REQUIRE(file.size() <= largest_file, text.code, "{}: is {} long (expected {}, of {} at most)", text.path,
+             human_bytes(static_cast<double>(file.size())), text.expected,
+             human_bytes(static_cast<double>(largest_file)));
+  return parse_json({reinterpret_cast<const char*>(file.data()), static_cast<std::size_t>(file.size())},
+                    text);
+}
+
+}  // namespace mindpipe

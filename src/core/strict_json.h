@@ -1,0 +1,27 @@
+#pragma once
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+
+#include "core/check.h"
+
+namespace mindpipe {
+
+/// What a JSON text is, for complaints about it, and how deep it may be nested.
+struct JsonText {
+  std::string path;
+  std::string expected;           ///< "the header of a safetensors file"
+  std::string part = "the file";  ///< whose text it is
+  Exit code = Exit::bad_data;
+  int deepest = 3;         ///< brackets within brackets
+  std::size_t begins = 0;  ///< byte of the file where the text begins
+};
+
+/// Parses JSON from anybody: refuses keys that stand twice in one object, nesting deeper than `text.deepest`,
+/// and numbers beyond every type.
+nlohmann::json parse_json(std::string_view json, const JsonText& text);
+
+/// The JSON of a file of at most 16 MiB.
+nlohmann::json read_json_file(const JsonText& text);
+
+}  // namespace mindpipe

@@ -1,0 +1,285 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "app/golden_models.h"
+#include "app/run/weights_source.h"
+#include "corpus/files.h"
+
+// Small random models that transformers has written (tests/golden/transformers, by
+// tests/oracle/golden_models.py), and the losses that it finds.
+namespace mindpipe {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+std::vector<std::string> golden_models() {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(golden_folder))
+    names.push_back(entry.path().filename());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+TEST(GoldenModels, HaveTheLossesOfTransformersForOneTwoAndFourShards) {
+  for (const std::string& name : golden_models())
+    for (const int shards : {1, 2, 4}) {
+      const std::string directory = golden_folder + name;
+      const Losses losses = losses_of(imported(directory, shards), directory);
+      const SafetensorsFile expected(directory + "/expected.safetensors");
+      const std::vector<float> all = expected.floats("losses");
+      ASSERT_EQ(losses.all.size(), all.size()) << name;
+      EXPECT_NEAR(losses.mean, expected.floats("loss")[0], 1e-5) << name << ", " << shards << " shards";
+      for (std::size_t i = 0; i < all.size(); ++i) EXPECT_NEAR(losses.all[i], all[i], 1e-4) << name;
+    }
+}
+
+/// A tensor of a file that is changed.
+struct Loose {
+  StoredType type = StoredType::f32;
+  std::vector<std::int64_t> shape;
+  std::vector<std::byte> bytes;
+};
+using LooseTensors = std::map<std::string, Loose>;
+
+LooseTensors tensors_in(const std::string& path) {
+  const SafetensorsFile file(path);
+  LooseTensors all;
+  for (const StoredTensor& stored : file.tensors())
+    all[stored.name] = {
+        stored.type, stored.shape, {file.data(stored), file.data(stored) + (stored.end - stored.begin)}};
+  return all;
+}
+
+void write(const LooseTensors& tensors, const std::string& path) {
+  std::vector<TensorToStore> stored;
+  for (const auto& [name, loose] : tensors)
+    stored.push_back({name, loose.type, loose.shape, loose.bytes.data()});
+  write_safetensors(path, {{"format", "pt"}}, stored);
+}
+
+TEST(GoldenModels, AreWrittenBackBitForBit) {
+  for (const std::string& name : golden_models()) {
+    const std::string directory = golden_folder + name;
+    const Folder folder;
+    Worker worker(imported(directory), {});
+    begin_with_weights(worker);
+    save_weights(worker, folder / "model.safetensors");
+    const LooseTensors ours = tensors_in(folder / "model.safetensors"),
+                       theirs = tensors_in(directory + "/model.safetensors");
+    for (const auto& [tensor, loose] : ours) {
+      ASSERT_TRUE(theirs.contains(tensor)) << name << ": " << tensor;
+      EXPECT_EQ(loose.shape, theirs.at(tensor).shape) << tensor;
+      EXPECT_TRUE(loose.bytes == theirs.at(tensor).bytes) << name << ": " << tensor;
+    }
+    EXPECT_EQ(ours.size(), name == "bert_for_pretraining" ? theirs.size() - 4 : theirs.size()) << name;
+  }
+}
+
+std::string without(const std::string& prefix, const std::string& name) {
+  return name.starts_with(prefix) ? name.substr(prefix.size()) : name;
+}
+std::string replaced(std::string name, const std::string& from, const std::string& to) {
+  const std::size_t at = name.find(from);
+  return at == name.npos ? name : name.replace(at, from.size(), to);
+}
+
+/// A directory with the tensors of another, changed.
+template <class Change>
+Config changed_model(const std::string& name, const Folder& folder, Change change) {
+  const LooseTensors all = tensors_in(golden_folder + name + "/model.safetensors");
+  LooseTensors made;
+  for (const auto& [tensor, loose] : all) change(made, tensor, loose);
+  write(made, folder / "model.safetensors");
+  Config config = imported(golden_folder + name);
+  config.run.weights = folder / "model.safetensors";
+  return config;
+}
+
+void expect_the_same(const Config& config, const std::string& name) {
+  const std::string directory = golden_folder + name;
+  EXPECT_EQ(losses_of(config, directory).all, losses_of(imported(directory), directory).all) << name;
+}
+
+TEST(GoldenModels, AreReadByTheNamesOfOldFiles) {
+  const std::map<std::string, std::string> prefixes{{"gpt2", "transformer."},
+                                                    {"llama", "model."},
+                                                    {"bert", "bert."},
+                                                    {"marian", "model."},
+                                                    {"vit", "vit."}};
+  for (const auto& [name, prefix] : prefixes) {
+    const Folder folder;
+    expect_the_same(changed_model(name, folder,
+                                  [&](LooseTensors& made, const std::string& tensor, const Loose& loose) {
+                                    const std::string bare = without(prefix, tensor);
+                                    made[replaced(replaced(bare, "LayerNorm.weight", "LayerNorm.gamma"),
+                                                  "LayerNorm.bias", "LayerNorm.beta")] = loose;
+                                  }),
+                    name);
+  }
+}
+
+TEST(GoldenModels, AreReadBesideBuffersAndTablesThatStandTwice) {
+  const std::map<std::string, std::map<std::string, std::string>> besides{
+      {"gpt2",
+       {{"transformer.h.0.attn.bias", ""},
+        {"transformer.h.1.attn.masked_bias", ""},
+        {"lm_head.weight", "transformer.wte.weight"}}},
+      {"llama", {{"model.layers.0.self_attn.rotary_emb.inv_freq", ""}}},
+      {"bert",
+       {{"bert.embeddings.position_ids", ""},
+        {"bert.pooler.dense.weight", ""},
+        {"cls.seq_relationship.bias", ""},
+        {"cls.predictions.decoder.weight", "bert.embeddings.word_embeddings.weight"},
+        {"cls.predictions.decoder.bias", "cls.predictions.bias"}}},
+      {"marian",
+       {{"model.encoder.embed_positions.weight", ""},
+        {"lm_head.weight", "model.shared.weight"},
+        {"model.decoder.embed_tokens.weight", "model.shared.weight"}}}};
+  for (const auto& [name, more] : besides) {
+    const Folder folder;
+    expect_the_same(changed_model(name, folder,
+                                  [&](LooseTensors& made, const std::string& tensor, const Loose& loose) {
+                                    made[tensor] = loose;
+                                    for (const auto& [second, first] : more) {
+                                      if (first == tensor) made[second] = loose;
+                                      if (first.empty())
+                                        made[second] = {StoredType::boolean, {2}, std::vector<std::byte>(2)};
+                                    }
+                                  }),
+                    name);
+  }
+}
+
+TEST(GoldenModels, AreReadFromASecondNameAlone) {
+  const Folder folder;
+  expect_the_same(changed_model("marian", folder,
+                                [](LooseTensors& made, const std::string& tensor, const Loose& loose) {
+                                  made[replaced(tensor, "model.shared", "model.decoder.embed_tokens")] =
+                                      loose;
+                                }),
+                  "marian");
+}
+
+TEST(GoldenModels, AreReadFromPartsWithAnIndex) {
+  const Folder folder;
+  LooseTensors parts[2];
+  nlohmann::json map;
+  int turn = 0;
+  for (const auto& [tensor, loose] : tensors_in(golden_folder + "gpt2/model.safetensors")) {
+    parts[turn % 2][tensor] = loose;
+    map[tensor] = fmt::format("model-0000{}-of-00002.safetensors", turn % 2 + 1);
+    ++turn;
+  }
+  write(parts[0], folder / "model-00001-of-00002.safetensors");
+  write(parts[1], folder / "model-00002-of-00002.safetensors");
+  write_file(folder / "model.safetensors.index.json", nlohmann::json{{"weight_map", map}}.dump());
+  Config config = imported(golden_folder + "gpt2");
+  config.run.weights = folder / "";
+  expect_the_same(config, "gpt2");
+}
+
+std::string refusal_of_weights(const Config& config, Exit code) {
+  try {
+    Worker worker(config, {});
+    begin_with_weights(worker);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code, code) << error.what();
+    return error.what();
+  }
+  return "accepted";
+}
+
+TEST(GoldenModels, AreRefusedWithTheTensorsThatDoNotFit) {
+  const Folder folder;
+  const auto refusal = [&](auto change) {
+    return refusal_of_weights(changed_model("llama", folder, change), Exit::bad_data);
+  };
+  EXPECT_THAT(
+      refusal([](LooseTensors& made, const std::string& tensor, const Loose& loose) {
+        if (!tensor.starts_with("model.layers.1.self_attn")) made[tensor] = loose;
+      }),
+      HasSubstr("has no model.layers.1.self_attn.k_proj.weight, model.layers.1.self_attn.o_proj.weight, "
+                "model.layers.1.self_attn.q_proj.weight and 1 more, which the model"));
+  EXPECT_THAT(
+      refusal([](LooseTensors& made, const std::string& tensor, const Loose& loose) {
+        made[tensor] = loose;
+        made["model.layers.7.mlp.up_proj.weight"] = loose;
+      }),
+      HasSubstr("has model.layers.7.mlp.up_proj.weight, which the model of this configuration has not"));
+  EXPECT_THAT(refusal([](LooseTensors& made, const std::string& tensor, Loose loose) {
+                if (tensor == "model.norm.weight") loose.shape = {4, 4};
+                made[tensor] = loose;
+              }),
+              HasSubstr("model.norm.weight ([4, 4] there, [16] in the model)"));
+  EXPECT_THAT(refusal([](LooseTensors& made, const std::string& tensor, const Loose& loose) {
+                made[tensor] = loose;
+                if (tensor == "model.norm.weight") made["norm.weight"] = loose;
+              }),
+              HasSubstr("has model.norm.weight twice"));
+}
+
+TEST(GoldenModels, AreRefusedWithPartsThatAreNotThere) {
+  const Folder folder;
+  Config config = imported(golden_folder + "llama");
+  config.run.weights = folder / "";
+  EXPECT_THAT(refusal_of_weights(config, Exit::input_missing),
+              HasSubstr("has neither model.safetensors nor"));
+  const auto refusal = [&](const std::string& index, Exit code) {
+    write_file(folder / "model.safetensors.index.json", index);
+    return refusal_of_weights(config, code);
+  };
+  EXPECT_THAT(refusal(R"({"weight_map": {"a": "model-1.safetensors"}})", Exit::input_missing),
+              HasSubstr("the part model-1.safetensors is missing"));
+  for (const char* outside : {"../x.safetensors", "/etc/passwd", "a/b", "..", ""})
+    EXPECT_THAT(refusal(fmt::format(R"({{"weight_map": {{"a": "{}"}}}})", outside), Exit::bad_data),
+                HasSubstr("lies outside the directory"));
+  EXPECT_THAT(refusal(R"({"weight_map": []})", Exit::bad_data), HasSubstr("has no weight_map"));
+  EXPECT_THAT(refusal(R"({"weight_map": {"a": 3}})", Exit::bad_data), HasSubstr("is in no file by name"));
+  EXPECT_THAT(refusal(R"({"weight_map": {"a": "x"}, "weight_map": {}})", Exit::bad_data), HasSubstr("twice"));
+}
+
+TEST(GoldenModels, KeepADrawnHeadWhereANewOneIsAskedFor) {
+  Config config = imported(golden_folder + "vit");
+  config.model.vit.classes = 5;
+  EXPECT_THAT(refusal_of_weights(config, Exit::bad_data),
+              HasSubstr("classifier.bias ([7] there, [5] in the model)"));
+  config.run.new_head = true;
+  Worker drawn(config, {}), worker(config, {});
+  begin_with_weights(worker);
+  const Folder folder;
+  save_weights(drawn, folder / "drawn");
+  save_weights(worker, folder / "taken");
+  const LooseTensors before = tensors_in(folder / "drawn"), after = tensors_in(folder / "taken"),
+                     theirs = tensors_in(golden_folder + "vit/model.safetensors");
+  for (const auto& [name, loose] : after)
+    EXPECT_TRUE(loose.bytes == (name.starts_with("classifier.") ? before : theirs).at(name).bytes) << name;
+}
+
+/// Files that were damaged at random: each is read, or refused with a sentence.
+TEST(GoldenModels, SurviveDamagedFiles) {
+  std::mt19937 random(3);
+  const std::string whole = read_file(golden_folder + "marian/model.safetensors");
+  const Folder folder;
+  Config config = imported(golden_folder + "marian");
+  config.run.weights = folder / "model.safetensors";
+  Worker worker(config, {});
+  for (int i = 0; i < 400; ++i) {
+    std::string bytes = whole;
+    const std::size_t header = 8 + (i % 4 == 0 ? bytes.size() - 8 : bytes.find('}', 200));
+    for (int change = 0; change <= i % 3; ++change) bytes[random() % header] = static_cast<char>(random());
+    if (i % 7 == 0) bytes.resize(random() % bytes.size());
+    write_file(config.run.weights, bytes);
+    try {
+      begin_with_weights(worker);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code, Exit::bad_data) << error.what();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace mindpipe
