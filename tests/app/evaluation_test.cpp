@@ -86,6 +86,46 @@ TEST_F(Evaluations, RefuseToGoOverAllThatHasNoEnd) {
   EXPECT_THAT(none.text, HasSubstr("allowed: all or a whole number from 1 to 1073741824"));
 }
 
+TEST_F(Evaluations, OfTwoSourcesAreTwoEvaluationsBesideTheirMean) {
+  const std::string alice = MINDPIPE_SOURCE_DIR "/data/alice.txt", own = (root_ / "own.txt").string();
+  for (int line = 0; line < 400; ++line)
+    std::ofstream(own, std::ios::app) << "line " << line << " of another text\n";
+  const std::string all = " train.evaluate_batches=all";
+  const Answer trained = tiny("data.validation=[" + alice + "," + own + "]" + all);
+  ASSERT_EQ(trained.code, 0) << trained.text;
+  std::istringstream lines(read("run/metrics.jsonl"));
+  std::vector<nlohmann::json> of_sources, of_steps;
+  for (std::string line; std::getline(lines, line);) {
+    const auto members = nlohmann::json::parse(line);
+    (members.contains("source") ? of_sources : of_steps).push_back(members);
+  }
+  ASSERT_EQ(of_steps.size(), 4u);
+  ASSERT_EQ(of_sources.size(), 4u) << "two evaluations of two sources";
+  EXPECT_EQ(of_sources[2]["step"], 4);
+  EXPECT_EQ(of_sources[2]["source"], alice);
+  EXPECT_EQ(of_sources[3]["source"], own);
+  const nlohmann::json a = printed(tiny("data.validation=" + alice + all, "eval")),
+                       b = printed(tiny("data.validation=" + own + all, "eval"));
+  EXPECT_EQ(found(of_sources[2]), found(a));
+  EXPECT_EQ(found(of_sources[3]), found(b));
+  const double targets = a["validation_targets"].get<double>() + b["validation_targets"].get<double>();
+  EXPECT_EQ(of_steps[3]["validation_targets"], targets);
+  EXPECT_NEAR(of_steps[3]["validation_loss"],
+              (a["validation_loss"].get<double>() * a["validation_targets"].get<double>() +
+               b["validation_loss"].get<double>() * b["validation_targets"].get<double>()) /
+                  targets,
+              1e-12);
+  EXPECT_THAT(trained.text, HasSubstr("step 4: " + own + ": validation loss"));
+  EXPECT_THAT(trained.text, HasSubstr("\n" + own + ": validation loss"));
+  const Answer both = tiny("data.validation=[" + alice + "," + own + "]" + all, "eval");
+  EXPECT_EQ(found(printed(both)), found(of_steps[3]));
+  EXPECT_THAT(both.text, HasSubstr("{\"source\": \"" + own + "\", \"validation_loss\""));
+  ASSERT_EQ(tiny("data.validation=[" + alice + "," + own + "]" + all + " train.steps=6").code, 0);
+  const std::string metrics = read("run/metrics.jsonl");
+  EXPECT_EQ(std::count(metrics.begin(), metrics.end(), '\n'), 6 + 6)
+      << "lines of sources stay where a run goes on";
+}
+
 TEST_F(Evaluations, OfPicturesSayTopOneAndTopFive) {
   std::ofstream(root_ / "shapes.yaml")
       << "run: {dir: " << (root_ / "shapes").string()

@@ -50,6 +50,7 @@ LossCurve read_losses(const std::string& run_directory) {
   for (std::string text; std::getline(in, text);) {
     const auto line = nlohmann::json::parse(text, nullptr, false);
     if (!line.is_object() || !line.contains("step") || !line["step"].is_number_integer()) continue;
+    if (line.contains("source")) continue;  // a part of the evaluation that the step's own line tells
     const auto step = line["step"].get<std::int64_t>();
     add_loss(curve.training, step, line, "loss");
     add_loss(curve.validation, step, line, "validation_loss");

@@ -161,6 +161,10 @@ void RunDirectory::keep_metrics_through(std::int64_t step, bool has_lines) {
     if (in.eof()) break;  // cut short by a crash
     if (!members || members->integers.count("step") == 0) continue;
     const std::int64_t found = members->integers.at("step");
+    if (members->texts.count("source") > 0) {  // behind the line of its step
+      if (found == last && !kept.empty()) kept += line + "\n";
+      continue;
+    }
     if (found <= last || found > step) continue;
     if (kept.empty()) last = found - 1;  // a run may begin at another's checkpoint
     go_on_to(found);

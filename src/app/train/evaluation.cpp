@@ -13,6 +13,28 @@ Corpus validation_corpus(const Config& config, const std::vector<Field>& fields)
              : Corpus::once(config.data, Subset::validation, fields, config.seed, orders);
 }
 
+HeldOut held_out_sources(const Config& config, const std::vector<Field>& fields) {
+  HeldOut sources;
+  for (const DataSource& source : config.data.validation) {
+    Config alone = config;
+    alone.data.validation = {source};
+    sources.push_back({source.path, validation_corpus(alone, fields)});
+  }
+  return sources;
+}
+
+HeldOutEvaluation evaluate(Run& run, HeldOut& sources, double limit, const std::string& phase,
+                           const std::string& what) {
+  HeldOutEvaluation found;
+  const bool several = sources.size() > 1;
+  for (auto& [name, corpus] : sources) {
+    const std::string which = several ? " of " + name : "";
+    found.of_sources.emplace_back(name, run.evaluate(corpus, limit, phase + which, what + which));
+    found.all.add(found.of_sources.back().second);
+  }
+  return found;
+}
+
 void add_evaluation(JsonLine& line, const Evaluation& evaluation, const RunPlan& plan) {
   line.add("validation_loss", evaluation.loss())
       .add("validation_perplexity", evaluation.perplexity())

@@ -1,9 +1,11 @@
 #pragma once
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "app/run/json_line.h"
-#include "runtime/worker.h"
+#include "app/run/run.h"
 
 namespace mindpipe {
 
@@ -12,6 +14,28 @@ std::string orders_of(const Config& config);
 
 /// The samples that evaluations read: any number of them, or as train.evaluate_batches says all of them once.
 Corpus validation_corpus(const Config& config, const std::vector<Field>& fields);
+
+/// A source of data.validation, by its path, and its samples.
+struct HeldOutSource {
+  std::string name;
+  Corpus corpus;
+};
+/// The sources of data.validation, each with samples of its own.
+using HeldOut = std::vector<HeldOutSource>;
+HeldOut held_out_sources(const Config& config, const std::vector<Field>& fields);
+
+/// What was found of each source, in their order, and of all of them together: means over all targets.
+struct HeldOutEvaluation {
+  Evaluation all;
+  std::vector<std::pair<std::string, Evaluation>> of_sources;
+  /// The sources, where there are several: one alone is all.
+  std::span<const std::pair<std::string, Evaluation>> several() const {
+    return of_sources.size() > 1 ? std::span(of_sources) : std::span(of_sources).first(0);
+  }
+};
+/// Run::evaluate for each source. Collective.
+HeldOutEvaluation evaluate(Run& run, HeldOut& sources, double limit, const std::string& phase,
+                           const std::string& what);
 
 /// Adds what an evaluation has found, by the same names wherever it is told.
 void add_evaluation(JsonLine& line, const Evaluation& evaluation, const RunPlan& plan);

@@ -2,7 +2,6 @@
 
 #include <cmath>
 
-#include "app/train/evaluation.h"
 #include "core/log.h"
 #include "core/text.h"
 #include "optim/rate.h"
@@ -88,11 +87,18 @@ void StepLog::keep(std::int64_t done, JsonLine line, std::string words) {
   newest_ = {done, std::move(line), std::move(words)};
 }
 
-void StepLog::write_newest(const std::optional<Evaluation>& evaluation) {
+void StepLog::write_newest(const std::optional<HeldOutEvaluation>& found) {
   if (!newest_) return;
   if (directory_ != nullptr) {
-    if (evaluation) add_evaluation(newest_->line, *evaluation, run_.worker().plan());
+    const RunPlan& plan = run_.worker().plan();
+    if (found) add_evaluation(newest_->line, found->all, plan);
     directory_->append_metrics(newest_->line);
+    if (found)
+      for (const auto& [name, evaluation] : found->several()) {
+        JsonLine line;
+        add_evaluation(line.add("step", newest_->done).add("source", name), evaluation, plan);
+        directory_->append_metrics(line);
+      }
     directory_->write_status({"running", newest_->done, "", ""});
   }
   progress_.update(newest_->done, newest_->words);

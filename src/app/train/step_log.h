@@ -5,6 +5,7 @@
 
 #include "app/run/run.h"
 #include "app/run/run_directory.h"
+#include "app/train/evaluation.h"
 #include "app/train/report_end.h"
 #include "core/progress.h"
 #include "io/manifest.h"
@@ -26,8 +27,9 @@ class StepLog {
   void add(const StepScalars& scalars);
   /// The next subnet has ended on all stages: says which of its units changed nothing.
   void add(const SubnetScalars& scalars);
-  /// Writes the line of the newest step, or subnet, which waits for what an evaluation adds to it.
-  void write_newest(const std::optional<Evaluation>& evaluation = {});
+  /// Writes the line of the newest step, or subnet, which waits for what an evaluation adds to it, and behind
+  /// it a line for each of several held-out sources.
+  void write_newest(const std::optional<HeldOutEvaluation>& found = {});
 
  private:
   struct Begun {

@@ -27,9 +27,8 @@ Corpus training_corpus(const Config& config, const std::vector<Field>& fields, c
 }
 
 /// What evaluations among steps read; none where the run evaluates nothing.
-std::optional<Corpus> held_out(const Config& config, const std::vector<Field>& fields) {
-  if (config.data.validation.empty() || config.train.evaluate_every == 0) return std::nullopt;
-  return validation_corpus(config, fields);
+HeldOut held_out(const Config& config, const std::vector<Field>& fields) {
+  return config.train.evaluate_every == 0 ? HeldOut{} : held_out_sources(config, fields);
 }
 
 void warn_of_oddities(const Config& config) {
@@ -82,9 +81,9 @@ void require_planned(const Config& config, const Resumed& from) {
 
 /// Trains, and tells of it; `prints`: where the time went, too. Gives back how the run has ended, as an exit
 /// code.
-int train_all(Run& run, RunDirectory* directory, Corpus& corpus, Corpus* validation, Saves& saves,
+int train_all(Run& run, RunDirectory* directory, Corpus& corpus, HeldOut& validation, Saves& saves,
               const RunProgress& begun, bool prints) {
-  TrainingLoop loop(run, directory, corpus, validation, saves, begun);
+  TrainingLoop loop(run, directory, corpus, validation.empty() ? nullptr : &validation, saves, begun);
   loop.run();
   write_results(run.worker(), !row_of(run.config().device.kind).computes);
   if (prints) loop.report();
@@ -148,7 +147,7 @@ int train_on_this_job(const Arguments& arguments, const Config& given) {
   RunProgress begun = from ? from->manifest.progress : beginning(config);
   const std::vector<Field> fields = fields_of(config);
   Corpus corpus = training_corpus(config, fields, begun);
-  std::optional<Corpus> validation = held_out(config, fields);
+  HeldOut validation = held_out(config, fields);
   warn_of_oddities(config);
   run.make_worker(Purpose::training);
   if (from) {
@@ -173,8 +172,7 @@ int train_on_this_job(const Arguments& arguments, const Config& given) {
   if (run.is_rank_0()) info("memory of this rank:\n{}", run.worker().memory().ledger());
   info("ready after {}", human_seconds(run.seconds()));
 
-  return train_all(run, directory.get(), corpus, validation ? &*validation : nullptr, saves, begun,
-                   !arguments.is_part);
+  return train_all(run, directory.get(), corpus, validation, saves, begun, !arguments.is_part);
 }
 
 }  // namespace

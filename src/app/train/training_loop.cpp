@@ -6,8 +6,8 @@
 
 #include "app/plan/plan_lanes.h"
 #include "app/plan/plan_subnets.h"
-#include "app/train/evaluation.h"
 #include "app/train/stop_request.h"
+#include "app/verbs/main_verb.h"
 #include "core/log.h"
 #include "core/text.h"
 #include "optim/rate.h"
@@ -21,7 +21,7 @@ enum Wish : std::size_t { stop, save_by_time, still_writes, behind_not_finite, w
 
 }  // namespace
 
-TrainingLoop::TrainingLoop(Run& run, RunDirectory* directory, Corpus& corpus, Corpus* validation,
+TrainingLoop::TrainingLoop(Run& run, RunDirectory* directory, Corpus& corpus, HeldOut* validation,
                            Saves& saves, const RunProgress& begun)
     : run_(run),
       config_(run.config()),
@@ -140,16 +140,27 @@ void TrainingLoop::add(const StepScalars& scalars) {
 }
 
 void TrainingLoop::evaluate() {
-  std::optional<Evaluation> found;
+  std::optional<HeldOutEvaluation> found;
   if (validation_ != nullptr && done_ % config_.train.evaluate_every == 0) {
     add_remaining();
     const std::string after = "after " + newest(), place = subnets_ ? after : newest();
-    found = run_.evaluate(*validation_, limit_, "the evaluation " + after, place + ": the validation loss");
-    info("{}: {}{}", place, to_string(*found),
+    found = mindpipe::evaluate(run_, *validation_, limit_, "the evaluation " + after,
+                               place + ": the validation loss");
+    for (const auto& [name, evaluation] : found->several())
+      info("{}: {}: {}", place, name, to_string(evaluation));
+    info("{}: {}{}", place, to_string(found->all),
          subnets_ ? fmt::format(" of {} subnets", config_.supernet.evaluate_subnets) : "");
-    saves_.evaluated(done_, found->loss());
+    saves_.evaluated(done_, found->all.loss());
+    last_found_ = *found;
   }
   log_.write_newest(found);
+}
+
+void TrainingLoop::report() {
+  report_.print_table();
+  if (!run_.is_rank_0()) return;
+  for (const auto& [name, evaluation] : last_found_.several())
+    print(fmt::format("{}: {}\n", name, to_string(evaluation)));
 }
 
 /// A stop comes behind what is under way: the step that begins and the next; or of subnets three stretches

@@ -4,6 +4,7 @@
 
 #include "app/run/run.h"
 #include "app/run/run_directory.h"
+#include "app/train/evaluation.h"
 #include "app/train/report_end.h"
 #include "app/train/saves.h"
 #include "app/train/step_log.h"
@@ -19,13 +20,13 @@ class TrainingLoop : public SubnetCalls {
  public:
   /// `directory`: of the rank that writes, else none. `validation`: none where nothing is evaluated.
   /// `begun`: how far the run had come when it was taken up. Collective.
-  TrainingLoop(Run& run, RunDirectory* directory, Corpus& corpus, Corpus* validation, Saves& saves,
+  TrainingLoop(Run& run, RunDirectory* directory, Corpus& corpus, HeldOut* validation, Saves& saves,
                const RunProgress& begun);
 
   /// Trains, and tells of all that is trained. Collective.
   void run();
-  /// Prints where the time went. Collective.
-  void report() { report_.print_table(); }
+  /// Prints where the time went, and what the last evaluation found of each of several sources. Collective.
+  void report();
 
   /// Steps, or subnets, that are done.
   std::int64_t done() const { return done_; }
@@ -60,7 +61,7 @@ class TrainingLoop : public SubnetCalls {
   Worker& worker_;
   RunDirectory* directory_;
   Corpus& corpus_;
-  Corpus* validation_;
+  HeldOut* validation_;
   Saves& saves_;
   EndReport report_;
   StepLog log_;
@@ -70,6 +71,7 @@ class TrainingLoop : public SubnetCalls {
   Agreement::Numbers heard_;      ///< wishes of all ranks, as last heard
   std::int64_t not_finite_ = -1;  ///< the first subnet whose loss is no number, on rank 0
   bool save_due_ = false;
+  HeldOutEvaluation last_found_;  ///< by the last evaluation of this start
   std::string stopped_;
 };
 

@@ -16,15 +16,25 @@ int eval(const Arguments& arguments, const Config& given) {
           given.run.dir + "/log/eval");  // beside the roll of a training that may be going on there
   const Config& config = run.config();
   if (run.is_rank_0()) run.watchdog().forget_earlier_rolls();
-  Corpus corpus = validation_corpus(config, fields_of(config));
-  for (const std::string& line : corpus.describe()) info("validation: {}", line);
+  HeldOut sources = held_out_sources(config, fields_of(config));
+  for (const HeldOutSource& source : sources)
+    for (const std::string& line : source.corpus.describe()) info("validation: {}", line);
   run.make_worker(Purpose::reading);
   read_weights_of_run(run.worker());
-  const Evaluation found = run.evaluate(corpus, run.step_limit(), "the evaluation", "the validation loss");
+  const HeldOutEvaluation found =
+      evaluate(run, sources, run.step_limit(), "the evaluation", "the validation loss");
   if (!run.is_rank_0()) return 0;
+  const RunPlan& plan = run.worker().plan();
+  std::int64_t batches = 0;
+  for (const HeldOutSource& source : sources) batches += run.evaluation_batches(source.corpus);
+  for (const auto& [name, evaluation] : found.several()) {
+    JsonLine line;
+    add_evaluation(line.add("source", name), evaluation, plan);
+    print(line.text() + "\n");
+  }
   JsonLine line;
-  add_evaluation(line, found, run.worker().plan());
-  print(line.add("batches", run.evaluation_batches(corpus)).text() + "\n");
+  add_evaluation(line, found.all, plan);
+  print(line.add("batches", batches).text() + "\n");
   return 0;
 }
 
