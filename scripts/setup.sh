@@ -25,7 +25,7 @@ if [[ ${1:-} == --frontend ]]; then
   exit
 fi
 if ! command -v apt-get >/dev/null; then
-  echo "setup.sh: this is no Debian; load or install a C++20 compiler, CMake, Ninja, pkg-config, MPI, HDF5, ISA-L, zlib, yaml-cpp, fmt, CLI11, nlohmann-json, PCRE2, utf8proc, SentencePiece and GoogleTest yourself" >&2
+  echo "setup.sh: this is no Debian; load or install a C++20 compiler, CMake, Ninja, pkg-config, MPI, HDF5, ISA-L, zlib, zstd, yaml-cpp, fmt, CLI11, nlohmann-json, PCRE2, utf8proc, SentencePiece and GoogleTest yourself" >&2
   exit 1
 fi
 fetch_frontend
@@ -33,7 +33,7 @@ fetch_frontend
 packages=(
   build-essential cmake ninja-build ccache pkg-config
   openmpi-bin libopenmpi-dev libhdf5-openmpi-dev libdnnl-dev libopenblas-dev
-  libisal-dev zlib1g-dev libyaml-cpp-dev libfmt-dev libcli11-dev nlohmann-json3-dev
+  libisal-dev zlib1g-dev libzstd-dev libyaml-cpp-dev libfmt-dev libcli11-dev nlohmann-json3-dev
   libpcre2-dev libutf8proc-dev libsentencepiece-dev
   libgtest-dev libgmock-dev libbenchmark-dev
   munge slurmctld slurmd slurm-client   # a Slurm of its own for one test

@@ -1,108 +1,228 @@
 #include "corpus/import.h"
 
-#include <cerrno>
-#include <filesystem>
-#include <fstream>
-#include <nlohmann/json.hpp>
-#include <string_view>
+#include <algorithm>
+#include <deque>
+#include <future>
+#include <optional>
+#include <thread>
 
 #include "core/check.h"
-#include "core/mapped_file.h"
+#include "core/text.h"
+#include "corpus/import_reader.h"
+#include "corpus/raw_tokens.h"
+#include "corpus/token_origin.h"
+#include "corpus/token_writer.h"
 #include "tokenize/byte_tokenizer.h"
 
 namespace mindpipe {
-
 namespace {
-using Json = nlohmann::json;
 
-bool blank(std::string_view line) { return line.find_first_not_of(" \t\r\n\f\v") == std::string_view::npos; }
-
-std::string keys_of(const Json& object) {
-  std::string keys;
-  for (const auto& [key, value] : object.items()) {
-    if (keys.size() > 200) return keys + ", ...";
-    if (!keys.empty()) keys += ", ";
-    keys += key;
+/// Whether tokens never reach over the begin of a line, as far as some texts show.
+bool cuts_at_lines(const Tokenizer& tokenizer) {
+  const auto encoder = tokenizer.encoder();
+  const auto ids = [&](const std::string& text) { return encoder->encode(text, SpecialText::plain); };
+  for (const auto& [first, second] : {std::pair<std::string, std::string>{"a word.\n", "Another"},
+                                      {"one\n", "two"},
+                                      {"1\n", "2"},
+                                      {"\n\nx\n", "y z"},
+                                      {"(a)\n", "b\n"}}) {
+    std::vector<TokenId> both = ids(first);
+    const std::vector<TokenId> behind = ids(second);
+    both.insert(both.end(), behind.begin(), behind.end());
+    if (both != ids(first + second)) return false;
   }
-  return keys.empty() ? "none" : keys;
+  return true;
 }
 
-/// Text that line `number` of a jsonl file holds under `key`.
-std::string text_of(const std::string& path, std::int64_t number, const std::string& line,
-                    const std::string& key) {
-  Json object;
-  try {
-    object = Json::parse(line);
-  } catch (const Json::parse_error& error) {
-    fail(Exit::bad_data,
-         "{}: line {}, byte {}: not valid JSON (expected one object a line, in UTF-8); mend the line or "
-         "remove it",
-         path, number, error.byte);
+/// A pair that is being written, with what stands beside it.
+class ImportedPair {
+ public:
+  ImportedPair(const std::string& prefix, TokenType type, bool has_mask)
+      : prefix_(prefix), writer_(prefix, type) {
+    unused(prefix + ".json");
+    if (!has_mask) return;
+    mask_path_.emplace(unused(prefix + ".mask") + ".unfinished");
+    mask_ = create_file(mask_path_->path());
   }
-  MP_REQUIRE(object.is_object(), Exit::bad_data,
-             "{}: line {}: the line is of type {} (expected one JSON object a line)", path, number,
-             object.type_name());
-  const auto found = object.find(key);
-  MP_REQUIRE(found != object.end(), Exit::bad_data,
-             "{}: line {}: there is no key '{}' (the keys are: {}); name the one that holds the text", path,
-             number, key, keys_of(object));
-  MP_REQUIRE(found->is_string(), Exit::bad_data, "{}: line {}: '{}' is of type {} (expected string)", path,
-             number, key, found->type_name());
-  return found->get<std::string>();
-}
+  TokenWriter& writer() { return writer_; }
+  void add(const std::vector<TokenId>& ids, const std::vector<std::uint8_t>& counts) {
+    writer_.add(ids);
+    if (!mask_path_) return;
+    counted_ += std::count(counts.begin(), counts.end(), 1);
+    mask_.write(reinterpret_cast<const char*>(counts.data()), static_cast<std::streamsize>(counts.size()));
+  }
+  void finish(TokenOrigin origin) {
+    writer_.finish();
+    origin.documents = writer_.documents();
+    origin.tokens = writer_.tokens();
+    if (mask_path_) {
+      origin.counted = counted_;
+      mask_.close();
+      MP_REQUIRE(mask_.good() && mask_path_->becomes(prefix_ + ".mask"), Exit::io_error,
+                 "{}.mask: writing failed ({}); check the space on the disk", prefix_, std::strerror(errno));
+    }
+    write_origin(prefix_, origin);
+  }
+  std::int64_t counted() const { return counted_; }
+
+ private:
+  std::string prefix_;
+  TokenWriter writer_;
+  std::optional<UnfinishedFile> mask_path_;
+  std::ofstream mask_;
+  std::int64_t counted_ = 0;
+};
+
+class Import {
+ public:
+  explicit Import(const ImportRequest& request)
+      : request_(request),
+        prefix_(TokenFile::prefix_of(request.output)),
+        files_(files_to_import(request.inputs, request.format)),
+        tokenizer_(load_tokenizer(request.tokenizer)) {
+    MP_REQUIRE(!files_.empty(), Exit::usage, "no file is named to import");
+    format_ = files_[0].format;
+    for (const ImportFile& file : files_) {
+      const auto kind_of = [](TextFormat format) {
+        return format == TextFormat::pairs || format == TextFormat::tokens ? format : TextFormat::text;
+      };
+      MP_REQUIRE(kind_of(file.format) == kind_of(format_), Exit::usage,
+                 "{} holds {} and {} {}; import them one after the other", files_[0].path, format_, file.path,
+                 file.format);
+      MP_REQUIRE(
+          !request.rules.answers || file.format == TextFormat::jsonl, Exit::usage,
+          "{}: answers are taken from JSON lines, and this is {}; name .jsonl files, or --format jsonl",
+          file.path, file.format);
+    }
+  }
+
+  std::string run() {
+    if (format_ == TextFormat::tokens) return run_tokens();
+    const bool pairs = format_ == TextFormat::pairs;
+    const TokenType type = token_type_for(tokenizer_->vocabulary());
+    ImportedPair first(pairs ? prefix_ + ".source" : prefix_, type, request_.rules.answers);
+    std::optional<ImportedPair> second;
+    if (pairs) second.emplace(prefix_ + ".target", type, false);
+    encode_all([&](const EncodedDocument& document) {
+      if (pairs && !document.is_empty) {
+        for (auto& [pair, ids] : {std::pair{&first, &document.ids}, {&*second, &document.targets}}) {
+          pair->add(*ids, {});
+          pair->writer().end_document();
+        }
+      } else if (!pairs) {
+        has_text_ = has_text_ || !document.is_empty;
+        if (has_text_) first.add(document.ids, document.counts);
+        if (document.ends && has_text_) first.writer().end_document();
+        if (document.ends && !has_text_) ++left_out_;
+        if (document.ends) has_text_ = false;
+      }
+    });
+    MP_REQUIRE(first.writer().tokens() > 0, Exit::bad_data,
+               "{}: the file has no text; name one that has some", named());
+    const TokenOrigin origin = this->origin();
+    first.finish(origin);
+    if (second) second->finish(origin);
+    return told(first, pairs ? prefix_ + ".source and .target" : prefix_ + ".bin and .idx");
+  }
+
+ private:
+  /// Turns documents into tokens on several threads; `use` hears of them in their order.
+  template <class Use>
+  void encode_all(Use use) {
+    const int threads = request_.threads > 0
+                            ? request_.threads
+                            : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+    std::vector<std::unique_ptr<ImportEncoder>> encoders;
+    for (int i = 0; i < threads; ++i)
+      encoders.push_back(std::make_unique<ImportEncoder>(request_.rules, *tokenizer_, files_));
+    using Encoded = std::vector<EncodedDocument>;
+    struct Task {
+      std::unique_ptr<ImportEncoder> encoder;
+      std::future<Encoded> result;
+    };
+    std::deque<Task> tasks;
+    const auto hear_oldest = [&] {
+      for (const EncodedDocument& document : tasks.front().result.get()) use(document);
+      encoders.push_back(std::move(tasks.front().encoder));
+      tasks.pop_front();
+    };
+    ImportReader reader(files_, cuts_at_lines(*tokenizer_));
+    for (std::vector<RawDocument> some = reader.next(); !some.empty(); some = reader.next()) {
+      if (encoders.empty()) hear_oldest();
+      Task task{std::move(encoders.back()), {}};
+      encoders.pop_back();
+      task.result =
+          std::async(std::launch::async, [encoder = task.encoder.get(), documents = std::move(some)] {
+            Encoded encoded;
+            for (const RawDocument& document : documents) encoded.push_back(encoder->encode(document));
+            return encoded;
+          });
+      tasks.push_back(std::move(task));
+    }
+    while (!tasks.empty()) hear_oldest();
+  }
+
+  std::string run_tokens() {
+    const bool is_known = request_.tokenizer != ByteTokenizer::word;
+    const std::int64_t vocabulary = is_known ? tokenizer_->vocabulary() : 0;
+    std::vector<RawTokens> sources;
+    TokenType type = TokenType::u16;
+    for (const ImportFile& file : files_) {
+      sources.emplace_back(file.path, vocabulary);
+      if (sources.back().type() != TokenType::u16) type = sources.back().type();
+    }
+    const auto end = is_known ? tokenizer_->special().end : std::nullopt;
+    if (is_known) {
+      ImportedPair pair(prefix_, type, false);
+      for (const RawTokens& source : sources) source.copy_to(pair.writer(), end);
+      pair.finish(origin());
+      return told(pair, prefix_ + ".bin and .idx");
+    }
+    TokenWriter writer(prefix_, type);  // nobody says which tokenizer made them
+    for (const RawTokens& source : sources) source.copy_to(writer, std::nullopt);
+    writer.finish();
+    return fmt::format(
+        "{}.bin and .idx: {} tokens in {} documents from {}; --tokenizer would compare them with a "
+        "vocabulary, and "
+        "end documents",
+        prefix_, writer.tokens(), writer.documents(), named());
+  }
+
+  TokenOrigin origin() const {
+    TokenOrigin origin;
+    origin.tokenizer = tokenizer_->name();
+    origin.hash = hash_of(*tokenizer_);
+    origin.vocabulary = vocabulary();
+    for (const ImportFile& file : files_) origin.sources.push_back(file.path);
+    return origin;
+  }
+  /// The end of a text is no byte: texts without it need no token for it.
+  std::int64_t vocabulary() const {
+    const bool without_end = request_.tokenizer == ByteTokenizer::word && !request_.rules.end_of_text;
+    return tokenizer_->vocabulary() - (without_end ? 1 : 0);
+  }
+  std::string named() const {
+    return files_.size() == 1 ? files_[0].path : fmt::format("{} files", files_.size());
+  }
+  std::string told(ImportedPair& pair, const std::string& where) const {
+    return fmt::format("{}: {} tokens in {} documents from {}{}{}; the vocabulary is {}", where,
+                       pair.writer().tokens(), pair.writer().documents(), named(),
+                       left_out_ > 0 ? fmt::format(" ({} without text left out)", left_out_) : "",
+                       request_.rules.answers ? fmt::format(", of which {} count", pair.counted()) : "",
+                       vocabulary());
+  }
+
+  const ImportRequest& request_;
+  std::string prefix_;
+  std::vector<ImportFile> files_;
+  std::unique_ptr<Tokenizer> tokenizer_;
+  TextFormat format_ = TextFormat::text;
+  bool has_text_ = false;  ///< the open document has
+  std::int64_t left_out_ = 0;
+};
+
 }  // namespace
 
-TextFormat text_format_of(const std::string& name, const std::string& path) {
-  if (name == "auto")
-    return path.ends_with(".jsonl") || path.ends_with(".json") ? TextFormat::jsonl : TextFormat::text;
-  if (const auto format = kind_named<TextFormat>(name)) return *format;
-  fail(Exit::usage, "there is no format '{}'; choose auto, text, paragraphs or jsonl", name);
-}
-
-void TextImport::add(std::string_view text) {
-  if (text.empty()) return;
-  begun_ = true;
-  writer_.add(ByteTokenizer::ids_of(text));
-}
-
-void TextImport::end_document() {
-  if (!begun_) {
-    ++left_out_;
-    return;
-  }
-  if (end_of_text_) writer_.add({{ByteTokenizer::end_of_text}});
-  writer_.end_document();
-  begun_ = false;
-}
-
-void TextImport::read(const std::string& path, TextFormat format, const std::string& key) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) fail_to_open(path, errno, Exit::io_error);
-  MP_REQUIRE(!std::filesystem::is_directory(path), Exit::bad_data,
-             "{}: not an ordinary file; name the file itself", path);
-  if (format == TextFormat::text) {
-    std::string piece(std::size_t{1} << 16, '\0');
-    while (file.read(piece.data(), static_cast<std::streamsize>(piece.size())) || file.gcount() > 0)
-      add(std::string_view(piece).substr(0, static_cast<std::size_t>(file.gcount())));
-    end_document();
-  } else {
-    std::int64_t number = 0;
-    for (std::string line; std::getline(file, line);) {
-      ++number;
-      if (format == TextFormat::jsonl) {
-        if (blank(line)) continue;
-        add(text_of(path, number, line, key));
-        end_document();
-      } else if (!blank(line)) {
-        if (!file.eof()) line += '\n';
-        add(line);
-      } else if (begun_) {
-        end_document();
-      }
-    }
-    if (begun_) end_document();
-  }
-  MP_REQUIRE(!file.bad(), Exit::io_error, "{}: reading failed ({})", path, std::strerror(errno));
-}
+std::string import_files(const ImportRequest& request) { return Import(request).run(); }
 
 }  // namespace mindpipe

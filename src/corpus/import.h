@@ -1,34 +1,24 @@
 #pragma once
-#include <cstdint>
 #include <string>
+#include <vector>
 
-#include "core/kinds.h"
-#include "corpus/token_writer.h"
+#include "corpus/import_encoder.h"
 
 namespace mindpipe {
 
-/// Way in which a file of text is cut into documents: not at all, at blank lines, or one JSON object a line.
-#define MINDPIPE_TEXT_FORMATS(kind) kind(text, "text") kind(paragraphs, "paragraphs") kind(jsonl, "jsonl")
-MINDPIPE_KINDS(TextFormat, NamedRow, MINDPIPE_TEXT_FORMATS)
-/// The format that "text", "paragraphs" or "jsonl" names; "auto" goes by the ending of `path`.
-TextFormat text_format_of(const std::string& name, const std::string& path);
-
-/// Reads text piece by piece, one token a byte, into documents. Empty ones are left out and counted.
-class TextImport {
- public:
-  /// An import into `writer`. With `end_of_text` every document ends in token 256.
-  TextImport(TokenWriter& writer, bool end_of_text) : writer_(writer), end_of_text_(end_of_text) {}
-  /// Reads one file. `key` names the text in the objects of a jsonl file.
-  void read(const std::string& path, TextFormat format, const std::string& key);
-  std::int64_t left_out() const { return left_out_; }
-
- private:
-  void add(std::string_view text);
-  void end_document();
-
-  TokenWriter& writer_;
-  bool end_of_text_, begun_ = false;
-  std::int64_t left_out_ = 0;
+/// What an import reads, and what it makes of it.
+struct ImportRequest {
+  std::vector<std::string> inputs;  ///< files and folders
+  std::string output;               ///< prefix of the pair
+  std::string format = "auto";      ///< a format, or auto (see files_to_import)
+  std::string tokenizer = "bytes";  ///< a path (see load_tokenizer)
+  ImportRules rules{};
+  int threads = 0;  ///< number that turn text into tokens; 0: all processors
 };
+
+/// Reads files piece by piece and writes their tokens as PREFIX.bin and PREFIX.idx, with PREFIX.json beside
+/// them, which names the tokenizer; of pairs PREFIX.source and PREFIX.target; of answers PREFIX.mask too.
+/// Empty documents are left out. Gives a line for the user.
+std::string import_files(const ImportRequest& request);
 
 }  // namespace mindpipe

@@ -75,6 +75,16 @@ std::int64_t bytes_of(TokenType type) {
   return with_zero_of(type, [](auto token) -> std::int64_t { return sizeof token; });
 }
 
+std::int64_t read_token(const std::byte* at, TokenType type, bool is_unsigned) {
+  return with_zero_of(type, [&](auto token) {
+    std::memcpy(&token, at, sizeof token);
+    const auto value = static_cast<std::int64_t>(token);
+    return is_unsigned && type == TokenType::i32
+               ? static_cast<std::int64_t>(static_cast<std::uint32_t>(value))
+               : value;
+  });
+}
+
 TokenType token_type_for(std::int64_t vocabulary) {
   return vocabulary < 65500 ? TokenType::u16 : TokenType::i32;
 }
@@ -170,6 +180,11 @@ std::int64_t TokenFile::length(std::int64_t document) const {
   for (std::int64_t s = first_sequence(document); s < first_sequence(document + 1); ++s)
     total += sequence_length(s);
   return total;
+}
+
+std::int64_t TokenFile::first_token(std::int64_t document) const {
+  const std::int64_t sequence = first_sequence(document);
+  return sequence == sequences_ ? tokens_ : sequence_offset(sequence) / bytes_of(type_);
 }
 
 void TokenFile::read(std::int64_t document, std::int64_t first, std::int64_t tokens,

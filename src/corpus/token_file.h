@@ -11,6 +11,8 @@ namespace mindpipe {
 enum class TokenType : std::uint8_t { u8 = 1, i8 = 2, i16 = 3, i32 = 4, i64 = 5, f64 = 6, f32 = 7, u16 = 8 };
 const char* name_of(TokenType type);
 std::int64_t bytes_of(TokenType type);
+/// The token at an address; `is_unsigned`: of 32 bits, a number from 0 on.
+std::int64_t read_token(const std::byte* at, TokenType type, bool is_unsigned = false);
 /// Type in which files for this vocabulary are written in.
 TokenType token_type_for(std::int64_t vocabulary);
 
@@ -38,6 +40,8 @@ class TokenFile : public Documents {
   std::int64_t sequence_length(std::int64_t sequence) const {
     return idx_.at<std::int32_t>(header_bytes + 4 * sequence);
   }
+  /// Number of a document's first token among all that the .bin has room for.
+  std::int64_t first_token(std::int64_t document) const;
   /// Number of the first sequence of a document; document = count() gives the number of sequences.
   std::int64_t first_sequence(std::int64_t document) const {
     return idx_.at<std::int64_t>(header_bytes + 12 * sequences_ + 8 * document);

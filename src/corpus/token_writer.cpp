@@ -50,8 +50,30 @@ TokenWriter::TokenWriter(const std::string& prefix, TokenType type, std::int64_t
       type_(type),
       longest_sequence_(longest_sequence),
       unfinished_(prefix + ".bin.unfinished"),
-      bin_(create_file(unfinished_.path())) {
+      bin_(create_file(unfinished_.path())),
+      lengths_(prefix + ".lengths.unfinished"),
+      boundaries_(prefix + ".boundaries.unfinished") {
   largest(type);
+  boundaries_.add(std::int64_t{0});
+}
+
+NumbersOnDisk::NumbersOnDisk(const std::string& path) : file_(path), out_(create_file(path)) {}
+
+void NumbersOnDisk::write(const void* data, std::size_t bytes) {
+  out_.write(static_cast<const char*>(data), static_cast<std::streamsize>(bytes));
+  MP_REQUIRE(out_.good(), Exit::io_error, "{}: writing failed ({}); check the space on the disk",
+             file_.path(), std::strerror(errno));
+}
+
+void NumbersOnDisk::read(const std::function<void(std::span<const char>)>& use) {
+  out_.flush();
+  MP_REQUIRE(out_.good(), Exit::io_error, "{}: writing failed ({}); check the space on the disk",
+             file_.path(), std::strerror(errno));
+  std::ifstream in(file_.path(), std::ios::binary);
+  std::vector<char> some(std::size_t{1} << 16);
+  while (in.read(some.data(), static_cast<std::streamsize>(some.size())) || in.gcount() > 0)
+    use(std::span(some).first(static_cast<std::size_t>(in.gcount())));
+  MP_REQUIRE(in.eof() && !in.bad(), Exit::io_error, "{}: reading failed", file_.path());
 }
 
 void TokenWriter::write(std::ofstream& file, const std::string& path, const void* data,
@@ -81,35 +103,43 @@ void TokenWriter::add(std::span<const std::int32_t> tokens) {
 }
 
 void TokenWriter::end_sequence() {
-  lengths_.push_back(static_cast<std::int32_t>(open_));
+  lengths_.add(static_cast<std::int32_t>(open_));
   open_ = 0;
 }
 
 void TokenWriter::end_document() {
   if (open_ > 0) end_sequence();
-  boundaries_.push_back(static_cast<std::int64_t>(lengths_.size()));
+  last_boundary_ = lengths_.count();
+  boundaries_.add(last_boundary_);
 }
 
 void TokenWriter::finish() {
-  MP_CHECK(open_ == 0 && boundaries_.back() == static_cast<std::int64_t>(lengths_.size()),
-           "{}: finished inside a document", prefix_);
+  MP_CHECK(open_ == 0 && last_boundary_ == lengths_.count(), "{}: finished inside a document", prefix_);
   UnfinishedFile unfinished_idx(prefix_ + ".idx.unfinished");
   const std::string& path = unfinished_idx.path();
   std::ofstream idx = create_file(path);
-  const std::uint64_t version = 1, sequences = lengths_.size(), boundaries = boundaries_.size();
+  const std::uint64_t version = 1;
+  const std::int64_t sequences = lengths_.count(), boundaries = boundaries_.count();
   const auto type = static_cast<std::uint8_t>(type_);
   write(idx, path, TokenFile::magic, sizeof TokenFile::magic);
   write(idx, path, &version, 8);
   write(idx, path, &type, 1);
   write(idx, path, &sequences, 8);
   write(idx, path, &boundaries, 8);
-  write(idx, path, lengths_.data(), lengths_.size() * 4);
+  lengths_.read([&](std::span<const char> some) { write(idx, path, some.data(), some.size()); });
   std::int64_t offset = 0;
-  for (const std::int32_t length : lengths_) {
-    write(idx, path, &offset, 8);
-    offset += length * bytes_of(type_);
-  }
-  write(idx, path, boundaries_.data(), boundaries_.size() * 8);
+  std::vector<std::int64_t> offsets;
+  lengths_.read([&](std::span<const char> some) {
+    offsets.clear();
+    for (std::size_t i = 0; i < some.size(); i += sizeof(std::int32_t)) {
+      std::int32_t length = 0;
+      std::memcpy(&length, some.data() + i, sizeof length);
+      offsets.push_back(offset);
+      offset += length * bytes_of(type_);
+    }
+    write(idx, path, offsets.data(), offsets.size() * sizeof offset);
+  });
+  boundaries_.read([&](std::span<const char> some) { write(idx, path, some.data(), some.size()); });
   idx.close();
   bin_.close();
   MP_REQUIRE(!idx.fail() && !bin_.fail(), Exit::io_error,

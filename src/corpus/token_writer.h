@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <fstream>
+#include <functional>
 #include <limits>
 #include <span>
 #include <string>
@@ -16,8 +17,30 @@ const std::string& unused(const std::string& path);
 /// Creates a file to write; fails with the reason if it cannot.
 std::ofstream create_file(const std::string& path);
 
-/// Writes a pair `prefix.bin` + `prefix.idx`, token by token, straight to the disk; it gets its names when
-/// `finish` has written all of it, so that an interrupted import leaves nothing that looks complete.
+/// Numbers of one type that are written one after the other, and read again when all are there.
+class NumbersOnDisk {
+ public:
+  explicit NumbersOnDisk(const std::string& path);
+  template <class T>
+  void add(T number) {
+    write(&number, sizeof number);
+    ++count_;
+  }
+  std::int64_t count() const { return count_; }
+  /// Ends the writing and calls `use` with the bytes of all numbers, some at a time.
+  void read(const std::function<void(std::span<const char>)>& use);
+
+ private:
+  void write(const void* data, std::size_t bytes);
+
+  UnfinishedFile file_;
+  std::ofstream out_;
+  std::int64_t count_ = 0;
+};
+
+/// Writes a pair `prefix.bin` + `prefix.idx`, token by token, straight to the disk, the lengths too; it gets
+/// its names when `finish` has written all of it, so that an interrupted import leaves nothing that looks
+/// complete.
 class TokenWriter {
  public:
   TokenWriter(const std::string& prefix, TokenType type,
@@ -31,7 +54,7 @@ class TokenWriter {
   void finish();
 
   std::int64_t tokens() const { return tokens_; }
-  std::int64_t documents() const { return static_cast<std::int64_t>(boundaries_.size()) - 1; }
+  std::int64_t documents() const { return boundaries_.count() - 1; }
 
  private:
   void write(std::ofstream& file, const std::string& path, const void* data, std::size_t bytes) const;
@@ -42,8 +65,8 @@ class TokenWriter {
   UnfinishedFile unfinished_;  ///< the .bin
   std::ofstream bin_;
   std::vector<char> buffer_;
-  std::vector<std::int32_t> lengths_;
-  std::vector<std::int64_t> boundaries_{0};
+  NumbersOnDisk lengths_, boundaries_;
+  std::int64_t last_boundary_ = 0;
 };
 
 }  // namespace mindpipe

@@ -9,6 +9,7 @@
 #include "corpus/import.h"
 #include "corpus/inspect.h"
 #include "corpus/synthesize.h"
+#include "corpus/token_file.h"
 #include "tokenize/byte_tokenizer.h"
 
 namespace mindpipe {
@@ -21,10 +22,15 @@ std::vector<std::string> imported(const std::string& text, const std::string& fo
                                   const std::string& key = "text", bool end_of_text = false) {
   const Folder folder;
   write_file(folder / "in", text);
-  TokenWriter writer(folder / "out", TokenType::u16);
-  TextImport import(writer, end_of_text);
-  import.read(folder / "in", text_format_of(format, folder / "in"), key);
-  writer.finish();
+  ImportRequest request{.inputs = {folder / "in"}, .output = folder / "out", .format = format};
+  request.rules.key = key;
+  request.rules.end_of_text = end_of_text;
+  try {
+    import_files(request);
+  } catch (const Error& error) {
+    if (std::string(error.what()).find("the file has no text") == std::string::npos) throw;
+    return {};
+  }
   const TokenFile file(folder / "out");
   std::vector<std::string> documents;
   for (std::int64_t d = 0; d < file.count(); ++d) {
@@ -69,20 +75,16 @@ TEST(TextImport, NamesTheLineThatIsWrong) {
                [&] { imported(R"({"text":1})", "jsonl"); });
   expect_error(Exit::bad_data, "in: line 1, byte 10: not valid JSON",
                [&] { imported("{\"text\":\"\xff\"}", "jsonl"); });
-  expect_error(Exit::usage, "there is no format 'xml'; choose auto, text, paragraphs or jsonl",
+  expect_error(Exit::usage, "there is no format 'xml'; choose auto, text, paragraphs, jsonl, pairs or tokens",
                [&] { imported("", "xml"); });
-  EXPECT_EQ(text_format_of("auto", "a.jsonl"), TextFormat::jsonl);
-  EXPECT_EQ(text_format_of("auto", "a.txt"), TextFormat::text);
 }
 
 TEST(TextImport, RefusesWhatIsNotThere) {
   const Folder folder;
-  TokenWriter writer(folder / "out", TokenType::u16);
-  TextImport import(writer, false);
   expect_error(Exit::input_missing, "absent: there is no such file",
-               [&] { import.read(folder / "absent", TextFormat::text, ""); });
-  expect_error(Exit::bad_data, "not an ordinary file",
-               [&] { import.read(folder / "", TextFormat::text, ""); });
+               [&] { import_files({.inputs = {folder / "absent"}, .output = folder / "out"}); });
+  expect_error(Exit::bad_data, "the folder has no file to import",
+               [&] { import_files({.inputs = {folder / ""}, .output = folder / "out"}); });
 }
 
 TEST(Inspect, TellsWhatAPairHolds) {

@@ -3,18 +3,19 @@
 #include <string>
 #include <vector>
 
+#include "corpus/import.h"
+
 namespace mindpipe {
 
 /// What `data` is asked to do.
 struct DataArguments {
-  std::string action;  ///< import | inspect | synthesize
-  std::string
-      input;  ///< import: a text or JSON-lines file; inspect: a prefix or a text; synthesize: a corpus
-  std::string output;           ///< prefix of the .bin/.idx pair
-  std::string format = "auto";  ///< import: auto | text | paragraphs | jsonl
-  std::string key = "text";     ///< jsonl: the member that holds the text
-  bool end_of_text = false;     ///< import: every document ends in token 256
-  std::int64_t show = 64;       ///< inspect: the first tokens, as text
+  std::string action;  ///< import | inspect | synthesize | encode | decode | train-tokenizer
+  std::string input;   ///< inspect: a prefix or a text; synthesize: a corpus
+  std::string output;  ///< synthesize: prefix of the .bin/.idx pair
+  ImportRequest import;
+  bool plain = false;      ///< encode: special tokens in the text are letters
+  std::string tokenizer;   ///< inspect, encode, decode
+  std::int64_t show = 64;  ///< inspect: the first tokens, as text
   std::int64_t documents = 1000;
   std::uint64_t seed = 1;
 };

@@ -1,28 +1,44 @@
 #include "app/verbs/data.h"
 
+#include <fmt/ranges.h>
+
+#include <charconv>
+#include <iostream>
+#include <sstream>
+
 #include "app/verbs/main_verb.h"
 #include "app/verbs/verbs.h"
 #include "corpus/import.h"
 #include "corpus/inspect.h"
 #include "corpus/synthesize.h"
-#include "tokenize/byte_tokenizer.h"
 
 namespace mindpipe {
 
-std::string import_text(const std::string& input, const std::string& output, const std::string& format,
-                        const std::string& key, bool end_of_text) {
-  const TextFormat chosen = text_format_of(format, input);
-  const std::string prefix = TokenFile::prefix_of(output);
-  TokenWriter writer(prefix, token_type_for(ByteTokenizer::end_of_text + 1));
-  TextImport import(writer, end_of_text);
-  import.read(input, chosen, key);
-  MP_REQUIRE(writer.tokens() > 0, Exit::bad_data, "{}: the file has no text; name one that has some", input);
-  writer.finish();
-  return fmt::format(
-      "{}.bin and .idx: {} tokens in {} documents from {}{}; the vocabulary is {}", prefix, writer.tokens(),
-      writer.documents(), input,
-      import.left_out() > 0 ? fmt::format(" ({} without text left out)", import.left_out()) : "",
-      end_of_text ? 257 : 256);
+void encode_lines(std::istream& in, std::ostream& out, const Tokenizer& tokenizer, bool plain) {
+  const std::unique_ptr<Encoder> encoder = tokenizer.encoder();
+  std::vector<TokenId> ids;
+  for (std::string line; std::getline(in, line);) {
+    ids.clear();
+    encoder->append(line, plain ? SpecialText::plain : SpecialText::tokens, ids);
+    out << fmt::format("{}\n", fmt::join(ids, " "));
+  }
+}
+
+void decode_lines(std::istream& in, std::ostream& out, const Tokenizer& tokenizer) {
+  std::int64_t number = 0;
+  for (std::string line; std::getline(in, line);) {
+    ++number;
+    std::vector<TokenId> ids;
+    std::istringstream words(line);
+    for (std::string word; words >> word;) {
+      TokenId id = 0;
+      const auto [end, problem] = std::from_chars(word.data(), word.data() + word.size(), id);
+      MP_REQUIRE(problem == std::errc{} && end == word.data() + word.size(), Exit::bad_data,
+                 "line {}: '{}' is no id (expected whole numbers with spaces between them)", number, word);
+      ids.push_back(id);
+    }
+    out << tokenizer.decode(ids, true) << '\n';
+  }
 }
 
 std::string synthesize(const std::string& kind, const std::string& output, std::int64_t documents,
@@ -37,8 +53,10 @@ std::string synthesize(const std::string& kind, const std::string& output, std::
 
 int data(const Arguments& arguments, const Config&) {
   const DataArguments& d = arguments.data;
-  if (d.action == "import") print(import_text(d.input, d.output, d.format, d.key, d.end_of_text) + "\n");
-  else if (d.action == "inspect") print(inspect_file(d.input, d.show));
+  if (d.action == "import") print(import_files(d.import) + "\n");
+  else if (d.action == "inspect") print(inspect_file(d.input, d.show, d.tokenizer));
+  else if (d.action == "encode") encode_lines(std::cin, std::cout, *load_tokenizer(d.tokenizer), d.plain);
+  else if (d.action == "decode") decode_lines(std::cin, std::cout, *load_tokenizer(d.tokenizer));
   else print(synthesize(d.input, d.output, d.documents, d.seed) + "\n");
   return 0;
 }

@@ -1,14 +1,16 @@
 #pragma once
 #include <cstdint>
+#include <iosfwd>
 #include <string>
+
+#include "tokenize/tokenizer.h"
 
 namespace mindpipe {
 
-/// `data import`: text into a .bin/.idx pair, one token a byte. `format` is auto, text, paragraphs or jsonl,
-/// whose text is under `key`; `end_of_text`: documents end in token 256. Gives a line for the user.
-std::string import_text(const std::string& input, const std::string& output,
-                        const std::string& format = "auto", const std::string& key = "text",
-                        bool end_of_text = false);
+/// `data encode`: each line of text as a line of ids. `plain`: special tokens in the text are letters.
+void encode_lines(std::istream& in, std::ostream& out, const Tokenizer& tokenizer, bool plain);
+/// `data decode`: each line of ids as text and the end of a line.
+void decode_lines(std::istream& in, std::ostream& out, const Tokenizer& tokenizer);
 
 /// `data synthesize`: documents that the program makes, into a .txt file or, for any other `output`, a
 /// .bin/.idx pair. `kind` is arithmetic, as in `synthetic:arithmetic`. Gives a line for the user.

@@ -107,25 +107,63 @@ void declare_doctor(CLI::App& app, Arguments& a) {
   app.add_option("key=value", a.overrides, "--tune: settings that override the file's")->option_text("...");
 }
 
+constexpr const char* tokenizer_meaning =
+    "tokenizer.json, a folder of vocab.json and merges.txt, vocab.txt, FILE.tiktoken:PATTERN, a "
+    "SentencePiece "
+    "FILE.model, or bytes";
+
+void declare_import(CLI::App& importer, ImportRequest& import) {
+  ImportRules& rules = import.rules;
+  importer.add_option("INPUT", import.inputs, "files and folders, plain, .gz or .zst")
+      ->required()
+      ->option_text("...");
+  importer.add_option("--output", import.output, "write PREFIX.bin, PREFIX.idx and PREFIX.json")
+      ->required()
+      ->option_text("PREFIX");
+  importer.add_option("--tokenizer", import.tokenizer, tokenizer_meaning)->option_text("PATH");
+  importer
+      .add_option(
+          "--format", import.format,
+          "text: a file is a document; paragraphs: one each; jsonl: one a line; pairs: a source, a tab and "
+          "a target a line; tokens: of nanoGPT, llm.c or NumPy; auto: by the file's ending")
+      ->check(CLI::IsMember({"auto", "text", "paragraphs", "jsonl", "pairs", "tokens"}))
+      ->option_text("FORMAT");
+  importer.add_flag_callback("--jsonl", [&] { import.format = "jsonl"; })
+      ->description("short for --format jsonl");
+  importer.add_option("--key", rules.key, "jsonl: the member that holds the text (text)")->option_text("KEY");
+  importer.add_flag(
+      "--answers", rules.answers,
+      "jsonl: conversations (messages, or a prompt and an answer), of which answers alone count");
+  importer
+      .add_option_function<std::string>(
+          "--template",
+          [&](const std::string& name) {
+            rules.chat_template = name;
+            rules.answers = true;
+          },
+          "--answers: how conversations are written: chatml, llama3 or a JSON file")
+      ->option_text("NAME");
+  importer.add_option("--prompt", rules.prompt_key, "--answers: the member that holds a prompt (prompt)")
+      ->option_text("KEY");
+  importer.add_option("--answer", rules.answer_key, "--answers: the member that holds an answer (answer)")
+      ->option_text("KEY");
+  importer.add_flag("--end-of-text", rules.end_of_text,
+                    "end every document in the tokenizer's end (bytes: 256)");
+  importer.add_flag("--template-tokens", rules.template_tokens,
+                    "put the tokenizer's own tokens around every document, as [CLS] and [SEP]");
+  importer.add_flag("--special-tokens", rules.special_tokens,
+                    "take the text of a special token in a document for the token, not for letters");
+  importer.add_option("--threads", import.threads, "threads that turn text into tokens (all processors)")
+      ->check(plain_integer)
+      ->check(CLI::Range(1, 1024))
+      ->option_text("N");
+}
+
 void declare_data(CLI::App& app, Arguments& a) {
   DataArguments& data = a.data;
   app.require_subcommand(1);
-  CLI::App* importer = app.add_subcommand("import", "turn a text into a token file, one token a byte");
-  importer->add_option("INPUT", data.input, "a text, or one JSON object per line")
-      ->required()
-      ->option_text("");
-  importer->add_option("--output", data.output, "write PREFIX.bin and PREFIX.idx")
-      ->required()
-      ->option_text("PREFIX");
-  importer
-      ->add_option("--format", data.format,
-                   "text: one document; paragraphs: one each; jsonl; auto: by the file's ending")
-      ->check(CLI::IsMember({"auto", "text", "paragraphs", "jsonl"}))
-      ->option_text("FORMAT");
-  importer->add_flag_callback("--jsonl", [&] { data.format = "jsonl"; })
-      ->description("short for --format jsonl");
-  importer->add_option("--key", data.key, "jsonl: the member that holds the text (text)")->option_text("KEY");
-  importer->add_flag("--end-of-text", data.end_of_text, "end every document in token 256");
+  declare_import(*app.add_subcommand("import", "turn texts, conversations or pairs into token files"),
+                 data.import);
   CLI::App* inspect = app.add_subcommand("inspect", "say what a token file or a text holds");
   inspect->add_option("PREFIX", data.input, "the path without .bin, or a .txt file")
       ->required()
@@ -134,6 +172,14 @@ void declare_data(CLI::App& app, Arguments& a) {
       ->check(plain_integer)
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 20))
       ->option_text("N");
+  inspect
+      ->add_option("--tokenizer", data.tokenizer, "write them by this tokenizer; else by that of PREFIX.json")
+      ->option_text("PATH");
+  CLI::App* encode = app.add_subcommand("encode", "lines of text to lines of ids, from stdin to stdout");
+  CLI::App* decode = app.add_subcommand("decode", "lines of ids to lines of text, from stdin to stdout");
+  for (CLI::App* sub : {encode, decode})
+    sub->add_option("--tokenizer", data.tokenizer, tokenizer_meaning)->required()->option_text("PATH");
+  encode->add_flag("--plain", data.plain, "the text of special tokens is letters");
   CLI::App* synthesize = app.add_subcommand("synthesize", "make a corpus from rules");
   synthesize->add_option("NAME", data.input, "arithmetic")->required()->option_text("");
   synthesize->add_option("--output", data.output, "write PREFIX.bin and PREFIX.idx, or a .txt file")
@@ -235,8 +281,8 @@ const Verb verbs[] = {
      .declare = declare_report,
      .run = report},
     {.name = "data",
-     .summary = "import, inspect or synthesize token files",
-     .meaning = "Import, inspect or synthesize token files.",
+     .summary = "import, inspect, encode or synthesize tokens",
+     .meaning = "Import, inspect, encode, decode or synthesize tokens.",
      .reads_config = false,
      .declare = declare_data,
      .run = data},

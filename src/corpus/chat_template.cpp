@@ -1,0 +1,92 @@
+#include "corpus/chat_template.h"
+
+#include <cerrno>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+
+#include "core/check.h"
+#include "core/mapped_file.h"
+#include "core/text.h"
+
+namespace mindpipe {
+namespace {
+
+constexpr std::string_view place = "{content}", spaces = " \t\r\n";
+
+std::string trimmed(const std::string& text) {
+  const std::size_t begin = text.find_first_not_of(spaces);
+  return begin == std::string::npos ? "" : text.substr(begin, text.find_last_not_of(spaces) + 1 - begin);
+}
+
+}  // namespace
+
+ChatTemplate::ChatTemplate(const std::string& name) : name_(name) {
+  if (name == "chatml") {
+    for (const char* role : {"system", "user", "assistant", "tool"})
+      add_role(role, fmt::format("<|im_start|>{}\n{}<|im_end|>\n", role, place));
+    return;
+  }
+  if (name == "llama3") {
+    begin_ = "<|begin_of_text|>";
+    trims_ = true;
+    for (const char* role : {"system", "user", "assistant", "ipython"})
+      add_role(role, fmt::format("<|start_header_id|>{}<|end_header_id|>\n\n{}<|eot_id|>", role, place));
+    return;
+  }
+  std::ifstream file(name, std::ios::binary);
+  if (!file) fail_to_open(name, errno, Exit::io_error);
+  const auto patterns =
+      nlohmann::json::parse(std::string(std::istreambuf_iterator<char>(file), {}), nullptr, false);
+  MP_REQUIRE(patterns.is_object(), Exit::bad_data,
+             "{}: not a JSON object (a template is chatml, llama3, or a file with a pattern for each role: "
+             "{{\"user\": \"<u>{{content}}</u>\", ...}})",
+             name);
+  for (const auto& [role, pattern] : patterns.items()) {
+    if (role == "trim" && pattern.is_boolean()) {
+      trims_ = pattern.get<bool>();
+      continue;
+    }
+    MP_REQUIRE(pattern.is_string(), Exit::bad_data, "{}: '{}' is of type {} (expected string)", name, role,
+               pattern.type_name());
+    if (role == "begin") begin_ = pattern.get<std::string>();
+    else add_role(role, pattern.get<std::string>());
+  }
+  MP_REQUIRE(roles_.count("assistant") > 0, Exit::bad_data,
+             "{}: there is no pattern for the role 'assistant', whose answers count", name);
+}
+
+void ChatTemplate::add_role(const std::string& role, const std::string& pattern) {
+  const std::size_t at = pattern.find(place);
+  MP_REQUIRE(at != std::string::npos && pattern.find(place, at + 1) == std::string::npos, Exit::bad_data,
+             "{}: the pattern of '{}' has {{content}} not once; write it where the text stands", name_, role);
+  const std::string behind = pattern.substr(at + place.size());
+  const std::size_t end = behind.find_last_not_of(spaces);
+  const std::size_t learned = end == std::string::npos ? 0 : end + 1;
+  roles_[role] = {pattern.substr(0, at), behind.substr(0, learned), behind.substr(learned)};
+}
+
+std::vector<ChatPart> ChatTemplate::parts(const std::vector<Message>& messages, bool asks) const {
+  std::vector<ChatPart> parts;
+  const auto add = [&](const std::string& text, bool is_markup, bool counts) {
+    if (text.empty()) return;
+    if (is_markup && !parts.empty() && parts.back().is_markup && parts.back().counts == counts)
+      parts.back().text += text;
+    else parts.push_back({text, is_markup, counts});
+  };
+  add(begin_, true, false);
+  for (const Message& message : messages) {
+    const auto role = roles_.find(message.role);
+    MP_REQUIRE(role != roles_.end(), Exit::bad_data, "the template {} has no pattern for the role '{}'",
+               name_, message.role);
+    const bool counts = message.role == "assistant";
+    add(role->second.before, true, false);
+    add(trims_ ? trimmed(message.text) : message.text, false, counts);
+    add(role->second.end, true, counts);
+    add(role->second.after, true, false);
+  }
+  if (asks) add(roles_.at("assistant").before, true, false);
+  return parts;
+}
+
+}  // namespace mindpipe

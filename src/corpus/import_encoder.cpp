@@ -1,0 +1,164 @@
+#include "corpus/import_encoder.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "core/check.h"
+
+namespace mindpipe {
+namespace {
+
+using Json = nlohmann::json;
+
+std::string keys_of(const Json& object) {
+  std::string keys;
+  for (const auto& [key, value] : object.items()) {
+    if (keys.size() > 200) return keys + ", ...";
+    if (!keys.empty()) keys += ", ";
+    keys += key;
+  }
+  return keys.empty() ? "none" : keys;
+}
+
+/// A line of JSON, of which a sentence can say where it stands.
+struct JsonDocument {
+  const std::string& path;
+  std::int64_t line;
+  Json object;
+
+  JsonDocument(const std::string& file, const RawDocument& document) : path(file), line(document.line) {
+    try {
+      object = Json::parse(document.text);
+    } catch (const Json::parse_error& error) {
+      fail(Exit::bad_data,
+           "{}: line {}, byte {}: not valid JSON (expected one object a line, in UTF-8); mend the line or "
+           "remove it",
+           path, line, error.byte);
+    }
+    MP_REQUIRE(object.is_object(), Exit::bad_data,
+               "{}: line {}: the line is of type {} (expected one JSON object a line)", path, line,
+               object.type_name());
+  }
+
+  std::string text_at(const Json& within, const std::string& key) const {
+    const auto found = within.find(key);
+    MP_REQUIRE(found != within.end(), Exit::bad_data,
+               "{}: line {}: there is no key '{}' (the keys are: {}); name the one that holds the text", path,
+               line, key, keys_of(within));
+    MP_REQUIRE(found->is_string(), Exit::bad_data, "{}: line {}: '{}' is of type {} (expected string)", path,
+               line, key, found->type_name());
+    return found->get<std::string>();
+  }
+
+  std::vector<Message> messages(const ImportRules& rules) const {
+    std::vector<Message> messages;
+    const auto found = object.find("messages");
+    if (found == object.end())
+      return {{"user", text_at(object, rules.prompt_key)}, {"assistant", text_at(object, rules.answer_key)}};
+    MP_REQUIRE(found->is_array(), Exit::bad_data, "{}: line {}: 'messages' is of type {} (expected array)",
+               path, line, found->type_name());
+    for (const Json& message : *found) {
+      MP_REQUIRE(message.is_object(), Exit::bad_data,
+                 "{}: line {}: a message is of type {} (expected an object with role and content)", path,
+                 line, message.type_name());
+      messages.push_back({text_at(message, "role"), text_at(message, "content")});
+    }
+    return messages;
+  }
+};
+
+}  // namespace
+
+ImportEncoder::ImportEncoder(const ImportRules& rules, const Tokenizer& tokenizer,
+                             const std::vector<ImportFile>& files)
+    : rules_(rules), tokenizer_(tokenizer), files_(files), encoder_(tokenizer.encoder()) {
+  if (!rules.chat_template.empty()) template_.emplace(rules.chat_template);
+  end_ = tokenizer.special().end;
+  MP_REQUIRE(end_ || !rules.end_of_text, Exit::usage,
+             "the tokenizer {} has no token that ends a text; leave --end-of-text out", tokenizer.name());
+  if (!rules.template_tokens) return;
+  constexpr TokenId document = -1;
+  const std::vector<TokenId> within = tokenizer.with_template(std::vector<TokenId>{document}).ids;
+  const auto at = std::find(within.begin(), within.end(), document);
+  before_.assign(within.begin(), at);
+  behind_.assign(at == within.end() ? at : at + 1, within.end());
+  MP_REQUIRE(!before_.empty() || !behind_.empty(), Exit::usage,
+             "the tokenizer {} has no template of tokens around a text; leave --template-tokens out",
+             tokenizer.name());
+}
+
+void ImportEncoder::add(const std::string& text, bool is_markup, std::vector<TokenId>& ids) {
+  encoder_->append(text, is_markup || rules_.special_tokens ? SpecialText::tokens : SpecialText::plain, ids);
+}
+
+EncodedDocument ImportEncoder::encode_text(const std::string& text, bool begins, bool ends) {
+  EncodedDocument encoded;
+  encoded.is_empty = text.empty();
+  encoded.ends = ends;
+  if (begins) encoded.ids = before_;
+  add(text, false, encoded.ids);
+  if (ends) {
+    encoded.ids.insert(encoded.ids.end(), behind_.begin(), behind_.end());
+    if (rules_.end_of_text) encoded.ids.push_back(*end_);
+  }
+  return encoded;
+}
+
+EncodedDocument ImportEncoder::encode_pair(const RawDocument& document) {
+  const std::string& path = files_[document.file].path;
+  std::string_view line = document.text;
+  if (line.ends_with('\r')) line.remove_suffix(1);
+  const std::size_t tab = line.find('\t');
+  MP_REQUIRE(tab != std::string_view::npos || line.empty(), Exit::bad_data,
+             "{}: line {}: there is no tab (a line is a source, a tab, and its target)", path, document.line);
+  EncodedDocument encoded;
+  encoded.is_empty = line.empty();
+  if (line.empty()) return encoded;
+  add(std::string(line.substr(0, tab)), false, encoded.ids);
+  add(std::string(line.substr(tab + 1)), false, encoded.targets);
+  return encoded;
+}
+
+EncodedDocument ImportEncoder::encode_answers(const RawDocument& document) {
+  const JsonDocument json(files_[document.file].path, document);
+  const std::vector<Message> messages = json.messages(rules_);
+  EncodedDocument encoded;
+  encoded.is_empty = messages.empty();
+  const auto count = [&](bool counts) { encoded.counts.resize(encoded.ids.size(), counts ? 1 : 0); };
+  if (template_) {
+    try {
+      for (const ChatPart& part : template_->parts(messages)) {
+        add(part.text, part.is_markup, encoded.ids);
+        count(part.counts);
+      }
+    } catch (const Error& error) {
+      fail(error.code, "{}: line {}: {}", json.path, json.line, error.what());
+    }
+  } else {
+    MP_REQUIRE(!json.object.contains("messages"), Exit::usage,
+               "{}: line {}: messages need a template, which says how roles are written; name one: "
+               "--template chatml, "
+               "llama3 or a file",
+               json.path, json.line);
+    for (const Message& message : messages) {
+      add(message.text, false, encoded.ids);
+      count(message.role == "assistant");
+    }
+  }
+  if (end_ && (!template_ || rules_.end_of_text)) {
+    encoded.ids.push_back(*end_);
+    count(true);
+  }
+  return encoded;
+}
+
+EncodedDocument ImportEncoder::encode(const RawDocument& document) {
+  const ImportFile& file = files_[document.file];
+  if (file.format == TextFormat::pairs) return encode_pair(document);
+  if (file.format != TextFormat::jsonl) return encode_text(document.text, document.begins, document.ends);
+  if (rules_.answers) return encode_answers(document);
+  const JsonDocument json(file.path, document);
+  return encode_text(json.text_at(json.object, rules_.key), true, true);
+}
+
+}  // namespace mindpipe

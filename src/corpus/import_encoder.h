@@ -1,0 +1,62 @@
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "corpus/chat_template.h"
+#include "corpus/import_files.h"
+#include "tokenize/tokenizer.h"
+
+namespace mindpipe {
+
+/// How texts become tokens.
+struct ImportRules {
+  std::string key = "text";                                  ///< jsonl: the member that holds the text
+  std::string prompt_key = "prompt", answer_key = "answer";  ///< answers without messages
+  bool end_of_text = false;                                  ///< every document ends in the tokenizer's end
+  bool template_tokens = false;  ///< every document stands within the tokenizer's template
+  bool special_tokens = false;   ///< the text of a special token that stands in a document is the token
+  bool answers = false;          ///< JSON lines are conversations, of which answers alone count
+  std::string chat_template;     ///< how conversations are written; empty: prompts and answers as they are
+};
+
+/// A document as a file has it, or a piece of a long one.
+struct RawDocument {
+  std::size_t file = 0;
+  std::int64_t line = 0;  ///< number of its first line
+  std::string text;
+  bool begins = true, ends = true;
+};
+
+/// A document, or a piece of one, in tokens.
+struct EncodedDocument {
+  std::vector<TokenId> ids, targets;  ///< targets: of a pair
+  std::vector<std::uint8_t> counts;   ///< answers: 1 for each token that counts
+  bool is_empty = false;              ///< there is no text
+  bool ends = true;
+};
+
+/// Turns documents into tokens, for one thread.
+class ImportEncoder {
+ public:
+  ImportEncoder(const ImportRules& rules, const Tokenizer& tokenizer, const std::vector<ImportFile>& files);
+  EncodedDocument encode(const RawDocument& document);
+
+ private:
+  void add(const std::string& text, bool is_markup, std::vector<TokenId>& ids);
+  EncodedDocument encode_text(const std::string& text, bool begins, bool ends);
+  EncodedDocument encode_pair(const RawDocument& document);
+  EncodedDocument encode_answers(const RawDocument& document);
+
+  const ImportRules& rules_;
+  const Tokenizer& tokenizer_;
+  const std::vector<ImportFile>& files_;
+  std::unique_ptr<Encoder> encoder_;
+  std::optional<ChatTemplate> template_;
+  std::optional<TokenId> end_;
+  std::vector<TokenId> before_, behind_;  ///< a document's tokens, of the tokenizer's template
+};
+
+}  // namespace mindpipe
