@@ -7,6 +7,7 @@
 #include "config/document.h"
 #include "config/rules.h"
 #include "config/settings.h"
+#include "config/tokens.h"
 #include "core/check.h"
 #include "core/text.h"
 
@@ -235,6 +236,7 @@ Config read_config(const std::string& file, const std::vector<std::string>& over
   config.model.kind = kind_of(root, overrides);
   if (row_of(config.model.kind).trains_subnets) config.schedule.kind = ScheduleKind::causal;
   Reader(config).read_what_decides(root, overrides);
+  follow_tokenizer(config);
   Reader reader(config);
   reader.read_section(root, "");
   for (const std::string& text : overrides) reader.read_override(text);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "config/tokens.h"
 #include "core/check.h"
 #include "core/text.h"
 
@@ -112,6 +113,7 @@ void check_grid(const Config& c, const Complaints& complain) {
 }  // namespace
 
 void fill_in(Config& c) {
+  fill_in_tokens(c);
   rules_of(c.model).fill_in(c);
   RateConfig& rate = c.optimizer.rate;
   if (rate.decay == 0)
@@ -130,6 +132,11 @@ void fill_in(Config& c) {
 
 void check_together(const Config& c, const Origin& origin) {
   const Complaints complain{origin};
+  const std::string open = auto_without_tokenizer(c);
+  complain.require(open.empty(), open,
+                   "is auto, and data.tokenizer names no tokenizer (name one, or a number)");
+  complain.require(c.data.tokenizer_hash.empty() || !c.data.tokenizer.empty(), "data.tokenizer_hash",
+                   "is set, and data.tokenizer names no tokenizer (name it, or leave the hash out)");
   rules_of(c.model).check(c, complain);
   check_grid(c, complain);
   check_shards(c, complain);

@@ -201,7 +201,7 @@ void Setting::read(const Node& node) const {
   MP_REQUIRE(node.kind != Node::Kind::empty, Exit::bad_configuration, "{}: {} has no value; allowed: {}",
              node.where, key_, allowed());
   if (word_ && node.kind == Node::Kind::text && node.text == word_) {
-    *std::get<int*>(member_) = 0;
+    *std::get<int*>(member_) = word_number_;
     return;
   }
   std::visit(Overloaded{[&](int* member) { *member = reading.whole<int>(); },
@@ -260,7 +260,7 @@ void Setting::read(const Node& node) const {
 std::string Setting::written() const {
   return std::visit(
       Overloaded{[&](int* member) {
-                   return word_ && *member == 0 ? std::string(word_) : fmt::format("{}", *member);
+                   return word_ && *member == word_number_ ? std::string(word_) : fmt::format("{}", *member);
                  },
                  [](std::int64_t* member) { return fmt::format("{}", *member); },
                  [](std::uint64_t* member) { return fmt::format("{}", *member); },

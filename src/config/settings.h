@@ -23,7 +23,8 @@ struct KindMember {
 struct Range {
   double least = -std::numeric_limits<double>::infinity(), most = std::numeric_limits<double>::infinity();
   bool open_below = false, open_above = false;  ///< the bound itself is not allowed
-  const char* word = nullptr;                   ///< the file may say it, and the member is 0 then: auto
+  const char* word = nullptr;                   ///< the file may say it: auto
+  int word_number = 0;                          ///< what the member is then
 };
 
 /// One setting: its key, what it may be, what it means, and the member of a Config that holds it. Reading,
@@ -47,7 +48,8 @@ class Setting {
         most_(range.most),
         open_below_(range.open_below),
         open_above_(range.open_above),
-        word_(range.word) {}
+        word_(range.word),
+        word_number_(range.word_number) {}
   template <ListedKind Kind>
   Setting(std::string key, Kind* member, std::string meaning, const Range& range = {})
       : Setting(std::move(key), kind_member(member), std::move(meaning), range) {}
@@ -109,6 +111,7 @@ class Setting {
   double least_, most_;
   bool open_below_, open_above_, required_ = false, decides_ = false;
   const char* word_;
+  int word_number_;
   std::vector<std::string> words_;
   Unit unit_ = Unit::none;
   Role role_ = Role::arithmetic;

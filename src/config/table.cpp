@@ -44,7 +44,20 @@ std::vector<Setting> common_settings(Config& c) {  // table
       SETTING(arithmetic, model.kind, "kind of model; each kind has settings of its own"),
 
       SETTING(arithmetic, data.train, "what to train on").required(),
-      SETTING(course, data.validation, "what to evaluate on"),
+      SETTING(course, data.validation, "what to evaluate on; of several sources each has a loss of its own"),
+      SETTING(
+          layout, data.tokenizer,
+          "what turns text into tokens: tokenizer.json, a folder of vocab.json and merges.txt, vocab.txt, "
+          "FILE.tiktoken:PATTERN, a SentencePiece FILE.model; empty: a token is a byte. Vocabulary and "
+          "special "
+          "tokens are its own unless they are set")
+          .deciding(),
+      SETTING(arithmetic, data.tokenizer_hash,
+              "SHA-256 of the tokenizer's files; empty: worked out at the start"),
+      Setting(
+          "data.template", &c.data.chat_template,
+          "how generate writes a prompt as a conversation: chatml, llama3 or a JSON file; empty: as it is")
+          .playing(Setting::Role::layout),
 
       SETTING(layout, grid.supernet, "lanes that train different subnets; auto: the rest of the ranks",
               degree),

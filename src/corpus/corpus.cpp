@@ -2,17 +2,22 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <limits>
 #include <string_view>
 
 #include <fmt/ranges.h>
+#include "config/tokens.h"
 #include "core/check.h"
+#include "corpus/answers.h"
 #include "corpus/arithmetic.h"
 #include "corpus/masked.h"
 #include "corpus/pairs.h"
 #include "corpus/pictures.h"
 #include "corpus/reversed.h"
 #include "corpus/token_file.h"
+#include "corpus/token_origin.h"
+#include "tokenize/byte_tokenizer.h"
 
 namespace mindpipe {
 
@@ -44,9 +49,10 @@ struct Opening {
   Subset subset;
   const std::vector<Field>& fields;
   std::uint64_t seed;
-  std::int64_t planned;       ///< samples
-  std::size_t number;         ///< number of the source
-  const std::string& orders;  ///< folder for orders of samples
+  std::int64_t planned;        ///< samples
+  std::size_t number;          ///< number of the source
+  const std::string& orders;   ///< folder for orders of samples
+  const Tokenizer* tokenizer;  ///< none: bytes
 
   std::vector<Field>::const_iterator find(std::string_view name) const {
     return std::find_if(fields.begin(), fields.end(), [&](const Field& field) { return field.name == name; });
@@ -55,6 +61,12 @@ struct Opening {
   const Field& field(std::string_view name) const {
     MP_CHECK(wants(name), "nobody reads {}", name);
     return *find(name);
+  }
+  /// Refuses what the program makes of bytes where tokens are others.
+  void require_bytes(const std::string& path) const {
+    MP_REQUIRE(tokenizer == nullptr, Exit::bad_configuration,
+               "data.{}[{}]: {} makes texts of bytes, and data.tokenizer is {}; leave data.tokenizer out",
+               name_of(subset), number, path, data.tokenizer);
   }
   bool trains() const { return subset == Subset::train; }
   /// The seed of an order, which held-out data have none of.
@@ -100,15 +112,49 @@ void require_known(const std::string& path, const Opening& how) {
              name_of(how.subset), path);
 }
 
-std::unique_ptr<Documents> open_documents(const std::string& path, const Opening& how,
-                                          std::int64_t vocabulary) {
-  if (path.ends_with(".txt")) return std::make_unique<TextFile>(path, how.subset, vocabulary);
-  return std::make_unique<TokenFile>(TokenFile::prefix_of(path), vocabulary);
+/// Opens a pair of token files, which the run's tokenizer must have made.
+std::unique_ptr<TokenFile> open_tokens(const std::string& path, const Opening& how, std::int64_t vocabulary) {
+  const std::string prefix = TokenFile::prefix_of(path);
+  auto file = std::make_unique<TokenFile>(prefix, vocabulary);
+  const ByteTokenizer bytes;
+  const Tokenizer& tokenizer = how.tokenizer != nullptr ? *how.tokenizer : bytes;
+  require_tokens_of(prefix, tokenizer.name(), hash_of(tokenizer));
+  return file;
 }
 
-std::unique_ptr<TextDataset> open_texts(const std::string& path, const Opening& how) {
+/// The answers of conversations, where a path names a pair with a mask, or nothing.
+std::unique_ptr<Dataset> find_answers(const std::string& path, const Opening& how) {
+  const std::string prefix = TokenFile::prefix_of(path);
+  std::error_code none;
+  if (path.ends_with(".txt") || !std::filesystem::exists(prefix + ".mask", none)) return nullptr;
+  MP_REQUIRE(!how.wants(field::picked), Exit::bad_configuration,
+             "data.{}[{}]: {} holds conversations, of which answers count, and the model masks tokens of "
+             "texts; name "
+             "a source of its own kind ({})",
+             name_of(how.subset), how.number, path, what_fits(how));
   const Field& tokens = how.field(field::tokens);
-  const std::int64_t sequence = tokens.shape[0], vocabulary = tokens.below;
+  auto file = open_tokens(path, how, tokens.below);
+  auto mask = AnswerMask::of(*file, prefix);
+  return std::make_unique<AnswersDataset>(std::move(file), std::move(*mask), tokens.shape[0], how.order());
+}
+
+std::unique_ptr<Documents> open_documents(const std::string& path, const Opening& how,
+                                          std::int64_t vocabulary) {
+  if (path.ends_with(".txt") && how.tokenizer != nullptr)
+    return std::make_unique<TokenizedText>(path, how.subset, *how.tokenizer);
+  if (path.ends_with(".txt")) return std::make_unique<TextFile>(path, how.subset, vocabulary);
+  return open_tokens(path, how, vocabulary);
+}
+
+/// `around`: how many tokens of a sample are not the text's.
+std::unique_ptr<TextDataset> open_texts(const std::string& path, const Opening& how,
+                                        std::int64_t around = 0) {
+  const Field& tokens = how.field(field::tokens);
+  const std::int64_t sequence = tokens.shape[0] - around, vocabulary = tokens.below;
+  MP_REQUIRE(sequence > 0, Exit::bad_configuration,
+             "data.sequence is {}, and the tokenizer's template takes {} tokens of it; make it longer",
+             tokens.shape[0], around);
+  if (path.starts_with(synthetic)) how.require_bytes(path);
   if (path.starts_with(synthetic))
     return std::make_unique<ArithmeticDataset>(how.seed, how.subset, sequence, vocabulary);
   return std::make_unique<DocumentDataset>(open_documents(path, how, vocabulary), sequence, how.order(),
@@ -117,11 +163,12 @@ std::unique_ptr<TextDataset> open_texts(const std::string& path, const Opening& 
 
 /// What says that a path names pairs, or nothing.
 std::unique_ptr<Pairs> find_pairs(const std::string& path, const Opening& how) {
+  if (path == "synthetic:dates") how.require_bytes(path);
   if (path == "synthetic:dates") return std::make_unique<Dates>(how.seed, how.subset);
   if (!path.starts_with(pairs)) {
     if (path.starts_with(reversed) || !path.ends_with(".tsv")) return nullptr;
     require_wanted(how, field::source, path);
-    return std::make_unique<TabbedText>(path, how.subset);
+    return std::make_unique<TabbedText>(path, how.subset, how.tokenizer);
   }
   const std::string both = path.substr(pairs.size());
   const std::size_t between = both.find(':');
@@ -188,6 +235,18 @@ std::unique_ptr<Dataset> open_pictures(std::unique_ptr<Pictures> found, const st
                                           how.seed, how.subset);
 }
 
+/// Texts with holes, each within the tokenizer's template.
+std::unique_ptr<Dataset> open_masked(const std::string& texts, const Opening& how) {
+  constexpr TokenId text = -1;
+  std::vector<TokenId> within{text};
+  if (how.tokenizer != nullptr) within = how.tokenizer->with_template(within).ids;
+  const auto at = std::find(within.begin(), within.end(), text);
+  MP_CHECK(at != within.end(), "a template without its text");
+  return std::make_unique<MaskedDataset>(
+      open_texts(texts, how, std::ssize(within) - 1), how.data.special, how.field(field::tokens).below,
+      how.seed, std::vector<TokenId>(within.begin(), at), std::vector<TokenId>(at + 1, within.end()));
+}
+
 std::unique_ptr<Dataset> open_source(const std::string& path, const Opening& how) {
   if (auto found = find_pairs(path, how)) return open_pairs(std::move(found), path, how);
   if (auto found = find_pictures(path, how)) return open_pictures(std::move(found), path, how);
@@ -202,9 +261,8 @@ std::unique_ptr<Dataset> open_source(const std::string& path, const Opening& how
   require_wanted(how, field::tokens, path);
   if (turns)
     return std::make_unique<ReversedDataset>(open_texts(texts, how), how.field(field::source).shape[0]);
-  if (how.wants(field::picked))
-    return std::make_unique<MaskedDataset>(open_texts(texts, how), how.data.special,
-                                           how.field(field::tokens).below, how.seed);
+  if (auto answers = find_answers(texts, how)) return answers;
+  if (how.wants(field::picked)) return open_masked(texts, how);
   return open_texts(texts, how);
 }
 
@@ -223,13 +281,15 @@ void require_fields(const Dataset& dataset, const DataSource& source, const Open
 
 Corpus::Corpus(const DataConfig& data, Subset subset, const std::vector<Field>& fields, std::uint64_t seed,
                std::int64_t planned, const std::string& orders)
-    : blend_(checked_weights(data, subset)) {
+    : tokenizer_(data.tokenizer.empty() || data.tokenizer == ByteTokenizer::word ? nullptr
+                                                                                 : open_tokenizer(data)),
+      blend_(checked_weights(data, subset)) {
   const std::vector<double>& shares = blend_.shares();
   for (std::size_t i = 0; i < shares.size(); ++i) {
     const auto wanted = static_cast<std::int64_t>(
         std::ceil(static_cast<double>(planned) * shares[i] * (shares.size() > 1 ? 1.005 : 1.0)));
     const DataSource& source = sources_of(data, subset)[i];
-    const Opening how{data, subset, fields, seed, wanted, i, orders};
+    const Opening how{data, subset, fields, seed, wanted, i, orders, tokenizer_.get()};
     datasets_.push_back(open_source(source.path, how));
     require_fields(*datasets_.back(), source, how);
   }

@@ -8,15 +8,16 @@
 #include "corpus/blend.h"
 #include "corpus/dataset.h"
 #include "corpus/text_file.h"
+#include "tokenize/tokenizer.h"
 
 namespace mindpipe {
 
 /// Samples that a run trains on or is judged by: the sources of one subset, blended by weight. Texts are a
 /// .bin/.idx pair without its ending, a .txt file or "synthetic:arithmetic", which are masked where the model
-/// looks for masked tokens, and of which "reversed:" makes pairs. Pairs are a .tsv file,
-/// "pairs:SOURCES:TARGETS" or "synthetic:dates"; pictures an IDX file, "cifar10:FILE", "cifar100:FILE" or
-/// "synthetic:shapes". The sample at each index is a function of (seed, index) alone; validation is in the
-/// order of the files.
+/// looks for masked tokens, and of which "reversed:" makes pairs; of conversations answers alone count. Pairs
+/// are a .tsv file, "pairs:SOURCES:TARGETS" or "synthetic:dates"; pictures an IDX file, "cifar10:FILE",
+/// "cifar100:FILE" or "synthetic:shapes". The sample at each index is a function of (seed, index) alone;
+/// validation is in the order of the files.
 class Corpus {
  public:
   /// A corpus of one subset, whose samples have `fields`. `planned` samples, where known, give the order that
@@ -41,6 +42,7 @@ class Corpus {
  private:
   void sample(std::int64_t number, const FieldTensors& to);
 
+  std::unique_ptr<Tokenizer> tokenizer_;  ///< none: bytes
   std::vector<std::unique_ptr<Dataset>> datasets_;
   Blend blend_;
   std::vector<std::int64_t> ends_;  ///< end of each source's samples, where they are gone over once

@@ -15,12 +15,16 @@ bool within(std::uint32_t word, double share) { return word < share * 4294967296
 }  // namespace
 
 MaskedDataset::MaskedDataset(std::unique_ptr<TextDataset> texts, const SpecialTokens& special,
-                             std::int64_t vocabulary, std::uint64_t seed)
+                             std::int64_t vocabulary, std::uint64_t seed, std::vector<std::int32_t> before,
+                             std::vector<std::int32_t> behind)
     : texts_(std::move(texts)),
       special_(special),
       vocabulary_(vocabulary),
       seed_(seed),
-      text_(texts_->sequence() + 1) {
+      before_(std::move(before)),
+      behind_(std::move(behind)),
+      text_(before_.size() + static_cast<std::size_t>(texts_->sequence()) +
+            std::max<std::size_t>(1, behind_.size())) {
   MP_REQUIRE(special.mask < vocabulary, Exit::bad_configuration,
              "data.special.mask is {} and model.vocabulary {} (the mask is a token of the vocabulary)",
              special.mask, vocabulary);
@@ -37,12 +41,15 @@ bool MaskedDataset::is_ordinary(std::int32_t token) const {
 void MaskedDataset::sample(std::int64_t index, const FieldTensors& to) {
   const RandomStream stream{seed_, purpose_of("corpus.masked"), static_cast<std::uint32_t>(index >> 32),
                             static_cast<std::uint32_t>(index)};
-  const std::int64_t length = texts_->sequence();
-  texts_->text(index, text_.data());
+  const std::int64_t begin = std::ssize(before_), end = begin + texts_->sequence(),
+                     length = end + std::ssize(behind_);
+  texts_->text(index, text_.data() + begin);
+  std::copy(before_.begin(), before_.end(), text_.begin());
+  std::copy(behind_.begin(), behind_.end(), text_.begin() + end);
   // The four words of a row: whether it is picked, its place among too many, what becomes of it, another
   // token.
   picked_.clear();
-  for (std::int64_t row = 0; row < length; ++row)
+  for (std::int64_t row = begin; row < end; ++row)
     if (is_ordinary(text_[row]) && within(stream.words(static_cast<std::uint64_t>(row))[0], 0.15))
       picked_.push_back(row);
   const Tensor picked = to.find(field::picked), targets = to.find(field::targets),

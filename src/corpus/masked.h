@@ -14,8 +14,10 @@ namespace mindpipe {
 class MaskedDataset final : public Dataset {
  public:
   /// `vocabulary`: ids that a token drawn at random is below.
+  /// `before` and `behind` stand around the text of every sample, as a tokenizer's template says.
   MaskedDataset(std::unique_ptr<TextDataset> texts, const SpecialTokens& special, std::int64_t vocabulary,
-                std::uint64_t seed);
+                std::uint64_t seed, std::vector<std::int32_t> before = {},
+                std::vector<std::int32_t> behind = {});
   std::vector<std::string_view> gives() const override {
     return {field::tokens, field::picked, field::targets};
   }
@@ -31,6 +33,7 @@ class MaskedDataset final : public Dataset {
   SpecialTokens special_;
   std::int64_t vocabulary_;
   std::uint64_t seed_;
+  std::vector<std::int32_t> before_, behind_;
   std::vector<std::int32_t> text_;
   std::vector<std::int64_t> picked_;
 };

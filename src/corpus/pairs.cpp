@@ -111,7 +111,8 @@ TextPair Dates::pair(std::int64_t index) const {
 
 std::string Dates::name() const { return fmt::format("synthetic:dates ({})", name_of(subset_)); }
 
-TabbedText::TabbedText(const std::string& path, Subset subset) : file_(path), subset_(subset) {
+TabbedText::TabbedText(const std::string& path, Subset subset, const Tokenizer* tokenizer)
+    : file_(path), subset_(subset), encoder_(tokenizer == nullptr ? nullptr : tokenizer->encoder()) {
   const auto* const text = reinterpret_cast<const char*>(file_.data());
   std::int64_t number = 1;
   for (std::int64_t begin = 0; begin < file_.size(); ++number) {
@@ -136,8 +137,9 @@ TabbedText::TabbedText(const std::string& path, Subset subset) : file_(path), su
 TextPair TabbedText::pair(std::int64_t index) const {
   const Line& line = lines_[index];
   const auto text = [&](std::int64_t begin, std::int64_t end) {
-    return ByteTokenizer::ids_of(
-        {reinterpret_cast<const char*>(file_.data()) + begin, static_cast<std::size_t>(end - begin)});
+    const std::string_view part(reinterpret_cast<const char*>(file_.data()) + begin,
+                                static_cast<std::size_t>(end - begin));
+    return encoder_ ? encoder_->encode(part, SpecialText::plain) : ByteTokenizer::ids_of(part);
   };
   return {text(line.begin, line.tab), text(line.tab + 1, line.end)};
 }
@@ -148,6 +150,7 @@ std::string TabbedText::name() const {
 }
 
 std::int32_t TabbedText::largest_byte() const {
+  if (encoder_) return 0;
   const auto* const bytes = reinterpret_cast<const unsigned char*>(file_.data());
   return *std::max_element(bytes, bytes + file_.size());
 }

@@ -65,11 +65,11 @@ class Dates final : public Pairs {
   Subset subset_;
 };
 
-/// Lines of a text, source and target apart by a tab; one token a byte. Training reads the first 90 % of the
-/// lines, validation the rest.
+/// Lines of a text, source and target apart by a tab; without a tokenizer one token a byte. Training reads
+/// the first 90 % of the lines, validation the rest.
 class TabbedText final : public Pairs {
  public:
-  TabbedText(const std::string& path, Subset subset);
+  TabbedText(const std::string& path, Subset subset, const Tokenizer* tokenizer = nullptr);
   std::int64_t count() const override { return static_cast<std::int64_t>(lines_.size()); }
   TextPair pair(std::int64_t index) const override;
   std::string name() const override;
@@ -78,6 +78,7 @@ class TabbedText final : public Pairs {
  private:
   MappedFile file_;
   Subset subset_;
+  std::unique_ptr<Encoder> encoder_;  ///< none: bytes
   struct Line {
     std::int64_t begin = 0, tab = 0, end = 0;
   };

@@ -1,5 +1,7 @@
 #include "corpus/text_file.h"
 
+#include <algorithm>
+
 namespace mindpipe {
 
 const char* name_of(Subset subset) { return subset == Subset::train ? "train" : "validation"; }
@@ -30,6 +32,24 @@ void TextFile::read(std::int64_t document, std::int64_t first, std::int64_t toke
     if (vocabulary_ > 0 && out[i] >= vocabulary_)
       check_token(file_.path(), document, begin_ + first + i, out[i], vocabulary_);
   }
+}
+
+TokenizedText::TokenizedText(const std::string& path, Subset subset, const Tokenizer& tokenizer) {
+  constexpr std::size_t most = std::size_t{256} << 20;
+  const TextFile text(path, subset, 0);
+  name_ = text.name();
+  MP_REQUIRE(
+      text.text().size() <= most, Exit::bad_data,
+      "{}: a text of more than 256 MiB is not turned into tokens at every start; make token files of it: "
+      "mindpipe-train data import {} --tokenizer {} --output PREFIX",
+      path, path, tokenizer.name());
+  tokenizer.encoder()->append(text.text(), SpecialText::plain, ids_);
+}
+
+void TokenizedText::read(std::int64_t, std::int64_t first, std::int64_t tokens, std::int32_t* out) const {
+  MP_CHECK(first >= 0 && tokens >= 0 && first + tokens <= std::ssize(ids_), "{}: tokens {} + {} of {}", name_,
+           first, tokens, ids_.size());
+  std::copy_n(ids_.begin() + first, tokens, out);
 }
 
 }  // namespace mindpipe

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """commands_test.py BUILD DOCUMENT: runs the marked commands of a document, as its reader would, in a folder of their own.
 
-There the demo's model trains for a few steps only, and my.txt is a text. `commands_test.py BUILD demo` runs a short demo, and the
-first thing that it says to try next.
+There the demo's model trains for a few steps only, and texts is a folder of JSON lines. `commands_test.py BUILD demo` runs a short
+demo, and the first thing that it says to try next.
 """
+import json
 import os
 import pathlib
 import re
@@ -88,7 +89,10 @@ def furnish(folder, build):
         shutil.copytree(ROOT / room, folder / room)
     shorten(folder / "configs/demo.yaml", (("steps", 1000, 4), ("evaluate_batches", 16, 1), ("tokens", 400, 100)))
     shorten(folder / "configs/supernet-tiny.yaml", (("steps", 320, 16), ("evaluate_every", 160, 16)))
-    (folder / "my.txt").write_text((ROOT / "README.md").read_text())
+    (folder / "texts").mkdir()
+    for number, document in enumerate(("README.md", "docs/tutorial.md")):
+        line = json.dumps({"text": (ROOT / document).read_text()})
+        (folder / f"texts/{number}.jsonl").write_text(line + "\n")
 
 
 def main():

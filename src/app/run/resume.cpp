@@ -182,7 +182,10 @@ Config continued(Config config, const Resumed& from, bool speaks) {
   for (const Setting& setting : settings_of(config)) {
     if (setting.role() == Setting::Role::layout) continue;
     const auto stored = from.manifest.settings.find(setting.key());
-    const std::string before = stored == from.manifest.settings.end() ? "not set" : stored->second;
+    const bool is_there = stored != from.manifest.settings.end();
+    // Runs from before there were tokenizers say nothing of one, and had none.
+    if (!is_there && setting.key() == "data.tokenizer_hash" && config.data.tokenizer_hash.empty()) continue;
+    const std::string before = is_there ? stored->second : "not set";
     if (before == setting.written()) continue;
     if (setting.role() == Setting::Role::arithmetic)
       refused += fmt::format("{}{} is {} (there {})", refused.empty() ? "" : ", ", setting.key(),

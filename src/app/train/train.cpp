@@ -11,6 +11,7 @@
 #include "app/train/training_loop.h"
 #include "app/verbs/verbs.h"
 #include "config/models/choices.h"
+#include "config/tokens.h"
 #include "core/launcher.h"
 #include "core/log.h"
 #include "core/text.h"
@@ -166,6 +167,7 @@ int train_on_this_job(const Arguments& arguments, const Config& given) {
   if (!directory) peer.emplace(config.run.dir, emulated);
   if (directory) {  // a start that fails before here leaves what an earlier run has written
     directory->keep_metrics_through(begun.step, from && is_in(from->directory, config.run.dir));
+    keep_tokenizer(config);
     directory->write_config(config);
     directory->write_status({"running", begun.step, "", ""});
   }

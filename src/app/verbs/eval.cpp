@@ -3,6 +3,7 @@
 #include "app/train/evaluation.h"
 #include "app/verbs/main_verb.h"
 #include "app/verbs/verbs.h"
+#include "config/tokens.h"
 #include "core/log.h"
 #include "io/file.h"
 
@@ -16,6 +17,7 @@ int eval(const Arguments& arguments, const Config& given) {
           given.run.dir + "/log/eval");  // beside the roll of a training that may be going on there
   const Config& config = run.config();
   if (run.is_rank_0()) run.watchdog().forget_earlier_rolls();
+  require_kept_tokenizer(config);
   HeldOut sources = held_out_sources(config, fields_of(config));
   for (const HeldOutSource& source : sources)
     for (const std::string& line : source.corpus.describe()) info("validation: {}", line);

@@ -32,13 +32,13 @@ std::vector<Setting> block_settings(BlockSettings& m) {
 std::vector<Setting> text_settings(TextSettings& m) {
   std::vector<Setting> settings = block_settings(m);
   settings.emplace_back("model.context", &m.context, "the longest sequence", Range{1, 1 << 24});
-  settings.emplace_back("model.vocabulary", &m.vocabulary, "distinct tokens; the tokenizer's size",
-                        Range{1, 1 << 24});
+  settings.emplace_back("model.vocabulary", &m.vocabulary, "distinct tokens; auto: the tokenizer's",
+                        Range{1, 1 << 24, false, false, "auto"});
   return settings;
 }
 
 void add_special_tokens(std::vector<Setting>& settings, DataConfig& data) {
-  constexpr Range id{0, 1 << 24};
+  constexpr Range id{0, 1 << 24, false, false, "auto", -1};
   SpecialTokens& special = data.special;
   settings.emplace_back("data.special.end", &special.end, "the token behind a text", id);
   settings.emplace_back("data.special.start", &special.start, "the token before a target", id);

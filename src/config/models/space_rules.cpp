@@ -109,7 +109,8 @@ std::vector<Setting> settings_of_texts(SpaceSettings& m, Config& config) {
               {"model.attention_dropout", &m.attention_dropout,
                "probability that an attention weight is dropped", share},
               {"model.context", &m.context, "the longest sequence", Range{1, 1 << 24}},
-              {"model.vocabulary", &m.vocabulary, "distinct tokens; the tokenizer's size", Range{1, 1 << 24}},
+              {"model.vocabulary", &m.vocabulary, "distinct tokens; auto: the tokenizer's",
+               Range{1, 1 << 24, false, false, "auto"}},
               {"model.positions", &m.positions,
                "how positions enter: a learned table; sines and cosines; or closed_sinusoids, "
                "whose slowest turns by 1/10000 exactly"},
