@@ -1,6 +1,7 @@
 #include "tokenize/utf8.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace mindpipe {
 
@@ -66,6 +67,24 @@ bool ends_within_character(std::string_view text) {
     return length_of(lead) > back && well_formed_bytes(last) == back;
   }
   return false;
+}
+
+std::size_t valid_prefix(std::string_view text) {
+  std::size_t at = 0;
+  while (at < text.size()) {
+    std::uint64_t eight = 0;
+    if (at + sizeof eight <= text.size()) {
+      std::memcpy(&eight, text.data() + at, sizeof eight);
+      if ((eight & 0x8080808080808080ULL) == 0) {
+        at += sizeof eight;
+        continue;
+      }
+    }
+    const std::size_t bytes = first_character(text.substr(at)).bytes;
+    if (bytes == 0) break;
+    at += bytes;
+  }
+  return at;
 }
 
 void append_utf8(char32_t code, std::string& text) {

@@ -21,5 +21,7 @@ std::size_t invalid_prefix(std::string_view text);
 /// Whether the last bytes are the begin of a character whose rest is missing.
 bool ends_within_character(std::string_view text);
 void append_utf8(char32_t code, std::string& text);
+/// How many bytes at the begin are whole characters.
+std::size_t valid_prefix(std::string_view text);
 
 }  // namespace mindpipe

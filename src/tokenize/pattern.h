@@ -1,0 +1,53 @@
+#pragma once
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace mindpipe {
+
+/// Where a pattern matches: bytes [begin, end) of the text.
+struct Match {
+  std::size_t begin = 0, end = 0;
+};
+
+/// What one thread needs to look for patterns: room for a match and a stack.
+class Matcher {
+ public:
+  Matcher();
+  ~Matcher();
+  Matcher(const Matcher&) = delete;
+  Matcher& operator=(const Matcher&) = delete;
+
+ private:
+  friend class Pattern;
+  struct Room;
+  std::unique_ptr<Room> room_;
+};
+
+/// A regular expression over UTF-8, compiled for the processor; \s, \w and \d mean what Unicode calls white
+/// space, word and digit.
+class Pattern {
+ public:
+  explicit Pattern(const std::string& written);
+  ~Pattern();
+  Pattern(const Pattern&) = delete;
+  Pattern& operator=(const Pattern&) = delete;
+
+  /// The first match that begins at byte `from` or later. The text has to be UTF-8. A pattern that tries too
+  /// many ways is refused.
+  std::optional<Match> find(std::string_view text, std::size_t from, Matcher& matcher) const;
+  const std::string& written() const { return written_; }
+
+ private:
+  struct Code;
+  std::string written_;
+  std::unique_ptr<Code> code_;
+};
+
+/// The pattern for PCRE2: \s, \S, \w, \W written out, since PCRE2 takes U+180E for a space and leaves marks
+/// out of words.
+std::string written_for_pcre2(std::string_view pattern);
+
+}  // namespace mindpipe
