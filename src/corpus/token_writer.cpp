@@ -92,7 +92,8 @@ void TokenWriter::add(std::span<const std::int32_t> tokens) {
     const auto size = static_cast<std::size_t>(bytes_of(type_));
     buffer_.resize(part.size() * size);
     for (std::size_t i = 0; i < part.size(); ++i) {
-      check_token(prefix_ + ".bin", documents(), open_ + static_cast<std::int64_t>(i), part[i], end);
+      if (part[i] < 0 || part[i] >= end)  // a name for the sentence is made only where one is said
+        check_token(prefix_ + ".bin", documents(), open_ + static_cast<std::int64_t>(i), part[i], end);
       std::memcpy(buffer_.data() + i * size, &part[i], size);  // little-endian: the low bytes come first
     }
     write(bin_, unfinished_.path(), buffer_.data(), buffer_.size());
