@@ -3,6 +3,7 @@
 #include <zstd.h>
 
 #include "app/the_program.h"
+#include "tiny_tokenizer.h"
 
 // A user's own text: from a folder of packed JSON lines through a tokenizer to a model that writes.
 namespace mindpipe {
@@ -25,6 +26,7 @@ class OwnText : public TheProgram {
       packed.resize(ZSTD_compress(packed.data(), packed.size(), lines.data(), lines.size(), 3));
       std::ofstream(root_ / "texts" / name, std::ios::binary) << packed;
     }
+    write_tiny_tokenizer(tokenizer_, {"<|endoftext|>", "<|im_start|>", "<|im_end|>"});
     std::ofstream(root_ / "own.yaml") << "seed: 3\n"
                                          "model: {kind: gpt, layers: 2, width: 32, heads: 2, context: 32}\n"
                                          "reproducible: {tensor: 2, data: 2}\n"
@@ -45,13 +47,13 @@ class OwnText : public TheProgram {
     return run_command(MINDPIPE_SOURCE_DIR "/tests/run_mpi.sh 4 " MINDPIPE_BINARY " " + arguments);
   }
 
-  std::string tokenizer_ = "bytes";
+  std::string tokenizer_ = (root_ / "tokenizer.json").string();
 };
 
 TEST_F(OwnText, FromAFolderOfPackedLinesToAModelThatWritesWithTheSameBitsOnFourRanks) {
   const Answer imported = run(import_command("--tokenizer " + tokenizer_));
   ASSERT_EQ(imported.code, 0) << imported.text;
-  EXPECT_THAT(imported.text, HasSubstr("in 600 documents from 2 files; the vocabulary is 257"));
+  EXPECT_THAT(imported.text, HasSubstr("in 600 documents from 2 files; the vocabulary is 264"));
   const Answer one = run("train" + settings("one", with_tokenizer()));
   ASSERT_EQ(one.code, 0) << one.text;
   const Answer four =
@@ -59,13 +61,94 @@ TEST_F(OwnText, FromAFolderOfPackedLinesToAModelThatWritesWithTheSameBitsOnFourR
   ASSERT_EQ(four.code, 0) << four.text;
   EXPECT_EQ(read("one/model.safetensors"), read("four/model.safetensors"));
   const std::string resolved = read("one/config.yaml");
-  EXPECT_THAT(resolved, HasSubstr("vocabulary: 257"));
+  EXPECT_THAT(resolved, HasSubstr("vocabulary: 264"));
   EXPECT_THAT(resolved, testing::ContainsRegex("tokenizer_hash: \"?[0-9a-f]{64}"));
   const Answer written = run("generate" + settings("one", with_tokenizer()));
   EXPECT_EQ(written.code, 0) << written.text;
   EXPECT_THAT(written.text, HasSubstr("The cat"));
   const Answer inspected = run("data inspect " + (root_ / "tokens").string());
-  EXPECT_THAT(inspected.text, HasSubstr("as text: The cat in a.jsonl.zst counts the mice 0<end>The cat"));
+  EXPECT_THAT(inspected.text,
+              HasSubstr("as text: The cat in a.jsonl.zst counts the mice 0<|endoftext|>The cat"));
+}
+
+TEST_F(OwnText, IsNotWrittenByAnotherTokenizerThanTheRuns) {
+  ASSERT_EQ(run(import_command("--tokenizer " + tokenizer_)).code, 0);
+  ASSERT_EQ(run("train" + settings("run", with_tokenizer())).code, 0);
+  const std::string other = (root_ / "other.json").string();
+  write_tiny_tokenizer(other, {"<|endoftext|>", "<|one|>", "<|two|>"});
+  const Answer refused = run("generate" + settings("run", "data.tokenizer=" + other));
+  EXPECT_EQ(refused.code, 78) << refused.text;
+  EXPECT_THAT(refused.text,
+              HasSubstr("was trained with the tokenizer " + (root_ / "run/tokenizer").string()));
+  EXPECT_THAT(refused.text, HasSubstr("data.tokenizer is " + other));
+}
+
+TEST_F(OwnText, GoesOnFromTheCopyOfItsTokenizer) {
+  ASSERT_EQ(run(import_command("--tokenizer " + tokenizer_)).code, 0);
+  ASSERT_EQ(run("train" + settings("run", with_tokenizer() + " train.steps=2")).code, 0);
+  EXPECT_EQ(read("run/tokenizer/tokenizer.json"), read("tokenizer.json"));
+  fs::rename(tokenizer_, root_ / "gone.json");
+  const Answer on = run("train" + settings("run", with_tokenizer() + " train.steps=4"));
+  EXPECT_EQ(on.code, 0) << on.text;
+  EXPECT_THAT(on.text, HasSubstr("going on from"));
+  write_tiny_tokenizer(tokenizer_, {"<|endoftext|>", "<|other|>", "<|im_end|>"});
+  const Answer other = run("train" + settings("run", with_tokenizer() + " train.steps=6"));
+  EXPECT_EQ(other.code, 78) << other.text;
+  EXPECT_THAT(other.text, HasSubstr("data.tokenizer_hash is"));
+}
+
+TEST_F(OwnText, OfAnotherTokenizerIsRefusedByTrainingAndEvaluation) {
+  ASSERT_EQ(run(import_command()).code, 0);  // bytes
+  const Answer refused = run("train" + settings("run", with_tokenizer()));
+  EXPECT_EQ(refused.code, 78) << refused.text;
+  EXPECT_THAT(refused.text, HasSubstr("tokens.json: its tokens are those of the tokenizer bytes"));
+  ASSERT_EQ(run("train" + settings("run", "model.vocabulary=257")).code, 0);
+  fs::remove(root_ / "tokens.bin");
+  fs::remove(root_ / "tokens.idx");
+  fs::remove(root_ / "tokens.json");
+  ASSERT_EQ(run(import_command("--tokenizer " + tokenizer_)).code, 0);
+  const Answer evaluated =
+      run("eval" + settings("run", "model.vocabulary=257 data.validation=" + (root_ / "tokens").string()));
+  EXPECT_EQ(evaluated.code, 78) << evaluated.text;
+  EXPECT_THAT(evaluated.text, HasSubstr("tokenizer.json (SHA-256 "));
+  const Answer small = run("train" + settings("small", with_tokenizer() + " model.vocabulary=100"));
+  EXPECT_EQ(small.code, 78) << small.text;
+  EXPECT_THAT(small.text, HasSubstr("model.vocabulary is 100, and the tokenizer"));
+}
+
+TEST_F(OwnText, OfConversationsLearnsAnswersAlone) {
+  std::ofstream(root_ / "chats.jsonl")
+      << R"({"messages":[{"role":"user","content":"in?"},{"role":"assistant","content":"the a"}]})"
+         "\n"
+      << R"({"messages":[{"role":"user","content":"b"},{"role":"assistant","content":"no<|im_end|>"}]})"
+         "\n";
+  const Answer imported =
+      run("data import " + (root_ / "chats.jsonl").string() + " --template chatml --tokenizer " + tokenizer_ +
+          " --output " + (root_ / "tokens").string());
+  ASSERT_EQ(imported.code, 0) << imported.text;
+  const Answer inspected = run("data inspect --show 100 " + (root_ / "tokens").string());
+  EXPECT_THAT(
+      inspected.text,
+      HasSubstr("as text: <|im_start|>user\\nin?<|im_end|>\\n<|im_start|>assistant\\n⟦the a<|im_end|>⟧\\n"
+                "<|im_start|>user\\nb<|im_end|>\\n<|im_start|>assistant\\n⟦no<|im_end|><|im_end|>⟧\\n"));
+  const Answer trained = run("train" + settings("run", with_tokenizer() + " train.batch=4"));
+  ASSERT_EQ(trained.code, 0) << trained.text;
+  EXPECT_THAT(trained.text, HasSubstr("2 conversations of"));
+  const Answer asked =
+      run("generate" + settings("run", with_tokenizer() + " train.batch=4 data.template=chatml"));
+  EXPECT_EQ(asked.code, 0) << asked.text;
+}
+
+TEST_F(OwnText, ComesBackFromIds) {
+  const Answer there = run_command("printf 'the cat<|endoftext|>\\n\\xc3\\xa9 in a\\n' | " MINDPIPE_BINARY
+                                   " data encode --tokenizer " +
+                                   tokenizer_);
+  EXPECT_EQ(there.text, "116 257 32 99 97 116 261\n195 169 32 260 256\n");
+  const Answer back =
+      run_command("printf '116 257 32 99 97 116 261\\n195 169 32 260 256\\n' | " MINDPIPE_BINARY
+                  " data decode --tokenizer " +
+                  tokenizer_);
+  EXPECT_EQ(back.text, "the cat<|endoftext|>\n\xc3\xa9 in a\n");
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "core/check.h"
+#include "tiny_tokenizer.h"
 
 namespace mindpipe {
 namespace {
@@ -42,10 +43,26 @@ class Tokens : public testing::Test {
 
 const std::string bert = "model: {kind: bert}\n", gpt = "model: {kind: gpt}\n";
 
+TEST_F(Tokens, VocabularyAndSpecialTokensAreTheTokenizers) {
+  write_tiny_tokenizer(at("tokenizer.json"), {"</s>", "<s>", "<pad>", "<mask>"});
+  const Config config = read(bert + "data: {train: corpus, tokenizer: " + at("tokenizer.json") + "}\n");
+  EXPECT_EQ(config.model.bert.vocabulary, 265);
+  EXPECT_EQ(config.data.special, (SpecialTokens{261, 262, 263, 264}));
+  EXPECT_EQ(config.data.tokenizer_hash.size(), 64u);
+  std::ofstream(at("resolved.yaml")) << to_yaml(config);
+  EXPECT_EQ(read_config(at("resolved.yaml"), {}), config);
+  const Config set =
+      read(bert + "data: {train: corpus, tokenizer: " + at("tokenizer.json") + ", special: {mask: 5}}\n",
+           {"model.vocabulary=300", "data.special.end=auto"});
+  EXPECT_EQ(set.model.bert.vocabulary, 300);
+  EXPECT_EQ(set.data.special, (SpecialTokens{261, 262, 263, 5}));
+}
+
 TEST_F(Tokens, AreBytesWhereNoTokenizerIsNamed) {
   const Config config = read(bert + "data: {train: corpus, special: {end: auto}}\n");
   EXPECT_EQ(config.data.special, SpecialTokens{});
   EXPECT_EQ(config.data.tokenizer_hash, "");
+  EXPECT_THAT(refusal(gpt + "  \ndata: {train: corpus}\n").substr(0, 4), "none");
   EXPECT_THAT(refusal("model: {kind: gpt, vocabulary: auto}\ndata: {train: corpus}\n"),
               HasSubstr("model.vocabulary is auto, and data.tokenizer names no tokenizer"));
   EXPECT_THAT(refusal(gpt + "data: {train: corpus, tokenizer_hash: abc}\n"),
@@ -59,15 +76,27 @@ TEST_F(Tokens, OfATokenizerThatIsLargerThanTheTableAreRefused) {
           "model.vocabulary is 256, and the tokenizer bytes has 257 tokens; set it to auto, or to 257"));
 }
 
-TEST_F(Tokens, FollowBytesWhereTheseAreNamed) {
-  const Config config = read(gpt + "data: {train: corpus, tokenizer: bytes}\n");
-  EXPECT_THAT(to_yaml(config), HasSubstr("vocabulary: 257"));
-  EXPECT_EQ(config.data.tokenizer_hash.size(), 64u);
-  std::ofstream(at("resolved.yaml")) << to_yaml(config);
-  EXPECT_EQ(read_config(at("resolved.yaml"), {}), config);
-  Config changed = config;
-  changed.data.tokenizer_hash.front() = changed.data.tokenizer_hash.front() == 'a' ? 'b' : 'a';
-  EXPECT_THROW(open_tokenizer(changed.data), Error);
+TEST_F(Tokens, OfAnotherFileUnderTheSameNameAreRefused) {
+  write_tiny_tokenizer(at("tokenizer.json"));
+  Config config = read(gpt + "data: {train: corpus, tokenizer: " + at("tokenizer.json") + "}\n");
+  const std::string hash = config.data.tokenizer_hash;
+  open_tokenizer(config.data);
+  write_tiny_tokenizer(at("tokenizer.json"), {"<end>"});
+  EXPECT_THROW(open_tokenizer(config.data), Error);
+  EXPECT_NE(
+      read(gpt + "data: {train: corpus, tokenizer: " + at("tokenizer.json") + "}\n").data.tokenizer_hash,
+      hash);
+}
+
+TEST_F(Tokens, AreThoseOfTheCopyWhereTheOriginalIsGone) {
+  write_tiny_tokenizer(at("tokenizer.json"));
+  const std::string text = gpt + "data: {train: corpus, tokenizer: " + at("tokenizer.json") + "}\n";
+  const Config before = read(text);
+  keep_tokenizer(before);
+  fs::remove(at("tokenizer.json"));
+  const Config after = read(text);
+  EXPECT_EQ(after.data.tokenizer, at("run/tokenizer"));
+  EXPECT_EQ(after.data.tokenizer_hash, before.data.tokenizer_hash);
 }
 
 }  // namespace
