@@ -56,8 +56,8 @@ plans: configure ## what cuDNN would plan for every GPU of data/devices (GPU=h10
 
 # run_tier LABEL FILE: the tests of a tier, their report as FILE, and which were skipped and why.
 define run_tier
-@echo ctest --test-dir $(BUILD) -L $(1) --output-on-failure -j $(JOBS)
-@ctest --test-dir $(BUILD) -L $(1) --output-on-failure -j $(JOBS) --output-junit $(abspath $(BUILD))/$(2); code=$$?; \
+@echo ctest --test-dir $(BUILD) -L $(1) --output-on-failure --no-label-summary -j $(JOBS)
+@ctest --test-dir $(BUILD) -L $(1) --output-on-failure --no-label-summary -j $(JOBS) --output-junit $(abspath $(BUILD))/$(2); code=$$?; \
   scripts/skipped_tests.py $(BUILD)/$(2); exit $$code
 endef
 

@@ -2,18 +2,21 @@
 # thorough
 """budgets_test.py BUILD: the kernels keep to the budgets of kernels/cuda/device, and mistakes are found: launch bounds that
 make a kernel spill, a kernel with fewer warps, accesses of single elements, allowances that no instance needs. A row of the
-table has the worst of every figure. Exit code 77: no nvcc here.
+table has the worst of every figure. Exit code 77: no nvcc here. That all of this holds is kept, and found again where the compiler, the
+kernels, the budgets and these scripts are the same.
 
 What the build has compiled is taken from its objects. A mistake is made in a copy of one short file, for one architecture.
 """
 import pathlib
 import shutil
+import subprocess
 import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-sys.path.insert(0, str(ROOT / "scripts"))
+sys.path[:0] = [str(ROOT / "scripts"), str(ROOT / "tests")]
 sys.dont_write_bytecode = True
+import kept_answers  # noqa: E402
 import kernel_budgets  # noqa: E402
 
 KNOWN = kernel_budgets.stated((ROOT / "kernels/cuda/device/budgets.tsv").read_text())
@@ -77,10 +80,38 @@ def an_allowance_names_the_instance_that_spills():
             assert bool(found) == ((instance, at) != (name, architecture)), found
 
 
-a_row_has_the_worst_of_every_figure()
-an_allowance_names_the_instance_that_spills()
-code = kernel_budgets.main(["--check", "--objects", sys.argv[1]])
-if code:
-    sys.exit(code)
-mistakes_are_found()
-print("within budget, and three mistakes found")
+def key_of_all():
+    """What all of it follows from; nothing where there is no compiler to name."""
+    nvcc = shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc"
+    if not pathlib.Path(nvcc).exists():
+        return None
+    asked = [ROOT / "scripts/kernel_budgets.py", pathlib.Path(__file__), *filter(pathlib.Path.is_file, (ROOT / "kernels").rglob("*"))]
+    cache = pathlib.Path(sys.argv[1], "CMakeCache.txt").read_text()
+    flags = [line for line in cache.splitlines() if "CUDA_ARCHITECTURES" in line or "CMAKE_CUDA_FLAGS" in line]
+    return kept_answers.key_of([subprocess.run([nvcc, "--version"], capture_output=True, text=True).stdout, *flags], b"budgets", asked)
+
+
+def holds_as_before(key, said):
+    return key is not None and kept_answers.take(key, said)
+
+
+def main():
+    a_row_has_the_worst_of_every_figure()
+    an_allowance_names_the_instance_that_spills()
+    with tempfile.TemporaryDirectory() as folder:
+        key, said = key_of_all(), pathlib.Path(folder, "said")
+        if holds_as_before(key, said):
+            print(said.read_text() + ", as this compiler found before of the same kernels")
+            return 0
+        code = kernel_budgets.main(["--check", "--objects", sys.argv[1]])
+        if code:
+            return code
+        mistakes_are_found()
+        said.write_text("within budget, and three mistakes found")
+        print(said.read_text())
+        if key is not None:
+            kept_answers.keep(key, said)
+    return 0
+
+
+sys.exit(main())

@@ -14,34 +14,38 @@ computed there is rounding alone: hold it against the norm of all gradients. Ada
 moves that bias by about the rate in a random direction.
 """
 import argparse
+import importlib.metadata
 import os
+import pathlib
 import sys
 
-import torch
-
 sys.dont_write_bytecode = True
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import bert  # noqa: E402
-import cells  # noqa: E402
-import evolved_transformer  # noqa: E402
-import gpt  # noqa: E402
-import subnet  # noqa: E402
-import picture_space  # noqa: E402
-import training  # noqa: E402
-import transformer  # noqa: E402
-import vit  # noqa: E402
-import wide_resnet  # noqa: E402
-from network import PRECISIONS  # noqa: E402
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent)]
+import kept_answers  # noqa: E402
 from safetensors_file import read_safetensors, write_safetensors  # noqa: E402
-
-KINDS = {"gpt": gpt.Decoder, "bert": bert.Bert, "transformer": transformer.EncoderDecoder, "vit": vit.VisionTransformer,
-         "evolved_transformer": evolved_transformer.EvolvedTransformer, "wide_resnet": wide_resnet.WideResnet,
-         "subnet_of_texts": subnet.OfTexts, "subnet_of_pairs": subnet.OfPairs, "cells": cells.Cells,
-         "picture_space": picture_space.PictureSpace}
 
 
 def run(metadata, arrays, precision):
+    from kinds import KINDS  # and PyTorch, whose import takes longer than a kept answer
+    import training
     return training.run(KINDS[metadata["kind"]], metadata, arrays, precision)
+
+
+def key_of(folder, precision, threads):
+    versions = [sys.version, *(importlib.metadata.version(package) for package in ("torch", "numpy"))]
+    question = f"{precision} on {threads}\n".encode() + pathlib.Path(folder, "input.safetensors").read_bytes()
+    return kept_answers.key_of(versions, question, HERE.glob("*.py"))
+
+
+def ask(folder, precision, threads, answer):
+    import torch
+    from network import PRECISIONS
+    if precision not in PRECISIONS:
+        sys.exit("--precision names %s; there are %s" % (precision, ", ".join(PRECISIONS)))
+    torch.set_num_threads(threads)
+    metadata, arrays = read_safetensors(os.path.join(folder, "input.safetensors"))
+    write_safetensors(answer, {"torch": torch.__version__, "precision": precision}, run(metadata, arrays, precision))
 
 
 def main():
@@ -50,15 +54,14 @@ def main():
     parser.add_argument("--precision", default="f32")
     parser.add_argument("--threads", type=int, default=1)
     arguments = parser.parse_args()
-    torch.set_num_threads(arguments.threads)
     for folder in arguments.folder:
-        metadata, arrays = read_safetensors(os.path.join(folder, "input.safetensors"))
         for precision in arguments.precision.split(","):
-            if precision not in PRECISIONS:
-                parser.error("--precision names %s; there are %s" % (precision, ", ".join(PRECISIONS)))
             answer = os.path.join(folder, precision + ".safetensors")
-            write_safetensors(answer, {"torch": torch.__version__, "precision": precision},
-                              run(metadata, arrays, precision))
+            key = key_of(folder, precision, arguments.threads)
+            if kept_answers.take(key, answer):
+                continue
+            ask(folder, precision, arguments.threads, answer)
+            kept_answers.keep(key, answer)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "paper/kept_planner.h"
 #include "paper/known.h"
 #include "paper/table.h"
 #include "plan/run_plan.h"
@@ -54,7 +55,7 @@ class Paper : public testing::Test {
     for (const GpuDescription& gpu : described_gpus()) {
       std::string why_not;
       auto& planner = planners()[gpu.name];
-      if (!planner) planner = make_planner_on_paper(gpu, why_not);
+      if (!planner) planner = keeping_answers(make_planner_on_paper(gpu, why_not), gpu);
       ASSERT_EQ(why_not.find("driver"), std::string::npos) << "the one in its place fails: " << why_not;
       if (!planner) GTEST_SKIP() << why_not;
     }

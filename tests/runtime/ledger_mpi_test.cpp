@@ -4,6 +4,7 @@
 
 #include "runtime/parity_cases.h"
 #include "runtime/ranks.h"
+#include "runtime/traffic.h"
 #include "runtime/volumes.h"
 
 namespace mindpipe {
@@ -36,62 +37,6 @@ Config wide(Style style, const GridConfig& grid,
   return c;
 }
 
-/// The tensor sums of one step: what the trace has is what the ledger has, and what the plan's passes say but
-/// for the sums over T-ths of the sequence, which come once for each shard. Where a micro-batch's targets are
-/// no equal parts for the tensor ranks, the plan says what the first of them sends.
-void compare_sums(Worker& worker, const Config& config) {
-  const TrafficLedger::Sent& sent = worker.ledger().of(Axis::tensor, TrafficClass::tensor);
-  const Recorder& recorder = worker.executor().recorder(worker.training());
-  std::int64_t calls = 0, bytes = 0, planned_calls = 0, planned_bytes = 0;
-  for (const Recorder::Sum& sum : recorder.sums(recorder.held() - 1)) {
-    ++calls;
-    bytes += sum.bytes;
-    EXPECT_LE(sum.start, sum.end);
-  }
-  for (const Action& action : worker.training().list)
-    if (!is_communication(action)) {
-      planned_calls += action.sums;
-      planned_bytes += action.bytes;
-    }
-  EXPECT_EQ(calls, sent.calls) << describe(config);
-  EXPECT_EQ(bytes, sent.bytes) << describe(config);
-  const bool as_the_first = config.train.micro_batch * Sizes(config).targets() % config.grid.tensor == 0 ||
-                            worker.layout().coord.tensor == 0;
-  if (config.train.sequence_parallel || !as_the_first) return;
-  EXPECT_EQ(planned_calls, sent.calls) << describe(config);
-  EXPECT_EQ(planned_bytes, sent.bytes) << describe(config);
-}
-
-/// What the plan says that a rank sends in its sums over data is the mean of its replicas, but for rounding.
-void compare_reduces(Worker& worker, const Config& config) {
-  std::int64_t planned = 0, rounded = 0, sent = worker.ledger().of(Axis::data, TrafficClass::gradients).bytes;
-  for (const Action& action : worker.training().list)
-    if (action.kind == ActionKind::reduce) {
-      planned += config.grid.data * action.bytes;
-      rounded += 3 * config.grid.data;
-    }
-  worker.group(Axis::data).sum_integers({&sent, 1});
-  EXPECT_NEAR(static_cast<double>(planned), static_cast<double>(sent), static_cast<double>(rounded))
-      << describe(config);
-}
-
-/// How often this rank calls in a step: once for each message of its list, each sum and gather of a unit's
-/// part, and each scalar; tensor sums are counted by `compare_sums`.
-std::map<std::pair<Axis, TrafficClass>, std::int64_t> expected_calls(Worker& worker) {
-  const Coord& grid = worker.layout().grid;
-  std::map<std::pair<Axis, TrafficClass>, std::int64_t> calls;
-  for (const Action& action : worker.training().list) {
-    if (action.kind == ActionKind::send) ++calls[{Axis::pipeline, class_of(action)}];
-    if (grid.data == 1) continue;
-    if (action.kind == ActionKind::reduce || action.kind == ActionKind::gather)
-      ++calls[{Axis::data, class_of(action)}];
-  }
-  if (grid.data > 1) calls[{Axis::data, TrafficClass::scalars}] = worker.config().train.zero > 0 ? 3 : 2;
-  if (grid.tensor > 1) calls[{Axis::tensor, TrafficClass::scalars}] = 1;
-  if (grid.pipeline > 1) calls[{Axis::pipeline, TrafficClass::scalars}] = 1;
-  return calls;
-}
-
 /// A step on all ranks beside the formulas: every line of each rank's own ledger, those that have to be empty
 /// too.
 void compare(const Config& given) {
@@ -102,7 +47,7 @@ void compare(const Config& given) {
   BatchFeed feed(worker.config(), worker.layout());
   worker.ledger().clear();
   worker.steps().run(feed.at(0));
-  compare_sums(worker, config);
+  compare_sums(worker);
   Coord here = worker.layout().coord;
   TrafficLines expected = expected_traffic(config, here);
   auto calls = expected_calls(worker);
@@ -122,7 +67,7 @@ void compare(const Config& given) {
             << name_of(axis) << " " << name_of(kind) << " of rank " << world.rank << ": " << describe(config);
       }
     }
-  compare_reduces(worker, config);
+  compare_reduces(worker);
 }
 
 /// Every grid of 2 and 4 ranks; of 8 those with all axes, and with the most tensor ranks beside another axis.
@@ -138,10 +83,17 @@ class Ledger : public ::testing::TestWithParam<Style> {};
 
 TEST_P(Ledger, IsTheVolumeOfTheFormulasExactly) {
   int cases = 0;
+  // On many ranks a manner goes round with the grids and styles: every pair of the three occurs. What follows
+  // from no formula but from the plan alone is counted in every layout of the parity tests.
+  std::map<int, int> turns;
   for (const GridConfig& grid : grids_to_count(all_ranks().size)) {
+    int manner = 0;
     const auto try_one = [&](Precision precision, int zero, bool sequence_parallel, bool recomputed = false,
                              ScheduleKind schedule = ScheduleKind::one_forward_one_backward) {
+      ++manner;
       if ((zero > 0 && grid.data == 1) || (sequence_parallel && grid.tensor == 1)) return;
+      const int turn = turns[manner]++;
+      if (all_ranks().size > 2 && turn > 0 && (turn + static_cast<int>(GetParam())) % 3 != 0) return;
       Config c = wide(GetParam(), grid, schedule);
       c.train.precision = precision;
       c.train.zero = zero;

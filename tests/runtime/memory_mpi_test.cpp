@@ -145,33 +145,29 @@ struct MemoryOfRanks : ::testing::Test {
   }
 };
 
-TEST_F(MemoryOfRanks, UsedIsAsPredictedWhereArenasHaveThirtyPercentTooMuch) {
+/// Arenas close with what was predicted, so a run that ends asked for no more. Plans without whole subtrees
+/// predict the most of any rank, which may be more than this one used.
+TEST_F(MemoryOfRanks, ARunThatIsGivenExactlyThePredictionFinishesAndUsesIt) {
   std::vector<Config> all = layouts(small_run()), more = other_kinds();
   all.insert(all.end(), more.begin(), more.end());
-  for (const Config& config : all) {
-    const RunPlan plan = make_run_plan(config);
-    Worker worker(config, world, with_more_memory(plan, 1.3));
-    worker.waiting().set_crowded(true);
-    train_a_little(worker);
-    EXPECT_EQ(complaint(plan.memory_of(worker.layout().coord), used_by(worker.memory())), "")
-        << describe(config) << " on rank " << world.rank;
-  }
-}
-
-TEST_F(MemoryOfRanks, ARunThatIsGivenExactlyThePredictionFinishes) {
-  std::vector<Config> all = layouts(small_run());
-  for (const std::vector<Config>& more : {without_whole_subtrees(small_run()), other_kinds()})
-    all.insert(all.end(), more.begin(), more.end());
-  for (Config config : all) {
+  const std::size_t with_subtrees = all.size();
+  more = without_whole_subtrees(small_run());
+  all.insert(all.end(), more.begin(), more.end());
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    Config config = all[i];
     const RunPlan plan = make_run_plan(config);
     for (int stage = 0; stage < config.grid.pipeline; ++stage)
       config.memory.device_limit = std::max(config.memory.device_limit, total_of(plan.most_memory(stage)));
     Worker worker(config, world, plan);
     worker.waiting().set_crowded(true);
-    EXPECT_EQ(static_cast<std::int64_t>(worker.memory().allocated()),
-              total_of(plan.memory_of(worker.layout().coord)))
+    const BytesByClass predicted = plan.memory_of(worker.layout().coord);
+    EXPECT_EQ(static_cast<std::int64_t>(worker.memory().allocated()), total_of(predicted))
         << describe(config);
     train_a_little(worker);
+    if (i < with_subtrees) {
+      EXPECT_EQ(complaint(predicted, used_by(worker.memory())), "")
+          << describe(config) << " on rank " << world.rank;
+    }
   }
 }
 

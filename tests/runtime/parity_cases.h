@@ -38,8 +38,12 @@ inline std::vector<GridConfig> grids_of(int ranks) {
   return grids;
 }
 
+/// Ways to cut an axis into logical shards: those that golden hashes know, and all.
+inline constexpr int first_shardings = 3, shardings = 4;
+
 /// How many options each dimension has, with models of the first styles only if so many are named.
-inline Choice options_of(int ranks, int first_styles = style_count) {
+inline Choice options_of(int ranks, int first_styles = style_count,
+                         int first_of_shardings = first_shardings) {
   return {static_cast<int>(grids_of(ranks).size()),
           static_cast<int>(schedules.size()),
           first_styles,
@@ -47,22 +51,25 @@ inline Choice options_of(int ranks, int first_styles = style_count) {
           3,
           2,
           2,
-          3,
+          first_of_shardings,
           2,
           2,
           2};
 }
 
-/// Logical shards of an axis of this degree: as many, twice as many, or three.
+/// Logical shards of an axis of this degree: as many, twice as many, three, or three on each rank, which are
+/// no whole subtree of their sums.
 inline int logical_shards(int degree, int option) {
-  return option == 0 ? degree : option == 1 ? 2 * degree : 3;
+  return option == 0 ? degree : option == 1 ? 2 * degree : option == 2 ? 3 : 3 * degree;
 }
 
 inline bool is_possible(const Choice& choice, int ranks) {
   const GridConfig grid = grids_of(ranks)[choice[grid_at]];
-  for (int degree : {grid.tensor, grid.data}) {
-    const int logical = logical_shards(degree, choice[shards_at]);
-    if (logical > 8 || !can_share(logical, degree)) return false;
+  const int option = choice[shards_at];
+  for (const auto& [degree, most] :
+       {std::pair{grid.tensor, 8}, {grid.data, option < first_shardings ? 8 : 12}}) {
+    const int logical = logical_shards(degree, option);
+    if (logical > most || !can_share(logical, degree)) return false;
   }
   return true;
 }
@@ -126,9 +133,10 @@ inline std::string describe(const Config& c) {
 }
 
 /// Few choices in which every possible pair of options of two dimensions occurs.
-inline std::vector<Choice> covering_choices(int ranks, int first_styles = style_count) {
+inline std::vector<Choice> covering_choices(int ranks, int first_styles = style_count,
+                                            int first_of_shardings = first_shardings) {
   std::vector<Choice> possible;
-  for_each_choice<dimensions>(options_of(ranks, first_styles), [&](const Choice& c) {
+  for_each_choice<dimensions>(options_of(ranks, first_styles, first_of_shardings), [&](const Choice& c) {
     if (is_possible(c, ranks)) possible.push_back(c);
   });
   return covering<dimensions>(possible);
