@@ -2,6 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <set>
+
 #include "runtime/parity_cases.h"
 #include "runtime/plain_loop.h"
 
@@ -39,6 +42,26 @@ Config plain_config(const PlainChoice& choice) {
     c.train.label_smoothing = 0;
   }
   return resolve(c);
+}
+
+/// What covering choices of this many ranks cover, as a line of tests/golden/covering.txt has it.
+std::string covered_by(int ranks) {
+  const std::vector<Choice> choices = covering_choices(ranks, style_count, shardings);
+  std::set<std::array<int, 4>> pairs;
+  for (const Choice& choice : choices)
+    for (int a = 0; a < dimensions; ++a)
+      for (int b = a + 1; b < dimensions; ++b) pairs.insert({a, choice[a], b, choice[b]});
+  return fmt::format("{} ranks: {} dimensions, {} pairs in {} layouts", ranks, static_cast<int>(dimensions),
+                     pairs.size(), choices.size());
+}
+
+TEST(Parity, LayoutsCoverThePairsOfTheFile) {
+  std::ifstream file(MINDPIPE_SOURCE_DIR "/tests/golden/covering.txt");
+  for (const int ranks : {1, 2, 3, 4, 8}) {
+    std::string line;
+    std::getline(file, line);
+    EXPECT_EQ(covered_by(ranks), line);
+  }
 }
 
 TEST(Parity, OneRankGivesTheBitsOfAPlainLoop) {
