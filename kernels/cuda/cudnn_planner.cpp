@@ -42,7 +42,6 @@ fe::DataType_t type_of(AttentionGraph::Type type) {
   fail(Exit::internal, "cudnn: a tensor of unknown type");
 }
 
-#ifdef MINDPIPE_MUTATIONS
 /// A graph that says which numbers travel beside its tensors.
 class Graph : public fe::graph::Graph {
  public:
@@ -55,9 +54,6 @@ class Graph : public fe::graph::Graph {
     return scalars;
   }
 };
-#else
-using Graph = fe::graph::Graph;
-#endif
 
 /// Builds cuDNN's graph from ours, tensor by tensor, and plans it.
 class GraphBuilder {
@@ -82,12 +78,8 @@ class GraphBuilder {
               "the graph has tensors that no operation of it reads or writes"};
     fe::error_t status = graph_.validate();
     if (status.is_good()) status = graph_.build_operation_graph(who.handle);
-#ifdef MINDPIPE_MUTATIONS
-    if (status.is_good() && scalar_listener()) {
-      scalar_listener()(graph_.scalars());
+    if (status.is_good() && hear_scalars(graph_.scalars()))
       return {fe::error_code_t::INVALID_VALUE, "no plan is made for a listener"};
-    }
-#endif
     if (status.is_good()) status = graph_.create_execution_plans({fe::HeurMode_t::A});
     if (status.is_good()) status = graph_.check_support();
     answer.is_supported = status.is_good();

@@ -1,9 +1,6 @@
 #pragma once
-#ifdef MINDPIPE_MUTATIONS
 #include <cstdint>
-#include <functional>
 #include <map>
-#endif
 
 namespace mindpipe::cuda {
 
@@ -21,17 +18,14 @@ enum class Mistake : unsigned char {
   bf16_sums
 };
 
-// Product code asks is_mistaken(...), which is constantly false outside the build of a test.
-#ifdef MINDPIPE_MUTATIONS
-/// Chooses the mistake that is made from now on, in graphs of one direction.
-void set_mistake(Mistake mistake, bool backward);
+// The functions below stand in a file of their own, so that a test can link others before the library's: the
+// planner is large, and is compiled once for the program and for that test.
+/// Whether a mistake is made in graphs of one direction: never, in the program.
 bool is_mistaken(Mistake mistake, bool backward);
-/// Gets the numbers that travel beside a graph's tensors, by their tensors' numbers, when the graph is
-/// finished; no plan is made while there is a listener.
+/// The numbers that travel beside a graph's tensors, by their tensors' numbers.
 using Scalars = std::map<std::int64_t, double>;
-std::function<void(const Scalars&)>& scalar_listener();
-#else
-constexpr bool is_mistaken(Mistake, bool) { return false; }
-#endif
+/// Hands over the numbers of a finished graph. Whether somebody wanted them: no plan is made then. Nobody
+/// does, in the program.
+bool hear_scalars(const Scalars& scalars);
 
 }  // namespace mindpipe::cuda
