@@ -30,10 +30,12 @@ TEST(Agreement, OnAUnitForBf16IsAskedForInBf16Only) {
   int rank = 0;
   MPI_CHECK(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
   const std::string sentence = refusal(Precision::bf16);
-  if (rank == 0) EXPECT_EQ(sentence, "");
-  else
+  if (rank == 0) {
+    EXPECT_EQ(sentence, "");
+  } else {
     EXPECT_THAT(sentence,
                 testing::HasSubstr("its instruction set is cpu: avx512 here and cpu: avx512+bf16 on rank 0"));
+  }
 }
 
 }  // namespace

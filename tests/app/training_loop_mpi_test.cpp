@@ -92,7 +92,9 @@ Waits trained(int ranks, int steps, bool by_loop) {
   const Waits before = waits_of(worker);
   for (int step = 0; step < steps && !by_loop; ++step) worker.step(corpus, step, 0, 1e-3);
   if (by_loop) loop.run();
-  if (by_loop) EXPECT_EQ(loop.done(), steps);
+  if (by_loop) {
+    EXPECT_EQ(loop.done(), steps);
+  }
   const Waits after = waits_of(worker);
   return {after.blocking - before.blocking, after.sums - before.sums};
 }

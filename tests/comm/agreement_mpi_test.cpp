@@ -29,8 +29,11 @@ TEST(Agreement, GivesTheLargestOfEachNumberInTheOrderOfQuestions) {
     agreement.ask({question == 20 && rank == last ? 1u : 0u, question, rank << 40});
     agreement.progress();
     const Agreement::Numbers got = answer_of(agreement);
-    if (question == 0) EXPECT_EQ(got, (Agreement::Numbers{last, ~std::uint64_t{0}, 7}));
-    else EXPECT_EQ(got, (Agreement::Numbers{question == 21 ? 1u : 0u, question - 1, last << 40}));
+    if (question == 0) {
+      EXPECT_EQ(got, (Agreement::Numbers{last, ~std::uint64_t{0}, 7}));
+    } else {
+      EXPECT_EQ(got, (Agreement::Numbers{question == 21 ? 1u : 0u, question - 1, last << 40}));
+    }
   }
   EXPECT_EQ(answer_of(agreement)[1], 49u);
   EXPECT_ANY_THROW(answer_of(agreement));

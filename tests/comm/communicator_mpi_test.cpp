@@ -259,9 +259,11 @@ TEST_F(CommunicatorTest, EveryMutatedCollectiveIsNoticedAndNoOther) {
     for (std::size_t i = 0; i < right.size(); ++i) {
       const bool cannot_tell = (rank == ranks - 1 && mutated[i].first == "tensor.maximum") ||
                                (rank == 0 && mutated[i].first == "tensor.broadcast");
-      if (mutated[i].first == name && !cannot_tell)
+      if (mutated[i].first == name && !cannot_tell) {
         EXPECT_NE(mutated[i].second, right[i].second) << name << " on rank " << rank;
-      else EXPECT_EQ(mutated[i].second, right[i].second) << mutated[i].first << " without " << name;
+      } else {
+        EXPECT_EQ(mutated[i].second, right[i].second) << mutated[i].first << " without " << name;
+      }
     }
   }
   set_mutation("data.sum");

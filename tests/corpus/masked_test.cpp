@@ -61,7 +61,9 @@ TEST(Masked, FifteenPercentArePickedAndOfThemEightyMaskedTenChangedTenLeft) {
       }
       const std::int32_t row = s.picked[k];
       EXPECT_EQ(s.targets[k], text[row]);
-      if (k > 0) EXPECT_GT(row, s.picked[k - 1]);
+      if (k > 0) {
+        EXPECT_GT(row, s.picked[k - 1]);
+      }
       ++picked;
       if (s.tokens[row] == 259) ++masked;
       else if (s.tokens[row] == text[row]) ++left;

@@ -127,8 +127,11 @@ TEST_F(Paper, BundledConfigurationsHaveAFusedPlanInBothDirections) {
     }
     EXPECT_GE(directions[0], 1) << name;
     const Config config = read_bundled(name);
-    if (block_model(config).attention_dropout > 0) EXPECT_EQ(directions[1], 0) << name;
-    else EXPECT_GE(directions[1], 1) << name;
+    if (block_model(config).attention_dropout > 0) {
+      EXPECT_EQ(directions[1], 0) << name;
+    } else {
+      EXPECT_GE(directions[1], 1) << name;
+    }
   }
   EXPECT_EQ(planned.size(), 6) << "both directions on three devices";
   for (const auto& [what, count] : planned) EXPECT_GE(count, 5) << what;

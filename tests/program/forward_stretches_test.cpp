@@ -123,8 +123,11 @@ TEST(ForwardStretches, LastAsLongAsTheirCandidates) {
   const auto times_of = [](const ListStretch& list) {
     std::vector<std::int64_t> times;
     for (std::size_t i = 0; i < list.actions.size(); ++i)
-      if (is_pass(list.actions[i])) times.push_back(list.times[i]);
-      else EXPECT_EQ(list.times[i], 7);
+      if (is_pass(list.actions[i])) {
+        times.push_back(list.times[i]);
+      } else {
+        EXPECT_EQ(list.times[i], 7);
+      }
     return times;
   };
   EXPECT_EQ(times_of(first.write(true)), (std::vector<std::int64_t>{601, 601, 201, 201}));

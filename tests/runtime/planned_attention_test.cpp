@@ -65,7 +65,9 @@ void expect_exactly_its_questions(const Config& config, Purpose purpose) {
   EXPECT_EQ(only_in(asked, known.planned), "") << "the run would plan in the middle of a step";
   EXPECT_EQ(only_in(known.planned, asked), "") << "the run would plan for nothing";
   for (const PlannedAttention& question : asked)
-    if (known.attention_is_estimated) EXPECT_LE(question.formula_bytes(), known.attention);
+    if (known.attention_is_estimated) {
+      EXPECT_LE(question.formula_bytes(), known.attention);
+    }
 }
 
 TEST(PlannedAttentionOfRuns, StepsAndEvaluationsAskExactlyWhatThePlanKnowsBefore) {

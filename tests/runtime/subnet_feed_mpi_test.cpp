@@ -188,8 +188,11 @@ TEST_P(SubnetTraining, TellsRank0OfEachSubnetWithThePlainLoopsLoss) {
       units += has_parameters(blocks[block][subnet.choice[block]]) ? 1 : 0;
     const SubnetScalars& scalars = run.told()[subnet.id];
     const bool closes = (subnet.id + 1) % window == 0 || subnet.id + 1 == subnets_of_the_run;
-    if (closes) EXPECT_GT(scalars.units, units) << subnet.id;
-    else EXPECT_EQ(scalars.units, units) << subnet.id;
+    if (closes) {
+      EXPECT_GT(scalars.units, units) << subnet.id;
+    } else {
+      EXPECT_EQ(scalars.units, units) << subnet.id;
+    }
     clipped += scalars.clipped;
   }
   EXPECT_GT(clipped, 0);
@@ -205,7 +208,9 @@ TEST_P(SubnetTraining, HasTheSameBitsHoweverItIsCutAndBegunAgain) {
   }
   EXPECT_EQ(run.feed().train_to(subnets_of_the_run), subnets_of_the_run);
   const SubnetsOutcome got = run.outcome();
-  if (world.rank == 0) EXPECT_EQ(difference(got, PlainSupernet(on_one_rank()).run(whole_stream(config))), "");
+  if (world.rank == 0) {
+    EXPECT_EQ(difference(got, PlainSupernet(on_one_rank()).run(whole_stream(config))), "");
+  }
 }
 
 TEST_P(SubnetTraining, OneRanksWishDrainsAllOfThemAtOneWindowsEnd) {
@@ -219,7 +224,9 @@ TEST_P(SubnetTraining, OneRanksWishDrainsAllOfThemAtOneWindowsEnd) {
   EXPECT_EQ(world.rank == 0 ? static_cast<std::int64_t>(run.told().size()) : done, done);
   EXPECT_EQ(run.feed().train_to(subnets_of_the_run), subnets_of_the_run);
   const SubnetsOutcome got = run.outcome();
-  if (world.rank == 0) EXPECT_EQ(difference(got, PlainSupernet(on_one_rank()).run(whole_stream(config))), "");
+  if (world.rank == 0) {
+    EXPECT_EQ(difference(got, PlainSupernet(on_one_rank()).run(whole_stream(config))), "");
+  }
 }
 
 TEST_P(SubnetTraining, CountsSkippedUnitsAndWhatAllShareWithTheWindowsLast) {
@@ -244,8 +251,11 @@ TEST_P(SubnetTraining, CountsSkippedUnitsAndWhatAllShareWithTheWindowsLast) {
     const bool is_hit = subnet.choice[2] == 1;
     is_spoilt |= is_hit;
     const SubnetScalars& scalars = run->told()[subnet.id];
-    if (is_hit || (subnet.id + 1 == window && is_spoilt)) EXPECT_GT(scalars.skipped, 0) << subnet.id;
-    else EXPECT_EQ(scalars.skipped, 0) << subnet.id;
+    if (is_hit || (subnet.id + 1 == window && is_spoilt)) {
+      EXPECT_GT(scalars.skipped, 0) << subnet.id;
+    } else {
+      EXPECT_EQ(scalars.skipped, 0) << subnet.id;
+    }
   }
   EXPECT_TRUE(is_spoilt);
 }

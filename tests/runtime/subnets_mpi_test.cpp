@@ -193,7 +193,9 @@ TEST(Subnets, OnTheDeviceOfTheTestsHaveTheBitsOfOneRank) {
     const SubnetsOutcome got = trained(config, world, 0);
     config.grid = {1, 1, 1, 1};
     const SubnetsOutcome wanted = trained(config, World{MPI_COMM_SELF}, 0);
-    if (world.rank == 0) EXPECT_EQ(difference(got, wanted), "") << describe_lanes(c);
+    if (world.rank == 0) {
+      EXPECT_EQ(difference(got, wanted), "") << describe_lanes(c);
+    }
   }
 }
 

@@ -235,8 +235,12 @@ inline std::int64_t sent_by_moves(Worker& worker) {
   const std::int64_t to_lanes = worker.ledger().of(Axis::supernet, TrafficClass::moves).bytes,
                      to_neighbours = worker.ledger().of(Axis::pipeline, TrafficClass::moves).bytes;
   EXPECT_EQ(sent.bytes + sent.home, to_lanes + to_neighbours);
-  if (worker.layout().grid.supernet == 1) EXPECT_EQ(to_lanes, 0);
-  if (worker.config().supernet.cuts == SubnetCuts::home) EXPECT_EQ(to_neighbours, 0);
+  if (worker.layout().grid.supernet == 1) {
+    EXPECT_EQ(to_lanes, 0);
+  }
+  if (worker.config().supernet.cuts == SubnetCuts::home) {
+    EXPECT_EQ(to_neighbours, 0);
+  }
   return to_lanes + to_neighbours;
 }
 

@@ -67,8 +67,11 @@ TEST_F(ShardMap, AllRanksTogetherHaveEveryElementOnceAndNoPadding) {
     const std::size_t here = all.size();
     const Places there = places_of(other, tensor);
     all.insert(there.begin(), there.end());
-    if (tensor.name == "norm") EXPECT_EQ(here, there.size());
-    else EXPECT_EQ(all.size(), here + there.size()) << tensor.name;
+    if (tensor.name == "norm") {
+      EXPECT_EQ(here, there.size());
+    } else {
+      EXPECT_EQ(all.size(), here + there.size()) << tensor.name;
+    }
     ASSERT_EQ(all.size(), static_cast<std::size_t>(tensor.count())) << tensor.name;
     EXPECT_EQ(all.begin()->first, 0) << tensor.name;
     EXPECT_EQ(all.rbegin()->first, tensor.count() - 1) << tensor.name;
