@@ -1,5 +1,6 @@
 #include "corpus/chat_template.h"
 
+#include <array>
 #include <cerrno>
 #include <fstream>
 #include <iterator>
@@ -19,19 +20,33 @@ std::string trimmed(const std::string& text) {
   return begin == std::string::npos ? "" : text.substr(begin, text.find_last_not_of(spaces) + 1 - begin);
 }
 
+/// A template that needs no file: what stands before and behind a message of one of its roles.
+struct NamedTemplate {
+  std::string_view name, begin, before, between, behind;
+  bool trims;
+  std::array<std::string_view, 4> roles;
+};
+constexpr NamedTemplate named_templates[] = {
+    {"chatml", "", "<|im_start|>", "\n", "<|im_end|>\n", false, {"system", "user", "assistant", "tool"}},
+    {"llama3",
+     "<|begin_of_text|>",
+     "<|start_header_id|>",
+     "<|end_header_id|>\n\n",
+     "<|eot_id|>",
+     true,
+     {"system", "user", "assistant", "ipython"}},
+};
+
 }  // namespace
 
 ChatTemplate::ChatTemplate(const std::string& name) : name_(name) {
-  if (name == "chatml") {
-    for (const char* role : {"system", "user", "assistant", "tool"})
-      add_role(role, fmt::format("<|im_start|>{}\n{}<|im_end|>\n", role, place));
-    return;
-  }
-  if (name == "llama3") {
-    begin_ = "<|begin_of_text|>";
-    trims_ = true;
-    for (const char* role : {"system", "user", "assistant", "ipython"})
-      add_role(role, fmt::format("<|start_header_id|>{}<|end_header_id|>\n\n{}<|eot_id|>", role, place));
+  for (const NamedTemplate& known : named_templates) {
+    if (known.name != name) continue;
+    begin_ = known.begin;
+    trims_ = known.trims;
+    for (const std::string_view role : known.roles)
+      add_role(std::string(role),
+               fmt::format("{}{}{}{}{}", known.before, role, known.between, place, known.behind));
     return;
   }
   std::ifstream file(name, std::ios::binary);

@@ -20,11 +20,8 @@ void PrintTo(const WrongList& wrong, std::ostream* out) { *out << wrong.name; }
 SuchAction of_kind(ActionKind kind) {
   return [kind](const Action& action) { return action.kind == kind; };
 }
-SuchAction receives(Payload payload) {
-  return [payload](const Action& action) { return action.payload == payload && !sends(action); };
-}
-SuchAction sends_of(Payload payload) {
-  return [payload](const Action& action) { return action.payload == payload && sends(action); };
+SuchAction end_of(Payload payload, bool sent) {
+  return [=](const Action& action) { return action.payload == payload && sends(action) == sent; };
 }
 bool waits_to_move(const Action& action) {
   return is_move(action) && action.part == 0 && !action.after.empty();
@@ -205,15 +202,15 @@ const WrongList of_subnets[] = {
      without_waits_for([](const Action& a) { return is_forward(a) && a.after.size() > 1; },
                        [](const Action& a) { return sends(a); }, 5),
      "may still use it"},
-    {"ASlotThatIsReceivedIntoOneReaderTooEarly", with_a_table, none_waits(receives(Payload::activation)),
+    {"ASlotThatIsReceivedIntoOneReaderTooEarly", with_a_table, none_waits(end_of(Payload::activation, false)),
      "may still read it"},
-    {"AGradientThatArrivesBeforeTheForward", with_a_table, none_waits(receives(Payload::gradient)),
+    {"AGradientThatArrivesBeforeTheForward", with_a_table, none_waits(end_of(Payload::gradient, false)),
      "may arrive before its forward has ended"},
     {"ASlotOfAnother", with_a_table, [](Lists& lists) { ++lists.at(of_kind(ActionKind::backward), 5).tape; },
      "does not hold it"},
     {"ASlotThatIsTakenTwice", with_a_table,
      [](Lists& lists) {
-       const SuchAction arrives = receives(Payload::activation);
+       const SuchAction arrives = end_of(Payload::activation, false);
        int nth = 5;
        while (lists.at(arrives, nth).tape == lists.at(arrives, nth - 1).tape) ++nth;
        lists.at(arrives, nth).tape = lists.at(arrives, nth - 1).tape;
@@ -244,14 +241,14 @@ const WrongList of_subnets[] = {
      [](Lists& lists) { lists.at(of_kind(ActionKind::reduce), 5).unit = 0; },
      "its subnet uses no unit 0 here"},
     {"AMessageThatIsLeftOut", with_a_table,
-     [](Lists& lists) { lists.leave_out(lists.find(sends_of(Payload::activation), 5)); },
+     [](Lists& lists) { lists.leave_out(lists.find(end_of(Payload::activation, true), 5)); },
      "of which nobody has read or sent all"},
     {"AMessageThatIsSentTwice", with_a_table,
      [](Lists& lists) {
-       const int send = lists.find(sends_of(Payload::activation), 5);
-       lists.list()[lists.find(sends_of(Payload::activation), 6)].micro_batch =
+       const int send = lists.find(end_of(Payload::activation, true), 5);
+       lists.list()[lists.find(end_of(Payload::activation, true), 6)].micro_batch =
            lists.list()[send].micro_batch;
-       lists.list()[lists.find(sends_of(Payload::activation), 6)].subnet = lists.list()[send].subnet;
+       lists.list()[lists.find(end_of(Payload::activation, true), 6)].subnet = lists.list()[send].subnet;
      },
      "sends what no pass has made for it"},
     {"WhatAllShareOneWindowEarly", at_the_table,
@@ -273,10 +270,10 @@ const WrongList of_subnets[] = {
      "does not wait for what its subnets add"},
     {"WhatAllShareSummedBeforeItIsMade", at_the_table, none_waits(of_kind(ActionKind::reduce)),
      "does not wait for what its subnets add"},
-    {"WhatAllShareThatArrivesOverWhatIsRead", at_the_table, none_waits(receives(Payload::unit_gradient)),
+    {"WhatAllShareThatArrivesOverWhatIsRead", at_the_table, none_waits(end_of(Payload::unit_gradient, false)),
      "may still be read"},
     {"AnExchangeThatIsLeftOut", at_the_table,
-     [](Lists& lists) { lists.leave_out(lists.find(sends_of(Payload::unit_gradient), 1)); },
+     [](Lists& lists) { lists.leave_out(lists.find(end_of(Payload::unit_gradient, true), 1)); },
      "comes out of turn"},
     {"TicketsThatDoNotAscend", with_a_table,
      [](Lists& lists) {
@@ -284,7 +281,7 @@ const WrongList of_subnets[] = {
        std::swap(lists.at(talks, 8).ticket, lists.at(talks, 9).ticket);
      },
      "(they must ascend)"},
-    {"AMessageThatIsSentBeforeItIsMade", with_a_table, without_waits(sends_of(Payload::activation), 5),
+    {"AMessageThatIsSentBeforeItIsMade", with_a_table, without_waits(end_of(Payload::activation, true), 5),
      "does not wait for the pass that makes it"},
     {"AHalfOfABackward", with_a_table,
      [](Lists& lists) { lists.at(of_kind(ActionKind::backward), 5).kind = ActionKind::backward_input; },
