@@ -39,7 +39,7 @@ class KeyCheck {
 
 }  // namespace
 
-Json read_json(const std::string& path) {
+Json read_tokens_json(const std::string& path) {
   const MappedFile file(path);
   const auto* first = reinterpret_cast<const char*>(file.data());
   KeyCheck check(path);

@@ -9,7 +9,7 @@ using Json = nlohmann::json;
 
 /// The JSON of a file. A key that stands twice in an object is refused: of two tokens of one text one would
 /// be lost.
-Json read_json(const std::string& path);
+Json read_tokens_json(const std::string& path);
 /// The value of a key; nothing where it is missing or null.
 const Json* value_of(const Json& object, const char* key);
 bool bool_of(const Json& object, const char* key, bool otherwise);

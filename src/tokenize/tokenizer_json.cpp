@@ -190,15 +190,15 @@ std::vector<TextPair> read_merges(const std::string& path) {
 
 std::unique_ptr<Tokenizer> load_tokenizer_json(const std::string& path) {
   return of_file(path, [&] {
-    Components parts = components_of(read_json(path));
+    Components parts = components_of(read_tokens_json(path));
     std::vector<TokenizerFile> files{{path, "tokenizer.json"}};
     const std::string settings = beside(path, "tokenizer_config.json");
     if (exists(settings)) {
       files.push_back({settings, "tokenizer_config.json"});
       NamedTokens named = parts.named;
       const ComponentTokenizer unnamed(std::move(parts), {});
-      take_names(read_json(settings), unnamed, named);
-      parts = components_of(read_json(path));
+      take_names(read_tokens_json(settings), unnamed, named);
+      parts = components_of(read_tokens_json(path));
       parts.named = named;
     }
     return std::make_unique<ComponentTokenizer>(std::move(parts), source_of(path, std::move(files)));
@@ -211,7 +211,7 @@ std::unique_ptr<Tokenizer> load_vocabulary_and_merges(const std::string& vocabul
              "{}: there is no merges.txt beside it, without which its tokens cannot be found; copy it there",
              vocabulary_path);
   return of_file(vocabulary_path, [&] {
-    Vocabulary vocabulary(read_json(vocabulary_path));
+    Vocabulary vocabulary(read_tokens_json(vocabulary_path));
     const auto pairs = read_merges(merges_path);
     MergeTable merges = of_file(merges_path, [&] { return merges_of(pairs, vocabulary, ""); });
     BytePairOptions options;

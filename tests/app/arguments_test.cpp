@@ -59,18 +59,18 @@ TEST(Arguments, ReadsEachVerbsOptions) {
 TEST(Arguments, ReadsWhatDataIsAskedToDo) {
   Arguments a = parse({"data", "import", "in.jsonl", "--output", "out", "--jsonl", "--key", "body"});
   EXPECT_EQ(a.data.action, "import");
-  EXPECT_EQ(a.data.input, "in.jsonl");
-  EXPECT_EQ(a.data.output, "out");
-  EXPECT_EQ(a.data.format, "jsonl");
-  EXPECT_EQ(a.data.key, "body");
+  EXPECT_THAT(a.data.import.inputs, ElementsAre("in.jsonl"));
+  EXPECT_EQ(a.data.import.output, "out");
+  EXPECT_EQ(a.data.import.format, "jsonl");
+  EXPECT_EQ(a.data.import.rules.key, "body");
   a = parse({"data", "synthesize", "arithmetic", "--output", "out", "--documents", "7", "--seed", "9"});
   EXPECT_EQ(a.data.action, "synthesize");
   EXPECT_EQ(a.data.documents, 7);
   EXPECT_EQ(a.data.seed, 9u);
   EXPECT_EQ(parse({"data", "inspect", "out", "--show", "5"}).data.show, 5);
   a = parse({"data", "import", "in.txt", "--output", "out", "--format", "paragraphs", "--end-of-text"});
-  EXPECT_EQ(a.data.format, "paragraphs");
-  EXPECT_TRUE(a.data.end_of_text);
+  EXPECT_EQ(a.data.import.format, "paragraphs");
+  EXPECT_TRUE(a.data.import.rules.end_of_text);
 }
 
 TEST(Arguments, AnswersWithoutAConfiguration) {

@@ -9,7 +9,7 @@ namespace mindpipe {
 
 /// What `data` is asked to do.
 struct DataArguments {
-  std::string action;  ///< import | inspect | synthesize | encode | decode | train-tokenizer
+  std::string action;  ///< import | inspect | synthesize | encode | decode
   std::string input;   ///< inspect: a prefix or a text; synthesize: a corpus
   std::string output;  ///< synthesize: prefix of the .bin/.idx pair
   ImportRequest import;
