@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <filesystem>
 #include <future>
 #include <optional>
 #include <thread>
@@ -81,6 +82,8 @@ class Import {
         files_(files_to_import(request.inputs, request.format)),
         tokenizer_(load_tokenizer(request.tokenizer)) {
     MP_REQUIRE(!files_.empty(), Exit::usage, "no file is named to import");
+    std::error_code none;  // what cannot be made is said where the file is
+    std::filesystem::create_directories(std::filesystem::path(prefix_).parent_path(), none);
     format_ = files_[0].format;
     for (const ImportFile& file : files_) {
       const auto kind_of = [](TextFormat format) {

@@ -113,7 +113,7 @@ TEST_F(Extract, RefusesWhatIsNoNetworkOfTheSupernet) {
   const Answer foreign =
       run("--config " + path("net/subnet.yaml") + " model.choice=[3,2,0,0] run.dir=" + path("foreign"));
   EXPECT_EQ(foreign.code, 65);
-  EXPECT_THAT(foreign.text, HasSubstr("has blocks.2.1.mlp.output.bias, which the model of this"));
+  EXPECT_THAT(foreign.text, HasSubstr("has blocks.2.1.mlp.output.bias, blocks.2.1.mlp.output.weight, "));
   const Answer fewer =
       run("--config " + path("net/subnet.yaml") + " model.tied=false run.dir=" + path("fewer"));
   EXPECT_EQ(fewer.code, 65);

@@ -140,7 +140,7 @@ TEST_F(OwnText, OfConversationsLearnsAnswersAlone) {
 }
 
 TEST_F(OwnText, ComesBackFromIds) {
-  const Answer there = run_command("printf 'the cat<|endoftext|>\\n\\xc3\\xa9 in a\\n' | " MINDPIPE_BINARY
+  const Answer there = run_command("printf 'the cat<|endoftext|>\\n\\303\\251 in a\\n' | " MINDPIPE_BINARY
                                    " data encode --tokenizer " +
                                    tokenizer_);
   EXPECT_EQ(there.text, "116 257 32 99 97 116 261\n195 169 32 260 256\n");

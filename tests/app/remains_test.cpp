@@ -73,7 +73,7 @@ TEST_F(Remains, AnImportThatFailsLeavesNothingAndOneThatWorksEndsItsLine) {
   const Answer imported = import("good.txt");
   EXPECT_EQ(imported.code, 0) << imported.text;
   EXPECT_THAT(imported.text, testing::EndsWith("the vocabulary is 256\n"));
-  EXPECT_THAT(files_in("texts"), testing::UnorderedElementsAre("out.bin", "out.idx"));
+  EXPECT_THAT(files_in("texts"), testing::UnorderedElementsAre("out.bin", "out.idx", "out.json"));
   EXPECT_THAT(
       run("data synthesize arithmetic --documents 3 --output " + (root_ / "texts/sums.txt").string()).text,
       testing::EndsWith("\n"));

@@ -236,7 +236,7 @@ TEST(Config, RefusesValuesOutOfRange) {
   EXPECT_EQ(complaint_of("model: {layers: 0}\n"),
             ":3: model.layers is '0'; allowed: a whole number from 1 to 100000");
   EXPECT_EQ(complaint_of("model: {vocabulary: -5}\n"),
-            ":3: model.vocabulary is '-5'; allowed: a whole number from 1 to 16777216");
+            ":3: model.vocabulary is '-5'; allowed: auto or a whole number from 1 to 16777216");
   EXPECT_EQ(complaint_of("model: {dropout: 1}\n"),
             ":3: model.dropout is '1'; allowed: a number from 0 to below 1");
   EXPECT_EQ(complaint_of("generate: {top_p: 0}\n"),

@@ -67,6 +67,7 @@ const std::set<std::string> layout{
     "device.threads",
     "device.instructions",
     "device.description",
+    "device.profile",
     "device.links.ranks_per_node",
     "device.links.latency",
     "device.links.rate",

@@ -16,7 +16,8 @@ ROOMS = ("src", "kernels", "tests", "docs", "scripts", "configs", "data", ".gith
 
 # Words with dots that are no settings: names of PTX instructions, of a file's tensors, of a library's function, of spaces and of a unit.
 DOTTED_WORDS_OF_OTHERS = {"mma.sync", "ld.global.v4", "a.matrix", "b.half", "c.numbers", "safetensors.torch.save_file",
-                          "cv.c1", "cv.c2", "cv.c3", "nlp.c0", "nlp.c1", "nlp.c2", "nlp.c3", "blocks.7.3"}
+                          "cv.c1", "cv.c2", "cv.c3", "nlp.c0", "nlp.c1", "nlp.c2", "nlp.c3", "blocks.7.3",
+                          "h.0.ln_1.weight", "mindspore.nn"}
 REGISTRIES = ("pypi.org", "crates.io", "npmjs.com", "anaconda.org", "hub.docker.com", "packages.debian.org", "rubygems.org")
 OPTIONS_OF_OTHERS = {"--cpus-per-task", "--mpi", "--mca", "--oversubscribe", "--gtest_filter"}  # of srun, mpirun and GoogleTest
 

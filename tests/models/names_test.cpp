@@ -14,7 +14,9 @@ namespace fs = std::filesystem;
 /// Whether a file may name a kind of model: its own files, and the table of kinds.
 bool may_name(const fs::path& file, const std::string& kind) {
   const std::string stem = file.stem();
-  return stem == kind || stem.starts_with(kind + "_") || file.string().ends_with("src/config/models/table.h");
+  const bool is_of_tokens = file.string().find("src/tokenize/") != std::string::npos;  // GPT-2's files
+  return is_of_tokens || stem == kind || stem.starts_with(kind + "_") ||
+         file.string().ends_with("src/config/models/table.h");
 }
 
 /// A kind whose name is what a good part of the program is about too: a subnet. Only what tells it from other

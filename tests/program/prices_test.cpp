@@ -259,7 +259,10 @@ TEST(Prices, ThatWereMeasuredAreOfWholePassesAndUpdates) {
   CausalPlanner planner(outline, network_of(0.001), {});
   const std::vector<Task> starts = planned(planner, subnets);
   EXPECT_EQ(time_in_plan(starts, What{TaskKind::forward}, 0), 2 * forward);
-  EXPECT_EQ(time_in_plan(starts, What{TaskKind::backward}, 0), 2 * backward);
+  std::int64_t pieces = 0;  // a backward before sums over data comes block by block
+  for (const Task& start : starts)
+    if (what_of(start) == What{TaskKind::backward} && start.rank == 0) pieces += start.end - start.start;
+  EXPECT_EQ(pieces, 2 * backward);
   EXPECT_EQ(time_in_plan(starts, What{TaskKind::update}, 1), 2 * update);
   EXPECT_EQ(time_in_plan(starts, What{TaskKind::sum}, 0), (PricedGrid{4, 2, 0.001}.sum(false)))
       << "a sum over data is no part of a pass";

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "config/document.h"
 #include "runtime/checkpoint_reader.h"
 #include "state/file_shares.h"
 
@@ -53,7 +54,10 @@ bool is_checkpoint(const std::string& directory) {
 Config settings_of_checkpoint(const std::string& directory, const Manifest& manifest,
                               const std::vector<std::string>& overrides) {
   std::vector<std::string> checked;  // config.yaml has no CRC; what the manifest repeats of it has
-  for (const auto& [key, value] : manifest.settings) checked.push_back(key + "=" + value);
+  for (const auto& [key, value] : manifest.settings) {  // as files have them, and overrides have no quotes
+    const Node node = parse_document(value, directory + ": " + key, false);
+    checked.push_back(key + "=" + (node.kind == Node::Kind::text ? node.text : value));
+  }
   checked.insert(checked.end(), overrides.begin(), overrides.end());
   const std::string settings = directory + "/config.yaml";
   std::error_code none;
