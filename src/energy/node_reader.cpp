@@ -1,0 +1,131 @@
+#include "energy/node_reader.h"
+
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <fstream>
+#include <sstream>
+
+#include "core/clock.h"
+#include "energy/powers.h"
+
+namespace mindpipe {
+namespace {
+
+constexpr std::int64_t second = 1'000'000'000;
+/// How often it is asked whose the work on a node is, at most; at first more often.
+constexpr std::int64_t between_parts = 10 * second;
+
+double thread_seconds() {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+}
+
+/// Ticks in user and system mode of one process; 0 for one that is gone.
+double ticks_of(const std::string& path) {
+  std::ifstream file(path);
+  std::string text;
+  std::getline(file, text);
+  // The name, in brackets, may hold blanks.
+  const std::size_t behind = text.rfind(')');
+  if (behind == std::string::npos) return 0;
+  std::istringstream fields(text.substr(behind + 1));
+  std::string skipped;
+  for (int field = 0; field < 11; ++field) fields >> skipped;
+  double user = 0, system = 0;
+  fields >> user >> system;
+  return user + system;
+}
+
+}  // namespace
+
+ProcessorTime processor_time(const std::vector<int>& processes, const std::string& proc) {
+  const double ticks_a_second = static_cast<double>(sysconf(_SC_CLK_TCK));
+  ProcessorTime times;
+  for (const int process : processes)
+    times.job += ticks_of(proc + "/" + std::to_string(process) + "/stat") / ticks_a_second;
+  std::ifstream file(proc + "/stat");
+  std::string word;
+  double user = 0, nice = 0, system = 0, idle = 0, disk = 0, interrupts = 0, soft = 0;
+  file >> word >> user >> nice >> system >> idle >> disk >> interrupts >> soft;
+  times.node = (user + nice + system + interrupts + soft) / ticks_a_second;
+  return times;
+}
+
+NodeReader::NodeReader(std::vector<std::unique_ptr<Meter>> meters, Sharing sharing)
+    : meters_(std::move(meters)), sharing_(std::move(sharing)), points_(second) {
+  if (!sharing_.times)
+    sharing_.times = [processes = sharing_.processes] { return processor_time(processes); };
+  times_ = sharing_.times();
+  begun_ns_ = part_ns_ = now_ns();
+  newest_ = {part_ns_, 0};
+  points_.add(newest_);
+  thread_ = std::thread([this] { watch(); });
+}
+
+NodeReader::~NodeReader() { stop(); }
+
+void NodeReader::stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    ended_ = true;
+  }
+  changed_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+EnergyPoint NodeReader::newest() const {
+  const std::lock_guard lock(mutex_);
+  return newest_;
+}
+
+std::vector<std::string> NodeReader::troubles() const {
+  std::vector<std::string> all;
+  for (const auto& meter : meters_)
+    for (const std::string& trouble : meter->troubles()) all.push_back(trouble);
+  return all;
+}
+
+void NodeReader::watch() {
+  std::unique_lock lock(mutex_);
+  while (!ended_) {
+    double wait = 1;
+    for (const auto& meter : meters_) wait = std::min(wait, meter->seconds_to_next());
+    changed_.wait_for(lock, std::chrono::duration<double>(wait), [this] { return ended_; });
+    const bool last = ended_;
+    lock.unlock();
+    read(last);
+    lock.lock();
+  }
+  own_seconds_ = thread_seconds();
+}
+
+/// What is measured goes by the last known part until the next is known; then it is divided once more.
+void NodeReader::read(bool last) {
+  double own = 0, node = 0;
+  for (const auto& meter : meters_) (meter->is_own() ? own : node) += meter->joules();
+  const std::int64_t now = now_ns();
+  const bool is_due = last || now - part_ns_ >= std::min(between_parts, (part_ns_ - begun_ns_) / 2);
+  if (is_due && node > part_joules_) {
+    const ProcessorTime times = sharing_.times();
+    NodeInterval interval{node - part_joules_,      static_cast<double>(now - part_ns_) * 1e-9,
+                          sharing_.idle_watts,      times.job - times_.job,
+                          times.node - times_.node, sharing_.job_processors,
+                          sharing_.node_processors};
+    const double mine = part_of_job(interval);
+    counted_ += mine;
+    part_ = mine / interval.joules;
+    times_ = times;
+    part_joules_ = node;
+    part_ns_ = now;
+  }
+  const std::lock_guard lock(mutex_);
+  shared_ = shared_ || part_ < 1;
+  newest_ = {now, own + counted_ + (node - part_joules_) * part_};
+  points_.add(newest_);
+}
+
+}  // namespace mindpipe

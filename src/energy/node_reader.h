@@ -1,0 +1,101 @@
+#pragma once
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "energy/meter.h"
+
+namespace mindpipe {
+
+/// Seconds of processors: what the job's processes on a node used, and what all did.
+struct ProcessorTime {
+  double job = 0, node = 0;
+};
+
+/// Processor time of the job and its node from /proc, where `processes` are the job's.
+ProcessorTime processor_time(const std::vector<int>& processes, const std::string& proc = "/proc");
+
+/// Points of a curve over time, as many as there is room for: where there are more, every second one goes,
+/// and those to come lie twice as far apart.
+template <class Point>
+class Curve {
+ public:
+  /// `spacing`: nanoseconds between points, at least.
+  explicit Curve(std::int64_t spacing, std::size_t most = 512) : spacing_(spacing), most_(most) {}
+  /// Keeps a point unless one stands too near.
+  void add(const Point& point) {
+    if (!points_.empty() && point.ns - points_.back().ns < spacing_) return;
+    points_.push_back(point);
+    if (points_.size() < most_) return;
+    spacing_ *= 2;
+    for (std::size_t i = 0; 2 * i < points_.size(); ++i) points_[i] = points_[2 * i];
+    points_.resize((points_.size() + 1) / 2);
+  }
+  const std::vector<Point>& points() const { return points_; }
+
+ private:
+  std::int64_t spacing_;
+  std::size_t most_;
+  std::vector<Point> points_;
+};
+
+/// Joules of the job on a node, from the beginning to a moment.
+struct EnergyPoint {
+  std::int64_t ns = 0;
+  double joules = 0;
+};
+
+/// Reads a node's meters, once a second and more often near a wrap, on a thread that calls nothing of MPI.
+class NodeReader {
+ public:
+  /// Who else may be on the node.
+  struct Sharing {
+    std::vector<int> processes;  ///< the job's
+    int job_processors = 1, node_processors = 1;
+    double idle_watts = 0;  ///< watts of the whole node
+    std::function<ProcessorTime()> times;
+  };
+  NodeReader(std::vector<std::unique_ptr<Meter>> meters, Sharing sharing);
+  ~NodeReader();
+  NodeReader(const NodeReader&) = delete;
+  NodeReader& operator=(const NodeReader&) = delete;
+
+  /// The newest reading.
+  EnergyPoint newest() const;
+  /// Reads for the last time and stops; later calls do nothing.
+  void stop();
+
+  // Once stopped:
+  const std::vector<EnergyPoint>& points() const { return points_.points(); }
+  std::vector<std::string> troubles() const;
+  /// Seconds of a processor that the reading took.
+  double own_seconds() const { return own_seconds_; }
+  /// Whether others worked on the node.
+  bool shared() const { return shared_; }
+
+ private:
+  void watch();
+  void read(bool last);
+
+  std::vector<std::unique_ptr<Meter>> meters_;
+  Sharing sharing_;
+  Curve<EnergyPoint> points_;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  bool ended_ = false, shared_ = false;
+  EnergyPoint newest_;
+  // Of the thread alone:
+  ProcessorTime times_;
+  double counted_ = 0;      ///< the job's joules of processors, up to where its last part was found
+  double part_joules_ = 0;  ///< the node's, there
+  std::int64_t begun_ns_ = 0, part_ns_ = 0;
+  double part_ = 1;
+  double own_seconds_ = 0;
+  std::thread thread_;
+};
+
+}  // namespace mindpipe

@@ -1,0 +1,159 @@
+#include "energy/powercap.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <optional>
+
+#include "core/clock.h"
+#include "core/text.h"
+
+namespace mindpipe {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int still_readings = 10;  // at one a second a counter that works has moved
+
+std::optional<std::string> first_line(const std::string& path) {
+  std::ifstream file(path);
+  std::string line;
+  if (!file || !std::getline(file, line)) return std::nullopt;
+  return line;
+}
+
+std::optional<std::uint64_t> number_in(const std::string& path) {
+  const std::optional<std::string> line = first_line(path);
+  std::uint64_t value = 0;
+  if (!line) return std::nullopt;
+  const auto [end, problem] = std::from_chars(line->data(), line->data() + line->size(), value);
+  return problem == std::errc() && end != line->data() ? std::optional(value) : std::nullopt;
+}
+
+/// Directories of the zones, wherever they stand: the class has all of them side by side, a copy has them
+/// nested.
+std::map<std::string, std::string> zones_below(const std::string& root) {
+  std::map<std::string, std::string> zones;
+  const auto look = [&](const auto& self, const fs::path& directory, int depth) -> void {
+    std::vector<fs::path> below;
+    std::error_code problem;
+    for (const fs::directory_entry& entry : fs::directory_iterator(directory, problem)) {
+      const std::string name = entry.path().filename().string();
+      // "intel-rapl-mmio" counts the same packages once more.
+      if (name != "intel-rapl" && !name.starts_with("intel-rapl:")) continue;
+      if (name != "intel-rapl") zones.emplace(name, entry.path().string());
+      below.push_back(entry.path());
+    }
+    if (depth == 3) return;
+    for (const fs::path& inner : below) self(self, inner, depth + 1);
+  };
+  look(look, root, 0);
+  return zones;
+}
+
+}  // namespace
+
+std::unique_ptr<Powercap> Powercap::open(const std::string& root, std::string& why) {
+  auto meter = std::make_unique<Powercap>();
+  std::vector<Domain> platform;
+  std::string forbidden;
+  for (const auto& [zone, directory] : zones_below(root)) {
+    const std::string name = first_line(directory + "/name").value_or("");
+    const bool is_package = name.starts_with("package"), is_psys = name == "psys";
+    // Cores and graphics are parts of a package; dram stands beside it.
+    if (!is_package && !is_psys && name != "dram") continue;
+    const std::string counter = directory + "/energy_uj";
+    errno = 0;
+    const std::optional<std::uint64_t> now = number_in(counter);
+    if (!now) {
+      forbidden = fmt::format(
+          "{} cannot be read ({}): this user needs the right to read it, which the "
+          "administrator gives (chmod a+r)",
+          counter, errno != 0 ? std::strerror(errno) : "no number");
+      continue;
+    }
+    Domain domain{name == "dram" ? fmt::format("dram of {}", zone) : name, directory,
+                  number_in(directory + "/max_energy_range_uj").value_or(0), *now};
+    domain.last_ns = now_ns();
+    (is_psys ? platform : meter->domains_).push_back(std::move(domain));
+  }
+  const bool has_package = std::any_of(meter->domains_.begin(), meter->domains_.end(),
+                                       [](const Domain& d) { return d.name.starts_with("package"); });
+  // The platform's counter has the packages in it.
+  if (!has_package && !platform.empty()) meter->domains_ = std::move(platform);
+  if (!meter->domains_.empty() && forbidden.empty()) return meter;
+  why = !forbidden.empty() ? forbidden : fmt::format("{} has no counter of energy (RAPL)", root);
+  return nullptr;
+}
+
+double Powercap::joules() {
+  std::uint64_t microjoules = 0;
+  for (Domain& domain : domains_) {
+    if (!domain.gone) read(domain);
+    microjoules += domain.microjoules;
+  }
+  return static_cast<double>(microjoules) * 1e-6;
+}
+
+void Powercap::read(Domain& domain) {
+  const std::optional<std::uint64_t> now = number_in(domain.directory + "/energy_uj");
+  if (!now) {
+    domain.gone = true;
+    troubles_.push_back(
+        fmt::format("{} ({}/energy_uj) can no longer be read; what it used from then on is missing",
+                    domain.name, domain.directory));
+    return;
+  }
+  const std::int64_t time = now_ns();
+  const std::uint64_t more = *now >= domain.last           ? *now - domain.last
+                             : domain.range >= domain.last ? *now + domain.range - domain.last
+                                                           : 0;
+  if (*now < domain.last && domain.range < domain.last)
+    troubles_.push_back(fmt::format("{} ({}) went back without a known range; that interval is missing",
+                                    domain.name, domain.directory));
+  if (time > domain.last_ns)
+    domain.watts = static_cast<double>(more) * 1e3 / static_cast<double>(time - domain.last_ns);
+  domain.still = more == 0 ? domain.still + 1 : 0;
+  if (domain.still == still_readings)
+    troubles_.push_back(
+        fmt::format("{} ({}) stands still; what it stands for is missing", domain.name, domain.directory));
+  domain.microjoules += more;
+  domain.last = *now;
+  domain.last_ns = time;
+}
+
+double Powercap::seconds_to_next() const {
+  constexpr double near = 2, often = 0.1;
+  for (const Domain& domain : domains_)
+    if (!domain.gone && domain.range > domain.last &&
+        static_cast<double>(domain.range - domain.last) * 1e-6 < near * domain.watts)
+      return often;
+  return 1;
+}
+
+std::string Powercap::describe() const {
+  std::vector<std::string> names;
+  for (const Domain& domain : domains_) names.push_back(domain.name);
+  return join(names, ", ");
+}
+
+std::vector<std::string> Powercap::caps() const {
+  std::vector<std::string> caps;
+  for (const Domain& domain : domains_)
+    for (int constraint = 0; constraint < 4; ++constraint) {
+      const std::string of = fmt::format("{}/constraint_{}_", domain.directory, constraint);
+      const std::optional<std::uint64_t> watts = number_in(of + "power_limit_uw");
+      if (!watts) break;
+      caps.push_back(fmt::format("{}: {:.0f} W ({})", domain.name, static_cast<double>(*watts) * 1e-6,
+                                 first_line(of + "name").value_or("limit")));
+    }
+  return caps;
+}
+
+}  // namespace mindpipe

@@ -1,0 +1,74 @@
+#include "energy/powers.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace mindpipe {
+namespace {
+
+/// Work of others below this share of the node's is the system's own.
+constexpr double alone = 0.05;
+
+/// Sums over windows that a straight fit through the origin needs.
+struct Sums {
+  double bb = 0, br = 0, rr = 0, jb = 0, jr = 0, joules = 0, busy = 0, rest = 0;
+};
+
+Sums sums_of(const std::vector<EnergyWindow>& windows) {
+  Sums s;
+  for (const EnergyWindow& w : windows) {
+    s.bb += w.busy * w.busy;
+    s.br += w.busy * w.rest;
+    s.rr += w.rest * w.rest;
+    s.jb += w.joules * w.busy;
+    s.jr += w.joules * w.rest;
+    s.joules += w.joules;
+    s.busy += w.busy;
+    s.rest += w.rest;
+  }
+  return s;
+}
+
+}  // namespace
+
+Powers estimated_powers(const std::string& device, int threads) {
+  if (device == "a100") return {340, 150, 60, 200};
+  if (device == "h100" || device == "h200") return {620, 250, 90, 350};
+  const double cores = std::max(threads, 1);
+  return {6 * cores, 5 * cores, 2 * cores, 2 * cores};
+}
+
+FittedPowers fit_powers(const std::vector<EnergyWindow>& windows, const Powers& estimate) {
+  constexpr std::size_t fewest = 8;
+  constexpr double sure = 0.1;
+  const Sums s = sums_of(windows);
+  const double guessed = estimate.busy_rank() * s.busy + estimate.waiting_rank() * s.rest,
+               scale = guessed > 0 ? s.joules / guessed : 0;
+  FittedPowers powers{estimate.busy_rank() * scale, estimate.waiting_rank() * scale, false};
+  const double det = s.bb * s.rr - s.br * s.br;
+  if (windows.size() < fewest || det <= 1e-9 * s.bb * s.rr) return powers;
+  const FittedPowers found{(s.jb * s.rr - s.jr * s.br) / det, (s.jr * s.bb - s.jb * s.br) / det, true};
+  double squares = 0;
+  for (const EnergyWindow& w : windows) {
+    const double off = w.joules - found.busy * w.busy - found.rest * w.rest;
+    squares += off * off;
+  }
+  const double variance = squares / static_cast<double>(windows.size() - 2);
+  const bool is_sure = std::sqrt(variance * s.rr / det) <= sure * found.busy &&
+                       std::sqrt(variance * s.bb / det) <= sure * found.rest;
+  return is_sure && found.busy > 0 && found.rest > 0 ? found : powers;
+}
+
+double part_of_job(const NodeInterval& node) {
+  if (node.node_cpu <= 0 || node.node_cpu - node.job_cpu <= alone * node.node_cpu) return node.joules;
+  const double by_time = std::clamp(node.job_cpu / node.node_cpu, 0.0, 1.0),
+               idle = std::min(node.idle_watts * node.seconds, node.joules);
+  // Whoever may use every processor has none of its own.
+  const bool has_own = node.job_processors < node.node_processors;
+  const double by_processors =
+      has_own ? static_cast<double>(node.job_processors) / static_cast<double>(node.node_processors)
+              : by_time;
+  return idle * by_processors + (node.joules - idle) * by_time;
+}
+
+}  // namespace mindpipe

@@ -1,0 +1,129 @@
+#include "energy/node_reader.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+
+#include "core/clock.h"
+#include "energy/powercap.h"
+
+namespace mindpipe {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A meter of 100 W.
+class MadeMeter : public Meter {
+ public:
+  explicit MadeMeter(bool own = false) : own_(own) {}
+  double joules() override { return 100 * seconds_since(start_); }
+  bool is_own() const override { return own_; }
+  std::string describe() const override { return "made"; }
+
+ private:
+  std::int64_t start_ = now_ns();
+  bool own_;
+};
+
+std::vector<std::unique_ptr<Meter>> meters(bool own = false) {
+  std::vector<std::unique_ptr<Meter>> all;
+  all.push_back(std::make_unique<MadeMeter>(own));
+  return all;
+}
+
+/// Processor time of a job that has `part` of what a node of 4 processors does.
+NodeReader::Sharing sharing(double part) {
+  NodeReader::Sharing shares{{}, 4, 4, 10, {}};
+  shares.times = [part, start = now_ns()] {
+    const double all = 4 * seconds_since(start);
+    return ProcessorTime{part * all, all};
+  };
+  return shares;
+}
+
+TEST(NodeReader, CountsUpToItsEnd) {
+  NodeReader reader(meters(), sharing(1));
+  const std::int64_t start = now_ns();
+  usleep(1'300'000);
+  EXPECT_GT(reader.newest().joules, 90);
+  reader.stop();
+  EXPECT_NEAR(reader.newest().joules, 100 * seconds_since(start), 3);
+  EXPECT_GE(reader.points().size(), 2u);
+  EXPECT_FALSE(reader.shared());
+}
+
+TEST(NodeReader, TwoJobsOnANodeClaimTheirParts) {
+  NodeReader one(meters(), sharing(0.7)), other(meters(), sharing(0.3));
+  const std::int64_t start = now_ns();
+  usleep(300'000);
+  one.stop();
+  other.stop();
+  const double all = 100 * seconds_since(start);
+  EXPECT_TRUE(one.shared());
+  EXPECT_NEAR(one.newest().joules, 0.7 * all, 0.05 * all);
+  EXPECT_NEAR(one.newest().joules + other.newest().joules, all, 0.05 * all);
+}
+
+TEST(NodeReader, TheJobsOwnGpusAreItsOwn) {
+  NodeReader reader(meters(true), sharing(0.5));
+  const std::int64_t start = now_ns();
+  usleep(200'000);
+  reader.stop();
+  EXPECT_NEAR(reader.newest().joules, 100 * seconds_since(start), 2);
+}
+
+TEST(NodeReader, TakesAThousandthOfAProcessorAtMost) {
+  char name[] = "/tmp/powercapXXXXXX";
+  const std::string root = mkdtemp(name);
+  for (const char* zone : {"intel-rapl:0", "intel-rapl:1", "intel-rapl:0:0", "intel-rapl:1:0"}) {
+    const std::string directory = root + "/" + zone;
+    fs::create_directories(directory);
+    std::ofstream(directory + "/name") << (std::string(zone).size() > 12 ? "dram" : "package-0");
+    std::ofstream(directory + "/max_energy_range_uj") << "262143328850";
+    std::ofstream(directory + "/energy_uj") << "1000";
+  }
+  std::string why;
+  std::vector<std::unique_ptr<Meter>> all;
+  all.push_back(Powercap::open(root, why));
+  ASSERT_TRUE(all.front() != nullptr) << why;
+  NodeReader reader(std::move(all), {{getpid()}, 4, 4, 10, {}});
+  const std::int64_t start = now_ns();
+  usleep(4'200'000);
+  reader.stop();
+  fs::remove_all(root);
+  RecordProperty("microseconds_a_second",
+                 static_cast<int>(reader.own_seconds() / seconds_since(start) * 1e6));
+  EXPECT_GT(reader.own_seconds(), 0);
+  EXPECT_LE(reader.own_seconds(), 0.001 * seconds_since(start));
+}
+
+TEST(ProcessorTime, IsThatOfTheProcessesAndOfAll) {
+  const std::string root = testing::TempDir() + "proc";
+  fs::create_directories(root + "/17");
+  std::ofstream(root + "/stat") << "cpu  100 20 30 4000 50 6 7 0 0 0\n";
+  std::ofstream(root + "/17/stat") << "17 (a b) c) S 1 1 1 0 -1 4194304 100 0 0 0 40 2 0 0 20 0 1 0\n";
+  const double ticks = static_cast<double>(sysconf(_SC_CLK_TCK));
+  const ProcessorTime times = processor_time({17, 99}, root);
+  EXPECT_DOUBLE_EQ(times.job, 42 / ticks);
+  EXPECT_DOUBLE_EQ(times.node, 163 / ticks);
+  fs::remove_all(root);
+}
+
+struct Point {
+  std::int64_t ns = 0;
+};
+
+TEST(Curve, KeepsAFewPointsOverAllOfItsTime) {
+  Curve<Point> curve(10, 8);
+  for (std::int64_t at = 0; at < 10'000; ++at) curve.add({at});
+  EXPECT_LT(curve.points().size(), 8u);
+  EXPECT_GE(curve.points().size(), 3u);
+  EXPECT_EQ(curve.points().front().ns, 0);
+  EXPECT_GT(curve.points().back().ns, 5'000);
+}
+
+}  // namespace
+}  // namespace mindpipe

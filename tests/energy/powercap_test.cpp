@@ -1,0 +1,162 @@
+#include "energy/powercap.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+namespace mindpipe {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+/// A powercap tree in a directory that goes with it.
+struct MadeTree {
+  std::string root;
+  MadeTree() {
+    char name[] = "/tmp/powercapXXXXXX";
+    root = mkdtemp(name);
+  }
+  ~MadeTree() { fs::remove_all(root); }
+  void put(const std::string& zone, const std::string& file, const std::string& text) const {
+    fs::create_directories(root + "/" + zone);
+    std::ofstream(root + "/" + zone + "/" + file) << text << "\n";
+  }
+  void zone(const std::string& zone, const std::string& name, std::uint64_t now,
+            std::uint64_t range = 262143328850) const {
+    put(zone, "name", name);
+    put(zone, "max_energy_range_uj", std::to_string(range));
+    count(zone, now);
+  }
+  void count(const std::string& zone, std::uint64_t now) const {
+    put(zone, "energy_uj", std::to_string(now));
+  }
+  std::unique_ptr<Powercap> open() const {
+    std::string why;
+    auto meter = Powercap::open(root, why);
+    EXPECT_TRUE(meter != nullptr) << why;
+    return meter;
+  }
+};
+
+/// Two packages with memory and cores, seen twice as in sysfs, a second way to the first one, and the
+/// platform.
+MadeTree two_packages() {
+  MadeTree tree;
+  tree.zone("intel-rapl:0", "package-0", 1'000'000);
+  tree.zone("intel-rapl:1", "package-1", 2'000'000);
+  for (const char* place : {"", "intel-rapl:0/"}) {
+    tree.zone(std::string(place) + "intel-rapl:0:0", "core", 500'000);
+    tree.zone(std::string(place) + "intel-rapl:0:1", "dram", 300'000);
+  }
+  tree.zone("intel-rapl:1:0", "dram", 400'000);
+  tree.zone("intel-rapl:2", "psys", 9'000'000);
+  tree.zone("intel-rapl-mmio:0", "package-0", 1'000'000);
+  return tree;
+}
+
+TEST(Powercap, CountsPackagesAndMemoryOnceAndNothingTwice) {
+  const MadeTree tree = two_packages();
+  const auto meter = tree.open();
+  EXPECT_EQ(meter->joules(), 0);
+  tree.count("intel-rapl:0", 11'000'000);   // 10 J
+  tree.count("intel-rapl:1", 5'000'000);    // 3 J
+  tree.count("intel-rapl:0:0", 9'500'000);  // cores of package 0: in it
+  tree.count("intel-rapl:0:1", 1'300'000);  // 1 J
+  tree.count("intel-rapl:0/intel-rapl:0:1", 1'300'000);
+  tree.count("intel-rapl:1:0", 900'000);   // 0.5 J
+  tree.count("intel-rapl:2", 30'000'000);  // the platform: all of it
+  tree.count("intel-rapl-mmio:0", 11'000'000);
+  EXPECT_DOUBLE_EQ(meter->joules(), 14.5);
+  EXPECT_TRUE(meter->troubles().empty());
+}
+
+TEST(Powercap, CountsThePlatformWhereItIsAllThereIs) {
+  MadeTree tree;
+  tree.zone("intel-rapl:0", "psys", 7);
+  const auto meter = tree.open();
+  tree.count("intel-rapl:0", 2'000'007);
+  EXPECT_DOUBLE_EQ(meter->joules(), 2);
+}
+
+TEST(Powercap, FollowsACounterThatBeginsAnew) {
+  MadeTree tree;
+  tree.zone("intel-rapl:0", "package-0", 9'000'000, 10'000'000);
+  const auto meter = tree.open();
+  tree.count("intel-rapl:0", 9'900'000);
+  EXPECT_DOUBLE_EQ(meter->joules(), 0.9);
+  tree.count("intel-rapl:0", 400'000);
+  EXPECT_DOUBLE_EQ(meter->joules(), 1.4);
+  tree.count("intel-rapl:0", 1'400'000);
+  EXPECT_DOUBLE_EQ(meter->joules(), 2.4);
+}
+
+TEST(Powercap, IsReadOftenNearTheEndOfItsRange) {
+  MadeTree tree;
+  tree.zone("intel-rapl:0", "package-0", 0, 100'000'000);
+  const auto meter = tree.open();
+  EXPECT_EQ(meter->seconds_to_next(), 1);
+  usleep(10'000);
+  tree.count("intel-rapl:0", 99'000'000);
+  meter->joules();
+  EXPECT_LT(meter->seconds_to_next(), 0.5);
+}
+
+TEST(Powercap, SaysThatACounterStandsStillOrIsGone) {
+  const MadeTree tree = two_packages();
+  const auto meter = tree.open();
+  for (int reading = 1; reading <= 12; ++reading) {
+    tree.count("intel-rapl:0", 1'000'000 + 1'000'000ull * reading);
+    tree.count("intel-rapl:0:1", 300'000 + 10'000ull * reading);
+    tree.count("intel-rapl:1:0", 400'000 + 10'000ull * reading);
+    if (reading == 5) fs::remove(tree.root + "/intel-rapl:0/energy_uj");
+    meter->joules();
+    if (reading == 5) fs::remove_all(tree.root + "/intel-rapl:0");
+  }
+  // 4 readings of package 0 before it went, 12 of each memory; package 1 never moved.
+  EXPECT_NEAR(meter->joules(), 4 + 2 * 0.12, 1e-9);
+  ASSERT_EQ(meter->troubles().size(), 2u);
+  EXPECT_THAT(meter->troubles()[0], HasSubstr("package-0"));
+  EXPECT_THAT(meter->troubles()[0], HasSubstr("can no longer be read"));
+  EXPECT_THAT(meter->troubles()[1], HasSubstr("package-1"));
+  EXPECT_THAT(meter->troubles()[1], HasSubstr("stands still"));
+}
+
+TEST(Powercap, NamesTheFileAndTheRightThatAreMissing) {
+  if (geteuid() == 0) {
+    // Root may read everything: a counter that is no number stands for one that cannot be read.
+    MadeTree tree;
+    tree.zone("intel-rapl:0", "package-0", 0);
+    tree.put("intel-rapl:0", "energy_uj", "none");
+    std::string why;
+    EXPECT_EQ(Powercap::open(tree.root, why), nullptr);
+    EXPECT_THAT(why, HasSubstr(tree.root + "/intel-rapl:0/energy_uj cannot be read"));
+    EXPECT_THAT(why, HasSubstr("the right to read it"));
+    return;
+  }
+  MadeTree tree;
+  tree.zone("intel-rapl:0", "package-0", 0);
+  fs::permissions(tree.root + "/intel-rapl:0/energy_uj", fs::perms::none);
+  std::string why;
+  EXPECT_EQ(Powercap::open(tree.root, why), nullptr);
+  EXPECT_THAT(why, HasSubstr("energy_uj cannot be read (Permission denied)"));
+}
+
+TEST(Powercap, SaysThatThereIsNoCounter) {
+  std::string why;
+  EXPECT_EQ(Powercap::open("/tmp/no-such-tree", why), nullptr);
+  EXPECT_THAT(why, HasSubstr("/tmp/no-such-tree has no counter of energy"));
+}
+
+TEST(Powercap, TellsThePowerThatIsAllowed) {
+  const MadeTree tree = two_packages();
+  tree.put("intel-rapl:0", "constraint_0_name", "long_term");
+  tree.put("intel-rapl:0", "constraint_0_power_limit_uw", "225000000");
+  EXPECT_THAT(tree.open()->caps(), testing::ElementsAre("package-0: 225 W (long_term)"));
+}
+
+}  // namespace
+}  // namespace mindpipe
