@@ -78,6 +78,12 @@ struct OptimizerRow {
   kind(emulated, "emulated", Memory::Kind::counted, false, false, "core")
 #define MINDPIPE_TRANSPORTS(kind) kind(automatic, "auto") kind(nccl, "nccl") kind(mpi, "mpi")
 #define MINDPIPE_BEYONDS(kind) kind(pieces, "pieces") kind(own, "own")
+#define MINDPIPE_ENERGY_METERS(kind) \
+  kind(automatic, "auto") \
+  kind(rapl, "rapl") \
+  kind(nvml, "nvml") \
+  kind(estimate, "estimate") \
+  kind(none, "none")
 #define MINDPIPE_RATES(kind) \
   kind(constant, "constant") \
   kind(linear, "linear") \
@@ -133,6 +139,7 @@ MINDPIPE_KINDS(MlpKind, NamedRow, MINDPIPE_MLPS)
 MINDPIPE_KINDS(ScheduleKind, ScheduleRow, MINDPIPE_SCHEDULES)
 MINDPIPE_KINDS(Precision, PrecisionRow, MINDPIPE_PRECISIONS)
 MINDPIPE_KINDS(RecomputeKind, NamedRow, MINDPIPE_RECOMPUTES)
+MINDPIPE_KINDS(EnergyMeter, NamedRow, MINDPIPE_ENERGY_METERS)
 MINDPIPE_KINDS(RateKind, NamedRow, MINDPIPE_RATES)
 MINDPIPE_KINDS(OptimizerKind, OptimizerRow, MINDPIPE_OPTIMIZERS)
 MINDPIPE_KINDS(DeviceKind, DeviceRow, MINDPIPE_DEVICES)

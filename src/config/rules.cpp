@@ -94,6 +94,18 @@ void check_rate(const Config& c, const Complaints& complain) {
                    joined(rate.drops));
 }
 
+void check_energy(const Config& c, const Complaints& complain) {
+  const EnergyConfig& energy = c.energy;
+  complain.require(energy.carbon_intensity > 0 || energy.source.empty(), "energy.source",
+                   "is given and energy.carbon_intensity is not: carbon needs an intensity, in grams a kWh");
+  complain.require(energy.carbon_intensity == 0 || !energy.source.empty(), "energy.carbon_intensity",
+                   "is {} and energy.source does not say whose number that is (\"RTE, mean of 2024\")",
+                   shortest(energy.carbon_intensity));
+  complain.require(!energy.forecast.empty() || (energy.deadline == 0 && energy.duration == 0),
+                   energy.deadline > 0 ? "energy.deadline" : "energy.duration",
+                   "is given and energy.forecast, for which it counts, is not");
+}
+
 void check_grid(const Config& c, const Complaints& complain) {
   const ScheduleConfig& s = c.schedule;
   complain.require(row_of(s.kind).of_subnets == row_of(c.model.kind).trains_subnets, "schedule.kind",
@@ -142,6 +154,7 @@ void check_together(const Config& c, const Origin& origin) {
   check_shards(c, complain);
   check_batch(c, complain);
   check_rate(c, complain);
+  check_energy(c, complain);
   complain.require(!c.run.resume.empty(), "run.resume",
                    "is empty (auto, never, or the directory of a checkpoint)");
   complain.require(c.train.evaluate_every == 0 || !c.data.validation.empty(), "train.evaluate_every",

@@ -223,6 +223,28 @@ std::vector<Setting> common_settings(Config& c) {  // table
               "(Perfetto opens it); 0: none",
               Range{0, 1000}),
 
+      SETTING(
+          layout, energy.meter,
+          "what measures the energy of a run: auto: the meters that this user may read, else an estimate by "
+          "busy and waiting time; rapl: processors and memory; nvml: GPUs; none: nothing"),
+      SETTING(layout, energy.powercap,
+              "rapl: where the kernel's counters stand; a container may have them elsewhere"),
+      SETTING(layout, energy.cap, "say what power RAPL or NVML allow now; nothing sets a limit or a clock"),
+      SETTING(layout, energy.carbon_intensity,
+              "grams of CO2 equivalent a kWh; 0: not known, and nothing is said of CO2", Range{0, 1e5}),
+      SETTING(layout, energy.source, "who says so; stands beside all that is computed with it"),
+      SETTING(layout, energy.pue, "energy of the facility over that of its computers; 1: no overhead",
+              Range{1, 100}),
+      SETTING(
+          layout, energy.forecast,
+          "a file with lines like 2026-11-26T14:00Z,412: intensities by hour; plan says when to start then"),
+      SETTING(layout, energy.duration,
+              "how long the run takes that is to start then (12h30m); 0: its steps on paper", Range{0, 1e9})
+          .in(Unit::seconds),
+      SETTING(layout, energy.deadline, "by when, from now on, it has to end (36h); 0: the forecast's end",
+              Range{0, 1e9})
+          .in(Unit::seconds),
+
       SETTING(layout, generate.prompt, "text to go on from"),
       SETTING(layout, generate.tokens, "tokens to write", count),
       SETTING(layout, generate.temperature,

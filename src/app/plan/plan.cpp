@@ -1,7 +1,9 @@
 #include "app/plan/plan.h"
 
 #include <algorithm>
+#include <ctime>
 
+#include "app/energy/energy_text.h"
 #include "app/plan/dry_run.h"
 #include "app/plan/grid_choice.h"
 #include "app/plan/plan_search.h"
@@ -134,6 +136,14 @@ std::string text_of(const Config& config, const RunPlan& plan, int ranks, bool s
          stages_text(reading, reading.evaluation, false);
 }
 
+/// energy.duration, or all steps or subnets on paper.
+double seconds_of_run(const Config& config, const RunPlan& plan) {
+  if (config.energy.duration > 0) return config.energy.duration;
+  const double each = plan.subnets ? plan.subnets->paper.seconds_each()
+                                   : static_cast<double>(plan.training.expected.step) * 1e-9;
+  return each * config.train.steps;
+}
+
 }  // namespace
 
 std::string plan_text(const Config& given, int ranks, bool simulate) {
@@ -148,6 +158,8 @@ int plan(const Arguments& arguments, const Config& given) {
   const Config config = on_paper(given, ranks);
   const RunPlan made = make_run_plan(config);
   print(text_of(config, made, ranks, arguments.simulate));
+  if (!config.energy.forecast.empty())
+    print(start_text(config, seconds_of_run(config, made), static_cast<double>(std::time(nullptr))));
   require_fit(made, config.memory.device_limit);
   return 0;
 }

@@ -1,6 +1,9 @@
 #include <filesystem>
+#include <fstream>
+#include <sstream>
 
 #include "app/report/loss_curve.h"
+#include "app/run/json_read.h"
 #include "app/verbs/main_verb.h"
 #include "app/verbs/verbs.h"
 #include "core/launcher.h"
@@ -20,6 +23,16 @@ void write_picture(const std::string& path, const std::string& picture) {
   file.commit();
 }
 
+/// What energy.json of a run says in a line; nothing where there is none.
+std::string energy_line(const std::string& run) {
+  std::ostringstream text;
+  text << std::ifstream(run + "/energy.json").rdbuf();
+  const std::optional<JsonMembers> members = read_json(text.str());
+  if (!members) return "";
+  const auto found = members->texts.find("summary");
+  return found == members->texts.end() ? "" : found->second;
+}
+
 }  // namespace
 
 int report(const Arguments& arguments, const Config&) {
@@ -28,6 +41,7 @@ int report(const Arguments& arguments, const Config&) {
   const LossCurve curve = read_losses(run);
   print(fmt::format("{}: training loss of {} steps, {} of computing\n\n{}", run, curve.training.size(),
                     human_seconds(curve.seconds), drawn_as_text(curve, columns, rows, is_utf8_locale())));
+  if (const std::string energy = energy_line(run); !energy.empty()) print("\n" + energy + "\n");
   if (const std::string& svg = arguments.report.svg; !svg.empty()) {
     write_picture(svg, drawn_as_svg(curve, std::filesystem::path(run).lexically_normal().string()));
     info("picture: {}", svg);

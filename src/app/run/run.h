@@ -42,6 +42,8 @@ class Run {
   Watchdog& watchdog() { return *watchdog_; }
   /// Threads of this rank: as many as said, or as all ranks of its machine can have at once.
   int threads() const;
+  /// Where all ranks run, once there is a worker.
+  const std::vector<RankPlace>& places() const { return places_; }
   bool is_rank_0() const { return session_.rank() == 0; }
   World world() const { return {session_.world(), session_.rank(), session_.size()}; }
   /// Builds this rank's part; says what was built. `batches`: that many networks are to be scored on.

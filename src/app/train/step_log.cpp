@@ -9,10 +9,12 @@
 
 namespace mindpipe {
 
-StepLog::StepLog(Run& run, RunDirectory* directory, EndReport& report, const RunProgress& begun)
+StepLog::StepLog(Run& run, RunDirectory* directory, EndReport& report, const RunProgress& begun,
+                 RunEnergy* energy)
     : run_(run),
       directory_(directory),
       report_(report),
+      energy_(energy),
       progress_(begun.step, run.config().train.steps, run.config().run.log_every),
       counted_(run.worker().plan().counted),
       skipped_(begun.step - begun.applied),
@@ -84,6 +86,7 @@ void StepLog::add(const SubnetScalars& scalars) {
 
 void StepLog::keep(std::int64_t done, JsonLine line, std::string words) {
   if (!row_of(run_.config().device.kind).computes) line.add("emulated", true);
+  if (energy_ != nullptr && directory_ != nullptr) energy_->add_to(line, done);
   newest_ = {done, std::move(line), std::move(words)};
 }
 

@@ -3,6 +3,7 @@
 #include <memory>
 #include <optional>
 
+#include "app/energy/run_energy.h"
 #include "app/run/run.h"
 #include "app/run/run_directory.h"
 #include "app/train/evaluation.h"
@@ -19,7 +20,8 @@ class StepLog {
  public:
   /// `directory`: of the rank that writes, else none.
   /// `begun`: how far the run had come when it was taken up.
-  StepLog(Run& run, RunDirectory* directory, EndReport& report, const RunProgress& begun);
+  /// `energy`: adds its joules to lines; may be none.
+  StepLog(Run& run, RunDirectory* directory, EndReport& report, const RunProgress& begun, RunEnergy* energy);
 
   /// A step was begun and took so long until the next could be; in order.
   void begun(int step, double seconds);
@@ -46,6 +48,7 @@ class StepLog {
   Run& run_;
   RunDirectory* directory_;
   EndReport& report_;
+  RunEnergy* energy_;
   Progress progress_;
   Model::Counted counted_;
   std::int64_t skipped_;             ///< steps so far that changed nothing

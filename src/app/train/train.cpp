@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "app/energy/run_energy.h"
 #include "app/plan/dry_run.h"
 #include "app/run/resume.h"
 #include "app/run/subnet_config.h"
@@ -84,10 +85,14 @@ void require_planned(const Config& config, const Resumed& from) {
 /// code.
 int train_all(Run& run, RunDirectory* directory, Corpus& corpus, HeldOut& validation, Saves& saves,
               const RunProgress& begun, bool prints) {
-  TrainingLoop loop(run, directory, corpus, validation.empty() ? nullptr : &validation, saves, begun);
+  const std::unique_ptr<RunEnergy> energy =
+      prints ? make_run_energy(run, directory, begun.step > 0) : nullptr;
+  TrainingLoop loop(run, directory, corpus, validation.empty() ? nullptr : &validation, saves, begun,
+                    energy.get());
   loop.run();
   write_results(run.worker(), !row_of(run.config().device.kind).computes);
   if (prints) loop.report();
+  if (energy) energy->report(loop.trained());
   const std::string& stopped = loop.stopped();
   if (directory) directory->write_status({stopped.empty() ? "done" : "stopped", loop.done(), stopped, ""});
   if (stopped.empty()) return 0;

@@ -22,7 +22,7 @@ enum Wish : std::size_t { stop, save_by_time, still_writes, behind_not_finite, w
 }  // namespace
 
 TrainingLoop::TrainingLoop(Run& run, RunDirectory* directory, Corpus& corpus, HeldOut* validation,
-                           Saves& saves, const RunProgress& begun)
+                           Saves& saves, const RunProgress& begun, RunEnergy* energy)
     : run_(run),
       config_(run.config()),
       worker_(run.worker()),
@@ -31,7 +31,8 @@ TrainingLoop::TrainingLoop(Run& run, RunDirectory* directory, Corpus& corpus, He
       validation_(validation),
       saves_(saves),
       report_(run),
-      log_(run, directory, report_, begun),
+      energy_(energy),
+      log_(run, directory, report_, begun, energy),
       subnets_(run.trains_subnets()),
       done_(begun.step) {}
 
@@ -114,6 +115,7 @@ bool TrainingLoop::wishes_to_drain() { return wishes_to_stop() || saves_.due_by_
 
 void TrainingLoop::hear(const SubnetScalars& scalars) {
   log_.add(scalars);
+  if (energy_ != nullptr) energy_->look();
   if (!std::isfinite(scalars.loss()) && not_finite_ < 0) not_finite_ = scalars.subnet;
 }
 
@@ -127,6 +129,7 @@ void TrainingLoop::take_step() {
       worker_.step(corpus_, step, std::int64_t{step} * config_.train.batch,
                    rate_at(config_.optimizer.rate, step, config_.train.steps));
   log_.begun(step, seconds_since(start));
+  if (energy_ != nullptr) energy_->look();
   hear_wishes();  // before others agree: a diagnosis, an evaluation
   ++done_;
   if (known) add(*known);

@@ -19,15 +19,18 @@ namespace mindpipe {
 class TrainingLoop : public SubnetCalls {
  public:
   /// `directory`: of the rank that writes, else none. `validation`: none where nothing is evaluated.
-  /// `begun`: how far the run had come when it was taken up. Collective.
+  /// `begun`: how far the run had come when it was taken up. `energy`: hears what is done; may be none.
+  /// Collective.
   TrainingLoop(Run& run, RunDirectory* directory, Corpus& corpus, HeldOut* validation, Saves& saves,
-               const RunProgress& begun);
+               const RunProgress& begun, RunEnergy* energy = nullptr);
 
   /// Trains, and tells of all that is trained. Collective.
   void run();
   /// Prints where the time went, and what the last evaluation found of each of several sources. Collective.
   void report();
 
+  /// Steps or subnets of this start.
+  std::int64_t trained() const { return report_.trained(); }
   /// Steps, or subnets, that are done.
   std::int64_t done() const { return done_; }
   /// "stopped after step 7 as asked"; empty: all are done.
@@ -64,6 +67,7 @@ class TrainingLoop : public SubnetCalls {
   HeldOut* validation_;
   Saves& saves_;
   EndReport report_;
+  RunEnergy* energy_;
   StepLog log_;
   const bool subnets_;            ///< are trained, not steps
   std::int64_t done_;             ///< before what is under way

@@ -1,0 +1,48 @@
+#pragma once
+#include <memory>
+#include <optional>
+
+#include "app/energy/account.h"
+#include "app/run/json_line.h"
+#include "app/run/run.h"
+#include "app/run/run_directory.h"
+
+namespace mindpipe {
+
+/// The energy of a training. The lowest rank of each node reads its meters; every rank notes what it does.
+class RunEnergy {
+ public:
+  /// Opens meters as energy.meter says, which is not `none`, or refuses. `directory`: of the rank that
+  /// writes, else none. `goes_on`: the directory's run was begun before.
+  RunEnergy(Run& run, RunDirectory* directory, bool goes_on);
+
+  /// A step or subnet has ended here.
+  void look();
+  /// Adds the joules of a step to the line of the newest one, where a second or more has been measured since
+  /// the line before that has them. Only where all ranks are on rank 0's node.
+  void add_to(JsonLine& line, std::int64_t done);
+  /// Collective: rank 0 prints four lines and what could be saved, and writes energy.json. `trained`: steps
+  /// or subnets of this start.
+  void report(std::int64_t trained);
+
+ private:
+  bool reads() const { return leader_ == run_.world().rank; }
+  void open_meters();
+  RankEnergy mine();
+
+  Run& run_;
+  RunDirectory* directory_;
+  int leader_ = 0, ranks_here_ = 0;
+  double earlier_joules_ = 0;
+  std::int64_t begin_ns_ = now_ns();
+  Curve<WorkPoint> work_;
+  std::unique_ptr<NodeReader> reader_;
+  std::string words_;
+  EnergyPoint told_;
+  std::int64_t told_done_ = -1;
+};
+
+/// Makes what a training with these settings wants; nothing where energy.meter is none.
+std::unique_ptr<RunEnergy> make_run_energy(Run& run, RunDirectory* directory, bool goes_on);
+
+}  // namespace mindpipe
