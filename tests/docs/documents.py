@@ -19,7 +19,7 @@ DOTTED_WORDS_OF_OTHERS = {"mma.sync", "ld.global.v4", "a.matrix", "b.half", "c.n
                           "cv.c1", "cv.c2", "cv.c3", "nlp.c0", "nlp.c1", "nlp.c2", "nlp.c3", "blocks.7.3",
                           "h.0.ln_1.weight", "mindspore.nn"}
 REGISTRIES = ("pypi.org", "crates.io", "npmjs.com", "anaconda.org", "hub.docker.com", "packages.debian.org", "rubygems.org")
-OPTIONS_OF_OTHERS = {"--cpus-per-task", "--mpi", "--mca", "--oversubscribe", "--gtest_filter"}  # of srun, mpirun and GoogleTest
+OPTIONS_OF_OTHERS = {"--begin", "--cpus-per-task", "--mpi", "--mca", "--oversubscribe", "--gtest_filter"}  # of srun, mpirun and GoogleTest
 
 
 class Tree:

@@ -33,15 +33,19 @@ double lengthened(const PlannedStep& step, const Durations& durations, const std
 
 TEST(Slack, LetsAllStagesButTheHeavyOneRunSlower) {
   Outline outline;
-  const PlannedStep step = pipeline_of(8, 32, ScheduleKind::one_forward_one_backward, outline);
+  // The way of the first micro-batch in and of the last one out is on nobody's slack: many share it.
+  const PlannedStep step = pipeline_of(8, 512, ScheduleKind::one_forward_one_backward, outline);
   Durations durations = durations_of(step.program, outline, step.network);
   for (std::size_t stage = 0; stage < 8; ++stage)
     for (std::size_t i = 0; i < durations[stage].size(); ++i)
       if (is_pass(step.program.ranks[stage][i])) durations[stage][i] = stage == 3 ? 1'500'000 : 1'000'000;
   const Slack slack = slack_of(step.program, durations, step.network);
   for (std::size_t stage = 0; stage < 8; ++stage)
-    if (stage == 3) EXPECT_LT(slack.of_ranks[stage], 0.01);
-    else EXPECT_GT(slack.of_ranks[stage], 0.1) << stage;
+    if (stage == 3) {
+      EXPECT_LT(slack.of_ranks[stage], 0.01);
+    } else {
+      EXPECT_GT(slack.of_ranks[stage], 0.05) << stage;
+    }
   EXPECT_LE(lengthened(step, durations, slack.of_ranks), 0.003);
   std::vector<double> more = slack.of_ranks;
   for (double& x : more) x = 1.5 * x + 0.02;
