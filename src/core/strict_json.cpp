@@ -1,23 +1,18 @@
 #include "core/strict_json.h"
 
 #include <nlohmann/json.hpp>
-#include <set>
+#include <unordered_set>
 #include <vector>
 
 #include "core/mapped_file.h"
 #include "core/text.h"
 
 namespace mindpipe {
-namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::int64_t largest_file = std::int64_t{16} << 20;
-
-}  // namespace
-
 Json parse_json(std::string_view json, const JsonText& text) {
-  std::vector<std::set<std::string>> seen;
+  std::vector<std::unordered_set<std::string>> seen;
   const auto refuse = [&](int depth, Json::parse_event_t event, Json& value) {
     MP_REQUIRE(depth <= text.deepest, text.code, "{}: {} is nested deeper than {}", text.path, text.part,
                text.expected);
@@ -41,9 +36,9 @@ Json parse_json(std::string_view json, const JsonText& text) {
 
 Json read_json_file(const JsonText& text) {
   const MappedFile file(text.path);
-  MP_REQUIRE(file.size() <= largest_file, text.code, "{}: is {} long (expected {}, of {} at most)", text.path,
+  MP_REQUIRE(file.size() <= text.largest, text.code, "{}: is {} long (expected {}, of {} at most)", text.path,
              human_bytes(static_cast<double>(file.size())), text.expected,
-             human_bytes(static_cast<double>(largest_file)));
+             human_bytes(static_cast<double>(text.largest)));
   return parse_json({reinterpret_cast<const char*>(file.data()), static_cast<std::size_t>(file.size())},
                     text);
 }

@@ -13,15 +13,16 @@ struct JsonText {
   std::string expected;           ///< "the header of a safetensors file"
   std::string part = "the file";  ///< whose text it is
   Exit code = Exit::bad_data;
-  int deepest = 3;         ///< brackets within brackets
-  std::size_t begins = 0;  ///< byte of the file where the text begins
+  int deepest = 3;                                ///< brackets within brackets
+  std::int64_t largest = std::int64_t{16} << 20;  ///< bytes of a file
+  std::size_t begins = 0;                         ///< byte of the file where the text begins
 };
 
 /// Parses JSON from anybody: refuses keys that stand twice in one object, nesting deeper than `text.deepest`,
 /// and numbers beyond every type.
 nlohmann::json parse_json(std::string_view json, const JsonText& text);
 
-/// The JSON of a file of at most 16 MiB.
+/// The JSON of a file of at most `text.largest` bytes.
 nlohmann::json read_json_file(const JsonText& text);
 
 }  // namespace mindpipe

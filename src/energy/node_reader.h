@@ -88,7 +88,7 @@ class NodeReader {
   std::condition_variable changed_;
   bool ended_ = false, shared_ = false;
   EnergyPoint newest_;
-  // Of the thread alone:
+  // The thread alone uses these:
   ProcessorTime times_;
   double counted_ = 0;      ///< the job's joules of processors, up to where its last part was found
   double part_joules_ = 0;  ///< the node's, there

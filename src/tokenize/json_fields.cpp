@@ -1,53 +1,21 @@
 #include "tokenize/json_fields.h"
 
-#include <unordered_set>
-#include <vector>
-
 #include "core/check.h"
-#include "core/mapped_file.h"
+#include "core/strict_json.h"
 #include "tokenize/utf8.h"
 
 namespace mindpipe {
 
 namespace {
 
-constexpr int deepest = 64;  ///< no tokenizer nests more, and each level takes some of the stack
-
-/// Refuses keys that stand twice in an object, and objects within objects without end.
-class KeyCheck {
- public:
-  explicit KeyCheck(const std::string& path) : path_(path) {}
-  bool operator()(int depth, Json::parse_event_t event, Json& value) {
-    MP_REQUIRE(depth < deepest, Exit::bad_data, "{}: its objects and lists nest {} deep (at most {})", path_,
-               depth, deepest);
-    if (event == Json::parse_event_t::object_start) keys_.emplace_back();
-    if (event == Json::parse_event_t::object_end) keys_.pop_back();
-    if (event == Json::parse_event_t::key) {
-      const auto& key = value.get_ref<const std::string&>();
-      MP_REQUIRE(keys_.back().insert(key).second, Exit::bad_data,
-                 "{}: '{}' stands twice in an object; of two tokens of one text only one can be read, so "
-                 "name each once",
-                 path_, key);
-    }
-    return true;
-  }
-
- private:
-  const std::string& path_;
-  std::vector<std::unordered_set<std::string>> keys_;
-};
+constexpr int deepest = 64;  // no tokenizer nests more
+constexpr std::int64_t largest = std::int64_t{256} << 20;
 
 }  // namespace
 
 Json read_tokens_json(const std::string& path) {
-  const MappedFile file(path);
-  const auto* first = reinterpret_cast<const char*>(file.data());
-  KeyCheck check(path);
-  try {
-    return Json::parse(first, first + file.size(), std::ref(check));
-  } catch (const Json::exception& error) {
-    fail(Exit::bad_data, "{}: no JSON ({}); name another file, or fetch it again", path, error.what());
-  }
+  return read_json_file(
+      {.path = path, .expected = "the JSON of a tokenizer", .deepest = deepest, .largest = largest});
 }
 
 const Json* value_of(const Json& object, const char* key) {

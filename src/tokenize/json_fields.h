@@ -7,7 +7,7 @@ namespace mindpipe {
 
 using Json = nlohmann::json;
 
-/// The JSON of a file. A key that stands twice in an object is refused: of two tokens of one text one would
+/// The JSON of a tokenizer's file, read strictly: of a key that stands twice in a vocabulary one token would
 /// be lost.
 Json read_tokens_json(const std::string& path);
 /// The value of a key; nothing where it is missing or null.

@@ -149,7 +149,7 @@ Components gpt2_components(std::unique_ptr<WordModel> model) {
   parts.pre_tokenizer = make_pre_tokenizer({{"type", "ByteLevel"}, {"add_prefix_space", false}});
   parts.decoder = make_decoder({{"type", "ByteLevel"}});
   parts.model = std::move(model);
-  // Of the files only the vocabulary says that there is an end of text.
+  // The vocabulary alone says that there is an end of text.
   if (const auto end = parts.model->vocabulary().id_of("<|endoftext|>"))
     parts.added.push_back({*end, "<|endoftext|>", false, false, false, false, true});
   parts.named = usual_names(parts.model->vocabulary(), parts.added);

@@ -163,11 +163,11 @@ TEST(Tokenizers, RefuseByName) {
   refuse(
       R"({"pre_tokenizer": {"type": "UnicodeScripts"}, "model": {"type": "BPE", "vocab": {}, "merges": []}})",
       "the pre-tokenizer UnicodeScripts is not built");
-  refuse(R"({"model": {"type": "BPE", "vocab": {"a": 0, "a": 1}, "merges": []}})", "'a' stands twice");
+  refuse(R"({"model": {"type": "BPE", "vocab": {"a": 0, "a": 1}, "merges": []}})", "the key 'a' twice");
   refuse(R"({"model": {"type": "BPE", "vocab": {"a": 0, "b": 0}, "merges": []}})", "the id 0 has two tokens");
   refuse(R"({"model": {"type": "BPE", "vocab": {"a": 0}, "merges": ["a b"]}})", "'b' is no token");
-  refuse("{", "no JSON");
-  refuse(std::string(200, '['), "nest");
+  refuse("{", "is not JSON at byte");
+  refuse(std::string(200, '['), "is nested deeper than");
   write_file(made / "x.tiktoken", "YQ== 0\n");
   expect_error(Exit::bad_configuration, "which pattern splits text is not said",
                [&] { load_tokenizer(made / "x.tiktoken"); });
