@@ -145,7 +145,9 @@ struct Sketch {
 void count_refusal(LayoutSearch& search, std::string sentence) {
   if (const std::string where = "configuration: "; sentence.starts_with(where))
     sentence.erase(0, where.size());
-  auto& [count, first] = search.refused[sentence.substr(0, sentence.find(' '))];
+  const std::string word = sentence.substr(0, sentence.find(' '));
+  const bool is_setting = word.find('.') != std::string::npos;
+  auto& [count, first] = search.refused[is_setting ? word : "other reasons"];
   if (count++ == 0) first = sentence;
 }
 

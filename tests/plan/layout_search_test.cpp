@@ -131,6 +131,10 @@ TEST(LayoutSearch, SaysWhichRuleRefusesAGrid) {
   ASSERT_TRUE(search.refused.count("grid.tensor"));
   EXPECT_GE(search.refused.at("grid.tensor").first, 2);
   EXPECT_THAT(search.refused.at("grid.tensor").second, testing::HasSubstr("model.heads 3"));
+  c.reproducible = {1, 1, false, false};
+  const LayoutSearch stages = search_layouts(c, 32, all_free);
+  EXPECT_TRUE(stages.best.empty());
+  ASSERT_TRUE(stages.refused.count("other reasons")) << "more stages than the model has blocks";
 }
 
 }  // namespace
