@@ -30,6 +30,13 @@ std::vector<Subtree> largest_subtrees(int leaves, int first, int last) {
   return found;
 }
 
+int most_roots(int leaves, int ranks) {
+  int most = 0;
+  for (int rank = 0, each = leaves / ranks; rank < ranks; ++rank)
+    most = std::max(most, count_largest(leaves, rank * each, (rank + 1) * each));
+  return most;
+}
+
 std::vector<Addition> additions(int leaves, std::span<const Subtree> sums) {
   constexpr int nobody = -1;
   std::vector<int> begins_at(static_cast<std::size_t>(leaves), nobody), ends;
@@ -63,8 +70,6 @@ SumTree::SumTree(int leaves, int ranks, int rank) : leaves_(leaves), ranks_(rank
   of_leaves_ = additions(leaves, here);
   of_roots_ = additions(leaves, everywhere);
 }
-
-int SumTree::most_roots() const { return *std::max_element(roots_of_.begin(), roots_of_.end()); }
 
 int SumTree::most_arriving() const {
   // The additions that join all roots are one fewer than the roots are.

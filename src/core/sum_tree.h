@@ -21,6 +21,8 @@ struct Addition {
 
 /// The largest subtrees that make up the leaves [first, last), in order: at most 2 log2(leaves).
 std::vector<Subtree> largest_subtrees(int leaves, int first, int last);
+/// The most sums that any rank hands on, where all ranks have equally many leaves, in order.
+int most_roots(int leaves, int ranks);
 /// All additions that the tree has between `sums`, which lie side by side, each of one subtree: neighbours
 /// first.
 std::vector<Addition> additions(int leaves, std::span<const Subtree> sums);
@@ -36,8 +38,8 @@ class SumTree {
   int leaves_here() const { return leaves_ / ranks_; }
   int first_leaf() const { return rank_ * leaves_here(); }
   int roots_of(int rank) const { return roots_of_[static_cast<std::size_t>(rank)]; }
-  const std::vector<Subtree>& roots() const { return roots_; }  ///< this rank's roots
-  int most_roots() const;                                       ///< the most roots of any rank
+  const std::vector<Subtree>& roots() const { return roots_; }              ///< this rank's roots
+  int most_roots() const { return mindpipe::most_roots(leaves_, ranks_); }  ///< the most of any rank
   /// The most sums that arrive at a rank: the roots of all others.
   int most_arriving() const;
 

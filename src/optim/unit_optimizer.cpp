@@ -10,28 +10,42 @@ namespace {
 
 std::int64_t chunks_of(std::int64_t elements) { return (elements + statistics_chunk - 1) / statistics_chunk; }
 
+/// A tensor's shard within a unit.
+struct ShardPlace {
+  int param = 0, shard = 0;
+};
+
 /// The first edge at or behind `flat` of a chunk: of statistics_chunk elements, from each tensor's shard on.
-std::int64_t edge_from(const Unit& unit, std::int64_t flat) {
-  for (int p = 0; p < static_cast<int>(unit.params().size()); ++p)
-    for (int s = 0; s < unit.local_shards(p); ++s) {
-      const std::int64_t first = unit.flat_offset(p, s),
+/// `from`: the shard to look from on, which becomes the edge's; edges that ascend are found in one walk.
+std::int64_t edge_from(const Unit& unit, std::int64_t flat, ShardPlace& from) {
+  for (; from.param < static_cast<int>(unit.params().size()); ++from.param, from.shard = 0) {
+    const std::int64_t count = unit.shard_shape(from.param).count();
+    for (; from.shard < unit.local_shards(from.param); ++from.shard) {
+      const std::int64_t first = unit.flat_offset(from.param, from.shard),
                          edge = chunks_of(std::max<std::int64_t>(0, flat - first)) * statistics_chunk;
-      if (edge < unit.shard_shape(p).count()) return first + edge;
+      if (edge < count) return first + edge;
     }
+  }
   return unit.flat_count();
+}
+
+std::int64_t share_edge(const Unit& unit, int shares, int i, ShardPlace& from) {
+  const std::int64_t count = unit.flat_count();
+  if (i == 0 || i == shares) return i == 0 ? 0 : count;
+  return edge_from(unit, count / shares * i + count % shares * i / shares, from);  // count * i: too large
 }
 
 }  // namespace
 
 std::int64_t share_edge(const Unit& unit, int shares, int i) {
-  const std::int64_t count = unit.flat_count();
-  if (i == 0 || i == shares) return i == 0 ? 0 : count;
-  return edge_from(unit, count / shares * i + count % shares * i / shares);  // count * i may be too large
+  ShardPlace from;
+  return share_edge(unit, shares, i, from);
 }
 
 std::vector<std::int64_t> share_edges(const Unit& unit, int shares) {
   std::vector<std::int64_t> cuts;
-  for (int i = 0; i <= shares; ++i) cuts.push_back(share_edge(unit, shares, i));
+  ShardPlace from;
+  for (int i = 0; i <= shares; ++i) cuts.push_back(share_edge(unit, shares, i, from));
   return cuts;
 }
 
