@@ -332,26 +332,6 @@ std::string safetensors_header(const std::string& path, const std::map<std::stri
   return std::string(reinterpret_cast<const char*>(&bytes), sizeof bytes) + header;
 }
 
-SafetensorsWriter::SafetensorsWriter(const std::string& path,
-                                     const std::map<std::string, std::string>& metadata,
-                                     std::vector<StoredTensor> tensors)
-    : path_(path), tensors_(std::move(tensors)), file_(path) {
-  const std::string header = safetensors_header(path, metadata, tensors_);
-  missing_ = tensors_.empty() ? 0 : tensors_.back().end;
-  file_.write(header.data(), header.size());
-}
-
-void SafetensorsWriter::write(const void* bytes, std::size_t count) {
-  MP_CHECK(count <= missing_, "{}: {} bytes more than its tensors have", path_, count - missing_);
-  file_.write(bytes, count);
-  missing_ -= count;
-}
-
-void SafetensorsWriter::commit() {
-  MP_CHECK(missing_ == 0, "{}: {} bytes of its tensors were not written", path_, missing_);
-  file_.commit();
-}
-
 void write_safetensors(const std::string& path, const std::map<std::string, std::string>& metadata,
                        const std::vector<TensorToStore>& tensors) {
   std::vector<StoredTensor> described;
@@ -360,9 +340,10 @@ void write_safetensors(const std::string& path, const std::map<std::string, std:
     described.push_back({tensor.name, tensor.type, tensor.shape});
     data[tensor.name] = tensor.data;
   }
-  SafetensorsWriter file(path, metadata, std::move(described));
-  for (const StoredTensor& tensor : file.tensors())
-    file.write(data.at(tensor.name), tensor.end - tensor.begin);
+  const std::string header = safetensors_header(path, metadata, described);
+  NewFile file(path);
+  file.write(header.data(), header.size());
+  for (const StoredTensor& tensor : described) file.write(data.at(tensor.name), tensor.end - tensor.begin);
   file.commit();
 }
 

@@ -6,7 +6,6 @@
 
 #include "core/mapped_file.h"
 #include "core/tensor.h"
-#include "io/file.h"
 
 namespace mindpipe {
 
@@ -85,26 +84,6 @@ class SafetensorsFile {
 std::string safetensors_header(const std::string& path, const std::map<std::string, std::string>& metadata,
                                std::vector<StoredTensor>& tensors);
 
-/// A safetensors file on its way, which appears whole or not at all: metadata first, then the bytes of the
-/// tensors, any number at a time.
-class SafetensorsWriter {
- public:
-  /// Name, type and shape of `tensors` say what will be written.
-  SafetensorsWriter(const std::string& path, const std::map<std::string, std::string>& metadata,
-                    std::vector<StoredTensor> tensors);
-  /// The tensors in the order in which their bytes are to be written: by falling size of their type, then by
-  /// name.
-  const std::vector<StoredTensor>& tensors() const { return tensors_; }
-  void write(const void* bytes, std::size_t count);
-  void commit();
-
- private:
-  std::string path_;
-  std::vector<StoredTensor> tensors_;
-  std::uint64_t missing_ = 0;  ///< bytes that were not written yet
-  NewFile file_;
-};
-
 /// One tensor to be written. `data` stays the caller's.
 struct TensorToStore {
   std::string name;
@@ -113,7 +92,7 @@ struct TensorToStore {
   const void* data = nullptr;
 };
 
-/// Writes a safetensors file at once.
+/// Writes a safetensors file at once, which appears whole or not at all.
 void write_safetensors(const std::string& path, const std::map<std::string, std::string>& metadata,
                        const std::vector<TensorToStore>& tensors);
 

@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "app/run/weights_file.h"
+#include "app/run/weights.h"
 #include "comm/mpi.h"
 #include "spaces.h"
 #include "supernet/sampler.h"

@@ -1,7 +1,7 @@
 #pragma once
 #include <gtest/gtest.h>
 
-#include "app/run/weights_file.h"
+#include "app/run/weights.h"
 #include "config/models/architectures.h"
 #include "config/settings.h"
 #include "runtime/batches.h"

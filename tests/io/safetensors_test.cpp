@@ -257,29 +257,6 @@ TEST_F(Safetensors, AFullDiskLeavesTheOldFileAndNoOther) {
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_), {}), 1);
 }
 
-TEST_F(Safetensors, PiecesOfAnySizeMakeTheSameFileAndOnlyAWholeOneAppears) {
-  write_small(path());
-  const std::vector<StoredTensor> tensors{{"b.half", StoredType::bf16, {2}},
-                                          {"a.matrix", StoredType::f32, {2, 3}},
-                                          {"c.numbers", StoredType::i64, {2}},
-                                          {"nothing", StoredType::f32, {0, 4}}};
-  const std::string whole = bytes_of_file(path()), data = whole.substr(whole.size() - 44);
-  for (const std::size_t most : {1, 7, 30}) {
-    SafetensorsWriter file(path("a few bytes at a time"), {{"format", "pt"}}, tensors);
-    for (std::size_t first = 0; first < data.size(); first += most)
-      file.write(data.data() + first, std::min(most, data.size() - first));
-    EXPECT_THROW(file.write(data.data(), 1), Error) << "more than the tensors have";
-    file.commit();
-    EXPECT_EQ(bytes_of_file(path("a few bytes at a time")), whole);
-  }
-  {
-    SafetensorsWriter file(path("too few bytes"), {}, tensors);
-    file.write(data.data(), data.size() - 1);
-    EXPECT_THROW(file.commit(), Error) << "less than the tensors have";
-  }
-  EXPECT_FALSE(std::filesystem::exists(path("too few bytes")));
-}
-
 TEST_F(Safetensors, AnUnwritablePlaceIsNamed) {
   try {
     write_safetensors(path("no/such/folder"), {}, {});

@@ -4,7 +4,7 @@
 
 #include "app/run/run.h"
 #include "app/run/run_directory.h"
-#include "app/run/weights_file.h"
+#include "app/run/weights.h"
 #include "app/search/halving.h"
 #include "app/search/network_search.h"
 #include "app/search/origin.h"

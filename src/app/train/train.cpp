@@ -5,7 +5,7 @@
 #include "app/plan/dry_run.h"
 #include "app/run/resume.h"
 #include "app/run/subnet_config.h"
-#include "app/run/weights_file.h"
+#include "app/run/weights.h"
 #include "app/train/evaluation.h"
 #include "app/train/saves.h"
 #include "app/train/trace_file.h"

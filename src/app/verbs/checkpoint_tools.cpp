@@ -9,7 +9,7 @@
 #include <limits>
 #include <vector>
 
-#include "app/run/weights_file.h"
+#include "app/run/weights.h"
 #include "app/run/whole_checkpoint.h"
 #include "app/verbs/main_verb.h"
 #include "plan/cost_model.h"

@@ -1,5 +1,5 @@
 #include "app/run/run.h"
-#include "app/run/weights_file.h"
+#include "app/run/weights.h"
 #include "app/train/evaluation.h"
 #include "app/verbs/main_verb.h"
 #include "app/verbs/verbs.h"

@@ -6,7 +6,7 @@
 #include <fmt/ranges.h>
 #include "app/run/json_read.h"
 #include "app/run/run_directory.h"
-#include "app/run/weights_file.h"
+#include "app/run/weights.h"
 #include "app/run/whole_checkpoint.h"
 #include "app/verbs/checkpoint_tools.h"
 #include "app/verbs/main_verb.h"

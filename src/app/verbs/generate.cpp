@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "app/run/run.h"
-#include "app/run/weights_file.h"
+#include "app/run/weights.h"
 #include "app/verbs/main_verb.h"
 #include "app/verbs/sample.h"
 #include "app/verbs/verbs.h"

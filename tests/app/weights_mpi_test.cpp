@@ -1,5 +1,5 @@
 // ranks: 2 4
-#include "app/run/weights_file.h"
+#include "app/run/weights.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -75,7 +75,7 @@ struct WeightsFile : ::testing::Test {
   WeightsFile() {
     MPI_Comm_rank(world.comm, &world.rank);
     MPI_Comm_size(world.comm, &world.size);
-    folder = fs::temp_directory_path() / ("mindpipe_weights_file_" + std::to_string(getppid()));
+    folder = fs::temp_directory_path() / ("mindpipe_weights_" + std::to_string(getppid()));
     fs::create_directories(folder);
   }
   ~WeightsFile() override {

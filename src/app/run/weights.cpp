@@ -1,4 +1,4 @@
-#include "app/run/weights_file.h"
+#include "app/run/weights.h"
 
 #include <deque>
 #include <filesystem>
