@@ -1,6 +1,12 @@
 // ranks: 4
 #include "app/train/measured_prices.h"
 
+#include <unistd.h>
+
+#include <chrono>
+#include <ctime>
+#include <fstream>
+
 #include "plan/set_prices.h"
 #include "runtime/speed_runs.h"
 
@@ -55,25 +61,53 @@ double planned_over_true(const FittedPrices& measured, const TableFile& table,
   return time_by(plan.outline) / time_by(truly);
 }
 
-/// So that another process that takes the processors for a moment does not fail the test, one of three runs
-/// must hold.
+/// Processor seconds that this machine has spent beside this job's own, since a start that stays.
+double seconds_of_others(const World& world) {
+  std::string word;
+  double ticks = 0, busy = 0;
+  std::ifstream stat("/proc/stat");
+  stat >> word;
+  for (int field = 0; field < 8 && stat >> ticks; ++field)
+    if (field != 3 && field != 4) busy += ticks;  // neither idle nor waiting for a disk
+  double own = static_cast<double>(std::clock()) / CLOCKS_PER_SEC;
+  MPI_Allreduce(MPI_IN_PLACE, &own, 1, MPI_DOUBLE, MPI_SUM, world.comm);
+  return busy / static_cast<double>(sysconf(_SC_CLK_TCK)) - own;
+}
+
+/// One of three undisturbed runs must hold. Runs beside which another process takes the processors say
+/// nothing about prices: where no three of six are undisturbed, the test is skipped.
 TEST(MeasuredPrices, OfAMachineWithASlowStageAreWhatTheNextRunIsPlannedBy) {
   const World world = all_ranks();
   const std::vector<double> stages{1, 1, 1.2, 1};
   const TableFile table(measured_row.table, length_of_one(measured_row, world.size));
-  for (int attempt = 0, is_near = 0; attempt < 3 && is_near == 0; ++attempt) {
+  int undisturbed = 0;
+  for (int attempt = 0; attempt < 6 && undisturbed < 3; ++attempt) {
+    const auto begun = std::chrono::steady_clock::now();
+    const double others_before = seconds_of_others(world);
     const auto measured = measured_with(world, stages, table);
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begun;
+    const double share_of_others = (seconds_of_others(world) - others_before) / took.count();
+    int disturbed = share_of_others > 0.1 ? 1 : 0;
+    MPI_Bcast(&disturbed, 1, MPI_INT, 0, world.comm);
     ASSERT_EQ(measured.has_value(), world.rank == 0);
+    int is_near = 0;
     if (measured) {
       const double ratio = planned_over_true(*measured, table, stages);
-      std::printf("the next run's plan takes %.4f of what the simulator says of the true times\n", ratio);
+      std::printf(
+          "the next run's plan takes %.4f of what the simulator says of the true times, beside %.2f "
+          "processors of others\n",
+          ratio, share_of_others);
       is_near = std::abs(ratio - 1) <= 0.02 ? 1 : 0;
       for (int stage = 0; stage < world.size; ++stage)
         if (std::abs(measured->stages[stage] - stages[stage]) > 0.1) is_near = 0;
-      EXPECT_TRUE(is_near == 1 || attempt < 2) << text_of(*measured, "the last attempt");
+      EXPECT_TRUE(is_near == 1 || disturbed == 1 || undisturbed < 2)
+          << text_of(*measured, "the last attempt");
     }
     MPI_Bcast(&is_near, 1, MPI_INT, 0, world.comm);
+    if (is_near == 1) return;
+    if (disturbed == 0) ++undisturbed;
   }
+  if (undisturbed < 3) GTEST_SKIP() << "other processes take the processors";
 }
 
 }  // namespace
