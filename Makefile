@@ -4,7 +4,7 @@ PREFIX ?= /usr/local
 BUILD := build
 TRAIN := $(BUILD)/mindpipe-train
 
-.PHONY: help all build cuda gpu-check plans configure configure-cuda setup test-tools install test test-rest test-all test-layouts test-supernets test-ranking test-faults test-bubbles test-speed-ups test-lane-speeds test-peers test-demo test-models asan tidy demo demo-layouts demo-supernet bench bench-supernet bench-peers format check-format clean
+.PHONY: help all build cuda gpu-check plans configure configure-cuda setup test-tools install test test-rest test-all test-layouts test-supernets test-ranking test-faults test-bubbles test-speed-ups test-lane-speeds test-peers test-demo test-models asan tidy demo demo-layouts demo-supernet bench bench-supernet bench-peers format check-format clean fuzz
 
 help:            ## this list
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -115,6 +115,11 @@ asan:            ## build in build-asan/ with the address and undefined-behaviou
 	@mkdir -p build-asan && cmake --preset asan >build-asan/configure.log 2>&1 || { cat build-asan/configure.log; exit 1; }
 	cmake --build build-asan -j $(JOBS)
 	scripts/asan.sh build-asan $(JOBS)
+
+fuzz:            ## bytes that nobody meant into everything that reads a file, 10 minutes a fuzzer, with the sanitizers (FUZZ="tokenizer_json pattern", SECONDS_EACH=600)
+	@scripts/setup.sh --fuzz; mkdir -p build-fuzz && cmake --preset fuzz >build-fuzz/configure.log 2>&1 || { cat build-fuzz/configure.log; exit 1; }
+	cmake --build build-fuzz -j $(JOBS) --target fuzzers
+	scripts/fuzz.sh build-fuzz $(or $(SECONDS_EACH),600) $(FUZZ)
 
 tidy:            ## look for mistakes with clang-tidy in src/ and kernels/ (TIDY="src/comm" for some folders), 2 processors
 	@mkdir -p $(BUILD)/tidy && cmake --preset release -B $(BUILD)/tidy -DMINDPIPE_UNITY=OFF >$(BUILD)/tidy.log 2>&1 || { cat $(BUILD)/tidy.log; exit 1; }

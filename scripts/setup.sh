@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # setup.sh: installs what a build and its tests need on Debian 12. With everything there it only looks, in less than a second.
 # setup.sh --frontend: only fetches the headers that a build with CUDA needs; elsewhere it does nothing.
+# setup.sh --fuzz: what make fuzz needs besides: clang with its sanitizers and libFuzzer.
 set -euo pipefail
 cd "${0%/*}/.."
 
@@ -41,6 +42,7 @@ packages=(
   python3-torch python3-numpy   # the oracle of the tests; no run needs Python
   python3-h5py   # reads checkpoints in a test
 )
+[[ ${1:-} != --fuzz ]] || packages+=(clang libclang-rt-dev libomp-dev)
 installed=$(dpkg-query -W -f='${db:Status-Abbrev}${Package}\n' "${packages[@]}" 2>/dev/null | sed -n 's/^ii *//p' || true)
 missing=()
 for package in "${packages[@]}"; do

@@ -22,7 +22,7 @@ MergeTable merges_of(const std::vector<TextPair>& pairs, const Vocabulary& vocab
                      const std::string& prefix) {
   MergeTable table(pairs.size());
   for (std::size_t rank = 0; rank < pairs.size(); ++rank) {
-    const auto& [left, right] = pairs[rank];
+    const std::string &left = pairs[rank].first, &right = pairs[rank].second;
     const std::string joined =
         left + (prefix.empty() || !right.starts_with(prefix) ? right : right.substr(prefix.size()));
     const auto id_of = [&](const std::string& text) {
