@@ -107,8 +107,8 @@ test-lane-speeds: configure ## how much faster two and four lanes are than one, 
 	for ranks in 1 8 16 32; do MINDPIPE_ALL_LAYOUTS=1 $(AT_ONCE) tests/run_mpi.sh $$ranks $(BUILD)/tests/test_runtime_mpi \
 	  --gtest_brief=1 --gtest_filter='LaneSpeeds.*' || exit; done
 
-test-peers: configure ## install PyTorch and transformers into .venv-peers (5 GB), then run every test that compares with them: 2 minutes
-	cmake --build $(BUILD) -j $(JOBS) --target mindpipe-train test_app test_io
+test-peers: configure ## install PyTorch, transformers, tiktoken and sentencepiece into .venv-peers (5 GB), then run every test that compares with them: 8 minutes
+	cmake --build $(BUILD) -j $(JOBS) --target mindpipe-train test_app test_io ids_of_texts
 	scripts/test_peers.sh $(BUILD)
 
 asan:            ## build in build-asan/ with the address and undefined-behaviour sanitizers, and run the tests that make sense there
@@ -142,7 +142,7 @@ demo-supernet: configure ## a supernet that writes dates: trained, searched, and
 	@scripts/demo_supernet.sh $(TRAIN)
 
 bench: configure ## measure products, steps of GPT-2 124M and of other models, and layouts against PyTorch and MPI, an hour and a half (BENCH="--parts training")
-	cmake -B $(BUILD) -DMINDPIPE_BENCH=ON >>$(BUILD)/configure.log && cmake --build $(BUILD) -j $(JOBS) --target mindpipe-train products_bench sums_bench runtime_bench checkpoints_bench
+	cmake -B $(BUILD) -DMINDPIPE_BENCH=ON >>$(BUILD)/configure.log && cmake --build $(BUILD) -j $(JOBS) --target mindpipe-train ids_of_texts products_bench sums_bench runtime_bench checkpoints_bench
 	python3 scripts/bench/bench.py $(BENCH)
 
 bench-supernet: configure ## supernets against a GPT of the same shape, on two ranks against one; what orders, samplers and windows do: 15 minutes

@@ -10,6 +10,9 @@ export MINDPIPE_PEER_PYTHON=$PWD/.venv-peers/bin/python
 export MINDPIPE_PYTHON=$MINDPIPE_PEER_PYTHON PYTHONDONTWRITEBYTECODE=1
 "$MINDPIPE_PEER_PYTHON" tests/oracle/check_against_transformers.py
 
+# Ids, merges and answers beside those of tokenizers, tiktoken and sentencepiece.
+"$MINDPIPE_PEER_PYTHON" tests/tokenize/compare_with_peers.py "$build/tests/ids_of_texts" "$build/mindpipe-train"
+
 # A test's name is its file's: tests/io/safetensors_test.cpp is io_safetensors.
 names=$(grep -lE 'peer_python_with\(|NEEDS_TORCH\(' -r tests --include='*_test.cpp' | sed -e 's,^tests/,,' -e 's,_test\.cpp$,,' -e 's,/,_,g' | sort)
 log=$(mktemp)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """MindPipe on this machine's processors: against PyTorch side by side, and against what the design demands.
 
-    bench.py [--parts products,training,models,layouts,sums,runtime,checkpoints,orders] [--precisions f32,bf16] [--batch 4]
+    bench.py [--parts products,training,models,layouts,sums,runtime,checkpoints,orders,tokenizing] [--precisions f32,bf16] [--batch 4]
     [--micro-batch 4] [--steps 2] [--repeats 3]
              [--threads 2] [--eager] [--judge] [--output runs/bench/bench.json] [--set key=value ...]
 
@@ -30,7 +30,9 @@ the same saves cost when it waits for them. runtime: the share of its rate that 
 while it waits for a message in the background; the trace's recording. layouts: two ranks with one thread each
 against one rank with two threads (data, tensor, pipeline), and one rank whose arithmetic is cut as if it were
 four (shards); few layers of GPT-2's width, see layouts.py. orders: a job of one step on four ranks over 50 million
-documents, where it makes the order of their samples and where it finds the order's file.
+documents, where it makes the order of their samples and where it finds the order's file. tokenizing: three
+tokenizers on English and code beside Hugging Face's tokenizers on one thread, one letter and spaces, two threads;
+the training of one; the memory of an import of 2 GB.
 At the end every must of the design stands with its verdict, here and in the JSON, with the peer it is held
 against and the reason for a bound that depends on the machine. Exit code 0 when the figures were taken,
 whatever they are; with --judge 1 if a must is missed.
@@ -52,8 +54,9 @@ from layouts import layouts
 from models import models
 from orders import orders
 from running import ROOT, fail, run_program
+from tokenizing import tokenizing
 
-PARTS = ("products", "training", "models", "layouts", "sums", "runtime", "checkpoints", "orders")
+PARTS = ("products", "training", "models", "layouts", "sums", "runtime", "checkpoints", "orders", "tokenizing")
 PRECISIONS = ("f32", "bf16")
 WARM_UP = 2  # steps
 PACKED_WEIGHTS = False  # no engine of ours keeps weights packed between products
@@ -151,6 +154,10 @@ def measure(options):
         report["checkpoints"] = checkpoints(options)
     if "orders" in parts:
         report["orders"] = orders(options.binary, options.runs)
+    if "tokenizing" in parts:
+        python = os.environ.get("MINDPIPE_PEER_PYTHON", os.path.join(ROOT, ".venv-peers", "bin", "python"))
+        report["tokenizing"] = tokenizing(python, os.path.join(os.path.dirname(options.binary), "tests", "ids_of_texts"),
+                                          options.binary, options.runs)
     return report
 
 

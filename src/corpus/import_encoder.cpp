@@ -1,73 +1,11 @@
 #include "corpus/import_encoder.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "core/check.h"
+#include "corpus/json_document.h"
 
 namespace mindpipe {
-namespace {
-
-using Json = nlohmann::json;
-
-std::string keys_of(const Json& object) {
-  std::string keys;
-  for (const auto& [key, value] : object.items()) {
-    if (keys.size() > 200) return keys + ", ...";
-    if (!keys.empty()) keys += ", ";
-    keys += key;
-  }
-  return keys.empty() ? "none" : keys;
-}
-
-/// A line of JSON, of which a sentence can say where it stands.
-struct JsonDocument {
-  const std::string& path;
-  std::int64_t line;
-  Json object;
-
-  JsonDocument(const std::string& file, const RawDocument& document) : path(file), line(document.line) {
-    try {
-      object = Json::parse(document.text);
-    } catch (const Json::parse_error& error) {
-      fail(Exit::bad_data,
-           "{}: line {}, byte {}: not valid JSON (expected one object a line, in UTF-8); mend the line or "
-           "remove it",
-           path, line, error.byte);
-    }
-    MP_REQUIRE(object.is_object(), Exit::bad_data,
-               "{}: line {}: the line is of type {} (expected one JSON object a line)", path, line,
-               object.type_name());
-  }
-
-  std::string text_at(const Json& within, const std::string& key) const {
-    const auto found = within.find(key);
-    MP_REQUIRE(found != within.end(), Exit::bad_data,
-               "{}: line {}: there is no key '{}' (the keys are: {}); name the one that holds the text", path,
-               line, key, keys_of(within));
-    MP_REQUIRE(found->is_string(), Exit::bad_data, "{}: line {}: '{}' is of type {} (expected string)", path,
-               line, key, found->type_name());
-    return found->get<std::string>();
-  }
-
-  std::vector<Message> messages(const ImportRules& rules) const {
-    std::vector<Message> messages;
-    const auto found = object.find("messages");
-    if (found == object.end())
-      return {{"user", text_at(object, rules.prompt_key)}, {"assistant", text_at(object, rules.answer_key)}};
-    MP_REQUIRE(found->is_array(), Exit::bad_data, "{}: line {}: 'messages' is of type {} (expected array)",
-               path, line, found->type_name());
-    for (const Json& message : *found) {
-      MP_REQUIRE(message.is_object(), Exit::bad_data,
-                 "{}: line {}: a message is of type {} (expected an object with role and content)", path,
-                 line, message.type_name());
-      messages.push_back({text_at(message, "role"), text_at(message, "content")});
-    }
-    return messages;
-  }
-};
-
-}  // namespace
 
 ImportEncoder::ImportEncoder(const ImportRules& rules, const Tokenizer& tokenizer,
                              const std::vector<ImportFile>& files)
@@ -120,8 +58,8 @@ EncodedDocument ImportEncoder::encode_pair(const RawDocument& document) {
 }
 
 EncodedDocument ImportEncoder::encode_answers(const RawDocument& document) {
-  const JsonDocument json(files_[document.file].path, document);
-  const std::vector<Message> messages = json.messages(rules_);
+  const JsonDocument json(files_[document.file].path, document.line, document.text);
+  const std::vector<Message> messages = json.messages(rules_.prompt_key, rules_.answer_key);
   EncodedDocument encoded;
   encoded.is_empty = messages.empty();
   const auto count = [&](bool counts) { encoded.counts.resize(encoded.ids.size(), counts ? 1 : 0); };
@@ -132,14 +70,14 @@ EncodedDocument ImportEncoder::encode_answers(const RawDocument& document) {
         count(part.counts);
       }
     } catch (const Error& error) {
-      fail(error.code, "{}: line {}: {}", json.path, json.line, error.what());
+      fail(error.code, "{}: line {}: {}", json.path(), json.line(), error.what());
     }
   } else {
-    MP_REQUIRE(!json.object.contains("messages"), Exit::usage,
+    MP_REQUIRE(!json.object().contains("messages"), Exit::usage,
                "{}: line {}: messages need a template, which says how roles are written; name one: "
                "--template chatml, "
                "llama3 or a file",
-               json.path, json.line);
+               json.path(), json.line());
     for (const Message& message : messages) {
       add(message.text, false, encoded.ids);
       count(message.role == "assistant");
@@ -157,8 +95,8 @@ EncodedDocument ImportEncoder::encode(const RawDocument& document) {
   if (file.format == TextFormat::pairs) return encode_pair(document);
   if (file.format != TextFormat::jsonl) return encode_text(document.text, document.begins, document.ends);
   if (rules_.answers) return encode_answers(document);
-  const JsonDocument json(file.path, document);
-  return encode_text(json.text_at(json.object, rules_.key), true, true);
+  const JsonDocument json(file.path, document.line, document.text);
+  return encode_text(json.text_at(rules_.key), true, true);
 }
 
 }  // namespace mindpipe

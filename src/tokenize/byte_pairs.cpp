@@ -1,6 +1,7 @@
 #include "tokenize/byte_pairs.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "core/check.h"
 #include "tokenize/unicode.h"
@@ -9,8 +10,10 @@ namespace mindpipe {
 
 namespace {
 
-/// Words of up to this many symbols are searched whole for each merge; longer ones pay for a heap.
-constexpr std::size_t short_word = 48;
+/// Words of up to this many symbols are searched whole for each merge; longer ones pay for a heap, and still
+/// longer ones for a list of places for each rank.
+constexpr std::size_t short_word = 48, heaped_word = 4096;
+constexpr std::uint32_t most_ranks = 1 << 20;  ///< ranks below it have a list of places
 constexpr std::uint32_t no_rank = ~std::uint32_t{0};
 
 void merge_short(const MergeTable& merges, WordBuffers& buffers) {
@@ -48,22 +51,51 @@ bool is_later(const Candidate& one, const Candidate& other) {
   return one.rank != other.rank ? one.rank > other.rank : one.place > other.place;
 }
 
+/// The symbols of a long word as a list, from which merged ones go.
+class SymbolList {
+ public:
+  SymbolList(const MergeTable& merges, WordBuffers& buffers)
+      : merges_(merges), symbols_(buffers.symbols), count_(static_cast<std::int32_t>(buffers.ids.size())) {
+    symbols_.resize(buffers.ids.size());
+    for (std::int32_t i = 0; i < count_; ++i)
+      symbols_[i] = {buffers.ids[i], i - 1, i + 1 < count_ ? i + 1 : -1};
+  }
+  std::int32_t size() const { return count_; }
+  /// The merge of the symbol at a place with the one behind it; nothing where there is none.
+  const MergeTable::Merge* merge_at(std::int32_t place) const {
+    if (place < 0 || symbols_[place].id < 0 || symbols_[place].after < 0) return nullptr;
+    return merges_.find(symbols_[place].id, symbols_[symbols_[place].after].id);
+  }
+  /// Merges there, and gives the place before it.
+  std::int32_t merge(std::int32_t place, TokenId id) {
+    Symbol& symbol = symbols_[place];
+    Symbol& gone = symbols_[symbol.after];
+    symbol.id = id;
+    symbol.after = gone.after;
+    gone.id = -1;
+    if (symbol.after >= 0) symbols_[symbol.after].before = place;
+    return symbol.before;
+  }
+  void give(std::vector<TokenId>& ids) const {
+    ids.clear();
+    for (std::int32_t at = 0; at >= 0 && at < count_; at = symbols_[at].after) ids.push_back(symbols_[at].id);
+  }
+
+ private:
+  const MergeTable& merges_;
+  std::vector<Symbol>& symbols_;
+  std::int32_t count_;
+};
+
 void merge_long(const MergeTable& merges, WordBuffers& buffers) {
-  auto& symbols = buffers.symbols;
   auto& heap = buffers.heap;
-  const auto count = static_cast<std::int32_t>(buffers.ids.size());
-  symbols.resize(static_cast<std::size_t>(count));
+  SymbolList symbols(merges, buffers);
   heap.clear();
-  const auto merge_at = [&](std::int32_t place) -> const MergeTable::Merge* {
-    if (place < 0 || symbols[place].after < 0) return nullptr;
-    return merges.find(symbols[place].id, symbols[symbols[place].after].id);
-  };
-  for (std::int32_t i = 0; i < count; ++i) symbols[i] = {buffers.ids[i], i - 1, i + 1 < count ? i + 1 : -1};
-  for (std::int32_t i = 0; i < count; ++i)
-    if (const auto* merge = merge_at(i)) heap.push_back({merge->rank, i, merge->id});
+  for (std::int32_t i = 0; i < symbols.size(); ++i)
+    if (const auto* merge = symbols.merge_at(i)) heap.push_back({merge->rank, i, merge->id});
   std::make_heap(heap.begin(), heap.end(), is_later);
   const auto offer = [&](std::int32_t place) {
-    const auto* merge = merge_at(place);
+    const auto* merge = symbols.merge_at(place);
     if (merge == nullptr) return;
     heap.push_back({merge->rank, place, merge->id});
     std::push_heap(heap.begin(), heap.end(), is_later);
@@ -72,28 +104,69 @@ void merge_long(const MergeTable& merges, WordBuffers& buffers) {
     std::pop_heap(heap.begin(), heap.end(), is_later);
     const Candidate best = heap.back();
     heap.pop_back();
-    Symbol& symbol = symbols[best.place];
-    if (symbol.id < 0) continue;  // it was merged into the one before it
-    const auto* merge = merge_at(best.place);
-    if (merge == nullptr || merge->rank != best.rank) continue;
-    Symbol& gone = symbols[symbol.after];
-    symbol.id = merge->id;
-    symbol.after = gone.after;
-    gone.id = -1;
-    if (symbol.after >= 0) symbols[symbol.after].before = best.place;
+    const auto* merge = symbols.merge_at(best.place);
+    if (merge == nullptr || merge->rank != best.rank) continue;  // it was merged into the one before it
+    const std::int32_t before = symbols.merge(best.place, merge->id);
     offer(best.place);
-    offer(symbol.before);
+    offer(before);
   }
-  buffers.ids.clear();
-  for (std::int32_t at = 0; at >= 0 && at < count; at = symbols[at].after)
-    buffers.ids.push_back(symbols[at].id);
+  symbols.give(buffers.ids);
+}
+
+/// Merges rank by rank, the places of each from left to right. Stops with false, and leaves the ids as they
+/// are, where a merge makes a pair of no higher rank, which trained merges never do.
+bool merge_by_ranks(const MergeTable& merges, WordBuffers& buffers) {
+  auto& places = buffers.places;
+  auto& waiting = buffers.waiting;
+  SymbolList symbols(merges, buffers);
+  waiting.clear();
+  bool rises = true;
+  const auto add = [&](std::uint32_t rank, std::int32_t place) {
+    rises = rises && rank < most_ranks;
+    if (!rises) return;
+    if (rank >= places.size()) places.resize(std::size_t{rank} + 1);
+    if (places[rank].empty()) {
+      waiting.push_back(rank);
+      std::push_heap(waiting.begin(), waiting.end(), std::greater<>());
+    }
+    places[rank].push_back(place);
+  };
+  for (std::int32_t i = 0; i < symbols.size(); ++i)
+    if (const auto* merge = symbols.merge_at(i)) add(merge->rank, i);
+  while (rises && !waiting.empty()) {
+    std::pop_heap(waiting.begin(), waiting.end(), std::greater<>());
+    const std::uint32_t rank = waiting.back();
+    waiting.pop_back();
+    const std::vector<std::int32_t> at_rank = [&] {
+      std::vector<std::int32_t> some;
+      some.swap(places[rank]);
+      if (!std::is_sorted(some.begin(), some.end())) std::sort(some.begin(), some.end());
+      return some;
+    }();
+    const auto offer = [&](std::int32_t place) {
+      const auto* merge = symbols.merge_at(place);
+      if (merge == nullptr) return;
+      rises = rises && merge->rank > rank;
+      if (rises) add(merge->rank, place);
+    };
+    for (std::size_t i = 0; i < at_rank.size() && rises; ++i) {
+      const auto* merge = symbols.merge_at(at_rank[i]);
+      if (merge == nullptr || merge->rank != rank) continue;
+      const std::int32_t before = symbols.merge(at_rank[i], merge->id);
+      offer(at_rank[i]);
+      offer(before);
+    }
+  }
+  for (const std::uint32_t rank : waiting) places[rank].clear();
+  if (rises) symbols.give(buffers.ids);
+  return rises;
 }
 
 }  // namespace
 
 void merge_all(const MergeTable& merges, WordBuffers& buffers) {
   if (buffers.ids.size() <= short_word) merge_short(merges, buffers);
-  else merge_long(merges, buffers);
+  else if (buffers.ids.size() <= heaped_word || !merge_by_ranks(merges, buffers)) merge_long(merges, buffers);
 }
 
 BytePairs::BytePairs(Vocabulary vocabulary, MergeTable merges, BytePairOptions options)

@@ -73,10 +73,10 @@ class BertNormalizer final : public Normalizer {
     std::string clean;
     clean.reserve(text.size());
     for_each_character(text, [&](char32_t code, std::string_view bytes) {
+      const bool is_line = code == '\t' || code == '\n' || code == '\r';
+      if (clean_ && !is_line && (code == 0xfffd || is_control(code))) return;
       if (clean_ && is_white_space(code)) {
         clean += ' ';
-      } else if (clean_ && (code == 0xfffd || is_control(code))) {
-        return;
       } else if (spaces_ && is_chinese(code)) {
         clean += ' ';
         clean += bytes;

@@ -158,6 +158,13 @@ std::unique_ptr<Tokenizer> load_tiktoken(const std::string& path, const std::str
   return std::make_unique<ComponentTokenizer>(std::move(parts), std::move(source));
 }
 
+std::string split_pattern(const std::string& name) {
+  for (const Encoding& encoding : encodings)
+    if (name == encoding.name) return std::string(encoding.pattern);
+  fail(Exit::bad_configuration,
+       "there is no pattern '{}' to split texts by (expected gpt2, cl100k, o200k or llama3)", name);
+}
+
 bool has_ranks(const std::string& path) {
   const MappedFile file(path);
   const std::string_view text(reinterpret_cast<const char*>(file.data()),

@@ -7,6 +7,7 @@
 
 #include "core/check.h"
 #include "core/handle.h"
+#include "tokenize/older_unicode.h"
 
 namespace mindpipe {
 
@@ -46,14 +47,19 @@ bool is_punctuation(char32_t code) {
   if (code < 0x80)
     return (code >= '!' && code <= '/') || (code >= ':' && code <= '@') || (code >= '[' && code <= '`') ||
            (code >= '{' && code <= '~');
-  return is_within(category_of(code), UTF8PROC_CATEGORY_PC, UTF8PROC_CATEGORY_PO);
+  return is_within(category_of(code), UTF8PROC_CATEGORY_PC, UTF8PROC_CATEGORY_PO) !=
+         older_unicode::changes_punctuation(code);
 }
 
 bool is_mark(char32_t code) {
-  return code >= 0x300 && is_within(category_of(code), UTF8PROC_CATEGORY_MN, UTF8PROC_CATEGORY_ME);
+  return code >= 0x300 && is_within(category_of(code), UTF8PROC_CATEGORY_MN, UTF8PROC_CATEGORY_ME) !=
+                              older_unicode::changes_mark(code);
 }
 
-bool is_nonspacing_mark(char32_t code) { return code >= 0x300 && category_of(code) == UTF8PROC_CATEGORY_MN; }
+bool is_nonspacing_mark(char32_t code) {
+  return code >= 0x300 &&
+         (category_of(code) == UTF8PROC_CATEGORY_MN) != older_unicode::changes_nonspacing_mark(code);
+}
 
 bool is_number(char32_t code) {
   if (code < 0x80) return code >= '0' && code <= '9';
@@ -62,7 +68,8 @@ bool is_number(char32_t code) {
 
 bool is_control(char32_t code) {
   if (code < 0x80) return code < 0x20 || code == 0x7f;
-  return is_within(category_of(code), UTF8PROC_CATEGORY_CC, UTF8PROC_CATEGORY_CO);
+  return is_within(category_of(code), UTF8PROC_CATEGORY_CC, UTF8PROC_CATEGORY_CO) !=
+         older_unicode::changes_control(code);
 }
 
 void append_lower(char32_t code, std::string& text) {
@@ -75,16 +82,50 @@ void append_lower(char32_t code, std::string& text) {
   else append_utf8(static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(code))), text);
 }
 
-std::string normalized(std::string_view text, NormalForm form) {
-  const auto is_ascii = [](char letter) { return static_cast<unsigned char>(letter) < 0x80; };
-  if (std::all_of(text.begin(), text.end(), is_ascii)) return std::string(text);
+namespace {
+
+/// Appends a text without barriers in a normal form.
+void append_normalized(std::string_view text, NormalForm form, std::string& all) {
+  // Composed forms change no character below U+0300, whose first byte is below 0xcc.
+  const unsigned first_changed = form == NormalForm::nfc ? 0xcc : 0x80;
+  const auto stays = [&](char letter) {
+    const auto byte = static_cast<unsigned char>(letter);
+    return byte < first_changed;
+  };
+  if (std::all_of(text.begin(), text.end(), stays)) {
+    all += text;
+    return;
+  }
   Handle<MappedTraits> mapped;
   const utf8proc_ssize_t bytes =
       utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(text.data()),
                    static_cast<utf8proc_ssize_t>(text.size()), mapped.receive(), options_of(form));
   MP_REQUIRE(bytes >= 0, Exit::bad_data, "a text of {} bytes has no normal form ({})", text.size(),
              utf8proc_errmsg(bytes));
-  return {reinterpret_cast<const char*>(mapped.get()), static_cast<std::size_t>(bytes)};
+  all.append(reinterpret_cast<const char*>(mapped.get()), static_cast<std::size_t>(bytes));
+}
+
+}  // namespace
+
+std::string normalized(std::string_view text, NormalForm form) {
+  std::string all;
+  std::size_t done = 0;
+  for (std::size_t at = 0; at < text.size();) {
+    if (static_cast<unsigned char>(text[at]) < 0xdf) {  // no barrier is below U+07C0
+      ++at;
+      continue;
+    }
+    const Character character = first_character(text.substr(at));
+    const std::size_t end = at + std::max<std::size_t>(character.bytes, 1);
+    if (older_unicode::is_barrier(character.code)) {
+      append_normalized(text.substr(done, at - done), form, all);
+      all += text.substr(at, end - at);
+      done = end;
+    }
+    at = end;
+  }
+  append_normalized(text.substr(done), form, all);
+  return all;
 }
 
 }  // namespace mindpipe

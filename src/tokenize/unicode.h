@@ -8,6 +8,7 @@
 namespace mindpipe {
 
 bool is_white_space(char32_t code);  ///< Unicode's White_Space, which U+180E is not
+// What follows is told as by the library tokenizers, whose tables are older (see older_unicode.h).
 bool is_punctuation(char32_t code);  ///< category P, and what ASCII has of punctuation and symbols
 bool is_mark(char32_t code);         ///< category M
 bool is_nonspacing_mark(char32_t code);

@@ -27,6 +27,8 @@ struct WordBuffers {
   std::vector<std::uint32_t> ranks;
   std::vector<Symbol> symbols;
   std::vector<Candidate> heap;
+  std::vector<std::vector<std::int32_t>> places;  ///< by rank: where a merge may be done
+  std::vector<std::uint32_t> waiting;             ///< ranks with places, as a heap
   std::string text;
 };
 

@@ -27,7 +27,7 @@ class Program:
     def words_below(self, verb):
         """The second words of a verb that has some: `import` of `data`."""
         said = self._said(verb, "--help")
-        return re.findall(r"^  ([a-z]+)  +\S", said.split("Subcommands:")[1], re.M) if "Subcommands:" in said else []
+        return re.findall(r"^  ([a-z-]+)  +\S", said.split("Subcommands:")[1], re.M) if "Subcommands:" in said else []
 
     @functools.cache
     def options(self, verb):

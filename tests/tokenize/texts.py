@@ -1,6 +1,8 @@
 """Texts that tokenizers are compared on: every assigned character of Unicode 14, scripts in turn, spaces, emoji, code."""
+import gzip
 import pathlib
 import random
+import struct
 import unicodedata
 
 TREE = pathlib.Path(__file__).resolve().parents[2]
@@ -17,11 +19,11 @@ def every_character():
     texts = ["".join(characters[at:at + 64]) for at in range(0, len(characters), 64)]
     texts += [" ".join(characters[at:at + 64]) for at in range(0, len(characters), 64)]
     texts += ["a".join(characters[at:at + 64]) for at in range(0, len(characters), 64)]
-    return texts + [character * 3 for character in characters[::7]] + characters[::5]
+    return texts + [character * 3 for character in characters] + characters
 
 
 def spaces():
-    texts = [space * count for space in (" ", "\n", "\t", "\r\n", "\u00a0", "\u3000") for count in (1, 2, 3, 7, 100, 10000)]
+    texts = [space * count for space in (" ", "\n", "\t", "\r\n", "\u00a0", "\u3000") for count in (1, 2, 3, 7, 100, 1000, 10000)]
     return texts + ["a" + text + "b" for text in texts] + ["\u180e a\u180e\u180e b", " \n x\r\n\r\n  y \t z  ", ""]
 
 
@@ -63,13 +65,57 @@ def mixed():
     return "\n".join(peculiar() + drawn(300, 7))
 
 
-def corpus(megabytes):
-    """English, code and mixed scripts in documents, of about so many megabytes."""
-    whole = english() + code() + mixed()
-    documents = [whole[at:at + 4000] for at in range(0, len(whole), 4000)]
-    draw = random.Random(1)
-    size, chosen = 0, []
-    while size < megabytes * 1e6:
-        chosen.append(draw.choice(documents))
-        size += len(chosen[-1].encode())
+def documents(folder, pattern, megabytes):
+    """Texts of files of this machine that are UTF-8, of so many megabytes in all."""
+    chosen, size = [], 0
+    for path in sorted(pathlib.Path(folder).rglob(pattern)):
+        try:
+            data = (gzip.open if path.suffix == ".gz" else open)(path, "rb").read(400_000)
+            text = data.decode()
+        except (OSError, UnicodeDecodeError, EOFError):
+            continue
+        if len(data) > 500 and path.is_file() and not path.is_symlink():
+            chosen.append(text)
+            size += len(data)
+        if size >= megabytes * 1e6:
+            break
     return chosen
+
+
+def english_documents(megabytes):
+    chosen = [english()] + documents("/usr/share/doc", "*.txt.gz", megabytes) + documents("/usr/share/doc", "*[a-z]", megabytes)
+    return cut(chosen, megabytes)
+
+
+def code_documents(megabytes):
+    return cut([code()] + documents("/usr/lib/python3", "*.py", megabytes) + documents("/usr/include", "*.h", megabytes), megabytes)
+
+
+def mixed_documents(megabytes):
+    """Words of all scripts, each document of one; and what Perl and Python know of Unicode."""
+    return cut(documents("/usr/share/perl", "*.pl", 1) + drawn(int(megabytes * 4000), 11), megabytes)
+
+
+def cut(chosen, megabytes):
+    size, some = 0, []
+    for text in chosen:
+        if size >= megabytes * 1e6:
+            break
+        some.append(text)
+        size += len(text.encode())
+    return some
+
+
+def packed(texts):
+    """Texts as tests/tokenize/ids_of_texts.cpp reads them."""
+    return b"".join(struct.pack("<I", len(data)) + data for data in (text.encode() for text in texts))
+
+
+def lists_in(data):
+    """Lists of ids as tests/tokenize/ids_of_texts.cpp writes them."""
+    lists, at = [], 0
+    while at < len(data):
+        count = struct.unpack_from("<I", data, at)[0]
+        lists.append(list(struct.unpack_from(f"<{count}i", data, at + 4)))
+        at += 4 + 4 * count
+    return lists

@@ -58,7 +58,8 @@ TEST_P(GoldenTokenizers, GiveTheIdsOfThePeer) {
 INSTANTIATE_TEST_SUITE_P(All, GoldenTokenizers,
                          testing::Values("gpt2.json", "gpt4.json", "llama3.json", "qwen2.json", "llama2.json",
                                          "metaspace.json", "bert.json", "words.json", "flags.json",
-                                         "cl100k.tiktoken", "unigram.model", "pairs.model"));
+                                         "cl100k.tiktoken", "gpt2.tiktoken", "o200k.tiktoken",
+                                         "llama3.tiktoken", "unigram.model", "pairs.model"));
 
 /// Random bytes, truncated and overlong UTF-8, surrogates and NUL.
 std::string hostile_bytes(std::size_t count) {

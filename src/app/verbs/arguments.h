@@ -4,15 +4,17 @@
 #include <vector>
 
 #include "corpus/import.h"
+#include "corpus/train_tokenizer.h"
 
 namespace mindpipe {
 
 /// What `data` is asked to do.
 struct DataArguments {
-  std::string action;  ///< import | inspect | synthesize | encode | decode
+  std::string action;  ///< import | train-tokenizer | inspect | synthesize | encode | decode
   std::string input;   ///< inspect: a prefix or a text; synthesize: a corpus
   std::string output;  ///< synthesize: prefix of the .bin/.idx pair
   ImportRequest import;
+  TrainTokenizerRequest train_tokenizer;
   bool plain = false;      ///< encode: special tokens in the text are letters
   std::string tokenizer;   ///< inspect, encode, decode
   std::int64_t show = 64;  ///< inspect: the first tokens, as text

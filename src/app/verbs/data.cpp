@@ -11,6 +11,7 @@
 #include "corpus/import.h"
 #include "corpus/inspect.h"
 #include "corpus/synthesize.h"
+#include "corpus/train_tokenizer.h"
 
 namespace mindpipe {
 
@@ -54,6 +55,7 @@ std::string synthesize(const std::string& kind, const std::string& output, std::
 int data(const Arguments& arguments, const Config&) {
   const DataArguments& d = arguments.data;
   if (d.action == "import") print(import_files(d.import) + "\n");
+  else if (d.action == "train-tokenizer") print(train_tokenizer(d.train_tokenizer) + "\n");
   else if (d.action == "inspect") print(inspect_file(d.input, d.show, d.tokenizer));
   else if (d.action == "encode") encode_lines(std::cin, std::cout, *load_tokenizer(d.tokenizer), d.plain);
   else if (d.action == "decode") decode_lines(std::cin, std::cout, *load_tokenizer(d.tokenizer));

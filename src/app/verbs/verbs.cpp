@@ -159,11 +159,49 @@ void declare_import(CLI::App& importer, ImportRequest& import) {
       ->option_text("N");
 }
 
+void declare_train_tokenizer(CLI::App& trainer, TrainTokenizerRequest& request) {
+  trainer.add_option("INPUT", request.inputs, "files and folders of text, also .gz and .zst")
+      ->required()
+      ->option_text("");
+  trainer.add_option("--output", request.output, "write the tokenizer to this path")
+      ->required()
+      ->option_text("FILE.json");
+  trainer.add_option("--vocabulary", request.rules.vocabulary, "tokens at most, 256 bytes among them")
+      ->required()
+      ->check(plain_integer)
+      ->option_text("N");
+  trainer.add_option("--special", request.rules.special, "special tokens, which have the first ids")
+      ->option_text("TOKEN...");
+  trainer
+      .add_option("--least-count", request.rules.least_count,
+                  "a pair that stands more rarely becomes no token (0)")
+      ->check(plain_integer)
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 60))
+      ->option_text("N");
+  trainer
+      .add_option("--pattern", request.rules.pattern,
+                  "what splits texts into words: gpt2, cl100k, o200k or llama3 (gpt2)")
+      ->option_text("NAME");
+  trainer
+      .add_option("--format", request.format,
+                  "text, paragraphs, jsonl or pairs; else each file's ending says so")
+      ->option_text("FORMAT");
+  trainer.add_option("--key", request.key, "jsonl: the member that holds the text (text)")
+      ->option_text("KEY");
+  trainer.add_option("--threads", request.threads, "threads that split texts (all processors)")
+      ->check(plain_integer)
+      ->check(CLI::Range(1, 1024))
+      ->option_text("N");
+}
+
 void declare_data(CLI::App& app, Arguments& a) {
   DataArguments& data = a.data;
   app.require_subcommand(1);
   declare_import(*app.add_subcommand("import", "turn texts, conversations or pairs into token files"),
                  data.import);
+  declare_train_tokenizer(
+      *app.add_subcommand("train-tokenizer", "make a byte-level tokenizer.json of the pairs in texts"),
+      data.train_tokenizer);
   CLI::App* inspect = app.add_subcommand("inspect", "say what a token file or a text holds");
   inspect->add_option("PREFIX", data.input, "the path without .bin, or a .txt file")
       ->required()
