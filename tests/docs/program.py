@@ -69,8 +69,8 @@ class Program:
         words, ranks = self._on_this_machine(words), [before[at + 1] for at, word in enumerate(before[:-1]) if word == "-n"]
         if verb == "train" and ranks:  # a plan knows whether the grid fits so many ranks
             return self._refusal("plan", "--ranks", ranks[0], *words)
-        if verb == "plan":
-            return self._refusal(verb, *words)
+        if verb == "plan" and "--search" not in words:  # a simulation refuses nothing that a plan takes
+            return self._refusal(verb, *(word for word in words if word != "--simulate"))
         return self._refusal(verb, "--print-config", *words)
 
     def _on_this_machine(self, words):
