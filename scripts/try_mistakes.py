@@ -75,6 +75,8 @@ def finder_of(mistake, build, targets):
         tested = run(["ctest", "--test-dir", build, "-R", "^(%s)$" % "|".join(tests)])
         if "No tests were found" in tested.stdout:
             return f"no test is called {tests}"
+        if "***Timeout" in tested.stdout:
+            return f"{tier} tests ran out of time, which a busy machine does too"
         if tested.returncode != 0:
             return tier
     return "NOT FOUND"

@@ -1,4 +1,4 @@
-// ranks: 4
+// thorough ranks: 4
 #include "app/train/measured_prices.h"
 
 #include <unistd.h>

@@ -1,3 +1,4 @@
+// thorough
 #include "app/plan/plan_lanes.h"
 
 #include <gmock/gmock.h>
