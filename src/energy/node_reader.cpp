@@ -56,7 +56,7 @@ ProcessorTime processor_time(const std::vector<int>& processes, const std::strin
 }
 
 NodeReader::NodeReader(std::vector<std::unique_ptr<Meter>> meters, Sharing sharing)
-    : meters_(std::move(meters)), sharing_(std::move(sharing)), points_(second) {
+    : meters_(std::move(meters)), sharing_(std::move(sharing)) {
   if (!sharing_.times)
     sharing_.times = [processes = sharing_.processes] { return processor_time(processes); };
   times_ = sharing_.times();
@@ -82,6 +82,14 @@ EnergyPoint NodeReader::newest() const {
   return newest_;
 }
 
+void NodeReader::begin_window() {
+  {
+    const std::lock_guard lock(mutex_);
+    asked_ = true;
+  }
+  changed_.notify_all();
+}
+
 std::vector<std::string> NodeReader::troubles() const {
   std::vector<std::string> all;
   for (const auto& meter : meters_)
@@ -91,20 +99,22 @@ std::vector<std::string> NodeReader::troubles() const {
 
 void NodeReader::watch() {
   std::unique_lock lock(mutex_);
-  while (!ended_) {
+  for (bool last = false; !last;) {
     double wait = 1;
     for (const auto& meter : meters_) wait = std::min(wait, meter->seconds_to_next());
-    changed_.wait_for(lock, std::chrono::duration<double>(wait), [this] { return ended_; });
-    const bool last = ended_;
+    changed_.wait_for(lock, std::chrono::duration<double>(wait), [this] { return ended_ || asked_; });
+    const bool is_point = ended_ || asked_;
+    last = ended_;
+    asked_ = false;
     lock.unlock();
-    read(last);
+    read(is_point, last);
     lock.lock();
   }
   own_seconds_ = thread_seconds();
 }
 
 /// What is measured goes by the last known part until the next is known; then it is divided once more.
-void NodeReader::read(bool last) {
+void NodeReader::read(bool is_point, bool last) {
   double own = 0, node = 0;
   for (const auto& meter : meters_) (meter->is_own() ? own : node) += meter->joules();
   const std::int64_t now = now_ns();
@@ -125,7 +135,7 @@ void NodeReader::read(bool last) {
   const std::lock_guard lock(mutex_);
   shared_ = shared_ || part_ < 1;
   newest_ = {now, own + counted_ + (node - part_joules_) * part_};
-  points_.add(newest_);
+  if (is_point) points_.add(newest_);
 }
 
 }  // namespace mindpipe

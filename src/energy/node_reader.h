@@ -20,26 +20,23 @@ struct ProcessorTime {
 ProcessorTime processor_time(const std::vector<int>& processes, const std::string& proc = "/proc");
 
 /// Points of a curve over time, as many as there is room for: where there are more, every second one goes,
-/// and those to come lie twice as far apart.
+/// and of those to come half as many are kept. So ranks that are told of the same moments keep the same ones.
 template <class Point>
 class Curve {
  public:
-  /// `spacing`: nanoseconds between points, at least.
-  explicit Curve(std::int64_t spacing, std::size_t most = 512) : spacing_(spacing), most_(most) {}
-  /// Keeps a point unless one stands too near.
+  explicit Curve(std::size_t most = 512) : most_(most) {}
   void add(const Point& point) {
-    if (!points_.empty() && point.ns - points_.back().ns < spacing_) return;
+    if (seen_++ % stride_ != 0) return;
     points_.push_back(point);
     if (points_.size() < most_) return;
-    spacing_ *= 2;
+    stride_ *= 2;
     for (std::size_t i = 0; 2 * i < points_.size(); ++i) points_[i] = points_[2 * i];
     points_.resize((points_.size() + 1) / 2);
   }
   const std::vector<Point>& points() const { return points_; }
 
  private:
-  std::int64_t spacing_;
-  std::size_t most_;
+  std::size_t most_, seen_ = 0, stride_ = 1;
   std::vector<Point> points_;
 };
 
@@ -66,10 +63,13 @@ class NodeReader {
 
   /// The newest reading.
   EnergyPoint newest() const;
+  /// Has the meters read at once: here a window of the work begins.
+  void begin_window();
   /// Reads for the last time and stops; later calls do nothing.
   void stop();
 
   // Once stopped:
+  /// Where windows began, and the end.
   const std::vector<EnergyPoint>& points() const { return points_.points(); }
   std::vector<std::string> troubles() const;
   /// Seconds of a processor that the reading took.
@@ -79,14 +79,14 @@ class NodeReader {
 
  private:
   void watch();
-  void read(bool last);
+  void read(bool is_point, bool last);
 
   std::vector<std::unique_ptr<Meter>> meters_;
   Sharing sharing_;
   Curve<EnergyPoint> points_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  bool ended_ = false, shared_ = false;
+  bool ended_ = false, asked_ = false, shared_ = false;
   EnergyPoint newest_;
   // The thread alone uses these:
   ProcessorTime times_;

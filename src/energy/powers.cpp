@@ -39,15 +39,15 @@ Powers estimated_powers(const std::string& device, int threads) {
 }
 
 FittedPowers fit_powers(const std::vector<EnergyWindow>& windows, const Powers& estimate) {
-  constexpr std::size_t fewest = 8;
   constexpr double sure = 0.1;
   const Sums s = sums_of(windows);
   const double guessed = estimate.busy_rank() * s.busy + estimate.waiting_rank() * s.rest,
                scale = guessed > 0 ? s.joules / guessed : 0;
-  FittedPowers powers{estimate.busy_rank() * scale, estimate.waiting_rank() * scale, false};
+  FittedPowers powers{estimate.busy_rank() * scale, estimate.waiting_rank() * scale, false, windows.size()};
   const double det = s.bb * s.rr - s.br * s.br;
-  if (windows.size() < fewest || det <= 1e-9 * s.bb * s.rr) return powers;
-  const FittedPowers found{(s.jb * s.rr - s.jr * s.br) / det, (s.jr * s.bb - s.jb * s.br) / det, true};
+  if (windows.size() < fewest_windows || det <= 1e-9 * s.bb * s.rr) return powers;
+  const FittedPowers found{(s.jb * s.rr - s.jr * s.br) / det, (s.jr * s.bb - s.jb * s.br) / det, true,
+                           windows.size()};
   double squares = 0;
   for (const EnergyWindow& w : windows) {
     const double off = w.joules - found.busy * w.busy - found.rest * w.rest;

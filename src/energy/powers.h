@@ -29,8 +29,12 @@ struct EnergyWindow {
 /// Watts of a busy rank and of one that is not, as far as windows tell them apart.
 struct FittedPowers {
   double busy = 0, rest = 0;
-  bool fitted = false;  ///< false: the ratio is the estimate's, and the sum is the measured one
+  bool fitted = false;      ///< false: the ratio is the estimate's, and the sum is the measured one
+  std::size_t windows = 0;  ///< windows that were looked at
 };
+
+/// The fewest windows that are looked at: fewer tell no powers.
+inline constexpr std::size_t fewest_windows = 8;
 
 /// Watts that explain the windows: least squares where these are sure to a tenth, else the estimate, scaled
 /// so that the windows' energy comes out.

@@ -72,7 +72,7 @@ TEST(EnergyAccount, SaysWhatIsEstimated) {
   const EnergyAccount account = account_of(ranks, {1, 1, 4, 1}, estimate);
   EXPECT_TRUE(account.estimated);
   EXPECT_NEAR(account.phases.total(), account.joules, 1e-6 * account.joules);
-  const EnergyCounts counts{10, 40, 400, "token", account.joules};
+  const EnergyCounts counts{10, 40, 400, "token", account.joules, account.estimated};
   EXPECT_THAT(energy_text({}, account, counts), HasSubstr("energy (estimated): "));
   EXPECT_THAT(energy_json({}, account, counts), HasSubstr("\"estimated\": true"));
 }
@@ -111,9 +111,13 @@ TEST(EnergyAccount, SaysNothingOfCarbonWithoutAnIntensity) {
 TEST(EnergyAccount, TravelsWhole) {
   RankEnergy rank = metered_ranks(5)[0];
   rank.words = "metered: made\n";
+  rank.troubles = "it stands still\n";
+  rank.evaluated.forward = 7;
   const RankEnergy other = unpacked(packed(rank));
   EXPECT_EQ(other.spent, rank.spent);
+  EXPECT_EQ(other.evaluated, rank.evaluated);
   EXPECT_EQ(other.words, rank.words);
+  EXPECT_EQ(other.troubles, rank.troubles);
   EXPECT_EQ(other.energy.back().joules, rank.energy.back().joules);
   EXPECT_EQ(other.work.size(), rank.work.size());
 }

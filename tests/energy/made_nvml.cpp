@@ -1,7 +1,13 @@
 // A library with NVML's functions for tests: GPUs of a known power that count as the driver does, in steps of
-// 100 ms.
+// 100 ms; or, where MADE_NVML_WORK names a file, devices whose power goes by what they do, and that count at
+// once.
+#include <fcntl.h>
+#include <sys/mman.h>
+
 #include <chrono>
 #include <cstdlib>
+
+#include "energy/made_work.h"
 
 namespace {
 
@@ -18,7 +24,23 @@ double joules_at(double time) {
 
 bool says(const char* name) { return std::getenv(name) != nullptr; }
 
-int devices[2];
+int devices[mindpipe::MadeWork::most_devices];
+
+const mindpipe::MadeWork* work() {
+  static const mindpipe::MadeWork* mapped = [] {
+    const char* path = std::getenv("MADE_NVML_WORK");
+    if (path == nullptr) return static_cast<mindpipe::MadeWork*>(nullptr);
+    return static_cast<mindpipe::MadeWork*>(
+        mmap(nullptr, sizeof(mindpipe::MadeWork), PROT_READ, MAP_SHARED, open(path, O_RDONLY), 0));
+  }();
+  return mapped;
+}
+
+double joules_of_work(const void* device) {
+  using mindpipe::MadeWork;
+  const double busy = work()->busy_seconds[static_cast<const int*>(device) - devices];
+  return MadeWork::busy_watts * busy + MadeWork::waiting_watts * (seconds() - busy);
+}
 
 }  // namespace
 
@@ -27,7 +49,7 @@ extern "C" {
 int nvmlInit_v2() { return says("MADE_NVML_REFUSES") ? 15 : 0; }
 int nvmlShutdown() { return 0; }
 int nvmlDeviceGetHandleByIndex_v2(unsigned index, void** device) {
-  if (index >= 2) return 2;
+  if (index >= (work() != nullptr ? mindpipe::MadeWork::most_devices : 2)) return 2;
   *device = &devices[index];
   return 0;
 }
@@ -36,7 +58,11 @@ int nvmlDeviceGetHandleByUUID(const char* uuid, void** device) {
   *device = &devices[1];
   return 0;
 }
-int nvmlDeviceGetTotalEnergyConsumption(void*, unsigned long long* millijoules) {
+int nvmlDeviceGetTotalEnergyConsumption(void* device, unsigned long long* millijoules) {
+  if (work() != nullptr) {
+    *millijoules = static_cast<unsigned long long>(5e9 + 1000 * joules_of_work(device));
+    return 0;
+  }
   if (says("MADE_NVML_HAS_NO_COUNTER")) return 3;
   const double step = 0.1, time = step * static_cast<double>(static_cast<long>(seconds() / step));
   *millijoules = static_cast<unsigned long long>(5e9 + 1000 * joules_at(time));

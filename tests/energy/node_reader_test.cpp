@@ -1,3 +1,4 @@
+// thorough
 #include "energy/node_reader.h"
 
 #include <gtest/gtest.h>
@@ -51,8 +52,20 @@ TEST(NodeReader, CountsUpToItsEnd) {
   EXPECT_GT(reader.newest().joules, 90);
   reader.stop();
   EXPECT_NEAR(reader.newest().joules, 100 * seconds_since(start), 3);
-  EXPECT_GE(reader.points().size(), 2u);
+  EXPECT_EQ(reader.points().size(), 2u);
   EXPECT_FALSE(reader.shared());
+}
+
+TEST(NodeReader, ReadsAtOnceWhereAWindowBegins) {
+  NodeReader reader(meters(), sharing(1));
+  const std::int64_t start = now_ns();
+  usleep(150'000);
+  reader.begin_window();
+  usleep(150'000);
+  reader.stop();
+  ASSERT_EQ(reader.points().size(), 3u);
+  EXPECT_NEAR(static_cast<double>(reader.points()[1].ns - start) * 1e-9, 0.15, 0.05);
+  EXPECT_NEAR(reader.points()[1].joules, 15, 5);
 }
 
 TEST(NodeReader, TwoJobsOnANodeClaimTheirParts) {
@@ -117,11 +130,13 @@ struct Point {
 };
 
 TEST(Curve, KeepsAFewPointsOverAllOfItsTime) {
-  Curve<Point> curve(10, 8);
+  Curve<Point> curve(8);
   for (std::int64_t at = 0; at < 10'000; ++at) curve.add({at});
   EXPECT_LT(curve.points().size(), 8u);
-  EXPECT_GE(curve.points().size(), 3u);
-  EXPECT_EQ(curve.points().front().ns, 0);
+  EXPECT_GE(curve.points().size(), 4u);
+  const std::int64_t apart = curve.points()[1].ns;
+  for (std::size_t i = 0; i < curve.points().size(); ++i)
+    EXPECT_EQ(curve.points()[i].ns, apart * static_cast<std::int64_t>(i));
   EXPECT_GT(curve.points().back().ns, 5'000);
 }
 

@@ -1,3 +1,4 @@
+// thorough
 #include "energy/nvml.h"
 
 #include <gmock/gmock.h>

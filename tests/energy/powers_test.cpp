@@ -70,29 +70,56 @@ TEST(PartOfJob, TwoJobsOnANodeDoNotBothClaimIt) {
   EXPECT_LE(part_of_job({100, 10, 40, 30, 40, 12, 16}), 100);  // less than what idle nodes are said to take
 }
 
+std::string megawatt_hours(double kwh, double pue) {
+  return fmt::format("{:.0f}", facility_energy(kwh, pue) / 1000);
+}
 std::string tonnes(double kwh, double pue, double intensity, int digits) {
   return fmt::format("{:.{}f}", kilograms_co2(facility_energy(kwh, pue), intensity) / 1000, digits);
 }
 
+/// Luccioni, Viguier and Ligozat: Estimating the Carbon Footprint of BLOOM (arXiv 2211.02001, JMLR 24:253).
 TEST(Carbon, GivesTheNumbersOfBloom) {
+  EXPECT_EQ(fmt::format("{:.0f}", device_kilowatt_hours(1'082'990, 400)), "433196");
   EXPECT_EQ(tonnes(433'196, 1, 57, 1), "24.7");  // computing
   EXPECT_EQ(tonnes(256'646, 1, 57, 1), "14.6");  // idle
-  EXPECT_EQ(fmt::format("{:.0f}", device_kilowatt_hours(1'082'990, 400)), "433196");
+  const double embodied = 11.2;
+  EXPECT_EQ(fmt::format("{:.1f}", kilograms_co2(433'196 + 256'646, 57) / 1000 + embodied), "50.5");
 }
 
+/// A model, the hours of GPUs of 400 W that it took, and what comes out.
+struct Published {
+  const char* model;
+  double hours;
+  const char *megawatt_hours, *tonnes;
+};
+
+/// Touvron et al.: LLaMA (arXiv 2302.13971), table 15: a PUE of 1.1, 385 g/kWh.
 TEST(Carbon, GivesTheNumbersOfLlama) {
-  struct Row {
-    double hours;
-    const char *megawatt_hours, *tonnes;
-  };
-  for (const Row& row : {Row{82'432, "36", "14"}, Row{135'168, "59", "23"}, Row{530'432, "233", "90"}}) {
+  for (const Published& row : {Published{"OPT-175B", 809'472, "356", "137"},
+                               {"BLOOM-175B", 1'082'880, "476", "183"},  // printed: 475 MWh
+                               {"LLaMA-7B", 82'432, "36", "14"},
+                               {"LLaMA-13B", 135'168, "59", "23"},
+                               {"LLaMA-33B", 530'432, "233", "90"},
+                               {"LLaMA-65B", 1'022'362, "450", "173"}}) {  // printed: 449 MWh
     const double kwh = device_kilowatt_hours(row.hours, 400);
-    EXPECT_EQ(fmt::format("{:.0f}", facility_energy(kwh, 1.1) / 1000), row.megawatt_hours);
-    EXPECT_EQ(tonnes(kwh, 1.1, 385, 0), row.tonnes);
+    EXPECT_EQ(megawatt_hours(kwh, 1.1), row.megawatt_hours) << row.model;
+    EXPECT_EQ(tonnes(kwh, 1.1, 385, 0), row.tonnes) << row.model;
   }
-  EXPECT_EQ(tonnes(device_kilowatt_hours(1'022'362, 400), 1.1, 385, 0), "173");
-  EXPECT_EQ(tonnes(device_kilowatt_hours(184'320, 400), 1.1, 385, 2), "31.22");
-  EXPECT_EQ(tonnes(device_kilowatt_hours(1'720'320, 400), 1.1, 385, 2), "291.42");
+}
+
+/// MODEL_CARD.md of github.com/meta-llama/llama; the total has the 34B of the paper (arXiv 2307.09288), whose
+/// cluster gave GPUs 350 W.
+TEST(Carbon, GivesTheNumbersOfLlama2) {
+  double sum = kilograms_co2(facility_energy(device_kilowatt_hours(1'038'336, 350), 1.1), 385) / 1000;
+  for (const Published& row : {Published{"Llama 2 7B", 184'320, "", "31.22"},
+                               {"Llama 2 13B", 368'640, "", "62.45"},  // printed: 62.44, twice the 7B's
+                               {"Llama 2 70B", 1'720'320, "", "291.42"}}) {
+    const double kwh = device_kilowatt_hours(row.hours, 400);
+    EXPECT_EQ(tonnes(kwh, 1.1, 385, 2), row.tonnes) << row.model;
+    sum += kilograms_co2(facility_energy(kwh, 1.1), 385) / 1000;
+  }
+  EXPECT_EQ(fmt::format("{:.2f}", sum), "539.00");
+  EXPECT_EQ(184'320 + 368'640 + 1'038'336 + 1'720'320, 3'311'616);  // hours, as the card has them
 }
 
 TEST(Carbon, JoulesBecomeKilowattHours) { EXPECT_DOUBLE_EQ(kilowatt_hours(3.6e6), 1); }

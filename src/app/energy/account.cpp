@@ -13,10 +13,10 @@ namespace {
 /// What of RankEnergy has a fixed size.
 struct PackedHead {
   std::int64_t leader, begin_ns, end_ns;
-  TimeSpent spent;
+  TimeSpent spent, evaluated;
   std::int64_t metered, shared;
   double joules, reader_seconds;
-  std::uint64_t work, energy, words;
+  std::uint64_t work, energy, words, troubles;
 };
 
 template <class Item>
@@ -36,8 +36,8 @@ double in_seconds(std::int64_t ns) { return static_cast<double>(ns) * 1e-9; }
 /// A curve's value at a moment, by a straight line between its points.
 template <class Point>
 double at(const std::vector<Point>& points, double Point::*value, std::int64_t ns) {
-  const auto next =
-      std::find_if(points.begin(), points.end(), [&](const Point& point) { return point.ns >= ns; });
+  const auto next = std::lower_bound(points.begin(), points.end(), ns,
+                                     [](const Point& point, std::int64_t at) { return point.ns < at; });
   if (points.empty()) return 0;
   if (next == points.begin()) return points.front().*value;
   if (next == points.end()) return points.back().*value;
@@ -46,15 +46,15 @@ double at(const std::vector<Point>& points, double Point::*value, std::int64_t n
   return a.*value + share * (b.*value - a.*value);
 }
 
-/// Windows of a node between the points of its leader, as long as its curves reach.
+/// Windows of a node between the readings of its leader; nothing is claimed for less than a second.
 void add_windows(const std::vector<RankEnergy>& ranks, int leader, std::vector<EnergyWindow>& windows) {
+  constexpr std::int64_t shortest_ns = 1'000'000'000;
   const RankEnergy& reader = ranks[leader];
-  for (std::size_t i = 1; i < reader.work.size(); ++i) {
-    const std::int64_t from = reader.work[i - 1].ns, to = reader.work[i].ns;
-    if (reader.energy.empty() || to > reader.energy.back().ns) break;
+  for (std::size_t i = 1; i < reader.energy.size(); ++i) {
+    const std::int64_t from = reader.energy[i - 1].ns, to = reader.energy[i].ns;
+    if (to - from < shortest_ns) continue;
     EnergyWindow window;
-    window.joules =
-        at(reader.energy, &EnergyPoint::joules, to) - at(reader.energy, &EnergyPoint::joules, from);
+    window.joules = reader.energy[i].joules - reader.energy[i - 1].joules;
     for (const RankEnergy& rank : ranks)
       if (rank.leader == leader) {
         const double busy = at(rank.work, &WorkPoint::busy, to) - at(rank.work, &WorkPoint::busy, from);
@@ -71,13 +71,16 @@ FittedPowers powers_of(const std::vector<RankEnergy>& ranks, const Powers& estim
   EnergyWindow whole;
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     if (!ranks[ranks[i].leader].metered) continue;
-    whole.busy += in_seconds(ranks[i].spent.work());
-    whole.rest += ranks[i].seconds() - in_seconds(ranks[i].spent.work());
+    whole.busy += ranks[i].busy_seconds();
+    whole.rest += ranks[i].seconds() - ranks[i].busy_seconds();
     whole.joules += ranks[i].joules;
     if (ranks[i].metered) add_windows(ranks, static_cast<int>(i), windows);
   }
   const FittedPowers fitted = fit_powers(windows, estimate);
-  return fitted.fitted ? fitted : fit_powers({whole}, estimate);
+  if (fitted.fitted) return fitted;
+  FittedPowers scaled = fit_powers({whole}, estimate);
+  scaled.windows = windows.size();
+  return scaled;
 }
 
 void add_phases(EnergyPhases& phases, const RankEnergy& rank, const FittedPowers& powers) {
@@ -86,8 +89,10 @@ void add_phases(EnergyPhases& phases, const RankEnergy& rank, const FittedPowers
   phases.backward += powers.busy * in_seconds(spent.backward);
   phases.update += powers.busy * in_seconds(spent.update);
   phases.scalars += powers.busy * in_seconds(spent.scalars);
-  phases.waiting += powers.rest * in_seconds(spent.waiting());
-  phases.outside += powers.rest * std::max(0.0, rank.seconds() - in_seconds(spent.work() + spent.waiting()));
+  phases.evaluation += powers.busy * in_seconds(rank.evaluated.work());
+  const double waiting = in_seconds(spent.waiting() + rank.evaluated.waiting());
+  phases.waiting += powers.rest * waiting;
+  phases.outside += powers.rest * std::max(0.0, rank.seconds() - rank.busy_seconds() - waiting);
 }
 
 /// Seconds that the ranks which `is_other` names waited while one with so much work still worked.
@@ -131,17 +136,26 @@ WaitedFor waited_for(const std::vector<RankEnergy>& ranks, const Coord& shape, d
           rest_watts * seconds_behind(ranks, mean, [&](int rank) { return place(rank) != place(busiest); })};
 }
 
+/// Adds the lines of a text that are not there yet: nodes may say the same.
+void add_lines(std::vector<std::string>& lines, const std::string& text) {
+  std::istringstream more(text);
+  for (std::string line; std::getline(more, line);)
+    if (std::find(lines.begin(), lines.end(), line) == lines.end()) lines.push_back(line);
+}
+
 }  // namespace
 
 std::vector<std::byte> packed(const RankEnergy& rank) {
-  const PackedHead head{rank.leader,      rank.begin_ns,      rank.end_ns,      rank.spent,
-                        rank.metered,     rank.shared,        rank.joules,      rank.reader_seconds,
-                        rank.work.size(), rank.energy.size(), rank.words.size()};
+  const PackedHead head{rank.leader,         rank.begin_ns,    rank.end_ns,        rank.spent,
+                        rank.evaluated,      rank.metered,     rank.shared,        rank.joules,
+                        rank.reader_seconds, rank.work.size(), rank.energy.size(), rank.words.size(),
+                        rank.troubles.size()};
   std::vector<std::byte> bytes;
   put(bytes, &head, 1);
   put(bytes, rank.work.data(), rank.work.size());
   put(bytes, rank.energy.data(), rank.energy.size());
   put(bytes, rank.words.data(), rank.words.size());
+  put(bytes, rank.troubles.data(), rank.troubles.size());
   return bytes;
 }
 
@@ -154,6 +168,7 @@ RankEnergy unpacked(const std::vector<std::byte>& bytes) {
   rank.begin_ns = head.begin_ns;
   rank.end_ns = head.end_ns;
   rank.spent = head.spent;
+  rank.evaluated = head.evaluated;
   rank.metered = head.metered != 0;
   rank.shared = head.shared != 0;
   rank.joules = head.joules;
@@ -161,9 +176,11 @@ RankEnergy unpacked(const std::vector<std::byte>& bytes) {
   rank.work.resize(head.work);
   rank.energy.resize(head.energy);
   rank.words.resize(head.words);
+  rank.troubles.resize(head.troubles);
   take(bytes, position, rank.work.data(), head.work);
   take(bytes, position, rank.energy.data(), head.energy);
   take(bytes, position, rank.words.data(), head.words);
+  take(bytes, position, rank.troubles.data(), head.troubles);
   return rank;
 }
 
@@ -176,14 +193,13 @@ EnergyAccount account_of(const std::vector<RankEnergy>& ranks, const Coord& shap
     const bool metered = ranks[rank.leader].metered;
     any_measured = any_measured || metered;
     account.estimated = account.estimated || !metered;
-    account.joules +=
-        metered ? rank.joules : estimated_joules(estimate, in_seconds(rank.spent.work()), rank.seconds());
+    account.joules += metered ? rank.joules : estimated_joules(estimate, rank.busy_seconds(), rank.seconds());
     account.seconds = std::max(account.seconds, rank.seconds());
     account.reader_seconds += rank.reader_seconds;
     account.shared = account.shared || rank.shared;
     add_phases(account.phases, rank, metered ? measured : by_estimate);
-    std::istringstream words(rank.words);
-    for (std::string line; std::getline(words, line);) account.words.push_back(line);
+    add_lines(account.words, rank.words);
+    add_lines(account.troubles, rank.troubles);
   }
   account.powers = any_measured ? measured : by_estimate;
   account.waited_for = waited_for(ranks, shape, account.powers.rest);

@@ -19,14 +19,17 @@ struct WorkPoint {
 struct RankEnergy {
   int leader = 0;  ///< the rank that reads for this one's node
   std::int64_t begin_ns = 0, end_ns = 0;
-  TimeSpent spent;
+  TimeSpent spent;      ///< by training
+  TimeSpent evaluated;  ///< by forwards alone: evaluations
   std::vector<WorkPoint> work;
   bool metered = false;
   bool shared = false;  ///< others worked on the node
   double joules = 0, reader_seconds = 0;
   std::vector<EnergyPoint> energy;
-  std::string words;  ///< what the meters are and what went wrong with them, a line each
+  std::string words;     ///< what the meters are, a line each
+  std::string troubles;  ///< what went wrong with them, a line each
   double seconds() const { return static_cast<double>(end_ns - begin_ns) * 1e-9; }
+  double busy_seconds() const { return static_cast<double>(spent.work() + evaluated.work()) * 1e-9; }
 };
 
 std::vector<std::byte> packed(const RankEnergy& rank);
@@ -34,8 +37,8 @@ RankEnergy unpacked(const std::vector<std::byte>& bytes);
 
 /// Joules by what they were for.
 struct EnergyPhases {
-  double forward = 0, backward = 0, update = 0, scalars = 0, waiting = 0, outside = 0;
-  double total() const { return forward + backward + update + scalars + waiting + outside; }
+  double forward = 0, backward = 0, update = 0, scalars = 0, evaluation = 0, waiting = 0, outside = 0;
+  double total() const { return forward + backward + update + scalars + evaluation + waiting + outside; }
 };
 
 /// Whom the others waited for: a stage, or a rank that is slower than its like.
@@ -53,7 +56,7 @@ struct EnergyAccount {
   WaitedFor waited_for;
   double reader_seconds = 0;
   bool shared = false;
-  std::vector<std::string> words;
+  std::vector<std::string> words, troubles;
 };
 
 /// Adds up what all ranks bring. `shape`: the grid they form.

@@ -44,6 +44,68 @@ double saved(double dynamic_joules, double slack, double exponent) {
   return dynamic_joules * (1 - std::pow(1 + slack, -exponent));
 }
 
+/// What a training trains one after the other.
+const char* trained_word(const Config& config) {
+  return row_of(config.model.kind).trains_subnets ? "subnet" : "step";
+}
+
+const char* estimated_mark(bool estimated) { return estimated ? " (estimated)" : ""; }
+
+/// Where the watts of a rank come from.
+std::string origin_of(const FittedPowers& powers, bool estimated) {
+  if (powers.fitted) return fmt::format("found by regression over {} windows", powers.windows);
+  if (powers.windows == 0 && estimated) return "estimated";
+  return fmt::format(
+      "in the ratio of the estimate: {}",
+      powers.windows < fewest_windows
+          ? fmt::format("{} windows of 2 s or more, and regression takes {}", powers.windows, fewest_windows)
+          : fmt::format("{} windows are too alike for regression", powers.windows));
+}
+
+/// For whom others waited, in joules an hour.
+std::string accusation(const EnergyAccount& account) {
+  if (account.waited_for.who.empty()) return "for nobody in particular";
+  return fmt::format("{} costs {} an hour in others' waiting", account.waited_for.who,
+                     human_joules(account.waited_for.joules / account.seconds * 3600));
+}
+
+/// How much slower a stage may run, and the shares of the run's energy that this saves.
+struct StageSaving {
+  std::size_t stage = 0;
+  double slower = 0, least = 0, most = 0;
+};
+
+/// "4.1 to 6.8 %"
+std::string range_text(double least, double most) {
+  return fmt::format("{:.1f} to {:.1f} %", 100 * least, 100 * most);
+}
+
+/// "stage 0 may run 18.2 % slower: 4.1 to 6.8 % of the run's energy", for the stages that save most.
+std::string text_of(std::vector<StageSaving> savings) {
+  constexpr std::size_t most_stages = 8;
+  if (savings.empty()) return "";
+  double least = 0, most = 0;
+  for (const StageSaving& saving : savings) {
+    least += saving.least;
+    most += saving.most;
+  }
+  std::stable_sort(savings.begin(), savings.end(),
+                   [](const StageSaving& a, const StageSaving& b) { return a.most > b.most; });
+  std::string each;
+  for (std::size_t i = 0; i < std::min(savings.size(), most_stages); ++i)
+    each += fmt::format("{} {:.1f} %{}: {}{}",
+                        i == 0 ? fmt::format("stage {} may run", savings[i].stage)
+                               : fmt::format(", stage {}", savings[i].stage),
+                        100 * savings[i].slower, i == 0 ? " slower" : "",
+                        range_text(savings[i].least, savings[i].most), i == 0 ? " of the run's energy" : "");
+  if (savings.size() > most_stages) each += fmt::format(", and {} more", savings.size() - most_stages);
+  if (savings.size() > 1) each += fmt::format("; all at once {}", range_text(least, most));
+  return fmt::format(
+      "note: by the simulator, with the step as long as it is, {} (estimated; nothing here sets "
+      "a clock)\n",
+      each);
+}
+
 }  // namespace
 
 std::string human_joules(double joules) {
@@ -57,27 +119,24 @@ std::string energy_text(const Config& config, const EnergyAccount& account, cons
   const double joules = account.joules;
   const auto each = [&](std::int64_t count) { return human_joules(joules / static_cast<double>(count)); };
   const EnergyPhases& phases = account.phases;
+  const char* mark = estimated_mark(account.estimated);
   std::string text =
-      fmt::format("\nenergy{}: {}; {} a {}, {} a {}, {} a sample; the run so far {}\n",
-                  account.estimated ? " (estimated)" : "", human_joules(joules), each(counts.steps),
-                  row_of(config.model.kind).trains_subnets ? "subnet" : "step", each(counts.counted),
+      fmt::format("\nenergy{}: {}; {} a {}, {} a {}, {} a sample; the run so far {}\n", mark,
+                  human_joules(joules), each(counts.steps), trained_word(config), each(counts.counted),
                   counts.what, each(counts.samples), human_joules(counts.run_joules));
   text += fmt::format(
-      "of it forward {}, backward {}, update {}, waiting {}, outside steps {}; a rank takes {:.3g} W busy, "
-      "{:.3g} W "
-      "else ({})\n",
-      share(phases.forward, joules), share(phases.backward, joules),
-      share(phases.update + phases.scalars, joules), share(phases.waiting, joules),
-      share(phases.outside, joules), account.powers.busy, account.powers.rest,
-      account.powers.fitted ? "found by regression" : "in the ratio of the estimate");
-  text += fmt::format("waiting: {}{}\n", human_joules(phases.waiting),
-                      account.waited_for.who.empty()
-                          ? ", for nobody in particular"
-                          : fmt::format("; {} costs {} an hour in others' waiting", account.waited_for.who,
-                                        human_joules(account.waited_for.joules / account.seconds * 3600)));
+      "of it{} forward {}, backward {}, update {},{} waiting {}, outside steps {}; a rank takes {:.3g} W "
+      "busy, {:.3g} W else ({})\n",
+      mark, share(phases.forward, joules), share(phases.backward, joules),
+      share(phases.update + phases.scalars, joules),
+      phases.evaluation > 0 ? fmt::format(" evaluations {},", share(phases.evaluation, joules)) : "",
+      share(phases.waiting, joules), share(phases.outside, joules), account.powers.busy, account.powers.rest,
+      origin_of(account.powers, account.estimated));
+  text += fmt::format("waiting{}: {}, {}; {}\n", mark, human_joules(phases.waiting),
+                      share(phases.waiting, joules), accusation(account));
   const double kwh = kilowatt_hours(counts.run_joules), facility = facility_energy(kwh, config.energy.pue);
   return text + fmt::format("the run so far{}: {:.4g} kWh, {:.4g} kWh of the facility: {}; {}\n",
-                            account.estimated ? " (estimated)" : "", kwh, facility,
+                            estimated_mark(counts.run_is_estimated), kwh, facility,
                             pue_text(config.energy.pue), carbon_text(config.energy, facility));
 }
 
@@ -89,14 +148,15 @@ std::string energy_json(const Config& config, const EnergyAccount& account, cons
   line.add("estimated", account.estimated)
       .add("joules", account.joules)
       .add("seconds", account.seconds)
-      .add("steps", counts.steps)
-      .add("joules_per_step", each(counts.steps))
+      .add(fmt::format("{}s", trained_word(config)), counts.steps)
+      .add(fmt::format("joules_per_{}", trained_word(config)), each(counts.steps))
       .add(fmt::format("joules_per_{}", counts.what), each(counts.counted))
       .add("joules_per_sample", each(counts.samples))
       .add("joules_forward", phases.forward)
       .add("joules_backward", phases.backward)
       .add("joules_update", phases.update)
       .add("joules_scalars", phases.scalars)
+      .add("joules_evaluations", phases.evaluation)
       .add("joules_waiting", phases.waiting)
       .add("joules_outside_steps", phases.outside)
       .add("share_waiting", account.joules > 0 ? phases.waiting / account.joules : 0.0)
@@ -105,9 +165,11 @@ std::string energy_json(const Config& config, const EnergyAccount& account, cons
       .add("watts_busy", account.powers.busy)
       .add("watts_else", account.powers.rest)
       .add("watts_by_regression", account.powers.fitted)
+      .add("windows", static_cast<std::int64_t>(account.powers.windows))
       .add("node_was_shared", account.shared)
       .add("reader_seconds", account.reader_seconds)
-      .add("run_joules", static_cast<std::int64_t>(std::llround(counts.run_joules)))
+      .add("run_joules", counts.run_joules)
+      .add("run_is_estimated", counts.run_is_estimated)
       .add("run_kwh", kwh)
       .add("pue", config.energy.pue)
       .add("facility_kwh", facility);
@@ -116,10 +178,12 @@ std::string energy_json(const Config& config, const EnergyAccount& account, cons
         .add("carbon_source", config.energy.source)
         .add("kg_co2e", kilograms_co2(facility, config.energy.carbon_intensity));
   line.add("meters", join(account.words, "; "))
-      .add("summary", fmt::format("energy{}: {} for {} steps, {} a {}; {:.4g} kWh; {}",
-                                  account.estimated ? " (estimated)" : "", human_joules(account.joules),
-                                  counts.steps, human_joules(each(counts.counted)), counts.what, kwh,
-                                  carbon_text(config.energy, facility)));
+      .add("troubles", join(account.troubles, "; "))
+      .add("summary",
+           fmt::format("energy{}: {} for {} {}s, {} a {}; the run so far{}: {:.4g} kWh; {}",
+                       estimated_mark(account.estimated), human_joules(account.joules), counts.steps,
+                       trained_word(config), human_joules(each(counts.counted)), counts.what,
+                       estimated_mark(counts.run_is_estimated), kwh, carbon_text(config.energy, facility)));
   return line.text() + "\n";
 }
 
@@ -137,25 +201,19 @@ std::string slack_text(const RunPlan& plan, const EnergyAccount& account,
       slack_of(program, durations_of(program, plan.outline, plan.training.network), plan.training.network);
   // A clock changes what computing takes above an idle device.
   const double dynamic = account.powers.busy * (estimate.compute - estimate.idle) / estimate.busy_rank();
-  std::string who;
-  double least = 0, most = 0;
+  std::vector<StageSaving> savings;
   for (std::size_t stage = 0; stage < stages; ++stage) {
-    const double x = slack.of_ranks[stage];
-    if (x < worth_saying) continue;
-    who += fmt::format("{}stage {} {:.0f} %", who.empty() ? "" : ", ", stage, 100 * x);
     double busy = 0;
     for (std::size_t rank = 0; rank < ranks.size(); ++rank)
       if (coord_at(shape, static_cast<int>(rank)).pipeline == static_cast<int>(stage))
         busy += static_cast<double>(ranks[rank].spent.work()) * 1e-9;
-    least += saved(dynamic * busy, x, 1);
-    most += saved(dynamic * busy, x, 2);
+    // What is printed is what holds: never rounded up.
+    const double slower = std::floor(1000 * slack.of_ranks[stage]) / 1000;
+    if (slower < worth_saying) continue;
+    savings.push_back({stage, slower, saved(dynamic * busy, slower, 1) / account.joules,
+                       saved(dynamic * busy, slower, 2) / account.joules});
   }
-  if (who.empty()) return "";
-  return fmt::format(
-      "note: with the step as long as it is, by the simulator, these may run slower, all together: {}; "
-      "clocks lower "
-      "by as much save about {:.1f} to {:.1f} % of the energy (estimated; nothing here sets a clock)\n",
-      who, 100 * least / account.joules, 100 * most / account.joules);
+  return text_of(savings);
 }
 
 std::string start_text(const Config& config, double seconds, double now) {

@@ -10,8 +10,9 @@ namespace mindpipe {
 /// What the energy of a start was used for, and that of the whole run.
 struct EnergyCounts {
   std::int64_t steps = 0, samples = 0, counted = 0;
-  std::string what;       ///< "token": what is counted
-  double run_joules = 0;  ///< with earlier starts
+  std::string what;               ///< "token": what is counted
+  double run_joules = 0;          ///< with earlier starts
+  bool run_is_estimated = false;  ///< all or a part of that
 };
 
 /// "12.3 kJ"

@@ -20,21 +20,18 @@
 namespace mindpipe {
 namespace {
 
-constexpr std::int64_t window_ns = 2'000'000'000;
+constexpr std::int64_t shortest_window_ns = 2'000'000'000;
 
-Script& script_of(Run& run) {
-  return run.trains_subnets() ? run.worker().subnets()->script() : run.worker().training();
+Script& script_of(Worker& worker) {
+  return worker.subnets() != nullptr ? worker.subnets()->script() : worker.training();
 }
 
-/// Joules of earlier starts, which energy.json says.
-double joules_before(const std::string& path) {
+/// What energy.json says of earlier starts.
+JsonMembers said_before(const std::string& path) {
   std::ifstream file(path);
   std::ostringstream text;
   text << file.rdbuf();
-  const std::optional<JsonMembers> members = read_json(text.str());
-  if (!members) return 0;
-  const auto found = members->integers.find("run_joules");
-  return found == members->integers.end() ? 0 : static_cast<double>(found->second);
+  return read_json(text.str()).value_or(JsonMembers{});
 }
 
 /// Meters of a node, and why others are not among them.
@@ -70,16 +67,17 @@ Opened open_all(const Config& config, int ranks_here) {
 
 }  // namespace
 
-std::unique_ptr<RunEnergy> make_run_energy(Run& run, RunDirectory* directory, bool goes_on) {
-  if (run.config().energy.meter == EnergyMeter::none) return nullptr;
-  return std::make_unique<RunEnergy>(run, directory, goes_on);
+std::unique_ptr<RunEnergy> make_run_energy(Worker& worker, const std::vector<RankPlace>& places,
+                                           RunDirectory* directory, bool goes_on) {
+  if (worker.config().energy.meter == EnergyMeter::none) return nullptr;
+  return std::make_unique<RunEnergy>(worker, places, directory, goes_on);
 }
 
-RunEnergy::RunEnergy(Run& run, RunDirectory* directory, bool goes_on)
-    : run_(run), directory_(directory), work_(window_ns) {
-  const std::vector<RankPlace>& places = run.places();
+RunEnergy::RunEnergy(Worker& worker, const std::vector<RankPlace>& places, RunDirectory* directory,
+                     bool goes_on)
+    : worker_(worker), directory_(directory) {
   const auto here = [&](int rank) {
-    return std::strcmp(places[rank].host, places[run_.world().rank].host) == 0;
+    return std::strcmp(places[rank].host, places[worker_.world().rank].host) == 0;
   };
   leader_ = -1;
   for (int rank = 0; rank < static_cast<int>(places.size()); ++rank)
@@ -87,13 +85,17 @@ RunEnergy::RunEnergy(Run& run, RunDirectory* directory, bool goes_on)
       if (leader_ < 0) leader_ = rank;
       ++ranks_here_;
     }
-  if (directory != nullptr && goes_on) earlier_joules_ = joules_before(directory->path_of("energy.json"));
-  if (reads()) open_meters();
+  if (directory != nullptr && goes_on) {
+    JsonMembers before = said_before(directory->path_of("energy.json"));
+    earlier_joules_ = before.numbers["run_joules"];
+    earlier_was_estimated_ = before.integers["run_is_estimated"] != 0;
+  }
+  if (reads()) open_meters(places);
   work_.add({begin_ns_, 0});
 }
 
-void RunEnergy::open_meters() {
-  const Config& config = run_.config();
+void RunEnergy::open_meters(const std::vector<RankPlace>& places) {
+  const Config& config = worker_.config();
   Opened opened = open_all(config, ranks_here_);
   std::vector<std::string> names;
   for (const auto& meter : opened.meters) {
@@ -106,15 +108,17 @@ void RunEnergy::open_meters() {
     info("power that is allowed here is not known: no meter is open (energy.meter)");
   if (!names.empty()) words_ = "metered: " + join(names, ", ") + "\n";
   if (!opened.left_out.empty()) {
-    if (run_.is_rank_0())
+    if (worker_.world().rank == 0)
       info("energy: {}: {}", names.empty() ? "estimated from busy and waiting time" : "not all is metered",
            opened.left_out);
     words_ += "not metered: " + opened.left_out + "\n";
   }
-  if (opened.meters.empty()) return;
+  if (opened.meters.empty()) {
+    words_ += "estimated from busy and waiting seconds\n";
+    return;
+  }
   NodeReader::Sharing sharing;
   cpu_set_t processors{};
-  const std::vector<RankPlace>& places = run_.places();
   for (const RankPlace& place : places)
     if (std::strcmp(place.host, places[leader_].host) == 0) {
       sharing.processes.push_back(place.process);
@@ -127,12 +131,16 @@ void RunEnergy::open_meters() {
 }
 
 void RunEnergy::look() {
-  const TimeSpent& spent = script_of(run_).spent;
-  work_.add({now_ns(), static_cast<double>(spent.work()) * 1e-9});
+  const std::int64_t now = now_ns(),
+                     busy = script_of(worker_).spent.work() + worker_.forwards().script().spent.work();
+  work_.add({now, static_cast<double>(busy) * 1e-9});
+  if (!reader_ || now - window_ns_ < shortest_window_ns) return;
+  reader_->begin_window();
+  window_ns_ = now;
 }
 
 void RunEnergy::add_to(JsonLine& line, std::int64_t done) {
-  if (!reader_ || ranks_here_ != run_.world().size) return;
+  if (!reader_ || ranks_here_ != worker_.world().size) return;
   const EnergyPoint newest = reader_->newest();
   constexpr std::int64_t shortest_ns = 1'000'000'000;
   if (told_done_ >= 0 && newest.ns - told_.ns < shortest_ns) return;
@@ -146,7 +154,8 @@ RankEnergy RunEnergy::mine() {
   RankEnergy mine;
   mine.leader = leader_;
   mine.begin_ns = begin_ns_;
-  mine.spent = run_.worker().executor().spent(script_of(run_));
+  mine.spent = worker_.executor().spent(script_of(worker_));
+  mine.evaluated = worker_.executor().spent(worker_.forwards().script());
   if (reader_) {
     reader_->stop();
     mine.metered = true;
@@ -154,30 +163,33 @@ RankEnergy RunEnergy::mine() {
     mine.joules = reader_->newest().joules;
     mine.reader_seconds = reader_->own_seconds();
     mine.energy = reader_->points();
-    for (const std::string& trouble : reader_->troubles()) words_ += trouble + "\n";
+    for (const std::string& trouble : reader_->troubles()) mine.troubles += trouble + "\n";
   }
   mine.end_ns = now_ns();
   mine.work = work_.points();
+  mine.work.push_back({mine.end_ns, mine.busy_seconds()});
   mine.words = words_;
   return mine;
 }
 
 void RunEnergy::report(std::int64_t trained) {
   std::vector<RankEnergy> ranks;
-  for (const std::vector<std::byte>& bytes : gather_bytes(run_.world(), packed(mine())))
+  for (const std::vector<std::byte>& bytes : gather_bytes(worker_.world(), packed(mine())))
     ranks.push_back(unpacked(bytes));
-  if (!run_.is_rank_0() || trained == 0) return;
-  const RunPlan& plan = run_.worker().plan();
-  const Config& config = run_.config();
-  const Powers estimate = estimated_powers(device_on_paper(config), run_.worker().threads());
-  const EnergyAccount account = account_of(ranks, run_.worker().layout().grid, estimate);
-  for (const std::string& word : account.words)
-    if (!word.starts_with("metered: ") && !word.starts_with("not metered: ")) warning("energy: {}", word);
-  const EnergyCounts counts{trained, config.train.batch * trained,
+  if (worker_.world().rank != 0 || trained == 0) return;
+  const RunPlan& plan = worker_.plan();
+  const Config& config = worker_.config();
+  const Powers estimate = estimated_powers(device_on_paper(config), worker_.threads());
+  const EnergyAccount account = account_of(ranks, worker_.layout().grid, estimate);
+  for (const std::string& trouble : account.troubles) warning("energy: {}", trouble);
+  const EnergyCounts counts{trained,
+                            config.train.batch * trained,
                             config.train.batch * plan.counted.of_sample * trained,
-                            std::string(plan.counted.what), account.joules + earlier_joules_};
+                            std::string(plan.counted.what),
+                            account.joules + earlier_joules_,
+                            account.estimated || earlier_was_estimated_};
   print(marked(energy_text(config, account, counts) +
-               slack_text(plan, account, ranks, run_.worker().layout().grid, estimate)));
+               slack_text(plan, account, ranks, worker_.layout().grid, estimate)));
   if (directory_ != nullptr)
     replace_file(directory_->path_of("energy.json"), energy_json(config, account, counts));
 }

@@ -4,19 +4,20 @@
 
 #include "app/energy/account.h"
 #include "app/run/json_line.h"
-#include "app/run/run.h"
 #include "app/run/run_directory.h"
+#include "comm/affinity.h"
+#include "runtime/worker.h"
 
 namespace mindpipe {
 
 /// The energy of a training. The lowest rank of each node reads its meters; every rank notes what it does.
 class RunEnergy {
  public:
-  /// Opens meters as energy.meter says, which is not `none`, or refuses. `directory`: of the rank that
-  /// writes, else none. `goes_on`: the directory's run was begun before.
-  RunEnergy(Run& run, RunDirectory* directory, bool goes_on);
+  /// Opens meters as energy.meter says, which is not `none`, or refuses. `places`: where all ranks run.
+  /// `directory`: of the rank that writes, else none. `goes_on`: the directory's run was begun before.
+  RunEnergy(Worker& worker, const std::vector<RankPlace>& places, RunDirectory* directory, bool goes_on);
 
-  /// A step or subnet has ended here.
+  /// A step, subnet or evaluation has ended here, as on all ranks.
   void look();
   /// Adds the joules of a step to the line of the newest one, where a second or more has been measured since
   /// the line before that has them. Only where all ranks are on rank 0's node.
@@ -26,15 +27,16 @@ class RunEnergy {
   void report(std::int64_t trained);
 
  private:
-  bool reads() const { return leader_ == run_.world().rank; }
-  void open_meters();
+  bool reads() const { return leader_ == worker_.world().rank; }
+  void open_meters(const std::vector<RankPlace>& places);
   RankEnergy mine();
 
-  Run& run_;
+  Worker& worker_;
   RunDirectory* directory_;
   int leader_ = 0, ranks_here_ = 0;
   double earlier_joules_ = 0;
-  std::int64_t begin_ns_ = now_ns();
+  bool earlier_was_estimated_ = false;
+  std::int64_t begin_ns_ = now_ns(), window_ns_ = begin_ns_;
   Curve<WorkPoint> work_;
   std::unique_ptr<NodeReader> reader_;
   std::string words_;
@@ -43,6 +45,7 @@ class RunEnergy {
 };
 
 /// Makes what a training with these settings wants; nothing where energy.meter is none.
-std::unique_ptr<RunEnergy> make_run_energy(Run& run, RunDirectory* directory, bool goes_on);
+std::unique_ptr<RunEnergy> make_run_energy(Worker& worker, const std::vector<RankPlace>& places,
+                                           RunDirectory* directory, bool goes_on);
 
 }  // namespace mindpipe

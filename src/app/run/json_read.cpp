@@ -11,6 +11,8 @@ std::optional<JsonMembers> read_json(const std::string& text) {
   for (const auto& [key, value] : json.items()) {
     if (value.is_string()) members.texts[key] = value.get<std::string>();
     if (value.is_number_integer()) members.integers[key] = value.get<std::int64_t>();
+    if (value.is_boolean()) members.integers[key] = value.get<bool>() ? 1 : 0;
+    if (value.is_number()) members.numbers[key] = value.get<double>();
   }
   return members;
 }

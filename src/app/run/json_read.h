@@ -6,10 +6,11 @@
 
 namespace mindpipe {
 
-/// The texts and whole numbers among the members of a JSON object.
+/// The texts, numbers and truths among the members of a JSON object.
 struct JsonMembers {
   std::map<std::string, std::string> texts;
-  std::map<std::string, std::int64_t> integers;
+  std::map<std::string, std::int64_t> integers;  ///< whole numbers; true is 1
+  std::map<std::string, double> numbers;         ///< whole ones, too
 };
 /// The members of an object; none where the text is no whole one: a line that a crash cut short.
 std::optional<JsonMembers> read_json(const std::string& text);

@@ -41,7 +41,8 @@ std::optional<LockHolder> read_lock(const std::string& file) {
   if (!in) return std::nullopt;
   auto members = read_json(std::string(std::istreambuf_iterator<char>(in), {}));
   if (!members) return LockHolder{};  // cut short: nobody's
-  auto& [texts, integers] = *members;
+  auto& texts = members->texts;
+  auto& integers = members->integers;
   return LockHolder{texts["host"], texts["job"], texts["restart"], static_cast<long>(integers["pid"]),
                     integers["started"]};
 }

@@ -155,6 +155,7 @@ void TrainingLoop::evaluate() {
          subnets_ ? fmt::format(" of {} subnets", config_.supernet.evaluate_subnets) : "");
     saves_.evaluated(done_, found->all.loss());
     last_found_ = *found;
+    if (energy_ != nullptr) energy_->look();
   }
   log_.write_newest(found);
 }
