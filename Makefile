@@ -4,7 +4,7 @@ PREFIX ?= /usr/local
 BUILD := build
 TRAIN := $(BUILD)/mindpipe-train
 
-.PHONY: help all build cuda gpu-check plans configure configure-cuda setup test-tools install test test-rest test-all test-layouts test-supernets test-ranking test-faults test-bubbles test-speed-ups test-lane-speeds test-peers test-demo test-models asan tidy demo demo-layouts demo-supernet bench bench-supernet bench-peers format check-format clean fuzz
+.PHONY: help all build cuda gpu-check plans configure configure-cuda setup test-tools install test test-rest test-all test-layouts test-supernets test-ranking test-faults test-bubbles test-speed-ups test-lane-speeds test-peers test-demo test-models asan tidy demo demo-layouts demo-supernet bench bench-supernet bench-weights bench-peers format check-format clean fuzz
 
 help:            ## this list
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -107,8 +107,8 @@ test-lane-speeds: configure ## how much faster two and four lanes are than one, 
 	for ranks in 1 8 16 32; do MINDPIPE_ALL_LAYOUTS=1 $(AT_ONCE) tests/run_mpi.sh $$ranks $(BUILD)/tests/test_runtime_mpi \
 	  --gtest_brief=1 --gtest_filter='LaneSpeeds.*' || exit; done
 
-test-peers: configure ## install PyTorch, transformers, tiktoken and sentencepiece into .venv-peers (5 GB), then run every test that compares with them: 8 minutes
-	cmake --build $(BUILD) -j $(JOBS) --target mindpipe-train test_app test_io ids_of_texts
+test-peers: configure ## install PyTorch, transformers, tiktoken, sentencepiece and MindSpore into .venv-peers and .venv-mindspore (7 GB), then run every test that compares with them: 12 minutes
+	cmake --build $(BUILD) -j $(JOBS) --target mindpipe-train test_app test_app_mpi test_io ids_of_texts
 	scripts/test_peers.sh $(BUILD)
 
 asan:            ## build in build-asan/ with the address and undefined-behaviour sanitizers, and run the tests that make sense there
@@ -148,6 +148,10 @@ bench: configure ## measure products, steps of GPT-2 124M and of other models, a
 bench-supernet: configure ## supernets against a GPT of the same shape, on two ranks against one; what orders, samplers and windows do: 15 minutes
 	cmake --build $(BUILD) -j $(JOBS) --target mindpipe-train test_program
 	python3 scripts/bench/supernet.py $(BENCH)
+
+bench-weights: configure ## time and memory of writing and reading the weights of GPT-2 124M on four ranks against one, five times in turn: 5 minutes (BENCH="--repeats 3")
+	cmake --build $(BUILD) -j $(JOBS) --target weights_bench
+	python3 scripts/bench/weights.py $(BUILD)/scripts/bench/weights_bench $(BENCH)
 
 bench-peers:     ## install the PyTorch of tests/oracle/requirements.txt for the comparison, into .venv-peers
 	scripts/bench/peers.sh

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 
 #include "config/settings.h"
 #include "core/check.h"
 #include "core/text.h"
+#include "tokenize/for_transformers.h"
 
 namespace mindpipe {
 namespace {
@@ -117,13 +119,18 @@ void keep_tokenizer(const Config& config) {
   const std::string folder = tokenizer_copy_of(config.run);
   if (config.data.tokenizer.empty() || config.data.tokenizer == folder) return;
   std::error_code problem;
-  for (const TokenizerFile& file : open_tokenizer(config.data)->files()) {
+  const std::unique_ptr<Tokenizer> tokenizer = open_tokenizer(config.data);
+  for (const TokenizerFile& file : tokenizer->files()) {
     fs::create_directories(folder, problem);
     fs::copy_file(file.path, folder + "/" + file.name, fs::copy_options::overwrite_existing, problem);
     MP_REQUIRE(!problem, Exit::io_error,
                "{}: the tokenizer cannot be copied to {} ({}); make room in run.dir", file.path, folder,
                problem.message());
   }
+  const std::string settings = settings_for_transformers(*tokenizer),
+                    path = folder + "/" + kept_tokenizer_settings;
+  if (settings.empty()) fs::remove(path, problem);
+  else std::ofstream(path) << settings;
 }
 
 void require_kept_tokenizer(const Config& config) {

@@ -23,8 +23,12 @@ std::unique_ptr<Tokenizer> open_tokenizer(const DataConfig& data);
 
 /// The folder in which a run keeps a copy of its tokenizer.
 std::string tokenizer_copy_of(const RunConfig& run);
-/// Copies the run's tokenizer into the run directory, if one is named and none is there.
+/// Copies the run's tokenizer into the run directory, if one is named and none is there; beside it what opens
+/// it in transformers.
 void keep_tokenizer(const Config& config);
+/// Name, in the folder of the copy, of what transformers calls tokenizer_config.json: there it would be part
+/// of the tokenizer.
+inline constexpr const char* kept_tokenizer_settings = "transformers.json";
 /// Refuses to read what a run has learned by another tokenizer than the one that the run keeps.
 void require_kept_tokenizer(const Config& config);
 

@@ -121,19 +121,36 @@ void CheckedWriter::read_back() {
   }
 }
 
-std::vector<std::uint32_t> block_crcs(std::vector<WrittenPiece> pieces, std::int64_t file_bytes) {
+std::vector<std::byte> bytes_of_pieces(const std::vector<WrittenPiece>& pieces) {
+  std::vector<std::byte> bytes(pieces.size() * sizeof(WrittenPiece));
+  if (!pieces.empty()) std::memcpy(bytes.data(), pieces.data(), bytes.size());
+  return bytes;
+}
+
+std::vector<WrittenPiece> pieces_of(const std::vector<std::vector<std::byte>>& ranks) {
+  std::vector<WrittenPiece> all;
+  for (const std::vector<std::byte>& rank : ranks) {
+    const std::size_t before = all.size();
+    all.resize(before + rank.size() / sizeof(WrittenPiece));
+    if (!rank.empty()) std::memcpy(all.data() + before, rank.data(), rank.size());
+  }
+  return all;
+}
+
+std::vector<std::uint32_t> block_crcs(std::vector<WrittenPiece> pieces, std::int64_t file_bytes,
+                                      const std::string& what) {
   std::sort(pieces.begin(), pieces.end(),
             [](const WrittenPiece& a, const WrittenPiece& b) { return a.offset < b.offset; });
   std::vector<std::uint32_t> crcs;
   std::int64_t end = 0;
   for (const WrittenPiece& piece : pieces) {
-    MP_CHECK(piece.offset == end, "byte {} of a checkpoint was written {}", std::min(end, piece.offset),
+    MP_CHECK(piece.offset == end, "byte {} of {} was written {}", std::min(end, piece.offset), what,
              piece.offset > end ? "by nobody" : "twice");
     if (piece.offset % Manifest::block == 0) crcs.push_back(piece.crc);
     else crcs.back() = joined_crc32c(crcs.back(), piece.crc, static_cast<std::uint64_t>(piece.bytes));
     end += piece.bytes;
   }
-  MP_CHECK(end == file_bytes, "{} of the {} bytes of a checkpoint were written", end, file_bytes);
+  MP_CHECK(end == file_bytes, "{} of the {} bytes of {} were written", end, file_bytes, what);
   return crcs;
 }
 

@@ -64,7 +64,14 @@ class CheckedWriter {
   std::vector<WrittenPiece> pieces_;
 };
 
-/// The CRCs of a file's blocks, from pieces in any order, which must cover each of its bytes once.
-std::vector<std::uint32_t> block_crcs(std::vector<WrittenPiece> pieces, std::int64_t file_bytes);
+/// Pieces as bytes for another rank.
+std::vector<std::byte> bytes_of_pieces(const std::vector<WrittenPiece>& pieces);
+/// The pieces of all ranks, from the bytes of each.
+std::vector<WrittenPiece> pieces_of(const std::vector<std::vector<std::byte>>& ranks);
+
+/// The CRCs of a file's blocks, from pieces in any order, which must cover each of its bytes once. `what`:
+/// the file, for complaints.
+std::vector<std::uint32_t> block_crcs(std::vector<WrittenPiece> pieces, std::int64_t file_bytes,
+                                      const std::string& what = "a checkpoint");
 
 }  // namespace mindpipe

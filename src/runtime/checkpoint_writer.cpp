@@ -26,22 +26,6 @@ class Stopwatch {
   std::int64_t start_ = now_ns();
 };
 
-std::vector<std::byte> bytes_of_pieces(const std::vector<WrittenPiece>& pieces) {
-  std::vector<std::byte> bytes(pieces.size() * sizeof(WrittenPiece));
-  if (!pieces.empty()) std::memcpy(bytes.data(), pieces.data(), bytes.size());
-  return bytes;
-}
-
-std::vector<WrittenPiece> pieces_of(const std::vector<std::vector<std::byte>>& parts) {
-  std::vector<WrittenPiece> all;
-  for (const std::vector<std::byte>& part : parts) {
-    const std::size_t before = all.size();
-    all.resize(before + part.size() / sizeof(WrittenPiece));
-    if (!part.empty()) std::memcpy(all.data() + before, part.data(), part.size());
-  }
-  return all;
-}
-
 std::vector<std::byte> bytes_of_text(const std::string& text) {
   const auto* begin = reinterpret_cast<const std::byte*>(text.data());
   return {begin, begin + text.size()};

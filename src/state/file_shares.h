@@ -45,7 +45,7 @@ struct FilePiece {
 /// Bytes of the longest file_piece; but for the last of a tensor none is shorter than a quarter of it. Files
 /// of weights are written by ranks that train on at once, and have shorter ones, to take little memory.
 inline constexpr std::int64_t longest_file_piece = std::int64_t{4} << 20,
-                              longest_piece_of_weights = std::int64_t{1} << 20;
+                              longest_piece_of_weights = std::int64_t{1} << 19;
 
 /// Cuts the tensors of a stage's units into file_pieces and shares them out among its ranks: to one that has
 /// most of what it writes, and to all about equally. The same on every rank of the stage.

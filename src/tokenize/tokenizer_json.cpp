@@ -230,9 +230,8 @@ std::unique_ptr<Tokenizer> load_word_pieces(const std::string& path) {
     std::vector<std::string> tokens;
     for (const std::string_view line : lines_of(file)) tokens.emplace_back(line);
     Vocabulary vocabulary(tokens);
-    const bool cased = vocabulary.id_of("A").has_value() && vocabulary.id_of("B").has_value();
     Components parts;
-    parts.normalizer = make_normalizer({{"type", "BertNormalizer"}, {"lowercase", !cased}});
+    parts.normalizer = make_normalizer({{"type", "BertNormalizer"}, {"lowercase", !is_cased(vocabulary)}});
     parts.pre_tokenizer = make_pre_tokenizer({{"type", "BertPreTokenizer"}});
     parts.decoder = make_decoder({{"type", "WordPiece"}});
     for (const char* name : {"[UNK]", "[SEP]", "[PAD]", "[CLS]", "[MASK]"})

@@ -27,4 +27,10 @@ class WordPiece final : public WordModel {
   TokenId unknown_id_ = 0;
 };
 
+/// Whether a vocabulary of words, or its tokenizer, tells capitals from other letters.
+template <class Words>
+bool is_cased(const Words& words) {
+  return words.id_of("A").has_value() && words.id_of("B").has_value();
+}
+
 }  // namespace mindpipe

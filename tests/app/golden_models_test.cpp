@@ -7,6 +7,7 @@
 #include "app/golden_models.h"
 #include "app/run/weights_source.h"
 #include "corpus/files.h"
+#include "runtime/generator.h"
 
 // Small random models that transformers has written (tests/golden/transformers, by
 // tests/oracle/golden_models.py), and the losses that it finds.
@@ -16,25 +17,40 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-std::vector<std::string> golden_models() {
-  std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(golden_folder))
-    names.push_back(entry.path().filename());
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
-TEST(GoldenModels, HaveTheLossesOfTransformersForOneTwoAndFourShards) {
+TEST(GoldenModels, HaveTheLossesAndLogitsOfTransformersForOneTwoAndFourShards) {
   for (const std::string& name : golden_models())
     for (const int shards : {1, 2, 4}) {
       const std::string directory = golden_folder + name;
-      const Losses losses = losses_of(imported(directory, shards), directory);
-      const SafetensorsFile expected(directory + "/expected.safetensors");
-      const std::vector<float> all = expected.floats("losses");
-      ASSERT_EQ(losses.all.size(), all.size()) << name;
-      EXPECT_NEAR(losses.mean, expected.floats("loss")[0], 1e-5) << name << ", " << shards << " shards";
-      for (std::size_t i = 0; i < all.size(); ++i) EXPECT_NEAR(losses.all[i], all[i], 1e-4) << name;
+      const Config config = imported(directory, shards);
+      Worker worker(config, {});
+      begin_with_weights(worker);
+      expect_as_in(SafetensorsFile(directory + "/expected.safetensors"), worker, batch_in(directory, config),
+                   fmt::format("{}, {} shards", name, shards));
     }
+}
+
+TEST(GoldenModels, ContinueTextsWithTheLogitsOfTransformers) {
+  int continue_texts = 0;
+  for (const std::string& name : golden_models()) {
+    const std::string directory = golden_folder + name;
+    const Config config = imported(directory);
+    Worker worker(config, {});
+    if (!worker.stage().model().continuation()) continue;
+    ++continue_texts;
+    begin_with_weights(worker);
+    const Batches batches = batch_in(directory, config);
+    std::vector<float> all;
+    for (std::int64_t sample = 0; sample < batches.batch; ++sample) {
+      Generator generator(config, worker);
+      for (int row = 0; row < config.data.sequence; ++row) {
+        const auto logits = generator.append({batches.numbers(field::tokens, sample)[row]});
+        all.insert(all.end(), logits.begin(), logits.end());
+      }
+    }
+    const SafetensorsFile expected(directory + "/expected.safetensors");
+    EXPECT_LE(largest_difference(all, expected.floats("logits")), 1e-4) << name;
+  }
+  EXPECT_GE(continue_texts, 6);
 }
 
 /// A tensor of a file that is changed.
@@ -61,19 +77,38 @@ void write(const LooseTensors& tensors, const std::string& path) {
   write_safetensors(path, {{"format", "pt"}}, stored);
 }
 
+/// The tensors of a directory, with the parts that its index names.
+LooseTensors tensors_of_directory(const std::string& directory) {
+  const std::string index = directory + "/model.safetensors.index.json";
+  if (!std::filesystem::exists(index)) return tensors_in(directory + "/model.safetensors");
+  LooseTensors all;
+  const nlohmann::json map = nlohmann::json::parse(read_file(index)).at("weight_map");
+  for (const auto& [name, part] : map.items())
+    all.merge(tensors_in(directory + "/" + part.get<std::string>()));
+  return all;
+}
+
 TEST(GoldenModels, AreWrittenBackBitForBit) {
   for (const std::string& name : golden_models()) {
     const std::string directory = golden_folder + name;
+    const LooseTensors theirs = tensors_of_directory(directory);
     const Folder folder;
-    Worker worker(imported(directory), {});
+    Config config = imported(directory);
+    const bool halves = theirs.begin()->second.type == StoredType::bf16;
+    config.exported.precision = halves ? Precision::bf16 : Precision::f32;
+    Worker worker(config, {});
     begin_with_weights(worker);
-    save_weights(worker, folder / "model.safetensors");
-    const LooseTensors ours = tensors_in(folder / "model.safetensors"),
-                       theirs = tensors_in(directory + "/model.safetensors");
+    save_weights_for_others(worker, folder / "");
+    const std::string prefix = worker.stage().model().file_names().prefix;
+    const LooseTensors ours = tensors_of_directory(folder / "");
     for (const auto& [tensor, loose] : ours) {
-      ASSERT_TRUE(theirs.contains(tensor)) << name << ": " << tensor;
-      EXPECT_EQ(loose.shape, theirs.at(tensor).shape) << tensor;
-      EXPECT_TRUE(loose.bytes == theirs.at(tensor).bytes) << name << ": " << tensor;
+      auto found = theirs.find(tensor);
+      if (found == theirs.end() && tensor.starts_with(prefix))
+        found = theirs.find(tensor.substr(prefix.size()));
+      ASSERT_NE(found, theirs.end()) << name << ": " << tensor;
+      EXPECT_EQ(loose.type, found->second.type) << tensor;
+      EXPECT_EQ(loose.shape, found->second.shape) << tensor;
+      EXPECT_TRUE(loose.bytes == found->second.bytes) << name << ": " << tensor;
     }
     EXPECT_EQ(ours.size(), name == "bert_for_pretraining" ? theirs.size() - 4 : theirs.size()) << name;
   }
@@ -232,7 +267,7 @@ TEST(GoldenModels, AreRefusedWithPartsThatAreNotThere) {
     write_file(folder / "model.safetensors.index.json", index);
     return refusal_of_weights(config, code);
   };
-  EXPECT_THAT(refusal(R"({"weight_map": {"a": "model-1.safetensors"}})", Exit::input_missing),
+  EXPECT_THAT(refusal(R"({"weight_map": {"a": "model-1.safetensors"}})", Exit::bad_data),
               HasSubstr("the part model-1.safetensors is missing"));
   for (const char* outside : {"../x.safetensors", "/etc/passwd", "a/b", "..", ""})
     EXPECT_THAT(refusal(fmt::format(R"({{"weight_map": {{"a": "{}"}}}})", outside), Exit::bad_data),

@@ -1,6 +1,11 @@
-#include "app/golden_models.h"
+#include <fmt/ranges.h>
+
+#include <nlohmann/json.hpp>
+
 #include "app/torch_oracle.h"
 #include "app/torch_styles.h"
+#include "runtime/batches.h"
+#include "tokenize/tokenizer.h"
 
 // Run directories of every kind, as transformers loads them. `make test-peers` installs it.
 namespace mindpipe {
@@ -91,63 +96,61 @@ TEST(Transformers, ReadsRunDirectoriesAndFindsTheirLosses) {
   }
 }
 
-/// What transformers makes of directories with weights and input.safetensors: class and loss of each.
-std::vector<std::pair<std::string, double>> losses_there(const std::string& python,
-                                                         const std::vector<std::string>& directories,
-                                                         const std::string& answer) {
-  std::string command = "'" + python + "' '" + MINDPIPE_SOURCE_DIR + "/tests/oracle/loss_by_transformers.py'";
-  for (const std::string& directory : directories) command += " '" + directory + "'";
-  EXPECT_TRUE(runs(command + " > '" + answer + "'", false));
-  std::istringstream found(read_file(answer));
-  std::vector<std::pair<std::string, double>> losses(directories.size());
-  for (auto& [name, loss] : losses) found >> name >> loss;
-  return losses;
+/// Tokenizers of every form that AutoTokenizer opens, each in a directory.
+std::vector<std::string> made_tokenizers(const Folder& folder) {
+  const std::string golden = MINDPIPE_SOURCE_DIR "/tests/golden/tokenizers/";
+  std::vector<std::string> directories;
+  const auto file = [&](const std::string& directory, const std::string& name, const std::string& text) {
+    std::filesystem::create_directories(folder / directory);
+    if (directories.empty() || directories.back() != folder / directory)
+      directories.push_back(folder / directory);
+    write_file(directories.back() + "/" + name, text);
+  };
+  for (const char* name : {"gpt2", "llama2", "llama3", "qwen2", "metaspace", "bert", "words"})
+    file(name, "tokenizer.json", read_file(golden + name + ".json"));
+  const auto model_of = [&](const char* name) {
+    return nlohmann::ordered_json::parse(read_file(golden + name)).at("model");
+  };
+  std::string merges = "#version: 0.2\n", words;
+  const nlohmann::ordered_json pairs = model_of("gpt2.json"), vocabulary = model_of("bert.json");
+  for (const auto& merge : pairs.at("merges"))
+    merges += (merge.is_string() ? merge.get<std::string>()
+                                 : merge[0].get<std::string>() + " " + merge[1].get<std::string>()) +
+              "\n";
+  file("pairs", "vocab.json", pairs.at("vocab").dump());
+  file("pairs", "merges.txt", merges);
+  for (const auto& [word, id] : vocabulary.at("vocab").items()) words += word + "\n";
+  file("pieces", "vocab.txt", words);
+  return directories;
 }
 
-/// Trains a model of transformers for two steps on its batch, and leaves a directory with the weights and
-/// that batch. The loss of the weights that were written.
-double loss_of_trained(Config config, const std::string& from, const std::string& directory) {
-  config.exported.part = 12'000;
-  Worker worker(config, {});
-  begin_with_weights(worker);
-  const Batches batches = batch_in(from, config);
-  {
-    Feeder feeder(worker, batches);
-    for (int step = 0; step < 2; ++step) feeder.step(step, 1e-2);
-  }
-  std::filesystem::create_directories(directory);
-  save_weights_for_others(worker, directory);
-  std::vector<TensorToStore> stored;
-  add_fields(stored, batches);
-  write_safetensors(directory + "/input.safetensors", model_settings(config), stored);
-  config.run.weights = directory;
-  return losses_of(config, from).mean;
-}
-
-TEST(Transformers, OpensWhatWasTrainedFromItsOwnModels) {
+TEST(Transformers, OpensTheTokenizersThatRunsLeave) {
   const std::string python = peer_python_with("torch, numpy, transformers");
   if (python.empty())
     GTEST_SKIP() << "no interpreter that imports transformers (make test-peers installs it)";
-  for (const std::string how : {"--dtype float32", "--dtype bfloat16 --part 12KB"}) {
-    const Folder folder;
-    ASSERT_TRUE(runs("'" + python + "' '" + MINDPIPE_SOURCE_DIR + "/tests/oracle/golden_models.py' '" +
-                     (folder / "theirs") + "' " + how));
-    std::vector<std::string> directories;
-    std::vector<double> losses;
-    for (const auto& entry : std::filesystem::directory_iterator(folder / "theirs")) {
-      const std::string from = entry.path(), name = entry.path().filename();
-      const SafetensorsFile expected(from + "/expected.safetensors");
-      EXPECT_NEAR(losses_of(imported(from), from).mean, expected.floats("loss")[0], 1e-5) << name << how;
-      directories.push_back(folder / ("ours-" + name));
-      losses.push_back(loss_of_trained(imported(from, 2), from, directories.back()));
-    }
-    const auto found = losses_there(python, directories, folder / "losses");
-    for (std::size_t i = 0; i < losses.size(); ++i) {
-      EXPECT_NEAR(found[i].second, losses[i], 1e-5) << directories[i];
-      fmt::print("{}: loss {:.9f}, ours is {:.1e} away\n", found[i].first, found[i].second,
-                 losses[i] - found[i].second);
-    }
+  const Folder folder;
+  const std::vector<std::string> lines{"The quick brown fox", "it's 3,141 o'clock  and a t\u00ebst",
+                                       "x = {y: [1]}", "\u6771\u4eac \u1f600 na\u00efve", ""};
+  write_file(folder / "text", join(lines, "\n"));
+  std::string command = "'" + python + "' '" + MINDPIPE_SOURCE_DIR +
+                        "/tests/oracle/ids_by_transformers.py' '" + (folder / "text") + "'";
+  std::ostringstream ours;
+  for (const std::string& directory : made_tokenizers(folder)) {
+    Config config = gpt2_style();
+    config.data.tokenizer = directory;
+    config.run.dir = directory + "-run";
+    config.data.train = {{MINDPIPE_SOURCE_DIR "/data/alice.txt", 1}};
+    config.train.steps = 1;
+    write_file(folder / "train.yaml", to_yaml(config));
+    ASSERT_TRUE(runs(std::string(MINDPIPE_BINARY) + " --config " + (folder / "train.yaml") +
+                     " model.vocabulary=auto"));
+    command += " '" + config.run.dir + "'";
+    const auto tokenizer = load_tokenizer(directory);
+    const auto encoder = tokenizer->encoder();
+    for (const std::string& line : lines) ours << fmt::format("{}\n", fmt::join(encoder->encode(line), " "));
   }
+  ASSERT_TRUE(runs(command + " > '" + (folder / "ids") + "'", false));
+  EXPECT_EQ(read_file(folder / "ids"), ours.str());
 }
 
 }  // namespace

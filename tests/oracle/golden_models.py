@@ -1,18 +1,21 @@
 #!/usr/bin/env python3
 """Makes small random models of transformers, each in a directory as save_pretrained leaves it, and beside its weights
-expected.safetensors: fields of a batch, and what the model makes of them: the loss of every target, and their mean.
+expected.safetensors: fields of a batch, and what the model makes of them: logits, the loss of every target, their mean.
 
-    golden_models.py FOLDER [--dtype float32|bfloat16] [--part 1MB] [NAME...]
+    golden_models.py FOLDER [--dtype float32|bfloat16] [--part 1MB] [--times 16] [--bare] [NAME...]
+
+--times: widths are so many times larger; --bare: names have no base prefix, as in files of a model without a head.
 
 tests/golden/transformers holds what it makes of all of them in float32; `make test-peers` makes others.
 """
 import argparse
+import json
 import os
 import sys
 
 import torch
 import transformers
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -115,8 +118,33 @@ def losses_of(model, architecture):
     fields, settings = batch_for(architecture)
     with torch.no_grad():
         seen = First(model) if architecture == "BertForPreTraining" else model
-        losses = cross_entropy(peers.logits_of(seen, settings, fields).double(), fields["targets"].long(), 0)
-    return dict(fields, losses=losses.double(), loss=losses.double().mean())
+        logits = peers.logits_of(seen, settings, fields)
+        losses = cross_entropy(logits.double(), fields["targets"].long(), 0)
+    return dict(fields, logits=logits.float(), losses=losses.double(), loss=losses.double().mean())
+
+
+WIDTHS = ("n_embd", "hidden_size", "intermediate_size", "d_model", "encoder_ffn_dim", "decoder_ffn_dim", "head_dim")
+
+
+def wider(settings, times):
+    return {name: value * times if name in WIDTHS else value for name, value in settings.items()}
+
+
+def take_prefix_away(folder, prefix):
+    """Of all names in the files of a directory and in its index."""
+    def bare(name):
+        return name[len(prefix):] if name.startswith(prefix) else name
+
+    for file in sorted(os.listdir(folder)):
+        path = os.path.join(folder, file)
+        if file.endswith(".safetensors"):
+            save_file({bare(name): tensor for name, tensor in load_file(path).items()}, path, {"format": "pt"})
+        elif file.endswith(".index.json"):
+            with open(path) as text:
+                index = json.load(text)
+            index["weight_map"] = {bare(name): part for name, part in index["weight_map"].items()}
+            with open(path, "w") as text:
+                json.dump(index, text)
 
 
 def main():
@@ -125,6 +153,8 @@ def main():
     parser.add_argument("names", nargs="*")
     parser.add_argument("--dtype", default="float32")
     parser.add_argument("--part", default="5GB")
+    parser.add_argument("--times", type=int, default=1)
+    parser.add_argument("--bare", action="store_true")
     asked = parser.parse_args()
     torch.set_num_threads(1)
     transformers.logging.set_verbosity_error()
@@ -132,11 +162,13 @@ def main():
     for name in asked.names or MODELS:
         architecture, settings = MODELS[name]
         folder = os.path.join(asked.folder, name)
-        model = made(architecture, settings).to(getattr(torch, asked.dtype))
+        model = made(architecture, wider(settings, asked.times)).to(getattr(torch, asked.dtype))
         model.save_pretrained(folder, max_shard_size=asked.part)
         # What is no parameter, sinusoids above all, is not rounded when the file is read.
         model = type(model).from_pretrained(folder, dtype=torch.float32).eval()
         expected = losses_of(model, architecture)
+        if asked.bare:
+            take_prefix_away(folder, model.base_model_prefix + ".")
         save_file({key: value.contiguous() for key, value in expected.items()}, os.path.join(folder, "expected.safetensors"))
         generation = os.path.join(folder, "generation_config.json")
         if os.path.exists(generation):

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Loads run directories (config.json, model.safetensors) as transformers does and prints, a line for each, the name of
 its class and the mean loss of input.safetensors there: fields of one step, and the settings in its metadata, as
-oracle.py reads them. Exits 1 if a tensor of the model is missing in the file, or one of the file is unknown to the
-model.
+oracle.py reads them. Leaves theirs.safetensors there: the logits, the losses and their mean. Exits 1 if a tensor of the
+model is missing in the file, or one of the file is unknown to the model.
 
     loss_by_transformers.py FOLDER...
 """
@@ -11,6 +11,7 @@ import sys
 
 import torch
 import transformers
+from safetensors.torch import save_file
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -38,8 +39,12 @@ def mean_loss(model, folder):
     batch = {name: torch.from_numpy(array[0].copy()) for name, array in arrays.items()}
     targets = batch["targets"].long()
     with torch.no_grad():
-        losses = cross_entropy(peers.logits_of(model, settings, batch).double(), targets, 0)
-    return (losses.sum() / (targets >= 0).sum()).item()
+        logits = peers.logits_of(model, settings, batch)
+        losses = cross_entropy(logits.double(), targets, 0)
+    mean = losses.sum() / (targets >= 0).sum()
+    save_file({"logits": logits.float().contiguous(), "losses": losses.contiguous(), "loss": mean.reshape(1)},
+              os.path.join(folder, "theirs.safetensors"))
+    return mean.item()
 
 
 def main():

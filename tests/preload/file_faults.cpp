@@ -17,6 +17,7 @@
 // Preloaded into a program: notes its calls on some files, and lets some of them fail.
 //   FILE_FAULTS_ON    what the path of such a file contains (checkpoints/)
 //   FILE_FAULTS_LOG   a file: each call that changes something there appends "RANK CALL PATH"
+//   FILE_FAULTS_BYTES set: to pwrite's line "OFFSET COUNT" of what was written
 //   FILE_FAULTS       CALLS:WHAT:FIRST:COUNT, of the calls in the list (pwrite,fsync; direct: writes past
 //                     the cache; any: all that change something) the FIRST-th and the COUNT - 1 behind it
 //                     meet WHAT: kill, short (half the bytes), flip (a bit of what is written), sleep (20
@@ -30,6 +31,7 @@ struct Plan {
   Plan() {
     if (const char* text = std::getenv("FILE_FAULTS_ON")) on = text;
     if (const char* text = std::getenv("FILE_FAULTS_LOG")) log = text;
+    says_bytes = std::getenv("FILE_FAULTS_BYTES") != nullptr;
     if (const char* text = std::getenv("OMPI_COMM_WORLD_RANK")) rank = std::atoi(text);
     const char* const only = std::getenv("FILE_FAULTS_RANK");
     const char* const text = std::getenv("FILE_FAULTS");
@@ -50,6 +52,7 @@ struct Plan {
 
   std::string on = "checkpoints/", log, calls;
   int rank = 0, what = passes;
+  bool says_bytes = false;
   long first = 0, count = 0;
 };
 
@@ -66,12 +69,14 @@ void note(const char* call, const char* path) {
   syscall(SYS_close, file);
 }
 
-/// What becomes of a call: passes, shortens, flips, or the number of an error. `also`: another name for it.
-int fate(const char* call, const std::string& path, bool changes = true, const char* also = "") {
+/// What becomes of a call: passes, shortens, flips, or the number of an error. `also`: another name for it;
+/// `bytes`: what its line says of them.
+int fate(const char* call, const std::string& path, bool changes = true, const char* also = "",
+         const std::string& bytes = "") {
   static std::atomic<long> calls{0};
   const int before = errno;
   if ((path + "/").find(plan().on) == std::string::npos) return passes;
-  if (changes && !plan().log.empty()) note(call, path.c_str());
+  if (changes && !plan().log.empty()) note(call, (path + bytes).c_str());
   errno = before;
   if (plan().what == passes || !(plan().concerns(call, changes) || plan().concerns(also, false)))
     return passes;
@@ -105,7 +110,10 @@ int opened(int directory, const char* path, int flags, mode_t mode) {
 
 ssize_t written(const char* call, long number, int file, const void* bytes, std::size_t count, off_t offset) {
   const bool direct = (fcntl(file, F_GETFL) & O_DIRECT) != 0;
-  const int what = fate(call, path_of(file), true, direct ? "direct" : "");
+  std::string place;
+  if (plan().says_bytes && number == SYS_pwrite64)
+    place = " " + std::to_string(offset) + " " + std::to_string(count);
+  const int what = fate(call, path_of(file), true, direct ? "direct" : "", place);
   if (what > 0) return refuse(what);
   if (what == shortens && count > 1) count /= 2;
   if (what != flips || count == 0) return syscall(number, file, bytes, count, offset);

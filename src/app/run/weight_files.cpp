@@ -46,6 +46,23 @@ std::vector<Named> named_tensors(const Model& model, const ExportConfig& how, St
   return all;
 }
 
+/// "model-00002-of-00003.safetensors": a part of ours, or of transformers'.
+bool is_part(const std::string& name) {
+  std::string_view rest = name;
+  const auto skip = [&](std::string_view word) {
+    const bool is_next = rest.starts_with(word);
+    if (is_next) rest.remove_prefix(word.size());
+    return is_next;
+  };
+  const auto skip_digits = [&] {
+    const std::size_t digits = std::min(rest.find_first_not_of("0123456789"), rest.size());
+    rest.remove_prefix(digits);
+    return digits >= 5;
+  };
+  return (skip("model-") || skip("weights-")) && skip_digits() && skip("-of-") && skip_digits() &&
+         rest == ".safetensors";
+}
+
 /// Files that an index names in its directory; none where there is no index that can be read.
 std::set<std::string> parts_of_index(const std::string& directory) {
   std::set<std::string> parts;
@@ -153,6 +170,9 @@ void WeightFiles::settle() const {
   if (directory_.empty()) return;
   std::error_code none;
   std::set<std::string> old = parts_of_index(directory_);
+  // An export that was cut off may have left parts that no index names.
+  for (const auto& entry : fs::directory_iterator(directory_, none))
+    if (is_part(entry.path().filename())) old.insert(entry.path().filename());
   if (parts_.size() == 1) {
     fs::remove(directory_ + index_name, none);
   } else {

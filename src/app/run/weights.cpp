@@ -3,13 +3,13 @@
 #include <deque>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <sstream>
 
 #include "app/run/weights_source.h"
 #include "app/run/whole_checkpoint.h"
 #include "comm/gather_bytes.h"
 #include "comm/text_of_rank_0.h"
-#include "config/models/architectures.h"
 #include "core/log.h"
 #include "io/checked_writer.h"
 #include "io/checkpoint_directory.h"
@@ -21,6 +21,19 @@ namespace mindpipe {
 
 namespace {
 
+/// Lets files appear once they are whole, with what stands beside them.
+void publish(std::deque<NewFile>& made, const WeightFiles& files, FilesBeside* beside) {
+  if (beside != nullptr) beside->make_way();
+  for (NewFile& file : made) file.commit();
+  files.settle();
+  if (beside != nullptr) beside->complete();
+}
+
+std::vector<std::byte> bytes_of_text(const std::string& text) {
+  const auto* begin = reinterpret_cast<const std::byte*>(text.data());
+  return {begin, begin + text.size()};
+}
+
 /// The files of weights on their way, which rank 0 makes and all ranks write into.
 class SharedFiles {
  public:
@@ -30,48 +43,57 @@ class SharedFiles {
     for (const WeightFiles::Part& part : files.parts()) {
       if (world.rank > 0) break;
       NewFile& file = made_.emplace_back(part.path);
-      file.write(part.header.data(), part.header.size());
       file.extend(part.bytes);
       names += file.unfinished() + "\n";
     }
     std::istringstream lines(text_of_rank_0(world, names));
     for (std::string name; std::getline(lines, name);) names_.push_back(name);
     writers_.resize(names_.size());
+    if (world.rank == 0) write_what_no_rank_has();
   }
 
   void write(int part, std::int64_t offset, const void* bytes, std::int64_t count) {
     std::unique_ptr<CheckedWriter>& writer = writers_[part];
     if (!writer) writer = std::make_unique<CheckedWriter>(names_[part]);
     writer->write(offset, bytes, count);
-    written_ += count;
   }
 
-  /// Gives the files their names, once every rank has written all of its bytes. Collective over the world.
-  void finish(std::int64_t expected) {
+  /// Gives the files their names, once every byte of theirs has been written, by one rank. Collective over
+  /// the world. `beside`: on rank 0, if at all.
+  void finish(FilesBeside* beside) {
     std::string problem;
-    for (const std::unique_ptr<CheckedWriter>& writer : writers_) {
-      if (!writer) continue;
-      writer->finish();
-      if (problem.empty()) problem = writer->problem();
+    std::vector<std::vector<WrittenPiece>> pieces(writers_.size());
+    for (std::size_t i = 0; i < writers_.size(); ++i) {
+      if (!writers_[i]) continue;
+      writers_[i]->finish();
+      if (problem.empty()) problem = writers_[i]->problem();
+      pieces[i] = writers_[i]->pieces();
+      writers_[i].reset();  // and with it the memory through which it has read
     }
-    const auto all = gather_bytes(world_, bytes_of(fmt::format("{} {}", written_, problem)));
-    std::int64_t written = 0;
-    for (const std::vector<std::byte>& told : all) {
-      const std::string text(reinterpret_cast<const char*>(told.data()), told.size());
-      const std::size_t space = text.find(' ');
-      MP_REQUIRE(space + 1 == text.size(), Exit::io_error, "{}", text.substr(space + 1));
-      written += std::stoll(text);
+    for (const std::vector<std::byte>& told : gather_bytes(world_, bytes_of_text(problem)))
+      MP_REQUIRE(told.empty(), Exit::io_error, "{}",
+                 std::string_view(reinterpret_cast<const char*>(told.data()), told.size()));
+    for (std::size_t i = 0; i < pieces.size(); ++i) {
+      const auto all = gather_bytes(world_, bytes_of_pieces(pieces[i]));
+      if (world_.rank == 0) block_crcs(pieces_of(all), files_.parts()[i].bytes, files_.parts()[i].path);
     }
-    if (world_.rank > 0) return;
-    MP_CHECK(written == expected, "{} bytes of weights were written, and there are {}", written, expected);
-    for (NewFile& file : made_) file.commit();
-    files_.settle();
+    if (world_.rank == 0) publish(made_, files_, beside);
   }
 
  private:
-  static std::vector<std::byte> bytes_of(const std::string& text) {
-    const auto* begin = reinterpret_cast<const std::byte*>(text.data());
-    return {begin, begin + text.size()};
+  /// Writes headers, and tensors of zeros that are no parameters.
+  void write_what_no_rank_has() {
+    for (std::size_t i = 0; i < names_.size(); ++i) {
+      const WeightFiles::Part& part = files_.parts()[i];
+      const auto header = static_cast<std::int64_t>(part.header.size());
+      write(static_cast<int>(i), 0, part.header.data(), header);
+      for (const StoredTensor& stored : part.tensors) {
+        if (!files_.own_name(stored.name).empty()) continue;
+        const std::vector<std::byte> zeros(stored.end - stored.begin);
+        write(static_cast<int>(i), header + static_cast<std::int64_t>(stored.begin), zeros.data(),
+              static_cast<std::int64_t>(zeros.size()));
+      }
+    }
   }
 
   World world_;
@@ -79,11 +101,10 @@ class SharedFiles {
   std::deque<NewFile> made_;
   std::vector<std::string> names_;
   std::vector<std::unique_ptr<CheckedWriter>> writers_;
-  std::int64_t written_ = 0;
 };
 
 /// All ranks write what they have of the files; each brings its stretches together from those of its stage.
-void write_together(Worker& worker, const WeightFiles& files) {
+void write_together(Worker& worker, const WeightFiles& files, FilesBeside* beside = nullptr) {
   SharedFiles shared(worker.world(), files);
   StateCopy copy(worker.config(), worker.stage(), worker.residency(), worker.wiring().all_ranks.get(),
                  weights_for_files(worker.config(), worker.stage().model()), longest_piece_of_weights);
@@ -96,15 +117,13 @@ void write_together(Worker& worker, const WeightFiles& files) {
   std::vector<std::byte> room(static_cast<std::size_t>(longest_piece_of_weights + 2 * file_page));
   const auto address = reinterpret_cast<std::uintptr_t>(room.data());
   std::byte* page = room.data() + (file_page - address % file_page) % file_page;
-  std::int64_t expected = 0;
-  for (const SavedTensor& tensor : copy.tensors()) expected += files.bytes_of_words(tensor.tensor.count());
   copy.gather([&](const FilePiece& piece) { return page + place_of(piece).offset % file_page; },
               [&](const FilePiece& piece, const std::byte* words) {
                 const WeightFiles::Place place = place_of(piece);
                 files.convert(const_cast<std::byte*>(words), piece.stored.count());
                 shared.write(place.part, place.offset, words, files.bytes_of_words(piece.stored.count()));
               });
-  shared.finish(expected);
+  shared.finish(beside);
 }
 
 }  // namespace
@@ -117,14 +136,16 @@ std::string save_weights_for_others(Worker& worker, const std::string& directory
   const World& world = worker.world();
   const std::string stem =
       text_of_rank_0(world, world.rank == 0 ? WeightFiles::stem_for(directory) : std::string());
-  if (world.rank == 0) write_config_json(worker.config(), directory);
+  std::optional<FilesBeside> beside;
+  if (world.rank == 0) beside.emplace(worker.config(), directory);
   const WeightFiles files =
       WeightFiles::in_directory(worker.stage().model(), worker.config(), directory, stem);
-  write_together(worker, files);
+  write_together(worker, files, beside ? &*beside : nullptr);
   return files.name();
 }
 
-std::size_t write_weights(const Model& model, const WeightFiles& files, const BringTensor& bring) {
+std::size_t write_weights(const Model& model, const WeightFiles& files, const BringTensor& bring,
+                          FilesBeside* beside) {
   std::map<std::string, WholeTensor> tensors;
   for (WholeTensor& tensor : tensors_for_files(model)) tensors.emplace(tensor.name, std::move(tensor));
   std::deque<NewFile> made;
@@ -140,15 +161,8 @@ std::size_t write_weights(const Model& model, const WeightFiles& files, const Br
       file.write(words.data(), stored.end - stored.begin);
     }
   }
-  for (NewFile& file : made) file.commit();
-  files.settle();
+  publish(made, files, beside);
   return tensors.size();
-}
-
-void write_config_json(const Config& config, const std::string& directory) {
-  const WrittenModel written = config_json(config);
-  if (written.json) replace_file(directory + "/config.json", *written.json);
-  else if (!written.why_none.empty()) info("no config.json for transformers: {}", written.why_none);
 }
 
 namespace {

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "app/run/files_beside.h"
 #include "app/run/weight_files.h"
 #include "runtime/worker.h"
 
@@ -11,16 +12,14 @@ namespace mindpipe {
 /// Writes the weights as one file of safetensors in f32, with transformers' names. All ranks write;
 /// collective over the world.
 void save_weights(Worker& worker, const std::string& path);
-/// Writes them to a directory as `config.exported` says, so that transformers opens it: config.json, and one
-/// file or parts with an index; the path of either. Collective over the world.
+/// Writes them to a directory as `config.exported` says, so that transformers opens it: config.json, the
+/// tokenizer, and one file or parts with an index; the path of either. Collective over the world.
 std::string save_weights_for_others(Worker& worker, const std::string& directory);
 /// Gives all elements of a tensor, as it is stored.
 using BringTensor = std::function<std::vector<float>(const WholeTensor&)>;
 /// Writes a model's weights, one tensor after the other as `bring` gives them, by one process; how many.
-std::size_t write_weights(const Model& model, const WeightFiles& files, const BringTensor& bring);
-/// Writes the config.json with which transformers reads a model's weights, or says which setting it cannot
-/// have.
-void write_config_json(const Config& config, const std::string& directory);
+std::size_t write_weights(const Model& model, const WeightFiles& files, const BringTensor& bring,
+                          FilesBeside* beside = nullptr);
 /// Sets the weights from a file or directory of safetensors, ours or another's, or from a checkpoint. Every
 /// rank reads for itself. Collective. `new_head`: those of the head stay as they were drawn.
 void read_weights(Worker& worker, const std::string& path, bool new_head = false);

@@ -107,8 +107,7 @@ void WeightsSource::open_parts(const std::string& directory) {
                "{}: tensor '{}' is in '{}', which lies outside the directory", index, name, file);
     const SafetensorsFile*& opened = parts[file];
     if (opened == nullptr) {
-      MP_REQUIRE(is_there(directory + "/" + file), Exit::input_missing, "{}: the part {} is missing", index,
-                 file);
+      MP_REQUIRE(is_there(directory + "/" + file), Exit::bad_data, "{}: the part {} is missing", index, file);
       opened = &files_.emplace_back(directory + "/" + file);
     }
     MP_REQUIRE(opened->find(name) != nullptr, Exit::bad_data,
@@ -188,23 +187,43 @@ void WeightsSource::find_all(const Model& model) {
 
 void WeightsSource::forget_last() {
   if (last_.stored != nullptr) last_.file->forget(*last_.stored);
+  kept_ = 0;
+}
+
+/// Each page of the file has some elements of many lines, so a page is read for many at once, and not kept.
+void WeightsSource::read_band(const Place& place, std::int64_t first, std::int64_t step, std::int64_t count) {
+  constexpr std::int64_t most_values = std::int64_t{1} << 19, most_kept = std::int64_t{1} << 18;
+  const std::int64_t lines = std::min(step - first % step, std::max<std::int64_t>(1, most_values / count));
+  band_.stored = nullptr;
+  band_.values.resize(static_cast<std::size_t>(lines * count));
+  std::vector<float> row(static_cast<std::size_t>(lines));
+  for (std::int64_t i = 0; i < count; ++i) {
+    place.file->read(*place.stored, first + i * step, 1, lines, row.data());
+    for (std::int64_t line = 0; line < lines; ++line)
+      band_.values[static_cast<std::size_t>(line * count + i)] = row[static_cast<std::size_t>(line)];
+    if ((kept_ += step) > most_kept) forget_last();
+  }
+  band_.stored = place.stored;
+  band_.first = first;
+  band_.step = step;
+  band_.count = count;
+  band_.lines = lines;
 }
 
 void WeightsSource::read(const WholeTensor& tensor, std::int64_t first, std::int64_t step, std::int64_t count,
                          float* to) {
-  constexpr std::int64_t most_kept = std::int64_t{1} << 20;
+  constexpr std::int64_t most_kept = std::int64_t{1} << 18;
   const Place& place = found_.at(tensor.name);
   if (place.stored != last_.stored) {
     forget_last();
     last_ = place;
-    kept_ = 0;
   }
-  // A tensor that lies row by row is not needed again; rows of a transposed one share their pages.
-  if (step == 1 && (kept_ += count) > most_kept) {
-    forget_last();
-    kept_ = count;
+  if (step == 1) {
+    if ((kept_ += count) > most_kept) forget_last();
+    return place.file->read(*place.stored, first, step, count, to);
   }
-  place.file->read(*place.stored, first, step, count, to);
+  if (!band_.has(place.stored, first, step, count)) read_band(place, first, step, count);
+  std::copy_n(band_.values.data() + (first - band_.first) * count, count, to);
 }
 
 }  // namespace mindpipe

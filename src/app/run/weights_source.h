@@ -34,7 +34,17 @@ class WeightsSource {
   void open_parts(const std::string& directory);
   void find_all(const Model& model);
   bool take(const std::string& name, const Place& place, const Model::FileNames& names);
+  /// Lines of a tensor whose rows lie across its file, as many side by side as are read at once.
+  struct Band {
+    const StoredTensor* stored = nullptr;
+    std::int64_t first = 0, step = 0, count = 0, lines = 0;
+    std::vector<float> values;  ///< line after line
+    bool has(const StoredTensor* of, std::int64_t from, std::int64_t by, std::int64_t many) const {
+      return of == stored && by == step && many == count && from >= first && from < first + lines;
+    }
+  };
   void forget_last();
+  void read_band(const Place& place, std::int64_t first, std::int64_t step, std::int64_t count);
 
   std::string path_;
   std::deque<SafetensorsFile> files_;
@@ -43,6 +53,7 @@ class WeightsSource {
   std::vector<std::string> left_out_;
   Place last_;             ///< place of the tensor that is being read
   std::int64_t kept_ = 0;  ///< elements of it that may still be in memory
+  Band band_;
 };
 
 /// Whether a name is what a pattern says, in which * is any number of characters.

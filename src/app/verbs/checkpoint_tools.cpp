@@ -7,6 +7,7 @@
 #include <cstring>
 #include <filesystem>
 #include <limits>
+#include <optional>
 #include <vector>
 
 #include "app/run/weights.h"
@@ -81,13 +82,15 @@ std::string export_weights(const std::string& directory, const std::string& outp
   CostModel costs(config, make_layout(config, {}));
   const bool is_file = output.ends_with(".safetensors");
   if (!is_file) make_directory(output);
-  if (!is_file) write_config_json(config, output);
+  std::optional<FilesBeside> beside;
+  if (!is_file) beside.emplace(config, output);
   const WeightFiles files =
       is_file ? WeightFiles::one(costs.model(), output)
               : WeightFiles::in_directory(costs.model(), config, output, WeightFiles::stem_for(output));
-  const std::size_t count = write_weights(costs.model(), files, [&](const WholeTensor& tensor) {
+  const auto bring = [&](const WholeTensor& tensor) {
     return checkpoint.brought_together(tensor, costs.model());
-  });
+  };
+  const std::size_t count = write_weights(costs.model(), files, bring, beside ? &*beside : nullptr);
   return fmt::format("{}: {} tensors of step {}\n", output, count, checkpoint.manifest.progress.step);
 }
 

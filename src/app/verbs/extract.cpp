@@ -5,6 +5,7 @@
 
 #include <fmt/ranges.h>
 #include "app/run/json_read.h"
+#include "app/run/files_beside.h"
 #include "app/run/run_directory.h"
 #include "app/run/weights.h"
 #include "app/run/whole_checkpoint.h"
@@ -15,6 +16,7 @@
 #include "config/models/choices.h"
 #include "core/log.h"
 #include "core/text.h"
+#include "io/file.h"
 #include "io/safetensors.h"
 #include "plan/cost_model.h"
 #include "supernet/subnet.h"
@@ -147,9 +149,10 @@ int extract(const Arguments& arguments, const Config&) {
   const std::string weights = asked.output + "/inherited.safetensors", file = asked.output + "/subnet.yaml";
   const std::string from = extract_weights(asked.from, supernet, choice, weights);
   const std::string yaml = subnet_yaml(supernet, choice, asked.output + "/run", weights);
-  NewFile written(file);
-  written.write(yaml.data(), yaml.size());
-  written.commit();
+  FilesBeside beside(supernet, asked.output);
+  beside.make_way();
+  replace_file(file, yaml);
+  beside.complete();
   print(fmt::format("{}: the network\n{}: its weights, from {}\n", file, weights, from));
   return 0;
 }
