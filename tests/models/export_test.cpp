@@ -167,7 +167,7 @@ TEST(ExportNames, AreThoseOfAWideResnet) {
   add(expected, "", {"fc"});
   add_norm("bn1");
   for (const std::string group : {"block1", "block2", "block3"})
-    for (const std::string layer : {group + ".layer.0.", group + ".layer.1."}) {
+    for (const std::string& layer : {group + ".layer.0.", group + ".layer.1."}) {
       for (const char* conv : {"conv1.weight", "conv2.weight"}) expected.insert(layer + conv);
       for (const char* norm : {"bn1", "bn2"}) add_norm(layer + norm);
       if (layer.ends_with("0.") && group != "block1") expected.insert(layer + "convShortcut.weight");

@@ -19,13 +19,6 @@ std::int64_t gradient_bytes(const PlannedStep& step, int rank = 0) {
   return step.placement.ranks[rank].bytes[static_cast<int>(MemoryClass::gradients)];
 }
 
-int find_last(const std::vector<Action>& list, ActionKind kind, int block) {
-  for (int i = static_cast<int>(list.size()); i-- > 0;)
-    if (list[i].kind == kind && list[i].first == block) return i;
-  ADD_FAILURE() << "no " << name_of(kind) << " of block " << block;
-  return 0;
-}
-
 TEST(ShardedGradients, OneMicroBatchNeedsTwoSlabsAndThePartsThatMovedOut) {
   const PlannedStep step = make_program(with_sharded_gradients(equal_stages(1, 1, 1, {}, 6)), "1f1b");
   EXPECT_THAT(step.placement.ranks[0].slabs, ElementsAre(40, 40));
