@@ -9,6 +9,8 @@ check_style.py [DIRECTORY]: prints every line that breaks one and exits 1.
     `// table`
   - no comma between statements: `a = 1; b = 2;`
   - no class of src whose functions stand in two .cpp files: it is two ideas
+  - no type that two headers define under one name: one program has both, and the linker keeps one of two
+    functions of a name
   - no line above 110 columns, in Python 140
   - no doc comment (`///` or `///<`) that leans on what stands before it: "of ...", "its ...", "the same ...",
     "as ...", "those ...", "that ...", "and ...", "or ..."
@@ -183,6 +185,34 @@ def classes_of_two_files(root):
                 break
 
 
+SCOPE_OR_TYPE = re.compile(
+    r"^namespace\b(?P<scope>[^;{}]*)\{|^(?:class|struct|enum(?: class)?) (?P<type>\w+)(?: final)?(?:\s*:[^;{}]*)?\s*\{|[{}]", re.M)
+
+
+def types_of(code):
+    """(scope, name, place) for each type that a header defines in namespaces with names."""
+    scopes = []
+    for found in SCOPE_OR_TYPE.finditer(code):
+        if found[0] == "}":
+            if scopes:
+                scopes.pop()
+            continue
+        if found["type"] and all(scopes):
+            yield "::".join(scopes), found["type"], found.start()
+        scopes.append((found["scope"] or "").strip())
+
+
+def types_of_two_headers(root):
+    """(path, line, sentence) for each further header that defines a type of a name."""
+    first = {}
+    for folder in ("src", "kernels"):
+        for file in sorted((root / folder).rglob("*.h")):
+            code, path = without_literals(file.read_text()), file.relative_to(root).as_posix()
+            for scope, name, place in types_of(code):
+                if first.setdefault((scope, name), path) != path:
+                    yield path, code[:place].count("\n") + 1, f"another {name} is defined in {first[scope, name]}"
+
+
 def names_of_kinds(root):
     file = root / "src/config/kinds.h"
     names = re.findall(r'\bkind\(\w+, "([^"]+)"', file.read_text()) if file.exists() else []
@@ -212,7 +242,7 @@ def main():
             for number, sentence in sorted(found):
                 print(f"{path}:{number}: {sentence}")
                 bad = True
-    for path, line, sentence in classes_of_two_files(root):
+    for path, line, sentence in (*classes_of_two_files(root), *types_of_two_headers(root)):
         print(f"{path}:{line}: {sentence}")
         bad = True
     sys.exit(bad)

@@ -23,12 +23,12 @@ std::string in_words(int number) {
   return rest == 0 ? largest : fmt::format("{} {}", largest, in_words(rest));
 }
 
-Arithmetic::Arithmetic(std::uint64_t seed, Subset subset)
+SumsInWords::SumsInWords(std::uint64_t seed, Subset subset)
     : seed_(seed),
       purpose_(
           purpose_of(subset == Subset::train ? "corpus.arithmetic.train" : "corpus.arithmetic.validation")) {}
 
-std::string Arithmetic::line(std::int64_t document, std::int64_t line) const {
+std::string SumsInWords::line(std::int64_t document, std::int64_t line) const {
   const RandomStream stream{seed_, purpose_, static_cast<std::uint32_t>(document >> 32),
                             static_cast<std::uint32_t>(document)};
   const auto words = stream.words(static_cast<std::uint64_t>(line));

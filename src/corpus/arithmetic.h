@@ -12,9 +12,9 @@ std::string in_words(int number);
 
 /// Sums in words, as many as one likes: "twenty seven plus fifteen is forty two." A document is a list of
 /// lines without end; line `line` of document `document` is a function of them, the seed and the subset.
-class Arithmetic {
+class SumsInWords {
  public:
-  Arithmetic(std::uint64_t seed, Subset subset);
+  SumsInWords(std::uint64_t seed, Subset subset);
   std::string line(std::int64_t document, std::int64_t line) const;  ///< ends in a newline
 
  private:
@@ -30,7 +30,7 @@ class ArithmeticDataset : public TextDataset {
   std::string describe() const override;
 
  private:
-  Arithmetic arithmetic_;
+  SumsInWords arithmetic_;
   Subset subset_;
 };
 

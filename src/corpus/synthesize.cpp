@@ -12,7 +12,7 @@
 namespace mindpipe {
 
 namespace {
-void write_text(const Arithmetic& arithmetic, const std::string& path, std::int64_t documents,
+void write_text(const SumsInWords& arithmetic, const std::string& path, std::int64_t documents,
                 std::int64_t lines) {
   UnfinishedFile unfinished(unused(path) + ".unfinished");
   std::ofstream file = create_file(unfinished.path());
@@ -28,7 +28,7 @@ void write_text(const Arithmetic& arithmetic, const std::string& path, std::int6
 
 void write_arithmetic(const std::string& output, std::int64_t documents, std::int64_t lines,
                       std::uint64_t seed) {
-  const Arithmetic arithmetic(seed, Subset::train);
+  const SumsInWords arithmetic(seed, Subset::train);
   if (output.ends_with(".txt")) return write_text(arithmetic, output, documents, lines);
   TokenWriter writer(TokenFile::prefix_of(output), token_type_for(256));
   for (std::int64_t d = 0; d < documents; ++d) {

@@ -47,7 +47,7 @@ void merge_short(const MergeTable& merges, WordBuffers& buffers) {
 }
 
 /// Whether `one` is done after `other`: the order of the heap.
-bool is_later(const Candidate& one, const Candidate& other) {
+bool is_later(const MergeCandidate& one, const MergeCandidate& other) {
   return one.rank != other.rank ? one.rank > other.rank : one.place > other.place;
 }
 
@@ -102,7 +102,7 @@ void merge_long(const MergeTable& merges, WordBuffers& buffers) {
   };
   while (!heap.empty()) {
     std::pop_heap(heap.begin(), heap.end(), is_later);
-    const Candidate best = heap.back();
+    const MergeCandidate best = heap.back();
     heap.pop_back();
     const auto* merge = symbols.merge_at(best.place);
     if (merge == nullptr || merge->rank != best.rank) continue;  // it was merged into the one before it

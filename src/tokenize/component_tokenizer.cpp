@@ -59,13 +59,13 @@ class ComponentTokenizer::Words final : public Encoder, private PieceSink {
     }
   }
 
-  void split(const Piece& piece) {
+  void split(const TextPiece& piece) {
     if (piece.text.empty()) return;
     if (owner_.parts_.pre_tokenizer) owner_.parts_.pre_tokenizer->split(piece, matcher_, *this);
     else take(piece);
   }
 
-  void take(const Piece& piece) override {
+  void take(const TextPiece& piece) override {
     const bool may_be_kept = piece.text.size() <= WordCache::longest_word;
     if (may_be_kept) {
       const std::span<const TokenId> known = cache_.find(piece.text);

@@ -28,7 +28,7 @@ SplitBehavior behavior_of(const std::string& name) {
 /// Turns matches and the text between them, told in order, into pieces by a behavior.
 class Cutter {
  public:
-  Cutter(const Piece& piece, SplitBehavior behavior, PieceSink& sink)
+  Cutter(const TextPiece& piece, SplitBehavior behavior, PieceSink& sink)
       : piece_(piece), behavior_(behavior), sink_(sink) {}
 
   /// The next stretch of the text, which ends at byte `end`.
@@ -69,14 +69,14 @@ class Cutter {
     kept_ = to;
   }
 
-  const Piece& piece_;
+  const TextPiece& piece_;
   SplitBehavior behavior_;
   PieceSink& sink_;
   std::size_t begin_ = 0, kept_ = 0;
   bool last_matched_ = false;
 };
 
-void split_by(const Pattern& pattern, const Piece& piece, SplitBehavior behavior, bool invert,
+void split_by(const Pattern& pattern, const TextPiece& piece, SplitBehavior behavior, bool invert,
               Matcher& matcher, PieceSink& sink) {
   Cutter cutter(piece, behavior, sink);
   std::size_t done = 0;
@@ -99,7 +99,7 @@ void split_by(const Pattern& pattern, const Piece& piece, SplitBehavior behavior
 
 /// Splits at characters that `matches` names.
 template <class Matches>
-void split_characters(const Piece& piece, SplitBehavior behavior, PieceSink& sink, Matches matches) {
+void split_characters(const TextPiece& piece, SplitBehavior behavior, PieceSink& sink, Matches matches) {
   Cutter cutter(piece, behavior, sink);
   std::size_t place = 0, done = 0;
   for_each_character(piece.text, [&](char32_t code, std::string_view bytes) {
@@ -119,7 +119,7 @@ class SplitByPattern final : public PreTokenizer {
  public:
   SplitByPattern(std::unique_ptr<Pattern> pattern, SplitBehavior behavior, bool invert)
       : pattern_(std::move(pattern)), behavior_(behavior), invert_(invert) {}
-  void split(const Piece& piece, Matcher& matcher, PieceSink& sink) const override {
+  void split(const TextPiece& piece, Matcher& matcher, PieceSink& sink) const override {
     split_by(*pattern_, piece, behavior_, invert_, matcher, sink);
   }
 
@@ -135,9 +135,9 @@ class ByteLevel final : public PreTokenizer {
     if (bool_of(described, "use_regex", true)) pattern_ = std::make_unique<Pattern>(gpt2_pattern);
   }
   bool makes_bytes() const override { return true; }
-  void split(const Piece& piece, Matcher& matcher, PieceSink& sink) const override {
+  void split(const TextPiece& piece, Matcher& matcher, PieceSink& sink) const override {
     std::string with_space;
-    Piece whole = piece;
+    TextPiece whole = piece;
     if (space_ && piece.text.front() != ' ') {
       with_space = ' ';
       with_space += piece.text;
@@ -163,7 +163,7 @@ class Metaspace final : public PreTokenizer {
     always_ = scheme == "always";
     first_ = scheme == "first";
   }
-  void split(const Piece& piece, Matcher&, PieceSink& sink) const override {
+  void split(const TextPiece& piece, Matcher&, PieceSink& sink) const override {
     std::string text;
     text.reserve(piece.text.size() + piece.text.size() / 4 + sign_.size());
     for (const char letter : piece.text) {
@@ -192,7 +192,7 @@ class Metaspace final : public PreTokenizer {
 /// BERT's words: white space goes, punctuation stands alone.
 class BertWords final : public PreTokenizer {
  public:
-  void split(const Piece& piece, Matcher&, PieceSink& sink) const override {
+  void split(const TextPiece& piece, Matcher&, PieceSink& sink) const override {
     std::size_t place = 0, begin = 0;
     const auto give = [&](std::size_t end) {
       if (begin < end)
@@ -213,7 +213,7 @@ class BertWords final : public PreTokenizer {
 
 class SplitAtSpaces final : public PreTokenizer {
  public:
-  void split(const Piece& piece, Matcher&, PieceSink& sink) const override {
+  void split(const TextPiece& piece, Matcher&, PieceSink& sink) const override {
     split_characters(piece, SplitBehavior::removed, sink, is_white_space);
   }
 };
@@ -223,7 +223,7 @@ class Digits final : public PreTokenizer {
   explicit Digits(const Json& described)
       : behavior_(bool_of(described, "individual_digits", false) ? SplitBehavior::isolated
                                                                  : SplitBehavior::contiguous) {}
-  void split(const Piece& piece, Matcher&, PieceSink& sink) const override {
+  void split(const TextPiece& piece, Matcher&, PieceSink& sink) const override {
     split_characters(piece, behavior_, sink, is_number);
   }
 
@@ -235,7 +235,7 @@ class Punctuation final : public PreTokenizer {
  public:
   explicit Punctuation(const Json& described)
       : behavior_(behavior_of(text_of(described, "behavior", "Isolated"))) {}
-  void split(const Piece& piece, Matcher&, PieceSink& sink) const override {
+  void split(const TextPiece& piece, Matcher&, PieceSink& sink) const override {
     split_characters(piece, behavior_, sink, is_punctuation);
   }
 
@@ -254,7 +254,7 @@ class PreTokenizerSequence final : public PreTokenizer {
           "ByteLevel last");
   }
   bool makes_bytes() const override { return !parts_.empty() && parts_.back()->makes_bytes(); }
-  void split(const Piece& piece, Matcher& matcher, PieceSink& sink) const override {
+  void split(const TextPiece& piece, Matcher& matcher, PieceSink& sink) const override {
     Stage{*this, 0, matcher, sink}.take(piece);
   }
 
@@ -263,7 +263,7 @@ class PreTokenizerSequence final : public PreTokenizer {
   struct Stage final : PieceSink {
     Stage(const PreTokenizerSequence& owner, std::size_t part, Matcher& matcher, PieceSink& last)
         : owner_(owner), part_(part), matcher_(matcher), last_(last) {}
-    void take(const Piece& piece) override {
+    void take(const TextPiece& piece) override {
       if (part_ == owner_.parts_.size()) {
         last_.take(piece);
       } else if (part_ + 1 == owner_.parts_.size()) {

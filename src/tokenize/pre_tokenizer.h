@@ -14,7 +14,7 @@ class PreTokenizer {
   virtual ~PreTokenizer() = default;
   /// Hands the parts of a piece, which has to be UTF-8 and not empty, to `sink`; their texts live until it
   /// returns.
-  virtual void split(const Piece& piece, Matcher& matcher, PieceSink& sink) const = 0;
+  virtual void split(const TextPiece& piece, Matcher& matcher, PieceSink& sink) const = 0;
   /// Whether the model sees bytes, which the vocabulary writes as letters.
   virtual bool makes_bytes() const { return false; }
 };

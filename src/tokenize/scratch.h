@@ -8,7 +8,7 @@
 namespace mindpipe {
 
 /// A part of a text on the way to the model.
-struct Piece {
+struct TextPiece {
   std::string_view text;
   bool begins_document = false;  ///< nothing of the document stands before it
 };
@@ -16,7 +16,7 @@ struct Piece {
 /// Who takes pieces, one after the other.
 class PieceSink {
  public:
-  virtual void take(const Piece& piece) = 0;
+  virtual void take(const TextPiece& piece) = 0;
 
  protected:
   ~PieceSink() = default;

@@ -22,7 +22,7 @@ class WordCounts final : private PieceSink {
   const Counts& counts() const { return counts_; }
 
  private:
-  void take(const Piece& piece) override { count(piece.text, 1); }
+  void take(const TextPiece& piece) override { count(piece.text, 1); }
   void count(std::string_view word, std::int64_t times);
 
   const PreTokenizer& splits_;

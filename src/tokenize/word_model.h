@@ -15,7 +15,7 @@ struct Symbol {
 };
 
 /// A merge that may be done: symbols at `place` and behind it.
-struct Candidate {
+struct MergeCandidate {
   std::uint32_t rank = 0;
   std::int32_t place = 0;
   TokenId id = 0;
@@ -26,7 +26,7 @@ struct WordBuffers {
   std::vector<TokenId> ids;
   std::vector<std::uint32_t> ranks;
   std::vector<Symbol> symbols;
-  std::vector<Candidate> heap;
+  std::vector<MergeCandidate> heap;
   std::vector<std::vector<std::int32_t>> places;  ///< by rank: where a merge may be done
   std::vector<std::uint32_t> waiting;             ///< ranks with places, as a heap
   std::string text;

@@ -181,6 +181,17 @@ TEST(CheckStyle, NamesEveryLineThatBreaksARule) {
     EXPECT_THAT(text, Not(HasSubstr("src/core/doc.h:" + std::to_string(line) + ":")));
 }
 
+TEST(CheckStyle, FindsATypeThatTwoHeadersDefine) {
+  House house;
+  house.write("src/core/twin.h", "namespace a {\nstruct Twin {\n  int x;\n};\n}\n");
+  house.write("src/io/twin.h", "namespace a {\nclass Twin final : public Two {\n};\nstruct Two;\n}\n");
+  house.write("src/io/other.h", "namespace b {\nstruct Twin {\n};\n}\nnamespace {\nstruct Two {\n};\n}\n");
+  const auto [text, code] = house.check("check_style.py");
+  EXPECT_NE(code, 0);
+  EXPECT_THAT(text, HasSubstr("src/io/twin.h:2: another Twin is defined in src/core/twin.h"));
+  EXPECT_THAT(text, Not(HasSubstr("src/io/other.h")));
+}
+
 TEST(CheckHeaders, FindsAHeaderThatLeansOnOthers) {
   EXPECT_EQ(run(scripts + "check_headers.sh src/core/clock.h").second, 0);
   const fs::path lame = fs::temp_directory_path() / ("mindpipe_lame_" + std::to_string(getpid()) + ".h");

@@ -107,7 +107,7 @@ TEST(Inspect, TellsWhatAPairHolds) {
   EXPECT_EQ(printable(std::vector<std::int32_t>{'a', '\n', 255, 256, 300}), "a\\n\\xff<end><300>");
 }
 
-TEST(Arithmetic, SpellsNumbers) {
+TEST(SumsInWords, SpellsNumbers) {
   EXPECT_EQ(in_words(0), "zero");
   EXPECT_EQ(in_words(13), "thirteen");
   EXPECT_EQ(in_words(40), "forty");
@@ -131,8 +131,8 @@ int number(std::istringstream& words, std::string& next) {
   return -1;
 }
 
-TEST(Arithmetic, EveryLineIsTrue) {
-  const Arithmetic arithmetic(7, Subset::train);
+TEST(SumsInWords, EveryLineIsTrue) {
+  const SumsInWords arithmetic(7, Subset::train);
   std::array<int, 4> seen{};
   for (int i = 0; i < 400; ++i) {
     std::string line = arithmetic.line(i / 10, i % 10), word, ignored;
@@ -155,7 +155,7 @@ TEST(Arithmetic, EveryLineIsTrue) {
   for (int kind = 0; kind < 4; ++kind) EXPECT_GT(seen[kind], 60) << kind;
 }
 
-TEST(Arithmetic, ASampleIsTheBeginningOfItsDocument) {
+TEST(SumsInWords, ASampleIsTheBeginningOfItsDocument) {
   ArithmeticDataset dataset(7, Subset::train, 50, 256), shorter(7, Subset::train, 20, 256),
       other(7, Subset::validation, 50, 256);
   std::vector<std::int32_t> tokens(51), fewer(21), held_out(51);
@@ -165,17 +165,17 @@ TEST(Arithmetic, ASampleIsTheBeginningOfItsDocument) {
   other.text(far, held_out.data());
   EXPECT_TRUE(std::equal(fewer.begin(), fewer.end(), tokens.begin()));
   EXPECT_NE(tokens, held_out);
-  const Arithmetic arithmetic(7, Subset::train);
+  const SumsInWords arithmetic(7, Subset::train);
   const std::string text = arithmetic.line(far, 0) + arithmetic.line(far, 1) + arithmetic.line(far, 2);
   EXPECT_EQ(ByteTokenizer::text_of(tokens), text.substr(0, 51));
   EXPECT_NE(arithmetic.line(far, 0), arithmetic.line(3, 0));
 }
 
-TEST(Arithmetic, IsWrittenAsTextOrAsTokens) {
+TEST(SumsInWords, IsWrittenAsTextOrAsTokens) {
   const Folder folder;
   write_arithmetic(folder / "sums.txt", 2, 3, 7);
   write_arithmetic(folder / "sums", 2, 3, 7);
-  const Arithmetic arithmetic(7, Subset::train);
+  const SumsInWords arithmetic(7, Subset::train);
   const auto document = [&](int d) {
     return arithmetic.line(d, 0) + arithmetic.line(d, 1) + arithmetic.line(d, 2);
   };

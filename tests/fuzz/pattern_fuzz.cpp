@@ -9,7 +9,7 @@ namespace {
 
 /// Sums up the pieces, which have to be the text again.
 struct Joined final : PieceSink {
-  void take(const Piece& piece) override { text += piece.text; }
+  void take(const TextPiece& piece) override { text += piece.text; }
   std::string text;
 };
 
