@@ -116,7 +116,7 @@ asan:            ## build in build-asan/ with the address and undefined-behaviou
 	cmake --build build-asan -j $(JOBS)
 	scripts/asan.sh build-asan $(JOBS)
 
-fuzz:            ## bytes that nobody meant into everything that reads a file, 10 minutes a fuzzer, with the sanitizers (FUZZ="tokenizer_json pattern", SECONDS_EACH=600)
+fuzz:            ## bytes that nobody meant into what reads tokenizers and origins of tokens, 10 minutes a fuzzer, with the sanitizers (FUZZ="tokenizer_json pattern", SECONDS_EACH=600)
 	@scripts/setup.sh --fuzz; mkdir -p build-fuzz && cmake --preset fuzz >build-fuzz/configure.log 2>&1 || { cat build-fuzz/configure.log; exit 1; }
 	cmake --build build-fuzz -j $(JOBS) --target fuzzers
 	scripts/fuzz.sh build-fuzz $(or $(SECONDS_EACH),600) $(FUZZ)
