@@ -21,4 +21,12 @@ std::vector<std::vector<std::byte>> gather_bytes(const World& world, const std::
   return parts;
 }
 
+std::vector<std::string> gather_texts(const World& world, const std::string& mine) {
+  const auto* begin = reinterpret_cast<const std::byte*>(mine.data());
+  std::vector<std::string> texts;
+  for (const std::vector<std::byte>& bytes : gather_bytes(world, {begin, begin + mine.size()}))
+    texts.emplace_back(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  return texts;
+}
+
 }  // namespace mindpipe

@@ -129,8 +129,12 @@ void keep_tokenizer(const Config& config) {
   }
   const std::string settings = settings_for_transformers(*tokenizer),
                     path = folder + "/" + kept_tokenizer_settings;
-  if (settings.empty()) fs::remove(path, problem);
-  else std::ofstream(path) << settings;
+  fs::remove(path, problem);
+  if (settings.empty()) return;
+  std::ofstream file(path);
+  file << settings;
+  file.close();
+  MP_REQUIRE(file.good(), Exit::io_error, "{}: writing failed; make room in run.dir", path);
 }
 
 void require_kept_tokenizer(const Config& config) {

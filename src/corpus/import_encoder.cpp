@@ -7,6 +7,16 @@
 
 namespace mindpipe {
 
+std::optional<SidesOfPair> sides_of_pair(const std::string& path, const RawDocument& document) {
+  std::string_view line = document.text;
+  if (line.ends_with('\r')) line.remove_suffix(1);
+  if (line.empty()) return std::nullopt;
+  const std::size_t tab = line.find('\t');
+  MP_REQUIRE(tab != std::string_view::npos, Exit::bad_data,
+             "{}: line {}: there is no tab (a line is a source, a tab, and its target)", path, document.line);
+  return SidesOfPair{line.substr(0, tab), line.substr(tab + 1)};
+}
+
 ImportEncoder::ImportEncoder(const ImportRules& rules, const Tokenizer& tokenizer,
                              const std::vector<ImportFile>& files)
     : rules_(rules), tokenizer_(tokenizer), files_(files), encoder_(tokenizer.encoder()) {
@@ -43,17 +53,12 @@ EncodedDocument ImportEncoder::encode_text(const std::string& text, bool begins,
 }
 
 EncodedDocument ImportEncoder::encode_pair(const RawDocument& document) {
-  const std::string& path = files_[document.file].path;
-  std::string_view line = document.text;
-  if (line.ends_with('\r')) line.remove_suffix(1);
-  const std::size_t tab = line.find('\t');
-  MP_REQUIRE(tab != std::string_view::npos || line.empty(), Exit::bad_data,
-             "{}: line {}: there is no tab (a line is a source, a tab, and its target)", path, document.line);
+  const std::optional<SidesOfPair> sides = sides_of_pair(files_[document.file].path, document);
   EncodedDocument encoded;
-  encoded.is_empty = line.empty();
-  if (line.empty()) return encoded;
-  add(std::string(line.substr(0, tab)), false, encoded.ids);
-  add(std::string(line.substr(tab + 1)), false, encoded.targets);
+  encoded.is_empty = !sides;
+  if (!sides) return encoded;
+  add(std::string(sides->source), false, encoded.ids);
+  add(std::string(sides->target), false, encoded.targets);
   return encoded;
 }
 

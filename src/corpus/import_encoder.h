@@ -30,6 +30,14 @@ struct RawDocument {
   bool begins = true, ends = true;
 };
 
+/// The two sides of a line of pairs.
+struct SidesOfPair {
+  std::string_view source, target;
+};
+/// The sides of a document of pairs, none where it is empty. A line without a tab is refused. `path`: its
+/// file.
+std::optional<SidesOfPair> sides_of_pair(const std::string& path, const RawDocument& document);
+
 /// A document, or a piece of one, in tokens.
 struct EncodedDocument {
   std::vector<TokenId> ids, targets;  ///< targets: of a pair

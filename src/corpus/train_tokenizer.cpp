@@ -50,7 +50,6 @@ class WordsOfFiles {
   }
   void count(const RawDocument& document, WordCounts& counts) const {
     const ImportFile& file = files_[document.file];
-    std::string_view text = document.text;
     if (file.format == TextFormat::jsonl) {
       const JsonDocument json(file.path, document.line, document.text);
       if (json.object().contains(request_.key) || !json.object().contains("messages")) {
@@ -59,12 +58,12 @@ class WordsOfFiles {
       }
       for (const Message& message : json.messages("", "")) counts.add(message.text);
     } else if (file.format == TextFormat::pairs) {
-      if (text.ends_with('\r')) text.remove_suffix(1);
-      const std::size_t tab = text.find('\t');
-      counts.add(text.substr(0, tab));
-      if (tab != std::string_view::npos) counts.add(text.substr(tab + 1));
+      const std::optional<SidesOfPair> sides = sides_of_pair(file.path, document);
+      if (!sides) return;
+      counts.add(sides->source);
+      counts.add(sides->target);
     } else {
-      counts.add(text);
+      counts.add(document.text);
     }
   }
 

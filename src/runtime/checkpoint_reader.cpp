@@ -89,10 +89,9 @@ class BlockChecks {
 
 /// What the ranks say, of several the first.
 std::string first_said(const World& world, const std::string& mine) {
-  const auto* begin = reinterpret_cast<const std::byte*>(mine.data());
   std::string first;
-  for (const std::vector<std::byte>& said : gather_bytes(world, {begin, begin + mine.size()}))
-    if (first.empty()) first.assign(reinterpret_cast<const char*>(said.data()), said.size());
+  for (const std::string& said : gather_texts(world, mine))
+    if (first.empty()) first = said;
   return text_of_rank_0(world, first);
 }
 

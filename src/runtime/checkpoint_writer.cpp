@@ -26,11 +26,6 @@ class Stopwatch {
   std::int64_t start_ = now_ns();
 };
 
-std::vector<std::byte> bytes_of_text(const std::string& text) {
-  const auto* begin = reinterpret_cast<const std::byte*>(text.data());
-  return {begin, begin + text.size()};
-}
-
 /// The next address that lies within its page as the offset does.
 std::byte* in_page_of(std::int64_t offset, std::byte* next) {
   const auto address = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(next));
@@ -166,15 +161,13 @@ void CheckpointWriter::collect() {
   const Stopwatch stopwatch(stood_still_);
   join();
   const World world = worker_.world();
-  const auto problems = gather_bytes(world, bytes_of_text(writer_->problem()));
+  const auto problems = gather_texts(world, writer_->problem());
   const auto pieces = gather_bytes(world, bytes_of_pieces(writer_->pieces()));
   writer_.reset();
   phase_ = Phase::idle;
   if (!is_rank_0()) return;
-  for (const std::vector<std::byte>& problem : problems) {
-    if (problem.empty()) continue;
-    return give_up({reinterpret_cast<const char*>(problem.data()), problem.size()});
-  }
+  for (const std::string& problem : problems)
+    if (!problem.empty()) return give_up(problem);
   manifest_.crcs = block_crcs(pieces_of(pieces), manifest_.file_bytes);
   phase_ = Phase::publishing;
   in_background([this] { publish(); });

@@ -54,6 +54,8 @@ TEST(TrainedTokenizers, AreRefusedWithASentence) {
   expect_error(Exit::bad_data, "there is no text to train on", [&] { train("empty.txt", "a.json"); });
   expect_error(Exit::bad_data, "bad.jsonl: line 2: there is no key 'text' (the keys are: body)",
                [&] { train("bad.jsonl", "b.json"); });
+  write_file(folder / "bad.tsv", "a\tb\nno tab\n");
+  expect_error(Exit::bad_data, "bad.tsv: line 2: there is no tab", [&] { train("bad.tsv", "c.json"); });
   write_file(folder / "there.json", "{}");
   write_file(folder / "good.txt", "good text");
   expect_error(Exit::cannot_create, "there.json", [&] { train("good.txt", "there.json"); });

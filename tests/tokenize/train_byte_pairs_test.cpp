@@ -46,7 +46,7 @@ TEST(TrainedBytePairs, AreOfEqualCountsThoseWithSmallerIdsFirst) {
 }
 
 TEST(TrainedBytePairs, OverlapInNoWord) {
-  // Of aaaa two pairs are made, of which one is made.
+  // The word aaaa becomes two pairs, and then one of both.
   EXPECT_THAT(merges_in(trained_on({"aaaa", "aaaa", "aaa"}, {.vocabulary = 300})),
               ElementsAre("a a", "aa aa", "aa a"));
 }

@@ -1,9 +1,8 @@
 #include "app/run/files_beside.h"
 
-#include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <vector>
+#include <sstream>
 
 #include "config/models/architectures.h"
 #include "config/tokens.h"
@@ -18,44 +17,25 @@ namespace fs = std::filesystem;
 const char* const settings_name = "config.json";
 const char* const tokenizer_settings_name = "tokenizer_config.json";
 
-/// Calls use(text) with one part of a file after the other: a tokenizer may be larger than what a rank may
-/// take beside its model.
-template <class Use>
-void each_part(const std::string& path, Use use) {
+/// Reads at once: a tokenizer may be larger than what a rank may take beside its model.
+constexpr std::size_t part_bytes = std::size_t{1} << 20;
+
+std::string next_part(std::istream& in) {
+  std::string part(part_bytes, '\0');
+  in.read(part.data(), static_cast<std::streamsize>(part.size()));
+  part.resize(static_cast<std::size_t>(in.gcount()));
+  return part;
+}
+
+/// Whether a file is there with these bytes.
+bool holds(const std::string& path, std::istream& bytes) {
+  std::error_code none;
+  if (!fs::is_regular_file(path, none)) return false;
   std::ifstream file(path, std::ios::binary);
-  MP_REQUIRE(file.is_open(), Exit::input_missing, "{}: cannot be read (has it been taken away?)", path);
-  std::vector<char> part(std::size_t{1} << 20);
-  while (file.read(part.data(), static_cast<std::streamsize>(part.size())), file.gcount() > 0)
-    use(std::string_view(part.data(), static_cast<std::size_t>(file.gcount())));
-}
-
-bool is_as_long(const std::string& path, std::uintmax_t bytes) {
-  std::error_code none;
-  return fs::is_regular_file(path, none) && fs::file_size(path, none) == bytes;
-}
-
-bool holds(const std::string& path, const std::string& text) {
-  if (!is_as_long(path, text.size())) return false;
-  bool equal = true;
-  std::size_t at = 0;
-  each_part(path, [&](std::string_view part) {
-    equal = equal && std::string_view(text).substr(std::min(at, text.size()), part.size()) == part;
-    at += part.size();
-  });
-  return equal;
-}
-
-bool is_copy(const std::string& path, const std::string& of) {
-  std::error_code none;
-  if (!is_as_long(path, fs::file_size(of, none))) return false;
-  std::ifstream other(path, std::ios::binary);
-  bool equal = true;
-  each_part(of, [&](std::string_view part) {
-    std::string there(part.size(), ' ');
-    other.read(there.data(), static_cast<std::streamsize>(there.size()));
-    equal = equal && there == part;
-  });
-  return equal;
+  for (std::string part = next_part(bytes);; part = next_part(bytes)) {
+    if (part != next_part(file)) return false;
+    if (part.empty()) return true;
+  }
 }
 
 }  // namespace
@@ -92,18 +72,25 @@ void FilesBeside::write_tokenizer(const Config& config) {
 }
 
 void FilesBeside::copy(const std::string& from, const std::string& name) {
-  if (is_copy(directory_ + name, from)) return;
-  changes_ = true;
-  NewFile& file = made_.emplace_back(directory_ + name);
-  each_part(from, [&](std::string_view part) { file.write(part.data(), part.size()); });
+  std::ifstream file(from, std::ios::binary);
+  MP_REQUIRE(file.is_open(), Exit::input_missing, "{}: cannot be read (has it been taken away?)", from);
+  write(name, file);
 }
 
 void FilesBeside::write(const std::string& name, const std::string& text) {
+  std::istringstream bytes(text);
+  write(name, bytes);
+}
+
+void FilesBeside::write(const std::string& name, std::istream& bytes) {
   // The last of them is config.json, which make_way takes away where another one changes.
-  if (holds(directory_ + name, text) && !(changes_ && name == settings_name)) return;
+  if (holds(directory_ + name, bytes) && !(changes_ && name == settings_name)) return;
   changes_ = true;
+  bytes.clear();
+  bytes.seekg(0);
   NewFile& file = made_.emplace_back(directory_ + name);
-  file.write(text.data(), text.size());
+  for (std::string part = next_part(bytes); !part.empty(); part = next_part(bytes))
+    file.write(part.data(), part.size());
 }
 
 void FilesBeside::make_way() const {

@@ -1,5 +1,6 @@
 #pragma once
 #include <deque>
+#include <istream>
 #include <string>
 
 #include "config/config.h"
@@ -22,8 +23,9 @@ class FilesBeside {
   void complete();
 
  private:
-  void write(const std::string& name, const std::string& text);
   void copy(const std::string& from, const std::string& name);
+  void write(const std::string& name, const std::string& text);
+  void write(const std::string& name, std::istream& bytes);
   void write_tokenizer(const Config& config);
 
   std::string directory_;

@@ -29,11 +29,6 @@ void publish(std::deque<NewFile>& made, const WeightFiles& files, FilesBeside* b
   if (beside != nullptr) beside->complete();
 }
 
-std::vector<std::byte> bytes_of_text(const std::string& text) {
-  const auto* begin = reinterpret_cast<const std::byte*>(text.data());
-  return {begin, begin + text.size()};
-}
-
 /// The files of weights on their way, which rank 0 makes and all ranks write into.
 class SharedFiles {
  public:
@@ -70,9 +65,8 @@ class SharedFiles {
       pieces[i] = writers_[i]->pieces();
       writers_[i].reset();  // and with it the memory through which it has read
     }
-    for (const std::vector<std::byte>& told : gather_bytes(world_, bytes_of_text(problem)))
-      MP_REQUIRE(told.empty(), Exit::io_error, "{}",
-                 std::string_view(reinterpret_cast<const char*>(told.data()), told.size()));
+    for (const std::string& told : gather_texts(world_, problem))
+      MP_REQUIRE(told.empty(), Exit::io_error, "{}", told);
     for (std::size_t i = 0; i < pieces.size(); ++i) {
       const auto all = gather_bytes(world_, bytes_of_pieces(pieces[i]));
       if (world_.rank == 0) block_crcs(pieces_of(all), files_.parts()[i].bytes, files_.parts()[i].path);

@@ -185,6 +185,9 @@ void WeightsSource::find_all(const Model& model) {
              path_, first_three(sorted(misshapen)));
 }
 
+/// Elements of a tensor whose pages may stay in memory.
+constexpr std::int64_t most_kept = std::int64_t{1} << 18;
+
 void WeightsSource::forget_last() {
   if (last_.stored != nullptr) last_.file->forget(*last_.stored);
   kept_ = 0;
@@ -192,7 +195,7 @@ void WeightsSource::forget_last() {
 
 /// Each page of the file has some elements of many lines, so a page is read for many at once, and not kept.
 void WeightsSource::read_band(const Place& place, std::int64_t first, std::int64_t step, std::int64_t count) {
-  constexpr std::int64_t most_values = std::int64_t{1} << 19, most_kept = std::int64_t{1} << 18;
+  constexpr std::int64_t most_values = std::int64_t{1} << 19;
   const std::int64_t lines = std::min(step - first % step, std::max<std::int64_t>(1, most_values / count));
   band_.stored = nullptr;
   band_.values.resize(static_cast<std::size_t>(lines * count));
@@ -212,7 +215,6 @@ void WeightsSource::read_band(const Place& place, std::int64_t first, std::int64
 
 void WeightsSource::read(const WholeTensor& tensor, std::int64_t first, std::int64_t step, std::int64_t count,
                          float* to) {
-  constexpr std::int64_t most_kept = std::int64_t{1} << 18;
   const Place& place = found_.at(tensor.name);
   if (place.stored != last_.stored) {
     forget_last();
