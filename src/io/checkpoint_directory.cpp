@@ -13,8 +13,8 @@
 #include <filesystem>
 
 #include "core/check.h"
-#include "core/text.h"
 #include "core/crc32c.h"
+#include "core/text.h"
 
 namespace mindpipe {
 namespace {

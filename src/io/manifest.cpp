@@ -12,8 +12,8 @@
 #include <nlohmann/json.hpp>
 
 #include "core/check.h"
-#include "core/tensor.h"
 #include "core/crc32c.h"
+#include "core/tensor.h"
 #include "io/file.h"
 
 namespace mindpipe {

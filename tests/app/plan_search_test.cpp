@@ -122,8 +122,8 @@ TEST(PlanSearch, SeveralDegreesThatAreAutoBecomeTheFastestOnPaper) {
 /// The program on two ranks; what it printed.
 std::string on_two_ranks(const std::string& arguments) {
   const std::string root = MINDPIPE_SOURCE_DIR;  // where data/ lies
-  const std::string command = "cd " + root + " && tests/run_mpi.sh 2 " MINDPIPE_BINARY " " +
-                              arguments + " --config " + file_of("demo") + " grid=auto 2>&1";
+  const std::string command = "cd " + root + " && tests/run_mpi.sh 2 " MINDPIPE_BINARY " " + arguments +
+                              " --config " + file_of("demo") + " grid=auto 2>&1";
   FILE* pipe = popen(command.c_str(), "r");
   std::string text;
   std::array<char, 4096> piece{};

@@ -5,8 +5,8 @@
 
 #include <random>
 
-#include "io/checkpoint_sample.h"
 #include "core/crc32c.h"
+#include "io/checkpoint_sample.h"
 
 namespace mindpipe {
 namespace {

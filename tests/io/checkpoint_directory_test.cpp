@@ -2,8 +2,8 @@
 
 #include <gmock/gmock.h>
 
-#include "io/checkpoint_sample.h"
 #include "core/crc32c.h"
+#include "io/checkpoint_sample.h"
 
 namespace mindpipe {
 namespace {

@@ -5,8 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "io/checkpoint_sample.h"
 #include "core/crc32c.h"
+#include "io/checkpoint_sample.h"
 
 namespace mindpipe {
 namespace {

@@ -4,8 +4,8 @@
 #include <fstream>
 
 #include <fmt/ranges.h>
-#include "app/run/json_read.h"
 #include "app/run/files_beside.h"
+#include "app/run/json_read.h"
 #include "app/run/run_directory.h"
 #include "app/run/weights.h"
 #include "app/run/whole_checkpoint.h"

@@ -16,7 +16,7 @@ struct Settings : TextSettings {
   int first_position = 0;
   Tables tables = Tables::one;
   bool logits_bias = false;  ///< constants are added to the logits
-  bool scaled = true;  ///< embeddings are multiplied by the root of the width
+  bool scaled = true;        ///< embeddings are multiplied by the root of the width
   bool operator==(const Settings&) const = default;
 };
 
