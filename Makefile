@@ -107,7 +107,7 @@ test-lane-speeds: configure ## how much faster two and four lanes are than one, 
 	for ranks in 1 8 16 32; do MINDPIPE_ALL_LAYOUTS=1 $(AT_ONCE) tests/run_mpi.sh $$ranks $(BUILD)/tests/test_runtime_mpi \
 	  --gtest_brief=1 --gtest_filter='LaneSpeeds.*' || exit; done
 
-test-peers: configure ## install PyTorch, transformers, tiktoken, sentencepiece and MindSpore into .venv-peers and .venv-mindspore (7 GB), then run every test that compares with them: 12 minutes
+test-peers: configure ## install PyTorch, transformers, tiktoken, sentencepiece and MindSpore into .venv-peers and .venv-mindspore (8 GB), then run every test that compares with them: 8 minutes
 	cmake --build $(BUILD) -j $(JOBS) --target mindpipe-train test_app test_app_mpi test_io ids_of_texts
 	scripts/test_peers.sh $(BUILD)
 
@@ -149,7 +149,7 @@ bench-supernet: configure ## supernets against a GPT of the same shape, on two r
 	cmake --build $(BUILD) -j $(JOBS) --target mindpipe-train test_program
 	python3 scripts/bench/supernet.py $(BENCH)
 
-bench-weights: configure ## time and memory of writing and reading the weights of GPT-2 124M on four ranks against one, five times in turn: 5 minutes (BENCH="--repeats 3")
+bench-weights: configure ## time and memory of writing and reading the weights of GPT-2 124M on four ranks against one, five times in turn: a minute (BENCH="--repeats 3")
 	cmake --build $(BUILD) -j $(JOBS) --target weights_bench
 	python3 scripts/bench/weights.py $(BUILD)/scripts/bench/weights_bench $(BENCH)
 
