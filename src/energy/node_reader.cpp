@@ -62,7 +62,7 @@ NodeReader::NodeReader(std::vector<std::unique_ptr<Meter>> meters, Sharing shari
   times_ = sharing_.times();
   begun_ns_ = part_ns_ = now_ns();
   newest_ = {part_ns_, 0};
-  points_.add(newest_);
+  points_.push_back(newest_);
   thread_ = std::thread([this] { watch(); });
 }
 
@@ -80,6 +80,11 @@ void NodeReader::stop() {
 EnergyPoint NodeReader::newest() const {
   const std::lock_guard lock(mutex_);
   return newest_;
+}
+
+bool NodeReader::shared() const {
+  const std::lock_guard lock(mutex_);
+  return shared_;
 }
 
 void NodeReader::begin_window() {
@@ -135,7 +140,7 @@ void NodeReader::read(bool is_point, bool last) {
   const std::lock_guard lock(mutex_);
   shared_ = shared_ || part_ < 1;
   newest_ = {now, own + counted_ + (node - part_joules_) * part_};
-  if (is_point) points_.add(newest_);
+  if (is_point) points_.push_back(newest_);
 }
 
 }  // namespace mindpipe

@@ -25,13 +25,15 @@ template <class Point>
 class Curve {
  public:
   explicit Curve(std::size_t most = 512) : most_(most) {}
-  void add(const Point& point) {
-    if (seen_++ % stride_ != 0) return;
+  /// Whether the point is kept for now.
+  bool add(const Point& point) {
+    if (seen_++ % stride_ != 0) return false;
     points_.push_back(point);
-    if (points_.size() < most_) return;
+    if (points_.size() < most_) return true;
     stride_ *= 2;
     for (std::size_t i = 0; 2 * i < points_.size(); ++i) points_[i] = points_[2 * i];
     points_.resize((points_.size() + 1) / 2);
+    return true;
   }
   const std::vector<Point>& points() const { return points_; }
 
@@ -63,6 +65,8 @@ class NodeReader {
 
   /// The newest reading.
   EnergyPoint newest() const;
+  /// Whether others worked on the node: what is counted is then divided, and divided anew.
+  bool shared() const;
   /// Has the meters read at once: here a window of the work begins.
   void begin_window();
   /// Reads for the last time and stops; later calls do nothing.
@@ -70,12 +74,10 @@ class NodeReader {
 
   // Once stopped:
   /// Where windows began, and the end.
-  const std::vector<EnergyPoint>& points() const { return points_.points(); }
+  const std::vector<EnergyPoint>& points() const { return points_; }
   std::vector<std::string> troubles() const;
   /// Seconds of a processor that the reading took.
   double own_seconds() const { return own_seconds_; }
-  /// Whether others worked on the node.
-  bool shared() const { return shared_; }
 
  private:
   void watch();
@@ -83,7 +85,7 @@ class NodeReader {
 
   std::vector<std::unique_ptr<Meter>> meters_;
   Sharing sharing_;
-  Curve<EnergyPoint> points_;
+  std::vector<EnergyPoint> points_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   bool ended_ = false, asked_ = false, shared_ = false;

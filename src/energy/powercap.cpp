@@ -19,7 +19,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int still_readings = 10;  // at one a second a counter that works has moved
+constexpr int still_readings = 10;     // at one a second a counter that works has moved
+constexpr double most_watts = 10'000;  // a counter that seems to count more was set back to 0
 
 std::optional<std::string> first_line(const std::string& path) {
   std::ifstream file(path);
@@ -80,7 +81,7 @@ std::unique_ptr<Powercap> Powercap::open(const std::string& root, std::string& w
     }
     Domain domain{name == "dram" ? fmt::format("dram of {}", zone) : name, directory,
                   number_in(directory + "/max_energy_range_uj").value_or(0), *now};
-    domain.last_ns = now_ns();
+    domain.begin_ns = domain.last_ns = now_ns();
     (is_psys ? platform : meter->domains_).push_back(std::move(domain));
   }
   const bool has_package = std::any_of(meter->domains_.begin(), meter->domains_.end(),
@@ -111,12 +112,19 @@ void Powercap::read(Domain& domain) {
     return;
   }
   const std::int64_t time = now_ns();
-  const std::uint64_t more = *now >= domain.last           ? *now - domain.last
-                             : domain.range >= domain.last ? *now + domain.range - domain.last
-                                                           : 0;
-  if (*now < domain.last && domain.range < domain.last)
+  const double seconds = std::max(1.0, static_cast<double>(time - domain.last_ns) * 1e-9);
+  const bool went_back = *now < domain.last, has_range = domain.range >= domain.last;
+  std::uint64_t more = !went_back ? *now - domain.last : has_range ? *now + domain.range - domain.last : 0;
+  if (went_back && !has_range)
     troubles_.push_back(fmt::format("{} ({}) went back without a known range; that interval is missing",
                                     domain.name, domain.directory));
+  if (went_back && static_cast<double>(more) * 1e-6 > most_watts * seconds) {
+    troubles_.push_back(
+        fmt::format("{} ({}) was set back to 0; what it used before, since it was last read, "
+                    "is missing",
+                    domain.name, domain.directory));
+    more = *now;
+  }
   if (time > domain.last_ns)
     domain.watts = static_cast<double>(more) * 1e3 / static_cast<double>(time - domain.last_ns);
   domain.still = more == 0 ? domain.still + 1 : 0;
@@ -126,6 +134,16 @@ void Powercap::read(Domain& domain) {
   domain.microjoules += more;
   domain.last = *now;
   domain.last_ns = time;
+}
+
+std::vector<std::string> Powercap::troubles() const {
+  constexpr std::int64_t time_to_move = 1'000'000'000;
+  std::vector<std::string> all = troubles_;
+  for (const Domain& domain : domains_)
+    if (domain.microjoules == 0 && !domain.gone && domain.still < still_readings &&
+        domain.last_ns - domain.begin_ns >= time_to_move)
+      all.push_back(fmt::format("{} ({}) has not moved", domain.name, domain.directory));
+  return all;
 }
 
 double Powercap::seconds_to_next() const {

@@ -16,7 +16,7 @@ class Powercap : public Meter {
     std::uint64_t last = 0;
     std::uint64_t microjoules = 0;  ///< since the beginning
     double watts = 0;               ///< over the last interval
-    std::int64_t last_ns = 0;
+    std::int64_t begin_ns = 0, last_ns = 0;
     int still = 0;  ///< readings without a change, one after the other
     bool gone = false;
   };
@@ -28,7 +28,7 @@ class Powercap : public Meter {
   double joules() override;
   double seconds_to_next() const override;
   bool is_own() const override { return false; }
-  std::vector<std::string> troubles() const override { return troubles_; }
+  std::vector<std::string> troubles() const override;
   std::string describe() const override;
   std::vector<std::string> caps() const override;
 

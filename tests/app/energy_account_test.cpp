@@ -47,6 +47,48 @@ std::vector<RankEnergy> metered_ranks(int windows) {
   return ranks;
 }
 
+/// A rank whose evaluations come after each hundred steps, with notes of it and readings as a run takes them.
+RankEnergy noted_run(double hours) {
+  RankEnergy rank;
+  Curve<WorkPoint> work;
+  double now = 0, busy = 0, joules = 0, window = 0;
+  work.add({0, 0});
+  rank.energy.push_back({0, 0});
+  const auto spend = [&](double seconds, double share, TimeSpent& spent) {
+    now += seconds;
+    busy += share * seconds;
+    joules += 690 * share * seconds + 410 * (1 - share) * seconds;
+    spent.forward += std::llround(share * seconds * second);
+    spent.wait_pipeline += std::llround((1 - share) * seconds * second);
+    const bool is_kept = work.add({std::llround(now * second), busy});
+    if (!is_kept || now - window < 2) return;
+    rank.energy.push_back({std::llround(now * second), joules});
+    window = now;
+  };
+  for (int step = 1; now < hours * 3600; ++step) {
+    spend(1 + 0.01 * std::sin(step), 0.9 + 0.005 * std::sin(3.0 * step), rank.spent);
+    if (step % 100 == 0) spend(20, 0.6, rank.evaluated);
+  }
+  rank.metered = true;
+  rank.joules = joules;
+  rank.end_ns = std::llround(now * second);
+  rank.work = work.points();
+  rank.work.push_back({rank.end_ns, busy});
+  rank.energy.push_back({rank.end_ns, joules});
+  return rank;
+}
+
+TEST(EnergyAccount, TakesNoWindowThatBeginsOrEndsBetweenNotesOfTheWork) {
+  for (const double hours : {0.1, 0.5, 1.0, 3.0, 10.0, 24.0, 100.0}) {
+    const EnergyAccount account = account_of({noted_run(hours)}, {1, 1, 1, 1}, estimate);
+    EXPECT_TRUE(account.powers.fitted || hours > 3) << hours;
+    EXPECT_GT(account.powers.windows, 50u) << hours;
+    if (!account.powers.fitted) continue;
+    EXPECT_NEAR(account.powers.busy, 690, 0.01 * 690) << hours;
+    EXPECT_NEAR(account.powers.rest, 410, 0.01 * 410) << hours;
+  }
+}
+
 TEST(EnergyAccount, GivesKnownPowersBackAndPhasesThatAddUp) {
   const std::vector<RankEnergy> ranks = metered_ranks(60);
   const EnergyAccount account = account_of(ranks, {1, 1, 4, 1}, estimate);

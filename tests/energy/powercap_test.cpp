@@ -73,6 +73,33 @@ TEST(Powercap, FollowsACounterThatBeginsAnew) {
   EXPECT_DOUBLE_EQ(meter->joules(), 2.4);
 }
 
+TEST(Powercap, TakesACounterThatIsSetBackForNoWrap) {
+  MadePowercap tree;
+  tree.zone("intel-rapl:0", "package-0", 20'000'000'000, 262'000'000'000);
+  const auto meter = opened(tree);
+  tree.count("intel-rapl:0", 20'001'000'000);
+  EXPECT_DOUBLE_EQ(meter->joules(), 1);
+  tree.count("intel-rapl:0", 500'000);
+  EXPECT_DOUBLE_EQ(meter->joules(), 1.5);
+  ASSERT_EQ(meter->troubles().size(), 1u);
+  EXPECT_THAT(meter->troubles()[0], HasSubstr("was set back to 0"));
+}
+
+TEST(Powercap, SaysThatACounterHasNotMovedInASecond) {
+  const MadePowercap tree = two_packages();
+  const auto meter = opened(tree);
+  tree.count("intel-rapl:0", 2'000'000);
+  tree.count("intel-rapl:0:1", 400'000);
+  tree.count("intel-rapl:1:0", 500'000);
+  meter->joules();
+  EXPECT_TRUE(meter->troubles().empty());
+  usleep(1'010'000);
+  meter->joules();
+  ASSERT_EQ(meter->troubles().size(), 1u);
+  EXPECT_THAT(meter->troubles()[0], HasSubstr("package-1"));
+  EXPECT_THAT(meter->troubles()[0], HasSubstr("has not moved"));
+}
+
 TEST(Powercap, IsReadOftenNearTheEndOfItsRange) {
   MadePowercap tree;
   tree.zone("intel-rapl:0", "package-0", 0, 100'000'000);

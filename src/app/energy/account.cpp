@@ -46,15 +46,26 @@ double at(const std::vector<Point>& points, double Point::*value, std::int64_t n
   return a.*value + share * (b.*value - a.*value);
 }
 
-/// Windows of a node between the readings of its leader; nothing is claimed for less than a second.
+/// Whether a curve has a point at a moment, but for what it takes to wake who reads.
+bool is_noted(const std::vector<WorkPoint>& points, std::int64_t ns) {
+  constexpr std::int64_t most_apart = 20'000'000;
+  const auto next = std::lower_bound(points.begin(), points.end(), ns - most_apart,
+                                     [](const WorkPoint& point, std::int64_t at) { return point.ns < at; });
+  return next != points.end() && next->ns <= ns + most_apart;
+}
+
+/// Windows of a node between the readings of its leader where the work was noted, too: between its points
+/// nobody knows how it was spread. Nothing is claimed for less than a second.
 void add_windows(const std::vector<RankEnergy>& ranks, int leader, std::vector<EnergyWindow>& windows) {
   constexpr std::int64_t shortest_ns = 1'000'000'000;
-  const RankEnergy& reader = ranks[leader];
-  for (std::size_t i = 1; i < reader.energy.size(); ++i) {
-    const std::int64_t from = reader.energy[i - 1].ns, to = reader.energy[i].ns;
+  std::vector<EnergyPoint> readings;
+  for (const EnergyPoint& reading : ranks[leader].energy)
+    if (is_noted(ranks[leader].work, reading.ns)) readings.push_back(reading);
+  for (std::size_t i = 1; i < readings.size(); ++i) {
+    const std::int64_t from = readings[i - 1].ns, to = readings[i].ns;
     if (to - from < shortest_ns) continue;
     EnergyWindow window;
-    window.joules = reader.energy[i].joules - reader.energy[i - 1].joules;
+    window.joules = readings[i].joules - readings[i - 1].joules;
     for (const RankEnergy& rank : ranks)
       if (rank.leader == leader) {
         const double busy = at(rank.work, &WorkPoint::busy, to) - at(rank.work, &WorkPoint::busy, from);

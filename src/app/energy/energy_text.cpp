@@ -120,10 +120,10 @@ std::string energy_text(const Config& config, const EnergyAccount& account, cons
   const auto each = [&](std::int64_t count) { return human_joules(joules / static_cast<double>(count)); };
   const EnergyPhases& phases = account.phases;
   const char* mark = estimated_mark(account.estimated);
-  std::string text =
-      fmt::format("\nenergy{}: {}; {} a {}, {} a {}, {} a sample; the run so far {}\n", mark,
-                  human_joules(joules), each(counts.steps), trained_word(config), each(counts.counted),
-                  counts.what, each(counts.samples), human_joules(counts.run_joules));
+  std::string text = fmt::format("\nenergy{}: {}; {} a {}, {} a {}, {} a sample; the run so far{} {}\n", mark,
+                                 human_joules(joules), each(counts.steps), trained_word(config),
+                                 each(counts.counted), counts.what, each(counts.samples),
+                                 estimated_mark(counts.run_is_estimated), human_joules(counts.run_joules));
   text += fmt::format(
       "of it{} forward {}, backward {}, update {},{} waiting {}, outside steps {}; a rank takes {:.3g} W "
       "busy, {:.3g} W else ({})\n",
@@ -194,7 +194,7 @@ std::string slack_text(const RunPlan& plan, const EnergyAccount& account,
   const auto stages = program.ranks.size();
   double actions = 0;
   for (const auto& list : program.ranks) actions += static_cast<double>(list.size());
-  if (!plan.trains_steps() || stages < 2 ||
+  if (!plan.trains_steps() || stages < 2 || account.joules <= 0 ||
       actions * simulations * static_cast<double>(stages) > most_actions)
     return "";
   const Slack slack =

@@ -21,6 +21,8 @@ namespace mindpipe {
 namespace {
 
 constexpr std::int64_t shortest_window_ns = 2'000'000'000;
+/// Counters move in steps: nothing is claimed for less.
+constexpr std::int64_t shortest_claim_ns = 1'000'000'000;
 
 Script& script_of(Worker& worker) {
   return worker.subnets() != nullptr ? worker.subnets()->script() : worker.training();
@@ -133,20 +135,24 @@ void RunEnergy::open_meters(const std::vector<RankPlace>& places) {
 void RunEnergy::look() {
   const std::int64_t now = now_ns(),
                      busy = script_of(worker_).spent.work() + worker_.forwards().script().spent.work();
-  work_.add({now, static_cast<double>(busy) * 1e-9});
-  if (!reader_ || now - window_ns_ < shortest_window_ns) return;
+  const bool is_kept = work_.add({now, static_cast<double>(busy) * 1e-9});
+  if (!reader_ || !is_kept || now - window_ns_ < shortest_window_ns) return;
   reader_->begin_window();
   window_ns_ = now;
 }
 
 void RunEnergy::add_to(JsonLine& line, std::int64_t done) {
-  if (!reader_ || ranks_here_ != worker_.world().size) return;
+  if (!reader_ || ranks_here_ != worker_.world().size || reader_->shared()) return;
   const EnergyPoint newest = reader_->newest();
-  constexpr std::int64_t shortest_ns = 1'000'000'000;
-  if (told_done_ >= 0 && newest.ns - told_.ns < shortest_ns) return;
-  if (told_done_ >= 0 && done > told_done_)
-    line.add("joules", (newest.joules - told_.joules) / static_cast<double>(done - told_done_));
+  const std::int64_t now = now_ns();
+  if (told_done_ >= 0 && newest.ns - told_.ns < shortest_claim_ns) return;
+  if (told_done_ >= 0 && done > told_done_) {
+    // The newest reading is not of this moment: its watts hold for the time that the steps took.
+    const double share = static_cast<double>(now - told_at_ns_) / static_cast<double>(newest.ns - told_.ns);
+    line.add("joules", share * (newest.joules - told_.joules) / static_cast<double>(done - told_done_));
+  }
   told_ = newest;
+  told_at_ns_ = now;
   told_done_ = done;
 }
 
@@ -158,7 +164,9 @@ RankEnergy RunEnergy::mine() {
   mine.evaluated = worker_.executor().spent(worker_.forwards().script());
   if (reader_) {
     reader_->stop();
-    mine.metered = true;
+    mine.metered = reader_->newest().ns - begin_ns_ >= shortest_claim_ns;
+    if (!mine.metered)
+      words_ = "meters were read for less than a second: estimated from busy and waiting seconds\n";
     mine.shared = reader_->shared();
     mine.joules = reader_->newest().joules;
     mine.reader_seconds = reader_->own_seconds();

@@ -41,7 +41,7 @@ class RunEnergy {
   std::unique_ptr<NodeReader> reader_;
   std::string words_;
   EnergyPoint told_;
-  std::int64_t told_done_ = -1;
+  std::int64_t told_at_ns_ = 0, told_done_ = -1;
 };
 
 /// Makes what a training with these settings wants; nothing where energy.meter is none.
