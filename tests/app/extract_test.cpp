@@ -85,8 +85,21 @@ TEST_F(Extract, ACheckpointHasTheWeightsOfARunThatWasCutOff) {
     EXPECT_THAT(cut.text, HasSubstr("step-00000008/state.h5, after 8 subnets"));
     EXPECT_TRUE(read("of-cut/inherited.safetensors") == read("of-eight/inherited.safetensors")) << precision;
     fs::remove_all(root_ / "run/checkpoints");
-    EXPECT_THAT(refused(66, "run", "2,0,1,1"), HasSubstr("has neither ended nor stopped"));
+    EXPECT_THAT(refused(66, "run", "2,0,1,1"), HasSubstr("has no weights to take from"));
     for (const char* run : {"run", "eight"}) fs::remove_all(root_ / run);
+  }
+}
+
+TEST_F(Extract, TakesWeightsThatARunHasLeftForOthersFromItsCheckpoint) {
+  ASSERT_EQ(tiny("train.steps=4 run.dir=" + path("plain")).code, 0);
+  ASSERT_EQ(extracted("plain", "2,0,1,1", "of-plain").code, 0);
+  int number = 0;
+  for (const char* how : {"export.names=mindspore", "export.precision=bf16", "export.part=20000"}) {
+    const std::string name = "run" + std::to_string(number), out = "of-" + name;
+    ++number;
+    ASSERT_EQ(tiny(std::string("train.steps=4 ") + how + " run.dir=" + path(name)).code, 0);
+    ASSERT_EQ(extracted(name, "2,0,1,1", out).code, 0) << how;
+    EXPECT_TRUE(read(out + "/inherited.safetensors") == read("of-plain/inherited.safetensors")) << how;
   }
 }
 

@@ -255,6 +255,49 @@ TEST(GoldenModels, AreRefusedWithTheTensorsThatDoNotFit) {
                 if (tensor == "model.norm.weight") made["norm.weight"] = loose;
               }),
               HasSubstr("has model.norm.weight twice"));
+  EXPECT_THAT(refusal([](LooseTensors& made, const std::string& tensor, Loose loose) {
+                if (tensor == "model.norm.weight") loose.type = StoredType::i32;
+                made[tensor] = loose;
+              }),
+              HasSubstr("model.norm.weight is of type I32 (weights are F32, F16 or BF16)"));
+}
+
+TEST(GoldenModels, AreRefusedWhereTwoNamesOfATableDiffer) {
+  for (const auto& [model, first, second] :
+       {std::tuple{"gpt2", "transformer.wte.weight", "lm_head.weight"},
+        {"marian", "model.shared.weight", "model.decoder.embed_tokens.weight"},
+        {"bert", "cls.predictions.bias", "cls.predictions.decoder.bias"}}) {
+    const Folder folder;
+    const Config config =
+        changed_model(model, folder, [&](LooseTensors& made, const std::string& tensor, const Loose& loose) {
+          made[tensor] = loose;
+          if (tensor != first) return;
+          made[second] = loose;
+          made[second].bytes.back() ^= std::byte{1};
+        });
+    EXPECT_THAT(refusal_of_weights(config, Exit::bad_data),
+                AllOf(HasSubstr(first), HasSubstr(second), HasSubstr(" differ, which are one tensor")));
+  }
+}
+
+TEST(GoldenModels, AreRefusedWithTwoBasesOfTheirPositions) {
+  const Folder folder;
+  nlohmann::json json = nlohmann::json::parse(read_file(golden_folder + "mistral/config.json"));
+  for (const double other : {10000.0, 500000.0}) {
+    json["rope_theta"] = 10000.0;
+    json["rope_parameters"] = {{"rope_type", "default"}, {"rope_theta", other}};
+    write_file(folder / "config.json", json.dump());
+    if (other == 10000.0) EXPECT_NO_THROW(their_model(folder / "config.json"));
+    else
+      expect_error(Exit::bad_configuration, "rope_theta is 10000.0 and rope_parameters.rope_theta 500000.0",
+                   [&] { their_model(folder / "config.json"); });
+  }
+}
+
+TEST(GoldenModels, AreWrittenWhateverIsDroppedInTraining) {
+  Config config = imported(golden_folder + "qwen3");
+  block_model(config).dropout = 0.1;
+  EXPECT_TRUE(config_json(config).json.has_value()) << config_json(config).why_none;
 }
 
 TEST(GoldenModels, AreRefusedWithPartsThatAreNotThere) {
@@ -292,6 +335,10 @@ TEST(GoldenModels, KeepADrawnHeadWhereANewOneIsAskedFor) {
                      theirs = tensors_in(golden_folder + "vit/model.safetensors");
   for (const auto& [name, loose] : after)
     EXPECT_TRUE(loose.bytes == (name.starts_with("classifier.") ? before : theirs).at(name).bytes) << name;
+  write_file(folder / "manifest.json", "{}");
+  config.run.weights = folder / "";
+  EXPECT_THAT(refusal_of_weights(config, Exit::bad_configuration),
+              AllOf(HasSubstr("run.new_head"), HasSubstr("is a checkpoint; name its run")));
 }
 
 /// Files that were damaged at random: each is read, or refused with a sentence.

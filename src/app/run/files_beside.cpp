@@ -42,7 +42,9 @@ bool holds(const std::string& path, std::istream& bytes) {
 
 FilesBeside::FilesBeside(const Config& config, const std::string& directory) : directory_(directory + "/") {
   if (!config.data.tokenizer.empty()) write_tokenizer(config);
-  const WrittenModel written = config_json(config);
+  const bool by_their_names = config.exported.names == ExportNames::transformers;
+  const WrittenModel written =
+      by_their_names ? config_json(config) : WrittenModel{{}, "export.names are those of MindSpore"};
   std::error_code none;
   if (written.json) write(settings_name, *written.json);
   else changes_ = changes_ || fs::exists(directory_ + settings_name, none);

@@ -189,7 +189,13 @@ void read_weights_of_checkpoint(Worker& worker, const std::string& directory) {
 }  // namespace
 
 void read_weights(Worker& worker, const std::string& path, bool new_head) {
-  if (is_checkpoint(path)) return read_weights_of_checkpoint(worker, path);
+  if (is_checkpoint(path)) {
+    MP_REQUIRE(!new_head, Exit::bad_configuration,
+               "run.new_head takes all but the head from files of weights, and {} is a checkpoint; name its "
+               "run, or what `ckpt export` makes of it",
+               path);
+    return read_weights_of_checkpoint(worker, path);
+  }
   WeightsSource source(path, worker.stage().model(), new_head);
   if (worker.world().rank == 0 && !source.left_out().empty())
     info("{}: left out: {}", path, first_three(source.left_out()));

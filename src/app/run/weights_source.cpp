@@ -115,6 +115,32 @@ void WeightsSource::open_parts(const std::string& directory) {
   }
 }
 
+namespace {
+
+bool holds_weights(StoredType type) {
+  return type == StoredType::f32 || type == StoredType::f16 || type == StoredType::bf16;
+}
+
+}  // namespace
+
+/// Two names of one tensor have its values twice, or nobody knows which are meant.
+void WeightsSource::require_same(const Place& one, const Place& other) const {
+  constexpr std::int64_t at_once = std::int64_t{1} << 16;
+  bool same = one.stored->shape == other.stored->shape;
+  std::vector<float> mine(at_once), theirs(at_once);
+  for (std::int64_t first = 0; same && first < one.stored->count(); first += at_once) {
+    const std::int64_t some = std::min(at_once, one.stored->count() - first);
+    one.file->read(*one.stored, first, 1, some, mine.data());
+    other.file->read(*other.stored, first, 1, some, theirs.data());
+    same = std::equal(mine.begin(), mine.begin() + some, theirs.begin());
+    one.file->forget(*one.stored);
+    other.file->forget(*other.stored);
+  }
+  MP_REQUIRE(same, Exit::bad_data,
+             "{}: {} and {} differ, which are one tensor of this model; remove the one that is not meant",
+             path_, one.stored->name, other.stored->name);
+}
+
 /// Takes a tensor for the one of the model that it is, if any.
 bool WeightsSource::take(const std::string& name, const Place& place, const Model::FileNames& names) {
   std::string is = modern(name);
@@ -134,15 +160,23 @@ bool WeightsSource::take(const std::string& name, const Place& place, const Mode
                             names.prefix + modern(taken.stored->name) != is;
     MP_REQUIRE(taken.stored == nullptr || was_second, Exit::bad_data, "{}: has {} twice, as {} and as {}",
                path_, is, taken.stored->name, name);
-    if (was_second) left_out_.push_back(taken.stored->name);
+    if (was_second) {
+      require_same(place, taken);
+      left_out_.push_back(taken.stored->name);
+    }
     taken = place;
     return true;
   }
   for (const std::string& one : {is, names.prefix + is}) {
     const std::string first = second(one);
     if (!first.empty() && is_wanted(first)) {
-      if (found_[first].stored == nullptr) found_[first] = place;
-      else left_out_.push_back(name);
+      Place& taken = found_[first];
+      if (taken.stored == nullptr) {
+        taken = place;
+        return true;
+      }
+      require_same(taken, place);
+      left_out_.push_back(name);
       return true;
     }
     const bool holds_zeros = std::any_of(names.zeros.begin(), names.zeros.end(),
@@ -177,6 +211,10 @@ void WeightsSource::find_all(const Model& model) {
       "{}: has {}, which the model of this configuration has not (run.weights has all its weights and no "
       "others; mindpipe-train extract takes a network's out of a supernet's)",
       path_, first_three(sorted(unknown)));
+  for (const auto& [name, place] : found_)
+    MP_REQUIRE(holds_weights(place.stored->type), Exit::bad_data,
+               "{}: {} is of type {} (weights are F32, F16 or BF16)", path_, place.stored->name,
+               name_of(place.stored->type));
   MP_REQUIRE(missing.empty(), Exit::bad_data,
              "{}: has no {}, which the model of this configuration has (run.weights has all its weights)",
              path_, first_three(sorted(missing)));

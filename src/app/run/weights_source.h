@@ -33,6 +33,7 @@ class WeightsSource {
   void open(const std::string& path);
   void open_parts(const std::string& directory);
   void find_all(const Model& model);
+  void require_same(const Place& one, const Place& other) const;
   bool take(const std::string& name, const Place& place, const Model::FileNames& names);
   /// Lines of a tensor whose rows lie across its file, as many side by side as are read at once.
   struct Band {

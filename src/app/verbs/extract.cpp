@@ -64,7 +64,11 @@ bool has_newest_weights(const std::string& run) {
   if (!members || members->texts.count("state") == 0) return false;
   const std::string &state = members->texts.at("state"), reason = members->texts["reason"];
   const bool was_cut_off = reason == ended_by_signal || reason == ended_by_launcher;
-  return (state == "done" || (state == "stopped" && !was_cut_off)) && is_there(run + "/model.safetensors");
+  if (state != "done" && (state != "stopped" || was_cut_off)) return false;
+  // Others may have left digits, or have other names: then a checkpoint has the weights.
+  const ExportConfig how = supernet_of(run).exported;
+  return how.precision == Precision::f32 && how.names == ExportNames::transformers &&
+         is_there(run + "/model.safetensors");
 }
 
 Config supernet_of(const std::string& run_or_checkpoint) {
@@ -104,9 +108,12 @@ std::string extract_weights(const std::string& run_or_checkpoint, const Config& 
                   [&](const WholeTensor& tensor) { return taken_from(weights, tensor); });
     return weights.path();
   }
-  MP_REQUIRE(
-      is_checkpoint(run_or_checkpoint) || !checkpoints_in(run_or_checkpoint).empty(), Exit::input_missing,
-      "{}: has no weights: its run has neither ended nor stopped, and has no checkpoint", run_or_checkpoint);
+  MP_REQUIRE(is_checkpoint(run_or_checkpoint) || !checkpoints_in(run_or_checkpoint).empty(),
+             Exit::input_missing,
+             "{}: has no weights to take from: a run that has ended or stopped, with export.precision f32 "
+             "and in one "
+             "file, or a checkpoint",
+             run_or_checkpoint);
   const WholeCheckpoint checkpoint(checkpoint_at(run_or_checkpoint));
   write_weights(costs.model(), WeightFiles::one(costs.model(), file), [&](const WholeTensor& tensor) {
     return checkpoint.brought_together(tensor, costs.model());

@@ -110,9 +110,15 @@ class TheirReader {
 
   std::string value_of(const std::string& paths, const std::string& absent) {
     std::optional<std::string> found;
+    std::string at;
     for (const std::string& path : parts_of(paths, '|')) {
       read_.insert(first_key(path));
-      if (!found) found = text_at(json_, path);
+      const std::optional<std::string> text = text_at(json_, path);
+      if (!text) continue;
+      MP_REQUIRE(!found || *found == *text, Exit::bad_configuration,
+                 "{}: {} is {} and {} {}; keep the one that is meant", path_, at, *found, path, *text);
+      found = text;
+      at = path;
     }
     return found.value_or(absent);
   }

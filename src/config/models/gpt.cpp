@@ -35,10 +35,9 @@ Architecture llama_like(const Settings& m, const std::string& name, const std::s
                       {{"default", "none"}, {"llama3", "llama3"}},
                       true},
                      {"", "model.positions", "rotary"},
-                     {"", "model.norm", "rms"},
-                     {"", "model.dropout", "0"}},
+                     {"", "model.norm", "rms"}},
                     {},
-                    {}};
+                    {{"model.dropout", "0"}}};
   // All of them are written, or none.
   const bool is_rare = m.rotary_scaling == RotaryScaling::none;
   const auto scaling = [&](const std::string& theirs, const std::string& ours, const std::string& absent) {
