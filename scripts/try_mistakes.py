@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """try_mistakes.py [--check] [--build BUILD] [--every N] [--first I] [WORD ...]: makes the mistakes of tests/mistakes.txt one at a time,
-each in this tree, builds the tests named for it, and says which tier found it. The file is put back as it was.
+each in this tree, builds the tests named for it, and says which tier found it. The file is put back as it was. The whole tree is built first.
 
 WORD: only mistakes whose file or tests have it; --every N, --first I: every N-th from the I-th on; --check: only whether each still has its
 place. Exit code 1: a mistake was not found, or has no place. Each takes one to three minutes on two cores, 50 of them two hours."""
@@ -73,8 +73,6 @@ def finder_of(mistake, build, targets):
         if built.returncode != 0:
             return f"does not compile\n{built.stdout[-1500:]}"
         tested = run(["ctest", "--test-dir", build, "-R", "^(%s)$" % "|".join(tests)])
-        if "No tests were found" in tested.stdout:
-            return f"no test is called {tests}"
         if "***Timeout" in tested.stdout:
             return f"{tier} tests ran out of time, which a busy machine does too"
         if tested.returncode != 0:
@@ -96,7 +94,13 @@ def main():
     if asked.check or lost:
         print("\n".join(lost) or f"{len(chosen)} mistakes, each has its place")
         return bool(lost)
+    built = run(["cmake", "--build", asked.build])
+    if built.returncode != 0:
+        sys.exit(f"the tree without a mistake does not build\n{built.stdout[-1500:]}")
     targets, found = targets_of(asked.build), {}
+    unknown = sorted({test for one in chosen for test in sum(one.tests.values(), []) if test not in targets})
+    if unknown:
+        sys.exit(f"no test is called {', '.join(unknown)}")
     for one in chosen[asked.first::asked.every]:
         begun = time.time()
         path, text = one.make()
