@@ -1,9 +1,10 @@
 #include "cuda/cuda_backend.h"
 
 #include <cstdlib>
-#include <fstream>
-#include <sstream>
+#include <optional>
+#include <string>
 
+#include "core/input_file.h"
 #include "cuda/error.h"
 #include "hardware.h"
 #include "make_backend.h"
@@ -12,14 +13,13 @@ namespace mindpipe {
 namespace {
 
 std::string text_of(const std::string& file) {
-  std::ifstream in(file);
-  std::ostringstream text;
-  text << in.rdbuf();
-  MP_REQUIRE(in, Exit::input_missing,
-             "device.kernels: {} cannot be read; write it with mindpipe-train doctor --tune, or leave the "
-             "setting out",
-             file);
-  return text.str();
+  constexpr std::int64_t most = std::int64_t{16} << 20;
+  std::optional<std::string> text = read_text_if_there(file, most);
+  MP_REQUIRE(
+      text, Exit::input_missing,
+      "device.kernels: {} is not there; write it with mindpipe-train doctor --tune, or leave the setting out",
+      file);
+  return *std::move(text);
 }
 
 /// Called before CUDA looks at its environment: queues that share a connection wait for one another, and

@@ -7,8 +7,9 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <regex>
+
+#include "core/line_reader.h"
 
 namespace mindpipe {
 namespace {
@@ -69,7 +70,7 @@ bool RollCall::answer(const Answer& mine) const {
   std::error_code problem;
   fs::create_directories(directory_, problem);
   const int file = open(fmt::format("{}/{}{}.txt", directory_, prefix, mine.rank).c_str(),
-                        O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+                        O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK, 0666);
   if (file < 0) return false;
   const std::string line = mine.text + "\n";
   const bool written = write(file, line.data(), line.size()) == static_cast<ssize_t>(line.size());
@@ -81,8 +82,11 @@ std::vector<Answer> RollCall::answers() const {
   for (const fs::path& path : files_in(directory_)) {
     if (is_earlier(path, start_)) continue;
     Answer answer{rank_of(path.filename().string()), ""};
-    std::ifstream file(path);
-    if (std::getline(file, answer.text)) all.push_back(answer);
+    try {
+      LineReader file(path.string(), longest_own_line);
+      if (file.next(answer.text)) all.push_back(answer);
+    } catch (const Error&) {  // a rank that has not written its answer
+    }
   }
   std::sort(all.begin(), all.end(), [](const Answer& a, const Answer& b) { return a.rank < b.rank; });
   return all;

@@ -79,8 +79,8 @@ class Reader {
       fail(Exit::bad_configuration, "{}: {} is a section; set one of its settings, like {}", where, key,
            sections_[key]);
     }
-    MP_REQUIRE(value.size() <= largest_document, Exit::bad_configuration, "{}: {} is longer than {}", where,
-               key, human_bytes(largest_document));
+    MP_REQUIRE(std::ssize(value) <= largest_document, Exit::bad_configuration, "{}: {} is longer than {}",
+               where, key, human_bytes(largest_document));
     const Setting& setting = *found->second;
     Node node;
     if (setting.is_text()) {  // the shell has dealt with quotes: a prompt with ": " or "#" stays as it is

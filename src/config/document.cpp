@@ -6,11 +6,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <sstream>
+#include <unordered_map>
 
 #include "core/check.h"
+#include "core/input_file.h"
 #include "core/text.h"
 
 namespace mindpipe {
@@ -61,6 +61,7 @@ class Builder : public YAML::EventHandler {
   struct Open {
     Node node, key;
     bool has_key = false;
+    std::unordered_map<std::string, std::string> keys;  ///< where each key of a mapping stands
   };
 
   std::string at(const YAML::Mark& mark) const {
@@ -81,7 +82,7 @@ class Builder : public YAML::EventHandler {
   void open(Node node) {
     MP_REQUIRE(open_.size() < deepest, Exit::bad_configuration,
                "{}: nested more than {} deep (no setting is)", node.where, deepest);
-    open_.push_back({std::move(node), {}, false});
+    open_.push_back({std::move(node), {}, false, {}});
   }
 
   void close() {
@@ -99,7 +100,7 @@ class Builder : public YAML::EventHandler {
     if (parent.node.kind == Node::Kind::list) {
       parent.node.items.push_back(std::move(node));
     } else if (!parent.has_key) {
-      accept_key(parent.node, node);
+      accept_key(parent, node);
       parent.key = std::move(node);
       parent.has_key = true;
     } else {
@@ -108,15 +109,15 @@ class Builder : public YAML::EventHandler {
     }
   }
 
-  static void accept_key(const Node& mapping, const Node& key) {
+  static void accept_key(Open& mapping, const Node& key) {
     MP_REQUIRE(key.kind == Node::Kind::text, Exit::bad_configuration,
                "{}: {} is used as a key (keys are plain names)", key.where, shown(key));
     MP_REQUIRE(key.text != "<<", Exit::bad_configuration,
                "{}: a merge key (<<) stands here (write the settings themselves)", key.where);
-    for (const auto& [other, value] : mapping.entries)
-      MP_REQUIRE(other.text != key.text, Exit::bad_configuration,
-                 "{}: {} is set a second time (the first is at {}; keep one of them)", key.where, shown(key),
-                 other.where);
+    const auto [other, is_new] = mapping.keys.emplace(key.text, key.where);
+    MP_REQUIRE(is_new, Exit::bad_configuration,
+               "{}: {} is set a second time (the first is at {}; keep one of them)", key.where, shown(key),
+               other->second);
   }
 
   std::string where_;
@@ -127,26 +128,13 @@ class Builder : public YAML::EventHandler {
 };
 
 std::string text_of(const std::string& file) {
-  std::error_code ignored;
-  MP_REQUIRE(!std::filesystem::is_directory(file, ignored), Exit::bad_configuration,
-             "{}: is a directory (name the file in it)", file);
-  errno = 0;
-  std::ifstream in(file, std::ios::binary);
-  if (!in) {
-    const int reason = errno;
-    MP_REQUIRE(reason != EACCES && reason != EPERM, Exit::permission,
-               "{}: may not be read ({}; ask its owner for access)", file, std::strerror(reason));
-    fail(Exit::input_missing,
-         "{}: cannot be opened ({}; check the path, it is taken from the directory of the command)", file,
-         std::strerror(reason));
-  }
-  std::string text(largest_document + 1, '\0');
-  in.read(text.data(), static_cast<std::streamsize>(text.size()));
-  MP_REQUIRE(!in.bad(), Exit::io_error, "{}: reading failed ({})", file, std::strerror(errno));
-  text.resize(static_cast<std::size_t>(in.gcount()));
-  MP_REQUIRE(text.size() <= largest_document, Exit::bad_configuration,
-             "{}: is larger than {} (no configuration is)", file, human_bytes(largest_document));
-  return text;
+  const int reason = open_ordinary(file).error;
+  MP_REQUIRE(reason != EACCES && reason != EPERM, Exit::permission,
+             "{}: may not be read ({}; ask its owner for access)", file, std::strerror(reason));
+  MP_REQUIRE(reason == 0, Exit::input_missing,
+             "{}: cannot be opened ({}; check the path, it is taken from the directory of the command)", file,
+             std::strerror(reason));
+  return read_text(file, largest_document, Exit::bad_configuration);
 }
 
 }  // namespace
@@ -186,10 +174,7 @@ std::string shown(const Node& node) {
     case Node::Kind::text:
       break;
   }
-  std::string text;
-  for (unsigned char c : node.text.substr(0, 60))
-    text += c < 0x20 || c == 0x7f ? fmt::format("\\x{:02x}", c) : std::string(1, static_cast<char>(c));
-  if (node.text.size() > 60) text += "...";
+  const std::string text = printable(node.text, 60);
   return node.quoted ? "\"" + text + "\"" : "'" + text + "'";
 }
 

@@ -27,7 +27,7 @@ struct Entry {
 /// keys that are not plain names. `where` begins every complaint; with_lines adds the line to it.
 Node parse_document(const std::string& text, const std::string& where, bool with_lines);
 
-inline constexpr std::size_t largest_document = 1 << 20;  ///< bytes
+inline constexpr std::int64_t largest_document = 1 << 20;  ///< bytes
 /// Reads the document in a file, whose path is taken from the directory of the command.
 Node read_document(const std::string& file);
 

@@ -1,29 +1,11 @@
 #include "core/mapped_file.h"
 
-#include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 
 namespace mindpipe {
-
-namespace {
-struct Descriptor {
-  using Raw = int;
-  static int none() { return -1; }
-  static void release(int descriptor) noexcept { ::close(descriptor); }
-};
-}  // namespace
-
-void fail_to_open(const std::string& path, int error, Exit otherwise) {
-  if (error == ENOENT || error == ENOTDIR)
-    fail(Exit::input_missing, "{}: there is no such file; check the path", path);
-  if (error == EACCES || error == EPERM)
-    fail(Exit::permission, "{}: permission denied; check the rights of the file and its folders", path);
-  fail(otherwise, "{}: {}", path, std::strerror(error));
-}
 
 void MappedFile::Traits::release(Mapping mapping) noexcept { ::munmap(mapping.address, mapping.bytes); }
 
@@ -35,17 +17,25 @@ void MappedFile::forget(std::size_t first, std::size_t count) const {
     ::madvise(static_cast<std::byte*>(mapping_.get().address) + begin, end - begin, MADV_DONTNEED);
 }
 
-MappedFile::MappedFile(const std::string& path) : path_(path) {
-  Handle<Descriptor> file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file) fail_to_open(path, errno, Exit::io_error);
-  struct stat status {};
-  if (::fstat(file.get(), &status) != 0) fail_to_open(path, errno, Exit::io_error);
-  MP_REQUIRE(S_ISREG(status.st_mode), Exit::bad_data, "{}: not an ordinary file; name the file itself", path);
-  if (status.st_size == 0) return;  // an empty file cannot be mapped and needs no mapping
-  const auto bytes = static_cast<std::size_t>(status.st_size);
-  void* address = ::mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, file.get(), 0);
-  if (address == MAP_FAILED) fail_to_open(path, errno, Exit::io_error);
+MappedFile::MappedFile(const std::string& path) : MappedFile(InputFile(path)) {}
+
+MappedFile::MappedFile(const std::string& path, std::int64_t largest) : MappedFile(path) {
+  require_length(path, size(), largest, Exit::bad_data);
+}
+
+MappedFile::MappedFile(const InputFile& file) : path_(file.path()), hole_(file.first_hole()) {
+  if (file.size() == 0) return;  // an empty file cannot be mapped and needs no mapping
+  const auto bytes = static_cast<std::size_t>(file.size());
+  void* address = ::mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, file.descriptor(), 0);
+  if (address == MAP_FAILED) fail_to_open(path_, errno, Exit::io_error);
   mapping_ = Handle<Traits>(Mapping{address, bytes});
+}
+
+void MappedFile::require_written() const {
+  MP_REQUIRE(hole_ == size(), Exit::bad_data,
+             "{}: has a hole: from byte {} of {} on nothing was ever written; is the copy whole? (cp "
+             "--sparse=never writes zeros where zeros are meant)",
+             path_, hole_, size());
 }
 
 }  // namespace mindpipe

@@ -6,6 +6,7 @@
 
 #include "core/check.h"
 #include "core/handle.h"
+#include "core/input_file.h"
 
 namespace mindpipe {
 
@@ -13,12 +14,17 @@ namespace mindpipe {
 class MappedFile {
  public:
   explicit MappedFile(const std::string& path);
+  /// Refuses a file of more than `largest` bytes.
+  MappedFile(const std::string& path, std::int64_t largest);
 
   const std::string& path() const { return path_; }
   std::int64_t size() const { return static_cast<std::int64_t>(mapping_.get().bytes); }
   const std::byte* data() const { return static_cast<const std::byte*>(mapping_.get().address); }
   /// Gives back the whole pages within bytes [first, first + count); they are read again when touched.
   void forget(std::size_t first, std::size_t count) const;
+  /// Refuses a file with a hole: bytes that nobody has written, and that read as zeros. For files in which
+  /// there are none, as walking over terabytes of them takes hours.
+  void require_written() const;
   /// The value at a byte offset, which need not be aligned.
   template <class T>
   T at(std::int64_t offset) const {
@@ -40,11 +46,11 @@ class MappedFile {
     static Mapping none() { return {}; }
     static void release(Mapping mapping) noexcept;
   };
+  explicit MappedFile(const InputFile& file);
+
   std::string path_;
+  std::int64_t hole_ = 0;
   Handle<Traits> mapping_;
 };
-
-/// Fails with the system's reason for `error` (an errno): missing 66, not permitted 77, else `otherwise`.
-[[noreturn]] void fail_to_open(const std::string& path, int error, Exit otherwise);
 
 }  // namespace mindpipe

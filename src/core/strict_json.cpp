@@ -13,9 +13,12 @@ using Json = nlohmann::json;
 
 Json parse_json(std::string_view json, const JsonText& text) {
   std::vector<std::unordered_set<std::string>> seen;
+  std::int64_t values = 0;
   const auto refuse = [&](int depth, Json::parse_event_t event, Json& value) {
     MP_REQUIRE(depth <= text.deepest, text.code, "{}: {} is nested deeper than {}", text.path, text.part,
                text.expected);
+    MP_REQUIRE(++values <= text.most_values, text.code, "{}: {} has more than {} values (expected {})",
+               text.path, text.part, text.most_values, text.expected);
     if (event == Json::parse_event_t::object_start) seen.emplace_back();
     if (event == Json::parse_event_t::object_end) seen.pop_back();
     if (event == Json::parse_event_t::key)

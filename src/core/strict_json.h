@@ -15,7 +15,9 @@ struct JsonText {
   Exit code = Exit::bad_data;
   int deepest = 3;                                ///< brackets within brackets
   std::int64_t largest = std::int64_t{16} << 20;  ///< bytes of a file
-  std::size_t begins = 0;                         ///< byte of the file where the text begins
+  std::int64_t most_values = std::int64_t{4}
+                             << 20;  ///< keys, elements, objects and lists, each of which takes memory
+  std::size_t begins = 0;            ///< byte of the file where the text begins
 };
 
 /// Parses JSON from anybody: refuses keys that stand twice in one object, nesting deeper than `text.deepest`,

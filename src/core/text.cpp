@@ -169,6 +169,21 @@ bool is_utf8(std::string_view text) {
   return true;
 }
 
+std::string printable(std::string_view text, std::size_t most) {
+  std::string_view begin = text.substr(0, most);
+  if (begin.size() < text.size())  // not amid a character
+    while (!begin.empty() && (static_cast<unsigned char>(text[begin.size()]) & 0xc0) == 0x80)
+      begin.remove_suffix(1);
+  const bool whole = is_utf8(begin);
+  std::string shown;
+  for (const char byte : begin) {
+    const auto c = static_cast<unsigned char>(byte);
+    if (c < 0x20 || c == 0x7f || (c >= 0x80 && !whole)) shown += fmt::format("\\x{:02x}", c);
+    else shown += byte;
+  }
+  return shown + (begin.size() < text.size() ? "..." : "");
+}
+
 std::string joined(const std::vector<int>& numbers) {
   std::vector<std::string> words;
   for (int number : numbers) words.push_back(std::to_string(number));

@@ -31,6 +31,9 @@ std::optional<double> parse_seconds(std::string_view text);
 /// The number in the shortest digits that read back to the same bits.
 std::string shortest(double number);
 bool is_utf8(std::string_view text);
+/// The first `most` bytes of any text, for a sentence: bytes of no letter, digit or sign as \x00, and ...
+/// where it goes on.
+std::string printable(std::string_view text, std::size_t most);
 std::string joined(const std::vector<int>& numbers);  ///< "1, 2, 3"
 std::string join(const std::vector<std::string>& words, std::string_view between);
 

@@ -4,39 +4,14 @@
 #include <zstd.h>
 
 #include <array>
-#include <cerrno>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <vector>
 
 #include "core/check.h"
-#include "core/mapped_file.h"
 
 namespace mindpipe {
 namespace {
 
 constexpr std::size_t piece = std::size_t{1} << 18, longest_line = std::size_t{64} << 20;
-
-/// The bytes of a file as they are.
-class PlainBytes final : public ByteStream {
- public:
-  explicit PlainBytes(const std::string& path) : path_(path), file_(path, std::ios::binary) {
-    if (!file_) fail_to_open(path, errno, Exit::io_error);
-    MP_REQUIRE(!std::filesystem::is_directory(path), Exit::bad_data,
-               "{}: not an ordinary file; name the file itself", path);
-  }
-  std::size_t read(std::span<char> to) override {
-    file_.read(to.data(), static_cast<std::streamsize>(to.size()));
-    MP_REQUIRE(!file_.bad(), Exit::io_error, "{}: reading failed ({})", path_, std::strerror(errno));
-    return static_cast<std::size_t>(file_.gcount());
-  }
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-  std::ifstream file_;
-};
 
 /// A file that is packed, piece by piece.
 class PackedBytes : public ByteStream {
@@ -53,7 +28,7 @@ class PackedBytes : public ByteStream {
   std::int64_t unpacked_ = 0;
 
  private:
-  PlainBytes file_;
+  InputFile file_;
   std::vector<char> buffer_;
 };
 
@@ -143,39 +118,13 @@ class ZstdBytes final : public PackedBytes {
 
 std::unique_ptr<ByteStream> open_bytes(const std::string& path) {
   std::array<char, 4> first{};
-  const std::size_t count = PlainBytes(path).read(first);
+  const std::size_t count = InputFile(path).read(first);
   const std::string_view begin(first.data(), count);
   if (begin.starts_with("\x1f\x8b")) return std::make_unique<GzipBytes>(path);
   if (begin.starts_with("\x28\xb5\x2f\xfd")) return std::make_unique<ZstdBytes>(path);
-  return std::make_unique<PlainBytes>(path);
+  return std::make_unique<InputFile>(path);
 }
 
-LineStream::LineStream(const std::string& path)
-    : path_(path), bytes_(open_bytes(path)), buffer_(piece, '\0') {}
-
-bool LineStream::next(std::string& line) {
-  line.clear();
-  ++number_;
-  for (;;) {
-    if (begin_ == end_) {
-      begin_ = 0;
-      end_ = bytes_->read(buffer_);
-      if (end_ == 0) {
-        was_ended_ = false;
-        return !line.empty();
-      }
-    }
-    const char* const from = buffer_.data() + begin_;
-    const auto* const found = static_cast<const char*>(std::memchr(from, '\n', end_ - begin_));
-    const std::size_t count = found != nullptr ? static_cast<std::size_t>(found - from) : end_ - begin_;
-    line.append(from, count);
-    MP_REQUIRE(line.size() <= longest_line, Exit::bad_data,
-               "{}: line {} is longer than 64 MiB; cut it into several documents", path_, number_);
-    begin_ += count + (found != nullptr ? 1 : 0);
-    if (found == nullptr) continue;
-    was_ended_ = true;
-    return true;
-  }
-}
+LineReader lines_of_text(const std::string& path) { return {path, open_bytes(path), longest_line}; }
 
 }  // namespace mindpipe

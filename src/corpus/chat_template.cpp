@@ -2,11 +2,11 @@
 
 #include <array>
 #include <cerrno>
-#include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "core/check.h"
+#include "core/input_file.h"
 #include "core/mapped_file.h"
 #include "core/text.h"
 
@@ -49,10 +49,8 @@ ChatTemplate::ChatTemplate(const std::string& name) : name_(name) {
                fmt::format("{}{}{}{}{}", known.before, role, known.between, place, known.behind));
     return;
   }
-  std::ifstream file(name, std::ios::binary);
-  if (!file) fail_to_open(name, errno, Exit::io_error);
-  const auto patterns =
-      nlohmann::json::parse(std::string(std::istreambuf_iterator<char>(file), {}), nullptr, false);
+  constexpr std::int64_t most = std::int64_t{1} << 20;
+  const auto patterns = nlohmann::json::parse(read_text(name, most), nullptr, false);
   MP_REQUIRE(patterns.is_object(), Exit::bad_data,
              "{}: not a JSON object (a template is chatml, llama3, or a file with a pattern for each role: "
              "{{\"user\": \"<u>{{content}}</u>\", ...}})",

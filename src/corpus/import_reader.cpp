@@ -57,7 +57,7 @@ bool ImportReader::read(std::vector<RawDocument>& documents) {
   const std::string& path = files_[file_].path;
   const bool is_text = files_[file_].format == TextFormat::text;
   if (is_text && !bytes_) bytes_ = open_bytes(path);
-  if (!is_text && !lines_) lines_.emplace(path);
+  if (!is_text && !lines_) lines_.emplace(lines_of_text(path));
   if (is_text) read_text(documents);
   else read_lines(documents);
   return !documents.empty();

@@ -29,7 +29,7 @@ class ImportReader {
   bool cuts_texts_;
   std::size_t file_ = 0;
   std::unique_ptr<ByteStream> bytes_;  ///< text that is being read
-  std::optional<LineStream> lines_;    ///< other file that is being read
+  std::optional<LineReader> lines_;    ///< other file that is being read
   std::string rest_;                   ///< text that was read and given to nobody
   bool begins_ = true;                 ///< whether the next piece is a text's first
 };

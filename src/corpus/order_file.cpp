@@ -37,13 +37,6 @@ Sha256::Digest digest_of(const std::string& cause) {
   return hash.end();
 }
 
-struct DescriptorTraits {
-  using Raw = int;
-  static int none() { return -1; }
-  static void release(int descriptor) noexcept { ::close(descriptor); }
-};
-using Descriptor = Handle<DescriptorTraits>;
-
 /// A lock that one process of all holds, of all machines where the file system can; it ends with its holder.
 class MakersLock {
  public:

@@ -113,6 +113,7 @@ std::string Dates::name() const { return fmt::format("synthetic:dates ({})", nam
 
 TabbedText::TabbedText(const std::string& path, Subset subset, const Tokenizer* tokenizer)
     : file_(path), subset_(subset), encoder_(tokenizer == nullptr ? nullptr : tokenizer->encoder()) {
+  file_.require_written();
   const auto* const text = reinterpret_cast<const char*>(file_.data());
   std::int64_t number = 1;
   for (std::int64_t begin = 0; begin < file_.size(); ++number) {

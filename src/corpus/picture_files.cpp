@@ -1,15 +1,16 @@
-#include <zlib.h>
-
 #include <algorithm>
+#include <array>
 #include <memory>
 
 #include "core/check.h"
+#include "corpus/byte_stream.h"
 #include "corpus/pictures.h"
 
 namespace mindpipe {
 namespace {
 
-constexpr std::size_t most_unpacked = std::size_t{1} << 30;
+constexpr std::int64_t most_unpacked = std::int64_t{1} << 30, most_of_cifar = 60'000;
+constexpr std::size_t unpacked_piece = std::size_t{1} << 20;
 constexpr std::int64_t most_side = 1 << 14;
 constexpr std::string_view of_pictures = "images-idx", of_labels = "labels-idx1";
 
@@ -27,28 +28,40 @@ std::string labels_of(const std::string& path) {
   return labels.replace(labels.rfind(of_pictures), of_pictures.size() + 1, of_labels);
 }
 
-/// All bytes that were packed in a file, which may be several packed ones in a row.
-std::vector<std::uint8_t> unpacked(const std::string& path) {
-  struct Close {
-    void operator()(gzFile file) const { gzclose(file); }
-  };
-  const std::unique_ptr<gzFile_s, Close> file(gzopen(path.c_str(), "rb"));
-  if (!file) fail_to_open(path, errno, Exit::io_error);
+/// All bytes that were packed in a file, which may be several packed ones in a row; at most `most` of them,
+/// and no memory for more than there are.
+std::vector<std::uint8_t> unpacked(const std::string& path, std::int64_t most) {
+  const std::unique_ptr<ByteStream> stream = open_bytes(path);
   std::vector<std::uint8_t> bytes;
-  for (int got = 1; got > 0;) {
+  // Untouched memory is no memory yet, and a vector that grew would have its bytes twice.
+  bytes.reserve(static_cast<std::size_t>(most) + unpacked_piece);
+  for (std::size_t got = unpacked_piece; got == unpacked_piece;) {
     const std::size_t before = bytes.size();
-    bytes.resize(before + (std::size_t{1} << 20));
-    got = gzread(file.get(), bytes.data() + before, 1 << 20);
-    bytes.resize(before + static_cast<std::size_t>(std::max(0, got)));
-    MP_REQUIRE(bytes.size() <= most_unpacked, Exit::bad_data,
-               "{}: more than {} bytes are packed in it; unpack it, and name the plain file", path,
-               most_unpacked);
+    bytes.resize(before + unpacked_piece);
+    got = stream->read({reinterpret_cast<char*>(bytes.data()) + before, unpacked_piece});
+    bytes.resize(before + got);
+    MP_REQUIRE(std::ssize(bytes) <= most, Exit::bad_data,
+               "{}: more than the {} bytes are packed in it that such a file has; is it whole?", path, most);
   }
-  int problem = Z_OK;
-  const char* const why = gzerror(file.get(), &problem);
-  MP_REQUIRE(problem == Z_OK || problem == Z_STREAM_END, Exit::bad_data,
-             "{}: cannot be unpacked after {} bytes ({}); is it whole?", path, bytes.size(), why);
   return bytes;
+}
+
+/// Bytes of the IDX file whose head begins a file, packed or not; of what has no such head, few.
+std::int64_t bytes_of_idx(const std::string& path) {
+  constexpr int most_extents = 4;
+  constexpr std::int64_t of_no_idx = 64 << 10;
+  std::array<char, 4 + 4 * most_extents> head{};
+  const std::size_t got = open_bytes(path)->read(head);
+  const auto byte = [&](std::size_t i) { return static_cast<std::uint8_t>(head[i]); };
+  const int extents = byte(3);
+  if (got < 8 || byte(0) != 0 || byte(1) != 0 || byte(2) == 0 || extents > most_extents) return of_no_idx;
+  std::int64_t bytes = byte(2) == 0xb ? 2 : byte(2) == 0xc ? 4 : 1;
+  for (int i = 0; i < extents; ++i) {
+    std::int64_t extent = 0;
+    for (std::size_t j = 0; j < 4; ++j) extent = extent << 8 | byte(4 + 4 * static_cast<std::size_t>(i) + j);
+    if (__builtin_mul_overflow(bytes, extent, &bytes)) return of_no_idx;
+  }
+  return std::min(bytes, most_unpacked) + 4 + 4 * std::int64_t{extents};
 }
 
 /// The number at an offset of a file, most significant byte first.
@@ -89,13 +102,14 @@ std::int32_t checked_label(const FileBytes& file, std::int64_t offset, std::int6
 
 }  // namespace
 
-FileBytes::FileBytes(const std::string& path) : path_(path) {
+FileBytes::FileBytes(const std::string& path, std::int64_t most) : path_(path) {
   if (path.ends_with(".gz")) {
-    unpacked_ = unpacked(path);
+    unpacked_ = unpacked(path, std::min(most, most_unpacked));
     data_ = unpacked_.data();
     size_ = static_cast<std::int64_t>(unpacked_.size());
   } else {
     file_.emplace(path);
+    file_->require_written();
     data_ = reinterpret_cast<const std::uint8_t*>(file_->data());
     size_ = file_->size();
   }
@@ -104,7 +118,9 @@ FileBytes::FileBytes(const std::string& path) : path_(path) {
 bool IdxPictures::is_named_so(const std::string& path) { return extents_of(path) > 0; }
 
 IdxPictures::IdxPictures(const std::string& path)
-    : pictures_(path), labels_(labels_of(path)), label_bytes_(label_bytes_of(labels_)) {
+    : pictures_(path, bytes_of_idx(path)),
+      labels_(labels_of(path), bytes_of_idx(labels_of(path))),
+      label_bytes_(label_bytes_of(labels_)) {
   const int extents = extents_of(path);
   head_ = 4 + 4 * extents;
   const auto extent = [&](int from_the_last) { return number_at(pictures_, head_ - 4 * from_the_last); };
@@ -130,7 +146,8 @@ std::int32_t IdxPictures::label(std::int64_t index, std::int64_t classes) const 
   return checked_label(labels_, 8 + index * label_bytes_, label_bytes_, classes);
 }
 
-CifarPictures::CifarPictures(const std::string& path, int labels) : file_(path), labels_(labels) {
+CifarPictures::CifarPictures(const std::string& path, int labels)
+    : file_(path, most_of_cifar * (labels + size().bytes())), labels_(labels) {
   MP_REQUIRE(file_.size() > 0 && file_.size() % record() == 0, Exit::bad_data,
              "{}: has {} bytes, which are no whole records of {} (is it whole, and CIFAR-{}?)", path,
              file_.size(), record(), labels == 1 ? 10 : 100);

@@ -75,7 +75,8 @@ class Shapes final : public Pictures {
 /// Bytes of a file, or where its name ends in .gz of what was packed in it.
 class FileBytes {
  public:
-  explicit FileBytes(const std::string& path);
+  /// `most`: what may be packed in it.
+  FileBytes(const std::string& path, std::int64_t most);
   const std::string& path() const { return path_; }
   std::int64_t size() const { return size_; }
   const std::uint8_t* data() const { return data_; }

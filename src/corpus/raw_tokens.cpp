@@ -30,6 +30,7 @@ RawTokens::RawTokens(const std::string& path, std::int64_t vocabulary)
     : path_(path), vocabulary_(vocabulary) {
   const MappedFile file(path);
   MP_REQUIRE(file.size() > 0, Exit::bad_data, "{}: the file is empty; name one that has tokens", path);
+  file.require_written();
   const std::string_view bytes(reinterpret_cast<const char*>(file.data()),
                                static_cast<std::size_t>(file.size()));
   MP_REQUIRE(!path.ends_with(".gz") && !path.ends_with(".zst"), Exit::bad_data,

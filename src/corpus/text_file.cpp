@@ -9,6 +9,7 @@ const char* name_of(Subset subset) { return subset == Subset::train ? "train" : 
 TextFile::TextFile(const std::string& path, Subset subset, std::int64_t vocabulary)
     : file_(path), subset_(subset), vocabulary_(vocabulary) {
   MP_REQUIRE(file_.size() > 0, Exit::bad_data, "{}: the file is empty; name a text", path);
+  file_.require_written();
   std::int64_t split = file_.size() / 10 * 9 + file_.size() % 10 * 9 / 10;
   if (const void* line_end =
           std::memchr(file_.data() + split, '\n', static_cast<std::size_t>(file_.size() - split))) {

@@ -102,6 +102,7 @@ TokenFile::TokenFile(const std::string& prefix, std::int64_t vocabulary)
 
 void TokenFile::check_header() {
   const std::string& path = idx_.path();
+  idx_.require_written();
   MP_REQUIRE(idx_.size() >= header_bytes, Exit::bad_data,
              "{}: the file has {} bytes (an index begins with {}); it is truncated or not an index", path,
              idx_.size(), header_bytes);

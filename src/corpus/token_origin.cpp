@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/check.h"
+#include "core/input_file.h"
 #include "corpus/token_writer.h"
 
 namespace mindpipe {
@@ -52,14 +53,10 @@ void write_origin(const std::string& prefix, const TokenOrigin& origin) {
 
 std::optional<TokenOrigin> read_origin(const std::string& prefix) {
   const std::string path = path_of(prefix);
-  std::error_code none;
-  if (!std::filesystem::is_regular_file(path, none)) return std::nullopt;
-  constexpr std::uintmax_t most = std::uintmax_t{64} << 20;
-  MP_REQUIRE(std::filesystem::file_size(path, none) <= most, Exit::bad_data,
-             "{}: the file has more than 64 MiB, which no import writes; import the texts again", path);
-  std::ifstream file(path, std::ios::binary);
-  const std::string text(std::istreambuf_iterator<char>(file), {});
-  const Json object = Json::parse(text, nullptr, false);
+  constexpr std::int64_t most = std::int64_t{16} << 20;
+  const std::optional<std::string> text = read_text_if_there(path, most);
+  if (!text) return std::nullopt;
+  const Json object = Json::parse(*text, nullptr, false);
   MP_REQUIRE(object.is_object(), Exit::bad_data, "{}: not a JSON object (expected what data import wrote)",
              path);
   TokenOrigin origin{

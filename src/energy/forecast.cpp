@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <fstream>
 #include <numeric>
 
 #include "core/check.h"
+#include "core/line_reader.h"
 #include "core/text.h"
 
 namespace mindpipe {
@@ -74,12 +74,9 @@ double Forecast::mean(double from, double to) const {
 }
 
 Forecast read_forecast(const std::string& path) {
-  std::ifstream file(path);
-  MP_REQUIRE(file, Exit::input_missing, "{}: cannot be opened (energy.forecast)", path);
+  LineReader file(path, longest_own_line);
   Forecast forecast;
-  int number = 0;
-  for (std::string line; std::getline(file, line);) {
-    ++number;
+  for (std::string line; file.next(line);) {
     if (line.empty() || line[0] == '#') continue;
     std::tm parts{};
     const char* rest = strptime(line.c_str(), "%Y-%m-%dT%H:%MZ", &parts);
@@ -90,11 +87,11 @@ Forecast read_forecast(const std::string& path) {
                Exit::bad_data,
                "{}:{}: is no line of a forecast; write 2026-11-26T14:00Z,412: an hour in UTC and "
                "grams of CO2 a kWh",
-               path, number);
+               path, file.number());
     const std::int64_t begin = timegm(&parts);
     if (forecast.hours.empty()) forecast.begin = begin;
     MP_REQUIRE(begin == forecast.end(), Exit::bad_data,
-               "{}:{}: is for {}, and {} comes next: give every hour once", path, number,
+               "{}:{}: is for {}, and {} comes next: give every hour once", path, file.number(),
                date_of(static_cast<double>(begin)), date_of(static_cast<double>(forecast.end())));
     forecast.hours.push_back(intensity);
   }

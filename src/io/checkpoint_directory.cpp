@@ -99,14 +99,14 @@ void remove_checkpoint(const std::string& path) {
 
 CheckpointFile::CheckpointFile(const std::string& directory, std::int64_t bytes)
     : path_(directory + "/" + Manifest::file_name) {
-  file_ = File(::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
-  MP_REQUIRE(file_, Exit::checkpoint_corrupt, "{}: cannot be opened: {}", path_,
-             errno == ELOOP ? "it is a link, and a checkpoint's file is never one" : std::strerror(errno));
-  struct stat status {};
-  MP_REQUIRE(::fstat(file_.get(), &status) == 0 && S_ISREG(status.st_mode), Exit::checkpoint_corrupt,
-             "{}: is no regular file", path_);
-  MP_REQUIRE(status.st_size == bytes, Exit::checkpoint_corrupt, "{}: has {} bytes (its manifest says {})",
-             path_, status.st_size, bytes);
+  OpenedFile opened = open_ordinary(path_, O_NOFOLLOW);
+  MP_REQUIRE(opened.error == 0, Exit::checkpoint_corrupt, "{}: cannot be opened: {}", path_,
+             opened.error == ELOOP ? "it is a link, and a checkpoint's file is never one"
+                                   : std::strerror(opened.error));
+  MP_REQUIRE(opened.file, Exit::checkpoint_corrupt, "{}: is no regular file", path_);
+  MP_REQUIRE(opened.bytes == bytes, Exit::checkpoint_corrupt, "{}: has {} bytes (its manifest says {})",
+             path_, opened.bytes, bytes);
+  file_ = std::move(opened.file);
 }
 
 void CheckpointFile::read(std::int64_t offset, void* to, std::int64_t count) const {

@@ -25,8 +25,6 @@ void flush(const File& file, const std::string& path) {
 
 }  // namespace
 
-void FileTraits::release(Raw raw) noexcept { ::close(raw); }
-
 bool reaches_device(const File& file) {
   int result;
   do result = ::fsync(file.get());

@@ -3,22 +3,13 @@
 #include <cstdint>
 #include <string>
 
-#include "core/handle.h"
+#include "core/input_file.h"
 #include "core/unfinished_file.h"
 
 namespace mindpipe {
 
-struct FileTraits {
-  using Raw = int;
-  static Raw none() { return -1; }
-  static void release(Raw raw) noexcept;
-};
 /// An open file, closed when it goes.
-class File : public Handle<FileTraits> {
- public:
-  File() : Handle(FileTraits::none()) {}
-  explicit File(int raw) : Handle(raw) {}
-};
+using File = Descriptor;
 
 /// Direct input and output goes by pages, of the file and of memory.
 inline constexpr std::int64_t file_page = 4096;

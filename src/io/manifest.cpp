@@ -245,15 +245,14 @@ Manifest parse_manifest(const std::string& text, const std::string& path) {
 
 Manifest read_manifest(const std::string& directory) {
   const std::string path = directory + "/" + Manifest::name;
-  // A pipe in the file's place is opened without waiting for who writes to it, and refused.
-  const File file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
-  if (!file) refuse(path, "cannot be read: {}", std::strerror(errno));
-  struct stat status {};
-  if (::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode) || status.st_size > largest_manifest)
+  const OpenedFile opened = open_ordinary(path, O_NOFOLLOW);
+  if (opened.error != 0) refuse(path, "cannot be read: {}", std::strerror(opened.error));
+  if (!opened.file || opened.bytes > largest_manifest)
     refuse(path, "is no file of a size that a manifest has");
-  std::string text(static_cast<std::size_t>(status.st_size), '\0');
+  std::string text(static_cast<std::size_t>(opened.bytes), '\0');
   for (std::size_t done = 0; done < text.size();) {
-    const ssize_t got = ::pread(file.get(), text.data() + done, text.size() - done, static_cast<off_t>(done));
+    const ssize_t got =
+        ::pread(opened.file.get(), text.data() + done, text.size() - done, static_cast<off_t>(done));
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) refuse(path, "cannot be read: {}", got < 0 ? std::strerror(errno) : "it became shorter");
     done += static_cast<std::size_t>(got);

@@ -23,7 +23,8 @@ static_assert(std::endian::native == std::endian::little,
               "the files are little-endian and their bytes are used as they are");
 using Json = nlohmann::json;
 
-constexpr std::uint64_t largest_header = 100'000'000;
+constexpr std::uint64_t largest_header = std::uint64_t{16} << 20;
+constexpr std::int64_t most_header_values = std::int64_t{1} << 20;  // about ten a tensor
 
 struct TypeRow {
   StoredType type;
@@ -139,9 +140,11 @@ void SafetensorsFile::read_header() {
   const char* text = reinterpret_cast<const char*>(file_.data()) + 8;
   MP_REQUIRE(header_bytes >= 2 && *text == '{', Exit::bad_data,
              "{}: the header at offset 8 does not begin with '{{'", path);
-  const Json header = parse_json(
-      {text, header_bytes},
-      {.path = path, .expected = "the header of a safetensors file", .part = "the header", .begins = 8});
+  const Json header = parse_json({text, header_bytes}, {.path = path,
+                                                        .expected = "the header of a safetensors file",
+                                                        .part = "the header",
+                                                        .most_values = most_header_values,
+                                                        .begins = 8});
   data_begins_ = 8 + header_bytes;
   for (const auto& [name, entry] : header.items()) {
     if (name != "__metadata__") {

@@ -4,9 +4,9 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 
 #include "core/check.h"
+#include "core/line_reader.h"
 #include "core/random.h"
 #include "core/sha256.h"
 
@@ -109,18 +109,10 @@ std::unique_ptr<Sampler> draw_subnets(const Space& space, const Draws& draws, st
 }
 
 std::unique_ptr<Sampler> read_subnets(const Space& space, const std::string& file, std::int64_t first) {
-  std::error_code none;
-  MP_REQUIRE(!std::filesystem::is_directory(file, none), Exit::bad_data,
-             "{}: is a directory (name the file in it)", file);
-  errno = 0;
-  std::ifstream in(file);
-  MP_REQUIRE(in.good(), Exit::input_missing,
-             "{}: cannot be opened ({}; check the path, it is taken from the directory of the command)", file,
-             std::strerror(errno));
+  LineReader in(file, longest_own_line);
   std::vector<std::vector<std::uint8_t>> choices;
-  for (std::string line; std::getline(in, line);)
-    choices.push_back(read_choice(space, line, fmt::format("{}:{}", file, choices.size() + 1)));
-  MP_REQUIRE(!in.bad(), Exit::io_error, "{}: reading failed ({})", file, std::strerror(errno));
+  for (std::string line; in.next(line);)
+    choices.push_back(read_choice(space, line, fmt::format("{}:{}", file, in.number())));
   MP_REQUIRE(!choices.empty(), Exit::bad_data, "{}: is empty (a line is a choice, like 3, 0, 7)", file);
   return std::make_unique<WrittenSubnets>(std::move(choices), file, first);
 }

@@ -86,7 +86,7 @@ std::vector<std::uint8_t> read_choice(const Space& space, std::string_view line,
       int number = -1;
       if (is_plain_integer(text)) std::from_chars(text.data(), text.data() + text.size(), number);
       MP_REQUIRE(number >= 0 && number < count, Exit::bad_data,
-                 "{}: says '{}' for block {}, which has {} candidates (0 to {})", where, text.substr(0, 20),
+                 "{}: says '{}' for block {}, which has {} candidates (0 to {})", where, printable(text, 20),
                  block, count, count - 1);
       choice.push_back(static_cast<std::uint8_t>(number));
     } else choice.push_back(0);

@@ -164,7 +164,7 @@ TokenizerSource source_of(const std::string& name, std::vector<TokenizerFile> fi
   TokenizerSource source{name, std::move(files), {}};
   Sha256 all;
   for (const TokenizerFile& file : source.files) {
-    const MappedFile mapped(file.path);
+    const MappedFile mapped(file.path, largest_tokenizer);
     Sha256 sha;
     sha.add(mapped.data(), static_cast<std::size_t>(mapped.size()));
     source.digest = sha.end();

@@ -2,6 +2,7 @@
 
 #include "core/check.h"
 #include "core/strict_json.h"
+#include "tokenize/tokenizer.h"
 #include "tokenize/utf8.h"
 
 namespace mindpipe {
@@ -9,13 +10,14 @@ namespace mindpipe {
 namespace {
 
 constexpr int deepest = 64;  // no tokenizer nests more
-constexpr std::int64_t largest = std::int64_t{256} << 20;
 
 }  // namespace
 
 Json read_tokens_json(const std::string& path) {
-  return read_json_file(
-      {.path = path, .expected = "the JSON of a tokenizer", .deepest = deepest, .largest = largest});
+  return read_json_file({.path = path,
+                         .expected = "the JSON of a tokenizer",
+                         .deepest = deepest,
+                         .largest = largest_tokenizer});
 }
 
 const Json* value_of(const Json& object, const char* key) {

@@ -114,7 +114,7 @@ std::string letters_of(std::string_view bytes) {
 }
 
 std::unique_ptr<WordModel> model_of(const std::string& path) {
-  const MappedFile file(path);
+  const MappedFile file(path, largest_tokenizer);
   std::vector<std::string> tokens;
   IdOfText ranks;
   Vocabulary vocabulary;
@@ -166,7 +166,7 @@ std::string split_pattern(const std::string& name) {
 }
 
 bool has_ranks(const std::string& path) {
-  const MappedFile file(path);
+  const MappedFile file(path, largest_tokenizer);
   const std::string_view text(reinterpret_cast<const char*>(file.data()),
                               static_cast<std::size_t>(file.size()));
   std::string_view line = text.substr(0, std::min<std::size_t>(text.find('\n'), 4096));

@@ -33,6 +33,8 @@ struct TemplatedIds {
 };
 
 /// A file that the tokenizer was read from, and the name of a copy that load_tokenizer knows again.
+inline constexpr std::int64_t largest_tokenizer = std::int64_t{256} << 20;  ///< bytes of a file
+
 struct TokenizerFile {
   std::string path, name;
 };

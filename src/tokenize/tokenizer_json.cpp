@@ -170,7 +170,7 @@ std::vector<std::string_view> lines_of(const MappedFile& file) {
 }
 
 std::vector<TextPair> read_merges(const std::string& path) {
-  const MappedFile file(path);
+  const MappedFile file(path, largest_tokenizer);
   std::vector<TextPair> pairs;
   std::size_t number = 0;
   for (const std::string_view line : lines_of(file)) {
@@ -226,7 +226,7 @@ std::unique_ptr<Tokenizer> load_vocabulary_and_merges(const std::string& vocabul
 
 std::unique_ptr<Tokenizer> load_word_pieces(const std::string& path) {
   return of_file(path, [&] {
-    const MappedFile file(path);
+    const MappedFile file(path, largest_tokenizer);
     std::vector<std::string> tokens;
     for (const std::string_view line : lines_of(file)) tokens.emplace_back(line);
     Vocabulary vocabulary(tokens);

@@ -294,9 +294,9 @@ TEST(Config, SaysWhatIsWrongWithTheFile) {
   EXPECT_EQ(sentence("/nowhere/gpt.yaml", Exit::input_missing),
             "/nowhere/gpt.yaml: cannot be opened (No such file or directory; check the path, it is taken "
             "from the directory of the command)");
-  EXPECT_EQ(sentence("/tmp", Exit::bad_configuration), "/tmp: is a directory (name the file in it)");
+  EXPECT_EQ(sentence("/tmp", Exit::bad_configuration), "/tmp: not an ordinary file; name the file itself");
   EXPECT_EQ(sentence("/dev/zero", Exit::bad_configuration),
-            "/dev/zero: is larger than 1 MiB (no configuration is)");
+            "/dev/zero: not an ordinary file; name the file itself");
   EXPECT_EQ(complaint(""), ": is empty (a configuration names at least run.dir and data.train)");
   EXPECT_EQ(complaint("# nothing\n"), ": is empty (a configuration names at least run.dir and data.train)");
   EXPECT_EQ(complaint("run: {dir: d}\n"), ": data.train is missing; add it: what to train on");

@@ -143,7 +143,7 @@ TEST_F(Safetensors, NamesOfAnyTextComeBack) {
 TEST_F(Safetensors, BrokenSizesAreNamed) {
   EXPECT_THAT(complaint(""), HasSubstr("has 0 bytes (a safetensors file has at least 10)"));
   EXPECT_THAT(complaint(std::string(12, '\xff')),
-              HasSubstr("a header of 18446744073709551615 bytes (at most 100000000)"));
+              HasSubstr("a header of 18446744073709551615 bytes (at most 16777216)"));
   EXPECT_THAT(complaint(std::string("\x10\0\0\0\0\0\0\0{}", 10)),
               HasSubstr("a header of 16 bytes, and the file has 2 after it"));
   EXPECT_THAT(complaint_about_header(" {}"), HasSubstr("does not begin with '{'"));

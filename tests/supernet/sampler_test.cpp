@@ -233,10 +233,9 @@ TEST(Samplers, RefuseFilesWithLineBlockAndHowManyCandidatesThereAre) {
             ":2: has 0 numbers, and s has 3 blocks (one number for each, like 3, 0, 7)");
   EXPECT_EQ(complaint(""), ": is empty (a line is a choice, like 3, 0, 7)");
   EXPECT_EQ(sentence_of([&] { make_sampler(space, "/nowhere/choices", {}); }, Exit::input_missing),
-            "/nowhere/choices: cannot be opened (No such file or directory; check the path, it is taken from "
-            "the directory of the command)");
+            "/nowhere/choices: there is no such file; check the path");
   EXPECT_EQ(sentence_of([&] { make_sampler(space, "/tmp", {}); }, Exit::bad_data),
-            "/tmp: is a directory (name the file in it)");
+            "/tmp: not an ordinary file; name the file itself");
 }
 
 TEST(Units, AreThoseOfCandidatesThatHaveParameters) {

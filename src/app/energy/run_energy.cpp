@@ -3,13 +3,12 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 
 #include "app/energy/energy_text.h"
 #include "app/run/json_read.h"
 #include "app/verbs/main_verb.h"
 #include "comm/gather_bytes.h"
+#include "core/input_file.h"
 #include "core/log.h"
 #include "core/log_mark.h"
 #include "core/text.h"
@@ -30,10 +29,7 @@ Script& script_of(Worker& worker) {
 
 /// What energy.json says of earlier starts.
 JsonMembers said_before(const std::string& path) {
-  std::ifstream file(path);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return read_json(text.str()).value_or(JsonMembers{});
+  return read_json(read_text_if_there(path, largest_status).value_or("")).value_or(JsonMembers{});
 }
 
 /// Meters of a node, and why others are not among them.

@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "app/report/drawing.h"
 #include "core/check.h"
+#include "core/line_reader.h"
 
 namespace mindpipe {
 namespace {
@@ -44,10 +44,11 @@ const char* cell(double filled, int row, bool utf8) {
 
 LossCurve read_losses(const std::string& run_directory) {
   const std::string path = run_directory + "/metrics.jsonl";
-  std::ifstream in(path);
-  MP_REQUIRE(in.good(), Exit::input_missing, "{} cannot be read (name the run.dir of a training)", path);
+  MP_REQUIRE(std::filesystem::exists(path), Exit::input_missing,
+             "{} cannot be read (name the run.dir of a training)", path);
+  LineReader in(path, longest_own_line);
   LossCurve curve;
-  for (std::string text; std::getline(in, text);) {
+  for (std::string text; in.next(text);) {
     const auto line = nlohmann::json::parse(text, nullptr, false);
     if (!line.is_object() || !line.contains("step") || !line["step"].is_number_integer()) continue;
     if (line.contains("source")) continue;  // a part of the evaluation that the step's own line tells

@@ -1,11 +1,10 @@
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 
 #include "app/report/loss_curve.h"
 #include "app/run/json_read.h"
 #include "app/verbs/main_verb.h"
 #include "app/verbs/verbs.h"
+#include "core/input_file.h"
 #include "core/launcher.h"
 #include "core/log.h"
 #include "core/terminal.h"
@@ -25,9 +24,8 @@ void write_picture(const std::string& path, const std::string& picture) {
 
 /// What energy.json of a run says in a line; nothing where there is none.
 std::string energy_line(const std::string& run) {
-  std::ostringstream text;
-  text << std::ifstream(run + "/energy.json").rdbuf();
-  const std::optional<JsonMembers> members = read_json(text.str());
+  const std::optional<JsonMembers> members =
+      read_json(read_text_if_there(run + "/energy.json", largest_status).value_or(""));
   if (!members) return "";
   const auto found = members->texts.find("summary");
   return found == members->texts.end() ? "" : found->second;

@@ -1,21 +1,20 @@
 #include "app/run/agreement.h"
 
-#include <fstream>
-#include <iterator>
 #include <sstream>
 
 #include "app/run/version.h"
 #include "comm/text_of_rank_0.h"
 #include "config/settings.h"
 #include "core/check.h"
+#include "core/input_file.h"
 
 namespace mindpipe {
 namespace {
 
 /// What a file holds that is an input of the arithmetic; nothing where none is named.
 std::string contents_of(const std::string& file) {
-  std::ifstream in(file);
-  return file.empty() ? "" : std::string(std::istreambuf_iterator<char>(in), {});
+  constexpr std::int64_t most = std::int64_t{16} << 20;
+  return file.empty() ? "" : read_text_if_there(file, most).value_or("");
 }
 
 /// A line for each setting, "grid.tensor is 2".

@@ -1,7 +1,6 @@
 #include "app/run/resume.h"
 
 #include <filesystem>
-#include <fstream>
 #include <limits>
 
 #include "app/run/agreement.h"
@@ -9,6 +8,7 @@
 #include "app/run/version.h"
 #include "comm/text_of_rank_0.h"
 #include "config/settings.h"
+#include "core/input_file.h"
 #include "core/log.h"
 #include "core/text.h"
 #include "io/checkpoint_directory.h"
@@ -234,10 +234,11 @@ bool is_in(const std::string& checkpoint, const std::string& run_directory) {
 }
 
 bool is_finished(const World& world, const Config& config, const Resumed& from) {
-  std::ifstream in(config.run.dir + "/status.json");
-  std::string line;
-  std::getline(in, line);
-  const auto members = read_json(line);
+  // Rank 0 alone looks, whose answer counts.
+  const auto members =
+      world.rank == 0
+          ? read_json(read_text_if_there(config.run.dir + "/status.json", largest_status).value_or(""))
+          : std::nullopt;
   bool done = members && members->texts.count("state") > 0 && members->texts.at("state") == "done";
   try {
     if (done && world.rank == 0) CheckpointFile(from.directory, from.manifest.file_bytes);

@@ -6,12 +6,12 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 
 #include "app/run/json_read.h"
 #include "app/run/run_lock.h"
 #include "app/train/stop_request.h"
 #include "core/check.h"
+#include "core/line_reader.h"
 #include "core/log.h"
 #include "core/terminate.h"
 #include "io/checkpoint_directory.h"
@@ -42,11 +42,20 @@ void replace_file_at_last(const std::string& path, const std::string& text) noex
   try {
     replace_file(path, text);
   } catch (...) {
-    const File file(open(path.c_str(), O_WRONLY | O_CLOEXEC));
+    const File file(open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW));
     if (file && pwrite(file.get(), text.data(), text.size(), 0) == static_cast<ssize_t>(text.size()))
         [[maybe_unused]]
       const int cut = ftruncate(file.get(), static_cast<off_t>(text.size()));
   }
+}
+
+/// Says of a run that an earlier start or another rank has left running that it failed. What has ended
+/// otherwise stays: a start that is refused changes nothing of it.
+void say_that_it_failed(const std::string& path, const std::string& sentence, bool emulated) {
+  auto members = read_json(read_text_if_there(path, largest_status).value_or(""));
+  if (!members || members->texts["state"] != "running") return;
+  replace_file_at_last(
+      path, text_of({"failed", members->integers["step"], sentence, members->texts["checkpoint"]}, emulated));
 }
 
 /// status.json.4711.partial: what a process that was killed has left of a file that it wrote.
@@ -91,6 +100,8 @@ RunDirectory::RunDirectory(const std::string& directory, bool emulated)
       status_->state = "failed";
       status_->reason = sentence;
       replace_file_at_last(path_of("status.json"), text_of(*status_, emulated_));
+    } else {
+      say_that_it_failed(path_of("status.json"), sentence, emulated_);
     }
     release_lock(path_of("lock"));
   });
@@ -149,16 +160,18 @@ void RunDirectory::append_metrics(const JsonLine& line) {
 }
 
 void RunDirectory::keep_metrics_through(std::int64_t step, bool has_lines) {
-  std::ifstream in(path_of("metrics.jsonl"));
+  std::optional<LineReader> in;
+  if (access(path_of("metrics.jsonl").c_str(), F_OK) == 0)
+    in.emplace(path_of("metrics.jsonl"), longest_own_line);
   std::string kept, line;
   std::int64_t last = 0, missing = 0;
   const auto go_on_to = [&](std::int64_t next) {
     missing += next - last - 1;
     last = next;
   };
-  while (std::getline(in, line)) {
+  while (in && in->next(line)) {
+    if (!in->was_ended()) break;  // cut short by a crash
     const auto members = read_json(line);
-    if (in.eof()) break;  // cut short by a crash
     if (!members || members->integers.count("step") == 0) continue;
     const std::int64_t found = members->integers.at("step");
     if (members->texts.count("source") > 0) {  // behind the line of its step
@@ -189,14 +202,7 @@ void RunDirectory::forget_stop() { unlink(path_of("STOP").c_str()); }
 
 PeerStatus::PeerStatus(const std::string& directory, bool emulated) {
   set_last_words([path = directory + "/status.json", emulated](int, const std::string& sentence) {
-    std::ifstream in(path);
-    std::string line;
-    std::getline(in, line);
-    const auto members = read_json(line);
-    if (!members || members->texts.at("state") != "running") return;
-    replace_file_at_last(
-        path, text_of({"failed", members->integers.at("step"), sentence, members->texts.at("checkpoint")},
-                      emulated));
+    say_that_it_failed(path, sentence, emulated);
   });
 }
 

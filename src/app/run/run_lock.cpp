@@ -16,6 +16,7 @@
 #include "app/run/json_line.h"
 #include "app/run/json_read.h"
 #include "core/check.h"
+#include "core/input_file.h"
 #include "core/launcher.h"
 #include "io/file.h"
 
@@ -37,9 +38,9 @@ long long start_of(long pid) {
 }
 
 std::optional<LockHolder> read_lock(const std::string& file) {
-  std::ifstream in(file);
-  if (!in) return std::nullopt;
-  auto members = read_json(std::string(std::istreambuf_iterator<char>(in), {}));
+  const std::optional<std::string> text = read_text_if_there(file, largest_status);
+  if (!text) return std::nullopt;
+  auto members = read_json(*text);
   if (!members) return LockHolder{};  // cut short: nobody's
   auto& texts = members->texts;
   auto& integers = members->integers;

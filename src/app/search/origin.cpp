@@ -1,13 +1,13 @@
 #include "app/search/origin.h"
 
-#include <fstream>
-
 #include "app/run/json_line.h"
 #include "app/run/json_read.h"
 #include "config/models/search.h"
 #include "config/settings.h"
 #include "core/crc32c.h"
+#include "core/input_file.h"
 #include "io/file.h"
+#include "io/safetensors.h"
 
 namespace mindpipe {
 namespace {
@@ -22,13 +22,12 @@ bool comes_after_scores(const std::string& key) {
 
 /// "1234 bytes, CRC32C 0x1a2b3c4d".
 std::string print_of_file(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  MP_REQUIRE(in.good(), Exit::input_missing, "{}: cannot be opened", path);
+  const SafetensorsFile whole(path);  // refuses what is none before all of it is read
+  InputFile in(path);
   std::vector<char> buffer(std::size_t{1} << 22);
   std::uint32_t crc = 0;
   std::int64_t bytes = 0;
-  while (in.read(buffer.data(), static_cast<std::streamsize>(buffer.size())) || in.gcount() > 0) {
-    const auto count = static_cast<std::size_t>(in.gcount());
+  while (const std::size_t count = in.read(buffer)) {
     crc = crc32c(reinterpret_cast<const std::byte*>(buffer.data()), count, crc);
     bytes += static_cast<std::int64_t>(count);
   }
@@ -53,9 +52,9 @@ ScoreOrigin origin_of_scores(const Config& config, const std::string& weights) {
 }
 
 void require_same_origin(const ScoreOrigin& origin, const std::string& file) {
-  std::ifstream in(file);
-  if (!in) return;
-  const auto members = read_json(std::string(std::istreambuf_iterator<char>(in), {}));
+  const std::optional<std::string> text = read_text_if_there(file, largest_status);
+  if (!text) return;
+  const auto members = read_json(*text);
   MP_REQUIRE(members, Exit::bad_data, "{}: is cut short or no JSON; name another search.dir to begin anew",
              file);
   for (const auto& [name, value] : origin) {

@@ -5,18 +5,23 @@
 
 #include <cerrno>
 #include <cstring>
-#include <fstream>
 
 #include "core/check.h"
+#include "core/line_reader.h"
 
 namespace mindpipe {
 
 std::vector<Score> ScoreFile::read() const {
-  std::ifstream in(path_);
+  if (access(path_.c_str(), F_OK) != 0) return {};
+  LineReader in(path_, longest_own_line);
   std::vector<Score> scores;
-  for (std::string line; std::getline(in, line) && !in.eof();) {
+  for (std::string line; in.next(line) && in.was_ended();) {
     std::optional<Score> score = score_of(line);
-    if (!score || score->id != static_cast<std::int64_t>(scores.size())) break;
+    MP_REQUIRE(
+        score && score->id == static_cast<std::int64_t>(scores.size()), Exit::bad_data,
+        "{}: line {} is not the score of network {}; mend that line, or cut the file before it to score from "
+        "there on anew (nothing was changed)",
+        path_, in.number(), scores.size());
     scores.push_back(std::move(*score));
   }
   return scores;

@@ -14,8 +14,8 @@ class ScoreFile {
   explicit ScoreFile(std::string path) : path_(std::move(path)) {}
 
   const std::string& path() const { return path_; }
-  /// The scores that are there. A line that a crash cut short, and what follows one that is no score, does
-  /// not count.
+  /// The scores that are there. A last line that a crash cut short does not count; any other that is no score
+  /// is refused with its number.
   std::vector<Score> read() const;
   /// Makes the file hold these and no more, for who is going to append.
   void begin(const std::vector<Score>& scores);

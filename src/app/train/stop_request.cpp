@@ -18,7 +18,7 @@ namespace mindpipe {
 
 bool says(const char* path, const char* state) {
   char text[64] = "";
-  const int file = open(path, O_RDONLY | O_CLOEXEC);
+  const int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (file < 0) return false;
   const ssize_t length = read(file, text, sizeof text - 1);
   close(file);

@@ -134,9 +134,11 @@ int train_on_this_job(const Arguments& arguments, const Config& given) {
   const bool emulated = !row_of(given.device.kind).computes;
   std::unique_ptr<RunDirectory> locked;
   std::optional<Resumed> from;
+  std::optional<PeerStatus> peer;
   const auto on_ranks = [&](const Config& config, const World& world) {
     if (world.rank == 0) locked = std::make_unique<RunDirectory>(config.run.dir, emulated);
     from = find_checkpoint(world, config);
+    if (world.rank != 0) peer.emplace(config.run.dir, emulated);  // rank 0 holds the directory by now
     return with_grid(from ? continued(config, *from, world.rank == 0) : config, world.size);
   };
   Run run(arguments, given, on_ranks, given.run.dir + "/log");
@@ -168,8 +170,6 @@ int train_on_this_job(const Arguments& arguments, const Config& given) {
     info("the weights to begin with are those of {}", config.run.weights);
   }
   Saves saves(run, directory.get(), begun, from);
-  std::optional<PeerStatus> peer;
-  if (!directory) peer.emplace(config.run.dir, emulated);
   if (directory) {  // a start that fails before here leaves what an earlier run has written
     directory->keep_metrics_through(begun.step, from && is_in(from->directory, config.run.dir));
     keep_tokenizer(config);

@@ -1,7 +1,6 @@
 #include "app/verbs/extract.h"
 
 #include <filesystem>
-#include <fstream>
 
 #include <fmt/ranges.h>
 #include "app/run/files_beside.h"
@@ -14,6 +13,7 @@
 #include "app/verbs/verbs.h"
 #include "config/document.h"
 #include "config/models/choices.h"
+#include "core/input_file.h"
 #include "core/log.h"
 #include "core/text.h"
 #include "io/file.h"
@@ -57,10 +57,7 @@ std::vector<float> taken_from(const SafetensorsFile& file, const WholeTensor& te
 }  // namespace
 
 bool has_newest_weights(const std::string& run) {
-  std::ifstream in(run + "/status.json");
-  std::string line;
-  std::getline(in, line);
-  auto members = read_json(line);
+  auto members = read_json(read_text_if_there(run + "/status.json", largest_status).value_or(""));
   if (!members || members->texts.count("state") == 0) return false;
   const std::string &state = members->texts.at("state"), reason = members->texts["reason"];
   const bool was_cut_off = reason == ended_by_signal || reason == ended_by_launcher;
