@@ -12,6 +12,7 @@
 #include "core/check.h"
 #include "core/clock.h"
 #include "core/launcher.h"
+#include "core/text.h"
 #include "core/unfinished_file.h"
 
 namespace mindpipe {
@@ -30,19 +31,31 @@ struct Verdict {
   std::string sentence;
 };
 
+/// A sentence as a terminal may show it: it may repeat any bytes of a file, any number of them.
+std::string legible(std::string_view sentence) {
+  constexpr std::size_t most_of_line = 8192;
+  std::string shown;
+  for (std::size_t begin = 0; begin <= sentence.size();) {
+    const std::size_t end = std::min(sentence.find('\n', begin), sentence.size());
+    shown += (begin > 0 ? "\n" : "") + printable(sentence.substr(begin, end - begin), most_of_line);
+    begin = end + 1;
+  }
+  return shown;
+}
+
 Verdict verdict_of(const std::exception_ptr& problem) {
   if (!problem)
     return {static_cast<int>(Exit::internal), "internal error: terminate was called without an exception"};
   try {
     std::rethrow_exception(problem);
   } catch (const Error& error) {
-    return {static_cast<int>(error.code), error.what()};
+    return {static_cast<int>(error.code), legible(error.what())};
   } catch (const std::bad_alloc&) {
     return {static_cast<int>(Exit::out_of_memory),
             "out of memory: this machine would not give any more (use fewer ranks per node, a smaller "
             "train.micro_batch, or train.recompute=block)"};
   } catch (const std::exception& error) {
-    return {static_cast<int>(Exit::internal), std::string("internal error: ") + error.what()};
+    return {static_cast<int>(Exit::internal), "internal error: " + legible(error.what())};
   } catch (...) {
     return {static_cast<int>(Exit::internal), "internal error: an exception of an unknown type"};
   }

@@ -45,6 +45,7 @@ DocumentDataset::DocumentDataset(std::unique_ptr<Documents> documents, std::int6
              documents_->name(), tokens, sequence + 1);
   if (planned > 0) first_round_ = epochs_for(tokens, sequence, planned);
   first_samples_ = (first_round_.count * tokens - 1) / sequence;
+  require_order(documents_->name(), numbers_in_order(*documents_, first_round_, first_samples_));
   round_samples_ = (tokens - 1) / sequence;
 }
 

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "core/check.h"
+#include "core/text.h"
 #include "corpus/mersenne.h"
 
 namespace mindpipe {
@@ -21,6 +22,19 @@ Epochs epochs_for(std::int64_t tokens_per_epoch, std::int64_t sequence, std::int
     epochs.last_apart = samples - before < static_cast<std::int64_t>(0.8 * static_cast<double>(each));
   }
   return epochs;
+}
+
+std::int64_t numbers_in_order(const Documents& documents, Epochs epochs, std::int64_t samples) {
+  return 2 * epochs.count * documents.count() + 1 + samples;
+}
+
+void require_order(const std::string& name, std::int64_t numbers) {
+  constexpr std::int64_t most = std::int64_t{1} << 29;  // samples of a trillion tokens, of 2048 each
+  MP_REQUIRE(numbers <= most, Exit::bad_configuration,
+             "{}: the order of its samples is too long: train.steps x train.batch ask for {} numbers, which "
+             "take {} (at most {}); train fewer steps",
+             name, numbers, human_bytes(static_cast<double>(numbers) * 8),
+             human_bytes(static_cast<double>(most) * 8));
 }
 
 namespace {
@@ -72,7 +86,7 @@ constexpr std::int64_t least_in_file = 1 << 16;
 OrderFile numbers_of(const Documents& documents, std::int64_t sequence, std::optional<std::uint32_t> seed,
                      Epochs epochs, const std::string& folder, const DocumentLengths& lengths) {
   const std::int64_t samples = samples_of(documents, sequence, lengths.tokens * epochs.count),
-                     count = 2 * epochs.count * documents.count() + 1 + (seed ? samples : 0);
+                     count = numbers_in_order(documents, epochs, seed ? samples : 0);
   return {
       count < least_in_file ? "" : folder, cause_of(documents, lengths, sequence, seed, epochs), count,
       [&](std::span<std::int64_t> numbers) { fill_in(numbers, documents, sequence, seed, epochs, samples); }};

@@ -18,6 +18,11 @@ struct Epochs {
 /// The fewest epochs that give `samples`; the last stands apart when under 80 % of its samples are needed.
 Epochs epochs_for(std::int64_t tokens_per_epoch, std::int64_t sequence, std::int64_t samples);
 
+/// Numbers that an order of `samples` shuffled samples of some epochs takes.
+std::int64_t numbers_in_order(const Documents& documents, Epochs epochs, std::int64_t samples);
+/// Refuses an order of so many numbers that no machine keeps it.
+void require_order(const std::string& name, std::int64_t numbers);
+
 /// The order of the samples of some epochs. The documents, repeated epoch by epoch and shuffled, make one
 /// long line of tokens; sample k is its tokens [k sequence, (k + 1) sequence], so neighbours share one token;
 /// samples are drawn in the order of a second shuffle. All shuffles draw from one stream, in this order.

@@ -14,6 +14,7 @@
 
 #include "core/check.h"
 #include "core/strict_json.h"
+#include "core/text.h"
 #include "io/file.h"
 
 namespace mindpipe {
@@ -24,7 +25,7 @@ static_assert(std::endian::native == std::endian::little,
 using Json = nlohmann::json;
 
 constexpr std::uint64_t largest_header = std::uint64_t{16} << 20;
-constexpr std::int64_t most_header_values = std::int64_t{1} << 20;  // about ten a tensor
+constexpr std::int64_t most_header_memory = std::int64_t{96} << 20;  // 100,000 tensors with long names
 
 struct TypeRow {
   StoredType type;
@@ -62,7 +63,7 @@ std::uint64_t natural(const std::string& path, const std::string& name, const ch
       value.is_number_unsigned() &&
           value.get<std::uint64_t>() <= static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()),
       Exit::bad_data, "{}: tensor '{}' has {} in its {} (expected a whole number from 0)", path, name,
-      value.dump(), what);
+      printable(value.dump(-1, ' ', false, Json::error_handler_t::replace), 40), what);
   return value.get<std::uint64_t>();
 }
 
@@ -143,7 +144,7 @@ void SafetensorsFile::read_header() {
   const Json header = parse_json({text, header_bytes}, {.path = path,
                                                         .expected = "the header of a safetensors file",
                                                         .part = "the header",
-                                                        .most_values = most_header_values,
+                                                        .most_memory = most_header_memory,
                                                         .begins = 8});
   data_begins_ = 8 + header_bytes;
   for (const auto& [name, entry] : header.items()) {

@@ -32,9 +32,9 @@ struct TemplatedIds {
   std::vector<std::int32_t> types;
 };
 
-/// A file that the tokenizer was read from, and the name of a copy that load_tokenizer knows again.
-inline constexpr std::int64_t largest_tokenizer = std::int64_t{256} << 20;  ///< bytes of a file
+inline constexpr std::int64_t largest_tokenizer = std::int64_t{64} << 20;  ///< bytes of a file
 
+/// A file that the tokenizer was read from, and the name of a copy that load_tokenizer knows again.
 struct TokenizerFile {
   std::string path, name;
 };

@@ -66,9 +66,9 @@ TEST(DamagedModels, TakeNoMemoryForWhatTheirFilesPromise) {
     write_file(folder / "file", bytes);
     return refusal_of(Exit::bad_data, [&] { SafetensorsFile(folder / "file").floats("a"); });
   };
-  EXPECT_THAT(refusal(with_length(99'000'000, "{" + std::string(1000, ' '))),
-              HasSubstr("gives a header of 99000000 bytes, and the file has 1001"));
-  EXPECT_THAT(refusal(with_length(~std::uint64_t{0}, "{}")), HasSubstr("at most 100000000"));
+  EXPECT_THAT(refusal(with_length(9'000'000, "{" + std::string(1000, ' '))),
+              HasSubstr("gives a header of 9000000 bytes, and the file has 1001"));
+  EXPECT_THAT(refusal(with_length(~std::uint64_t{0}, "{}")), HasSubstr("at most 16777216"));
   EXPECT_THAT(refusal(one_tensor("[1000000000]", "[0,4000000000]")), HasSubstr("the file has 16"));
   EXPECT_THAT(refusal(one_tensor("[4611686018427387904,4]", "[0,16]")),
               HasSubstr("not the size of its shape"));

@@ -24,7 +24,9 @@ class HostileFiles : public TheProgram {
     const std::string file = path(name);
     fs::remove_all(file);
     fs::create_directories(fs::path(file).parent_path());
-    if (kind == "pipe") ASSERT_EQ(mkfifo(file.c_str(), 0666), 0);
+    if (kind == "pipe") {
+      ASSERT_EQ(mkfifo(file.c_str(), 0666), 0);
+    }
     if (kind == "folder") fs::create_directory(file);
     if (kind == "device") fs::create_symlink("/dev/zero", file);
     if (kind == "terabyte") {
@@ -37,6 +39,35 @@ class HostileFiles : public TheProgram {
     return run_command("python3 " MINDPIPE_SOURCE_DIR "/tests/peak_memory.py " + path("peak") +
                        " timeout -s KILL 5 " + MINDPIPE_BINARY + " " + arguments);
   }
+  /// Expects a sentence within little time and memory, and that exit code.
+  void expect_sentence(const std::string& arguments, int code, const std::string& words) const {
+    const Answer answer = held(arguments);
+    EXPECT_EQ(answer.code, code) << arguments << ": " << answer.text.substr(0, 500);
+    EXPECT_THAT(answer.text, HasSubstr(words)) << arguments;
+    EXPECT_LT(answer.text.size(), 32u << 10) << arguments;
+    EXPECT_LT(peak(), std::int64_t{256} << 20) << arguments;
+  }
+  std::int64_t peak() const {
+    std::int64_t bytes = 0;
+    std::ifstream(root_ / "peak.0") >> bytes;
+    return bytes;
+  }
+  /// A text of `bytes` bytes: `begin`, as often as it fits `one`, whose @ is a number, and `end`.
+  static std::string many(const std::string& begin, const std::string& one, std::size_t bytes,
+                          const std::string& end) {
+    std::string text = begin;
+    const std::size_t at = one.find('@');
+    for (int i = 0; text.size() + one.size() + 8 + end.size() < bytes; ++i) {
+      text += (i > 0 ? "," : "") + one.substr(0, at);
+      if (at != one.npos) text += std::to_string(i) + one.substr(at + 1);
+    }
+    text += end;
+    return text + std::string(bytes - text.size(), ' ');
+  }
+  void write(const std::string& name, const std::string& text) const {
+    fs::create_directories(fs::path(path(name)).parent_path());
+    std::ofstream(path(name), std::ios::binary) << text;
+  }
   /// Puts each kind in the place of a file, and expects a sentence that names the file, in little time and
   /// memory.
   void expect_refused(const std::string& name, const std::string& arguments, std::vector<int> codes) const {
@@ -46,9 +77,7 @@ class HostileFiles : public TheProgram {
       EXPECT_THAT(codes, testing::Contains(answer.code)) << kind << " for " << name << ": " << answer.text;
       EXPECT_THAT(answer.text, HasSubstr("mindpipe-train: ")) << kind << " for " << name;
       EXPECT_THAT(answer.text, HasSubstr(fs::path(name).filename().string())) << kind << " for " << name;
-      std::int64_t peak = 0;
-      std::ifstream(root_ / "peak.0") >> peak;
-      EXPECT_LT(peak, std::int64_t{256} << 20) << kind << " for " << name;
+      EXPECT_LT(peak(), std::int64_t{256} << 20) << kind << " for " << name;
       fs::remove_all(root_ / name);
     }
   }
@@ -104,8 +133,9 @@ TEST_F(HostileFiles, AreRefusedInARunDirectoryWhoseStatusStaysTrue) {
                                    {"run/metrics.jsonl", 65},
                                    {"run/energy.json", 65}}) {
     expect_refused(name, train() + "train.steps=6", {code});
-    if (name != "run/status.json" && name != "run/lock")
+    if (name != "run/status.json" && name != "run/lock") {
       EXPECT_NE(nlohmann::json::parse(read("run/status.json"))["state"], "running") << name;
+    }
     fs::remove_all(run);
     fs::copy(kept, run, fs::copy_options::recursive | fs::copy_options::copy_symlinks);
   }
@@ -139,6 +169,48 @@ TEST_F(HostileFiles, OfManyKeysAreReadInATimeThatFollowsTheirBytes) {
   keys.close();
   const Answer many = held("train --config " + path("keys.yaml"));
   EXPECT_EQ(many.code, 78) << many.text.substr(0, 500);
+}
+
+// Texts of the largest size that is read at all.
+TEST_F(HostileFiles, OfManyValuesAreReadInATimeAndAMemoryThatFollowTheirBytes) {
+  constexpr std::size_t most = std::size_t{16} << 20;
+  const std::string import_it = "import " + path("hf") + " --output " + path("imported.yaml");
+  const std::string begin = R"({"architectures":["GPT2LMHeadModel"],"model_type":"gpt2","x":[)";
+  for (const char* one : {"{}", "[]", "1", "\"\"", R"({"a@":{}})"})
+    for (const char* open : {"", R"({"b":[)"}) {
+      write("hf/config.json", many(begin + open, one, most, *open == '\0' ? "]}" : "]}]}"));
+      expect_sentence(import_it, 78, "config.json: ");
+    }
+  write("hf/config.json", many("{", R"("a@":{})", most, "}"));
+  expect_sentence(import_it, 78, "config.json: ");
+  write("hf/config.json", "{\"model_type\":\"" + std::string(most - 20, 'x') + "\"}");
+  expect_sentence(import_it, 78, "config.json: ");
+  for (const char* one :
+       {R"("a@":{})", R"("a@":[])", R"("a@":"b")", R"("a@":{"dtype":"F32","shape":[0],"data_offsets":[0,0]})",
+        R"("a@":{"dtype":"F32","shape":[1],"data_offsets":[0,4]})", R"("__metadata__":{},"a@":{})"}) {
+    const std::string header = many("{", one, most, "}");
+    const std::uint64_t bytes = header.size();
+    write("many.safetensors", std::string(reinterpret_cast<const char*>(&bytes), 8) + header);
+    expect_sentence(train() + "run.weights=" + path("many.safetensors"), 65, "many.safetensors: ");
+    write("parts/model.safetensors.index.json", many(R"({"weight_map":{)", one, most, "}}"));
+    expect_sentence(train() + "run.weights=" + path("parts"), 65, "index.json: ");
+  }
+  for (const char* one : {R"("a@":{})", R"("a@":[{},{}])", R"("a@":1)"}) {
+    write("tokenizer.json", many(R"({"model":{"type":"BPE","vocab":{)", one, std::size_t{64} << 20, "}}}"));
+    expect_sentence(train() + "model.vocabulary=auto data.tokenizer=" + path("tokenizer.json"), 65,
+                    "tokenizer.json: ");
+  }
+}
+
+TEST_F(HostileFiles, AndSettingsThatAskForMoreThanAnyMachineHasAreRefusedBySize) {
+  expect_sentence(train() + "train.steps=1000000000", 78, "the order of its samples is too long");
+  expect_sentence(train() + "train.steps=1000000000 grid.data=1 train.batch=2", 78, "train fewer steps");
+  write("subnet.yaml",
+        "run: {dir: " + path("subnet") +
+            "}\nmodel: {kind: subnet, width: 16, context: 16, vocabulary: 256, choice: [0], space: {name: x, "
+            "decoder: {blocks: 1, candidates: [mlp-999999]}}}\ndata: {train: [" MINDPIPE_SOURCE_DIR
+            "/data/alice.txt]}\n");
+  expect_sentence("train --config " + path("subnet.yaml"), 78, "beyond 4194304");
 }
 
 }  // namespace

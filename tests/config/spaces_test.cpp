@@ -285,6 +285,10 @@ TEST(Choices, FitTheWidthAndTheShards) {
   EXPECT_EQ(network_complaint({"model.width=6", "model.choice=[3, 3, 2]", "reproducible.tensor=8"}),
             "command line: model.choice makes block 2 mlp-2, whose inner width 12 8 logical tensor shards "
             "(reproducible.tensor) do not divide (the nearest that fit are mlp-4)");
+  EXPECT_EQ(network_complaint({"model.space={name: s, decoder: {blocks: 1, candidates: [mlp-999999]}}",
+                               "model.choice=[0]"}),
+            "command line: model.choice makes block 0 mlp-999999, whose inner width 63999936 is beyond "
+            "4194304, the widest of all (the nearest that fit are mlp-65536)");
   EXPECT_EQ(network_complaint({"reproducible.tensor=4", "data.sequence=30"}),
             "command line: reproducible.tensor is 4 and data.sequence 30 (every logical shard gets an equal "
             "part; the nearest that divides all that is cut is 3 or 5)");

@@ -31,6 +31,15 @@ TEST(TerminateDeathTest, PrintsTheSentenceAndLeavesWithItsCode) {
       testing::ExitedWithCode(65), "^mindpipe-train: corpus.bin: token 7 is outside the vocabulary\n$");
 }
 
+TEST(TerminateDeathTest, ShowsNoRawBytesOfAFileAndNoMoreThanAPageOfThem) {
+  EXPECT_EXIT(fail_uncaught([] { fail(Exit::bad_data, "a\x1b[2J\xff\nthe next line: \xc3\xa4"); }),
+              testing::ExitedWithCode(65),
+              "^mindpipe-train: a\\\\x1b\\[2J\\\\xff\nthe next line: \xc3\xa4\n$");
+  static const std::string many(std::size_t{1} << 24, 'a');
+  EXPECT_EXIT(fail_uncaught([] { fail(Exit::bad_data, "{}", many); }), testing::ExitedWithCode(65),
+              "^mindpipe-train: a{8192}\\.\\.\\.\n$");
+}
+
 TEST(TerminateDeathTest, NamesMemoryAndUnknownFailures) {
   EXPECT_EXIT(fail_uncaught([] { throw std::bad_alloc(); }), testing::ExitedWithCode(71), "out of memory");
   EXPECT_EXIT(fail_uncaught([] { throw std::runtime_error("odd"); }), testing::ExitedWithCode(1),

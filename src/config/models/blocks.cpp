@@ -16,7 +16,7 @@ std::vector<Setting> block_settings(BlockSettings& m) {
       {"model.heads", &m.heads, "attention heads; divides width", Range{1, 1 << 16}},
       {"model.mlp_width", &m.mlp_width,
        "inner width of the MLP; auto: 4 width (gelu), 8/3 width rounded up to 64 (swiglu)",
-       Range{1, 1 << 22, false, false, "auto"}},
+       Range{1, most_mlp_width, false, false, "auto"}},
       {"model.norm", &m.norm, "LayerNorm or RMSNorm"},
       {"model.norm_epsilon", &m.norm_epsilon, "added to the variance", Range{0, 1, true}},
       {"model.mlp", &m.mlp, "the MLP's activation; gelu is the tanh form, gelu_exact that with erf"},

@@ -13,6 +13,8 @@ struct Config;
 struct DataConfig;
 struct Extent;
 
+inline constexpr int most_mlp_width = 1 << 22;
+
 /// Settings of models that are made of residual blocks: a norm, attention or an MLP, a sum.
 struct BlockSettings {
   int layers = 4, width = 128, heads = 4;

@@ -16,7 +16,7 @@
 namespace mindpipe {
 namespace {
 
-constexpr int most_number = 1 << 16;
+constexpr int most_number = 1 << 24;
 
 /// A space that has a word: each of its candidates comes `repeat` times.
 struct NamedSpace {

@@ -1,6 +1,8 @@
+#include <algorithm>
 #include <limits>
 
 #include "config/config.h"
+#include "config/models/blocks.h"
 #include "config/models/cells.h"
 #include "config/models/picture_space.h"
 #include "config/models/space.h"
@@ -19,7 +21,7 @@ std::string nearest_that_fit(Candidate candidate, std::size_t which, int most, c
     candidate.numbers[which] = other;
     words += (words.empty() ? "" : " and ") + candidate.word();
   };
-  int below = number - 1, above = number + 1;
+  int below = std::min(number - 1, most), above = number + 1;
   while (below > 0 && !fits(below)) --below;
   while (above <= most && !fits(above)) ++above;
   if (below > 0) add(below);
@@ -37,6 +39,16 @@ std::string misfit_of_heads(const Candidate& candidate, int width, int shards) {
                      candidate.word(), shards, nearest);
 }
 
+std::string too_wide(const Candidate& candidate, int width, int shards) {
+  const std::int64_t inner = std::int64_t{candidate.times()} * width;
+  if (inner <= most_mlp_width) return "";
+  const auto fits = [&](int times) {
+    return std::int64_t{times} * width <= most_mlp_width && std::int64_t{times} * width % shards == 0;
+  };
+  return fmt::format("{}, whose inner width {} is beyond {}, the widest of all ({})", candidate.word(), inner,
+                     most_mlp_width, nearest_that_fit(candidate, 0, candidate.times(), fits));
+}
+
 }  // namespace
 
 std::string misfit_of(const Candidate& candidate, int width, int shards) {
@@ -51,12 +63,14 @@ std::string misfit_of(const Candidate& candidate, int width, int shards) {
                          candidate.word(), candidate.shared(), width,
                          nearest_that_fit(candidate, 1, width, [&](int n) { return width % n == 0; }));
     case CandidateKind::normed_mlp:  // undivided
+      return too_wide(candidate, width, 1);
     case CandidateKind::none:
     case CandidateKind::add:
     case CandidateKind::multiply:
     case CandidateKind::concat:
       break;
     case CandidateKind::mlp: {
+      if (const std::string wide = too_wide(candidate, width, shards); !wide.empty()) return wide;
       const auto fits = [&](int times) { return std::int64_t{times} * width % shards == 0; };
       if (fits(candidate.times())) return "";
       return fmt::format(

@@ -104,6 +104,23 @@ class Searches(Runs):
         self.searched("run")
         self.assertEqual(self.lines("run"), self.lines("run", "whole"))
 
+    def test_a_bad_line_is_refused_with_its_number_and_nothing_is_overwritten(self):
+        self.trained("run")
+        self.searched("run")
+        path = self.root / "run/search/search.jsonl"
+        whole = path.read_text().splitlines(keepends=True)
+        for number, line in ((3, "no score\n"), (3, whole[7]), (40, "{}\n"), (1, "\n")):
+            broken = "".join(whole[:number - 1] + [line] + whole[number:])
+            path.write_text(broken)
+            before = {file: file.read_bytes() for file in path.parent.iterdir()}
+            answer = self.search("run", "search.scores=44")
+            self.assertEqual(answer.code, 65, answer)
+            self.assertIn(f"search.jsonl: line {number} is not the score of network {number - 1}", answer.text)
+            self.assertEqual({file: file.read_bytes() for file in path.parent.iterdir()}, before)
+        path.write_text("".join(whole))
+        self.searched("run", "search.scores=44")
+        self.assertEqual(self.lines("run").splitlines(keepends=True)[:40], whole)
+
     def test_a_search_that_is_asked_to_stop_goes_on(self):
         self.trained("run")
         self.searched("run", f"search.dir={self.root}/run/whole")
