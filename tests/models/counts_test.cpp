@@ -34,6 +34,12 @@ TEST_F(OnPaperModels, HaveAsManyParametersAsTheirPapersSay) {
   EXPECT_EQ(make(read("llama-8b.yaml"), 8)->parameters(), 8030261248);
 }
 
+TEST_F(OnPaperModels, TakeSixOperationsAParameterAndTokenAndThoseOfCausalAttention) {
+  EXPECT_EQ(make(read("gpt2-124m.yaml"), 1)->formula().operations, 6.0 * 124439808 + 6.0 * 12 * 768 * 1024);
+  const auto narrow = make(read("gpt2-124m.yaml", {"model.head_width=32"}), 1);
+  EXPECT_EQ(narrow->formula().operations, 6.0 * narrow->parameters() + 6.0 * 12 * 12 * 32 * 1024);
+}
+
 TEST_F(OnPaperModels, OfOtherKindsHaveAsManyToo) {
   EXPECT_EQ(make(read("bert-base.yaml"), 1)->parameters(), 109514298);
   EXPECT_EQ(make(read("bert-large.yaml"), 1)->parameters(), 335174458);
