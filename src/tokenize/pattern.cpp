@@ -3,7 +3,9 @@
 
 #include <pcre2.h>
 
+#include <algorithm>
 #include <array>
+#include <limits>
 
 #include "core/check.h"
 #include "core/handle.h"
@@ -27,9 +29,16 @@ constexpr std::string_view no_white_space =
     R"(\x{2030}-\x{205e}\x{2060}-\x{2fff}\x{3001}-\x{10ffff})";
 constexpr std::string_view word = R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\x{200c}\x{200d})";
 
-/// Tries of one match, and KiB of its memory, before a pattern is refused.
-constexpr std::uint32_t most_tries = 50'000'000, most_kibibytes = 1 << 20;
+/// Tries of one match on a short text, and for each byte of a text, and KiB of its memory, before a pattern
+/// is refused: half a second of tries that cost most.
+constexpr std::size_t least_tries = 5'000'000, tries_a_byte = 8;
+constexpr std::uint32_t most_kibibytes = 1 << 20;
 constexpr std::size_t first_stack = 32 << 10, largest_stack = 16 << 20;
+
+std::uint32_t most_tries(std::size_t bytes) {
+  constexpr std::size_t most = std::numeric_limits<std::uint32_t>::max();
+  return static_cast<std::uint32_t>(std::min(most, least_tries + tries_a_byte * std::min(bytes, most)));
+}
 
 std::string sentence_of(int error) {
   std::array<PCRE2_UCHAR, 256> text{};
@@ -74,7 +83,6 @@ struct Pattern::Code {
 Matcher::Matcher() : room_(std::make_unique<Room>()) {
   MP_REQUIRE(room_->match && room_->context && room_->stack, Exit::out_of_memory,
              "no memory for the matches of a pattern");
-  pcre2_set_match_limit(room_->context.get(), most_tries);
   pcre2_set_heap_limit(room_->context.get(), most_kibibytes);
   pcre2_jit_stack_assign(room_->context.get(), nullptr, room_->stack.get());
 }
@@ -95,6 +103,7 @@ Pattern::~Pattern() = default;
 
 std::optional<Match> Pattern::find(std::string_view text, std::size_t from, Matcher& matcher) const {
   const Matcher::Room& room = *matcher.room_;
+  pcre2_set_match_limit(room.context.get(), most_tries(text.size()));
   const auto* bytes = reinterpret_cast<PCRE2_SPTR>(text.data() != nullptr ? text.data() : "");
   int found = code_->is_compiled ? pcre2_jit_match(code_->code.get(), bytes, text.size(), from,
                                                    PCRE2_NO_UTF_CHECK, room.match.get(), room.context.get())
