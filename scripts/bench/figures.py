@@ -2,6 +2,10 @@
 import large_products
 import peers
 
+NO_TOKENIZERS = "not measurable here: no tokenizers"
+OF_TOKENIZERS = ("tokens", "tokens fast peer", "tokens slow peer", "tokens threads", "tokens letter", "tokens spaces",
+                 "tokenizer trained", "import memory")
+FAST_PEER = 8  # MB/s of tokenizers, from which on twice its rate is demanded
 NO_PEER = "not measurable here: no PyTorch"
 
 
@@ -31,6 +35,29 @@ def compared_models(report):
     return found
 
 
+def of_texts(report):
+    """Figures of orders of samples and of tokenizers: of each the tokenizer that is farthest from its must."""
+    found = {}
+    if "orders" in report:
+        order = report["orders"]
+        found = {"order made": order["made_s"], "order kept": order["more_than_plain_s"], "order memory": order["copies"]}
+    if "tokenizing" in report:
+        tokenizing = report["tokenizing"]
+        if "missing" in tokenizing:
+            return dict(found, **{must: NO_TOKENIZERS for must in OF_TOKENIZERS})
+        all_of_them = list(tokenizing["tokenizers"].values())
+        for must, key in (("tokens", "rate"), ("tokens threads", "two_threads"), ("tokens letter", "letter"),
+                          ("tokens spaces", "spaces")):
+            found[must] = min(one[key] for one in all_of_them)
+        fast = [one["ratio"] for one in all_of_them if one["theirs"] >= FAST_PEER]
+        slow = [one["ratio"] for one in all_of_them if one["theirs"] < FAST_PEER]
+        found["tokens fast peer"] = min(fast, default="no must here: tokenizers reaches no 8 MB/s")
+        found["tokens slow peer"] = min(slow, default="no must here: tokenizers reaches 8 MB/s with each")
+        found["tokenizer trained"] = tokenizing["training_s"]
+        found["import memory"] = tokenizing["import_mb"]
+    return found
+
+
 def figures(report):
     """What verdicts.judge is told, by the names of its musts: all that was measured, and the peer of those
     figures that have one."""
@@ -56,4 +83,5 @@ def figures(report):
     for ranks, line in report.get("checkpoints", {}).items():
         for name in ("save", "load", "background_cost", "stood_still"):
             found["%s %s" % (name, ranks)] = line[name]
+    found.update(of_texts(report))
     return found, {must: peer for must, (_, peer) in with_peers.items() if peer}

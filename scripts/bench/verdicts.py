@@ -65,6 +65,17 @@ MUSTS = (
       for kind, name, speed in (("evolved", "Evolved Transformer", 1.0), ("wide_resnet", "WRN-16-4", 0.8))
       for must, what, bound, most in (("speed", "rate", speed, False), ("memory", "peak memory", 0.9, True))
       for precision in ("f32", "bf16")),
+    Must("order made", "start to first step, order of 50 million documents made", 60, True, "s"),
+    Must("order kept", "a start with the order's file, beyond a plain one", 2, True, "s"),
+    Must("order memory", "the order in memory, 4 ranks, of its file", 1.05, True, "x"),
+    Must("tokens", "English and code to tokens, one core, slowest tokenizer", 10, False, "MB/s"),
+    Must("tokens fast peer", "its rate, of tokenizers where that reaches 8 MB/s", 2, False, "x"),
+    Must("tokens slow peer", "its rate, of tokenizers where that is below 8 MB/s", 3, False, "x"),
+    Must("tokens threads", "its rate on two threads, of that on one", 1.6, False, "x"),
+    Must("tokens letter", "1 MB of one letter, of its rate", 1 / 3, False, "x"),
+    Must("tokens spaces", "10 MB of spaces, of its rate", 1 / 3, False, "x"),
+    Must("tokenizer trained", "2,000 merges on 20 MB, one thread", 10, True, "s"),
+    Must("import memory", "memory of an import of 2 GB", 200, True, "MB"),
     Must("recording", "the trace's recording, of the shortest actions", 0.01, True, "%"),
 )
 NEVER = {
@@ -119,6 +130,11 @@ def judge(figures, machine, against=None):
             "against": (against or {}).get(must.name, ""), "verdict": verdict(must, bound, value, machine)
         })
     return rows
+
+
+def judge_alone(figures):
+    """The rows of a part that is measured by itself; its bounds are those of every machine."""
+    return [row for row in judge(figures, Machine("", False)) if row["name"] in figures]
 
 
 def table(rows):

@@ -84,16 +84,16 @@ OrderFile::OrderFile(const std::string& folder, const std::string& cause, std::i
     : cause_(cause), count_(count) {
   if (!folder.empty()) {
     const std::string path = folder + "/" + to_string(digest_of(cause)).substr(0, 32) + ".order";
-    std::string problem;
+    std::string problem, of_now;
     if (map(path, problem)) return;
     std::error_code failed;
     fs::create_directories(folder, failed);
     std::string reason = failed ? failed.message() : "";
     if (reason.empty()) {
       const MakersLock lock(path + ".lock");
-      problem.clear();
-      if (map(path, problem)) return;  // another has made it meanwhile
+      const bool is_made = map(path, of_now);  // another has made it meanwhile
       if (!problem.empty()) warning("{}: {}; the order of samples is worked out anew", path, problem);
+      if (is_made) return;
       if (lock.is_held()) remove_leftovers(path);
       reason = make(path, fill);
       if (reason.empty() && map(path, reason)) return;

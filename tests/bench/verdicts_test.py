@@ -12,7 +12,7 @@ import machine
 import peers
 import running
 import verdicts
-from figures import figures
+from figures import OF_TOKENIZERS, figures
 
 TILES = verdicts.Machine(machine.TILES, packed_weights=False)
 PAIRS = verdicts.Machine(machine.PAIRS, packed_weights=False)
@@ -178,6 +178,31 @@ class Figures(unittest.TestCase):
                              for name in ("data", "tensor", "pipeline", "shards")}},
         "runtime": {"recording": [{"share": 0.001}], "waiting": [{"share": 0.99}, {"share": 0.95}]}
     }
+
+    ORDERS = {"made_s": 61.0, "more_than_plain_s": 1.5, "copies": 1.01}
+    TOKENIZERS = {
+        "training_s": 9.0, "import_mb": 201.0,
+        "tokenizers": {"a": {"rate": 12.0, "theirs": 4.0, "ratio": 2.9, "two_threads": 1.7, "letter": 2.0, "spaces": 0.3},
+                       "b": {"rate": 20.0, "theirs": 9.0, "ratio": 2.2, "two_threads": 1.8, "letter": 0.4, "spaces": 3.0}}
+    }
+
+    def test_of_tokenizers_and_orders_each_must_is_judged_by_the_worst(self):
+        rows = self.judged(orders=self.ORDERS, tokenizing=self.TOKENIZERS)
+        self.assertEqual(
+            {name: rows[name]["verdict"].split(" by ")[0]
+             for name in rows if name.startswith(("order", "tokens", "tokenizer", "import"))},
+            {"order made": "missed", "order kept": "met", "order memory": "met", "tokens": "met",
+             "tokens fast peer": "met", "tokens slow peer": "missed", "tokens threads": "met",
+             "tokens letter": "met", "tokens spaces": "missed", "tokenizer trained": "met", "import memory": "missed"})
+        self.assertEqual((rows["tokens"]["measured"], rows["tokens threads"]["measured"]), (12.0, 1.7))
+
+    def test_twice_a_fast_peer_is_enough_and_without_one_there_is_a_reason(self):
+        fast = dict(self.TOKENIZERS, tokenizers={"b": self.TOKENIZERS["tokenizers"]["b"]})
+        rows = self.judged(tokenizing=fast)
+        self.assertEqual((rows["tokens fast peer"]["verdict"], rows["tokens slow peer"]["verdict"]),
+                         ("met", "no must here: tokenizers reaches 8 MB/s with each"))
+        rows = self.judged(tokenizing={"missing": "bench.py: no tokenizers"})
+        self.assertEqual({rows[name]["verdict"] for name in OF_TOKENIZERS}, {"not measurable here: no tokenizers"})
 
     def judged(self, on=TILES, **changes):
         found, against = figures(dict(self.REPORT, **changes))
