@@ -11,7 +11,7 @@
 namespace mindpipe {
 namespace {
 
-constexpr std::size_t piece = std::size_t{1} << 18, longest_line = std::size_t{64} << 20;
+constexpr std::size_t piece = std::size_t{1} << 18, longest_line = std::size_t{16} << 20;
 
 /// A file that is packed, piece by piece.
 class PackedBytes : public ByteStream {

@@ -4,6 +4,7 @@
 #include <deque>
 #include <filesystem>
 #include <future>
+#include <numeric>
 #include <optional>
 #include <thread>
 
@@ -18,21 +19,14 @@
 namespace mindpipe {
 namespace {
 
-/// Whether tokens never reach over the begin of a line, as far as some texts show.
-bool cuts_at_lines(const Tokenizer& tokenizer) {
-  const auto encoder = tokenizer.encoder();
-  const auto ids = [&](const std::string& text) { return encoder->encode(text, SpecialText::plain); };
-  for (const auto& [first, second] : {std::pair<std::string, std::string>{"a word.\n", "Another"},
-                                      {"one\n", "two"},
-                                      {"1\n", "2"},
-                                      {"\n\nx\n", "y z"},
-                                      {"(a)\n", "b\n"}}) {
-    std::vector<TokenId> both = ids(first);
-    const std::vector<TokenId> behind = ids(second);
-    both.insert(both.end(), behind.begin(), behind.end());
-    if (both != ids(first + second)) return false;
-  }
-  return true;
+/// Threads where nobody says how many, and the bytes of texts that they have at once: each thread has a cache
+/// of words, and ids take more memory than text.
+constexpr unsigned usual_threads = 16;
+constexpr std::size_t most_at_once = TextCuts::longest_whole;
+
+std::size_t bytes_of(const std::vector<RawDocument>& documents) {
+  return std::accumulate(documents.begin(), documents.end(), std::size_t{0},
+                         [](std::size_t sum, const RawDocument& one) { return sum + one.text.size(); });
 }
 
 /// A pair that is being written, with what stands beside it.
@@ -132,34 +126,47 @@ class Import {
   /// Turns documents into tokens on several threads; `use` hears of them in their order.
   template <class Use>
   void encode_all(Use use) {
-    const int threads = request_.threads > 0
-                            ? request_.threads
-                            : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+    const int threads =
+        request_.threads > 0
+            ? request_.threads
+            : static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1U, usual_threads));
+    const TextCuts cuts(*tokenizer_);
     std::vector<std::unique_ptr<ImportEncoder>> encoders;
     for (int i = 0; i < threads; ++i)
-      encoders.push_back(std::make_unique<ImportEncoder>(request_.rules, *tokenizer_, files_));
+      encoders.push_back(std::make_unique<ImportEncoder>(request_.rules, *tokenizer_, files_, cuts));
     using Encoded = std::vector<EncodedDocument>;
     struct Task {
       std::unique_ptr<ImportEncoder> encoder;
+      std::size_t bytes;
       std::future<Encoded> result;
     };
     std::deque<Task> tasks;
+    std::size_t at_once = 0;
     const auto hear_oldest = [&] {
       for (const EncodedDocument& document : tasks.front().result.get()) use(document);
+      at_once -= tasks.front().bytes;
       encoders.push_back(std::move(tasks.front().encoder));
       tasks.pop_front();
     };
-    ImportReader reader(files_, cuts_at_lines(*tokenizer_));
+    ImportReader reader(files_, cuts);
     for (std::vector<RawDocument> some = reader.next(); !some.empty(); some = reader.next()) {
-      if (encoders.empty()) hear_oldest();
-      Task task{std::move(encoders.back()), {}};
+      const std::size_t bytes = bytes_of(some);
+      while (!tasks.empty() && (encoders.empty() || at_once + bytes > most_at_once)) hear_oldest();
+      if (bytes > most_at_once) {  // one alone, whose pieces are written as they come
+        for (RawDocument& document : some) encoders.back()->encode(std::move(document), use);
+        continue;
+      }
+      Task task{std::move(encoders.back()), bytes, {}};
       encoders.pop_back();
-      task.result =
-          std::async(std::launch::async, [encoder = task.encoder.get(), documents = std::move(some)] {
+      task.result = std::async(
+          std::launch::async, [encoder = task.encoder.get(), documents = std::move(some)]() mutable {
             Encoded encoded;
-            for (const RawDocument& document : documents) encoded.push_back(encoder->encode(document));
+            for (RawDocument& document : documents)
+              encoder->encode(std::move(document),
+                              [&](EncodedDocument&& one) { encoded.push_back(std::move(one)); });
             return encoded;
           });
+      at_once += bytes;
       tasks.push_back(std::move(task));
     }
     while (!tasks.empty()) hear_oldest();

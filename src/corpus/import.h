@@ -13,7 +13,7 @@ struct ImportRequest {
   std::string format = "auto";      ///< a format, or auto (see files_to_import)
   std::string tokenizer = "bytes";  ///< a path (see load_tokenizer)
   ImportRules rules{};
-  int threads = 0;  ///< number that turn text into tokens; 0: all processors
+  int threads = 0;  ///< number that turn text into tokens; 0: all processors, at most 16
 };
 
 /// Reads files piece by piece and writes their tokens as PREFIX.bin and PREFIX.idx, with PREFIX.json beside

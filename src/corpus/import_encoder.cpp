@@ -17,9 +17,14 @@ std::optional<SidesOfPair> sides_of_pair(const std::string& path, const RawDocum
   return SidesOfPair{line.substr(0, tab), line.substr(tab + 1)};
 }
 
+std::string RawDocument::place(const std::vector<ImportFile>& files) const {
+  const std::string& path = files[file].path;
+  return line > 0 ? fmt::format("{}: line {}", path, line) : path;
+}
+
 ImportEncoder::ImportEncoder(const ImportRules& rules, const Tokenizer& tokenizer,
-                             const std::vector<ImportFile>& files)
-    : rules_(rules), tokenizer_(tokenizer), files_(files), encoder_(tokenizer.encoder()) {
+                             const std::vector<ImportFile>& files, const TextCuts& cuts)
+    : rules_(rules), tokenizer_(tokenizer), files_(files), cuts_(cuts), encoder_(tokenizer.encoder()) {
   if (!rules.chat_template.empty()) template_.emplace(rules.chat_template);
   end_ = tokenizer.special().end;
   MP_REQUIRE(end_ || !rules.end_of_text, Exit::usage,
@@ -35,21 +40,31 @@ ImportEncoder::ImportEncoder(const ImportRules& rules, const Tokenizer& tokenize
              tokenizer.name());
 }
 
-void ImportEncoder::add(const std::string& text, bool is_markup, std::vector<TokenId>& ids) {
+void ImportEncoder::add(std::string_view text, bool is_markup, std::vector<TokenId>& ids) {
   encoder_->append(text, is_markup || rules_.special_tokens ? SpecialText::tokens : SpecialText::plain, ids);
 }
 
-EncodedDocument ImportEncoder::encode_text(const std::string& text, bool begins, bool ends) {
-  EncodedDocument encoded;
-  encoded.is_empty = text.empty();
-  encoded.ends = ends;
-  if (begins) encoded.ids = before_;
-  add(text, false, encoded.ids);
-  if (ends) {
-    encoded.ids.insert(encoded.ids.end(), behind_.begin(), behind_.end());
-    if (rules_.end_of_text) encoded.ids.push_back(*end_);
-  }
-  return encoded;
+/// Encodes a text piece by piece: the ids of a long one take more memory than the text.
+void ImportEncoder::encode_text(std::string_view text, const RawDocument& document, const Take& take) {
+  bool begins = document.begins, ends = false;
+  do {
+    const std::size_t count = cuts_.next(text);
+    MP_REQUIRE(count > 0 || text.empty(), Exit::bad_data, "{}: {}", document.place(files_),
+               TextCuts::why_too_long);
+    ends = count == text.size();
+    EncodedDocument encoded;
+    encoded.is_empty = text.empty();
+    encoded.ends = ends && document.ends;
+    if (begins) encoded.ids = before_;
+    begins = false;
+    add(text.substr(0, count), false, encoded.ids);
+    text.remove_prefix(count);
+    if (encoded.ends) {
+      encoded.ids.insert(encoded.ids.end(), behind_.begin(), behind_.end());
+      if (rules_.end_of_text) encoded.ids.push_back(*end_);
+    }
+    take(std::move(encoded));
+  } while (!ends);
 }
 
 EncodedDocument ImportEncoder::encode_pair(const RawDocument& document) {
@@ -57,8 +72,8 @@ EncodedDocument ImportEncoder::encode_pair(const RawDocument& document) {
   EncodedDocument encoded;
   encoded.is_empty = !sides;
   if (!sides) return encoded;
-  add(std::string(sides->source), false, encoded.ids);
-  add(std::string(sides->target), false, encoded.targets);
+  add(sides->source, false, encoded.ids);
+  add(sides->target, false, encoded.targets);
   return encoded;
 }
 
@@ -95,13 +110,17 @@ EncodedDocument ImportEncoder::encode_answers(const RawDocument& document) {
   return encoded;
 }
 
-EncodedDocument ImportEncoder::encode(const RawDocument& document) {
+void ImportEncoder::encode(RawDocument document, const Take& take) {
   const ImportFile& file = files_[document.file];
-  if (file.format == TextFormat::pairs) return encode_pair(document);
-  if (file.format != TextFormat::jsonl) return encode_text(document.text, document.begins, document.ends);
-  if (rules_.answers) return encode_answers(document);
+  const bool is_text = file.format != TextFormat::pairs && !rules_.answers;
+  MP_REQUIRE(is_text || document.text.size() <= TextCuts::longest_whole, Exit::bad_data,
+             "{}: the line has more than 4 MiB, and a {} is one sample; shorten it", document.place(files_),
+             rules_.answers ? "conversation" : "pair");
+  if (!is_text) return take(rules_.answers ? encode_answers(document) : encode_pair(document));
+  if (file.format != TextFormat::jsonl) return encode_text(document.text, document, take);
   const JsonDocument json(file.path, document.line, document.text);
-  return encode_text(json.text_at(rules_.key), true, true);
+  document.text = std::string();
+  encode_text(json.text_at(rules_.key), document, take);
 }
 
 }  // namespace mindpipe

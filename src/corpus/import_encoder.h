@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -7,6 +8,7 @@
 
 #include "corpus/chat_template.h"
 #include "corpus/import_files.h"
+#include "corpus/text_cuts.h"
 #include "tokenize/tokenizer.h"
 
 namespace mindpipe {
@@ -28,6 +30,9 @@ struct RawDocument {
   std::int64_t line = 0;  ///< number of its first line
   std::string text;
   bool begins = true, ends = true;
+
+  /// "FILE", or "FILE: line NUMBER" where a document is no whole file.
+  std::string place(const std::vector<ImportFile>& files) const;
 };
 
 /// The two sides of a line of pairs.
@@ -49,18 +54,23 @@ struct EncodedDocument {
 /// Turns documents into tokens, for one thread.
 class ImportEncoder {
  public:
-  ImportEncoder(const ImportRules& rules, const Tokenizer& tokenizer, const std::vector<ImportFile>& files);
-  EncodedDocument encode(const RawDocument& document);
+  /// Hears of a document, or of the pieces of a long one.
+  using Take = std::function<void(EncodedDocument&&)>;
+
+  ImportEncoder(const ImportRules& rules, const Tokenizer& tokenizer, const std::vector<ImportFile>& files,
+                const TextCuts& cuts);
+  void encode(RawDocument document, const Take& take);
 
  private:
-  void add(const std::string& text, bool is_markup, std::vector<TokenId>& ids);
-  EncodedDocument encode_text(const std::string& text, bool begins, bool ends);
+  void add(std::string_view text, bool is_markup, std::vector<TokenId>& ids);
+  void encode_text(std::string_view text, const RawDocument& document, const Take& take);
   EncodedDocument encode_pair(const RawDocument& document);
   EncodedDocument encode_answers(const RawDocument& document);
 
   const ImportRules& rules_;
   const Tokenizer& tokenizer_;
   const std::vector<ImportFile>& files_;
+  const TextCuts& cuts_;
   std::unique_ptr<Encoder> encoder_;
   std::optional<ChatTemplate> template_;
   std::optional<TokenId> end_;

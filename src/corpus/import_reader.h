@@ -5,18 +5,16 @@
 
 #include "corpus/byte_stream.h"
 #include "corpus/import_encoder.h"
+#include "corpus/text_cuts.h"
 
 namespace mindpipe {
 
-/// Cuts files into documents, in order: texts whole or in pieces that are cut at lines, others line by line.
+/// Cuts files into documents, in order: texts whole or in pieces, others line by line.
 class ImportReader {
  public:
-  /// `cuts_texts`: tokens of a text do not reach over the begin of a line, so that a long one can be read in
-  /// pieces.
-  ImportReader(const std::vector<ImportFile>& files, bool cuts_texts)
-      : files_(files), cuts_texts_(cuts_texts) {}
+  ImportReader(const std::vector<ImportFile>& files, const TextCuts& cuts) : files_(files), cuts_(cuts) {}
 
-  /// The next documents, of about a mebibyte together; none at the end.
+  /// The next documents, of about a piece of a text together; none at the end.
   std::vector<RawDocument> next();
 
  private:
@@ -26,7 +24,7 @@ class ImportReader {
   void close();
 
   const std::vector<ImportFile>& files_;
-  bool cuts_texts_;
+  const TextCuts& cuts_;
   std::size_t file_ = 0;
   std::unique_ptr<ByteStream> bytes_;  ///< text that is being read
   std::optional<LineReader> lines_;    ///< other file that is being read

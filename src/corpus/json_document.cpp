@@ -32,14 +32,14 @@ JsonDocument::JsonDocument(const std::string& path, std::int64_t line, const std
              object_.type_name());
 }
 
-std::string JsonDocument::text_at(const Json& within, const std::string& key) const {
+const std::string& JsonDocument::text_at(const Json& within, const std::string& key) const {
   const auto found = within.find(key);
   MP_REQUIRE(found != within.end(), Exit::bad_data,
              "{}: line {}: there is no key '{}' (the keys are: {}); name the one that holds the text", path_,
              line_, key, keys_of(within));
   MP_REQUIRE(found->is_string(), Exit::bad_data, "{}: line {}: '{}' is of type {} (expected string)", path_,
              line_, key, found->type_name());
-  return found->get<std::string>();
+  return found->get_ref<const std::string&>();
 }
 
 std::vector<Message> JsonDocument::messages(const std::string& prompt_key,

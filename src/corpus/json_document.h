@@ -18,12 +18,12 @@ class JsonDocument {
   std::int64_t line() const { return line_; }
   const Json& object() const { return object_; }
 
-  std::string text_at(const std::string& key) const { return text_at(object_, key); }
+  const std::string& text_at(const std::string& key) const { return text_at(object_, key); }
   /// The conversation under `messages`, or else a prompt and an answer under their keys.
   std::vector<Message> messages(const std::string& prompt_key, const std::string& answer_key) const;
 
  private:
-  std::string text_at(const Json& within, const std::string& key) const;
+  const std::string& text_at(const Json& within, const std::string& key) const;
 
   const std::string& path_;
   std::int64_t line_;

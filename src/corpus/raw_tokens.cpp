@@ -107,15 +107,15 @@ void RawTokens::copy_to(TokenWriter& writer, std::optional<std::int32_t> end) co
     const std::int64_t token = read_token(file.data() + begin_ + i * size, type_, is_unsigned_32_);
     check_token(path_, document, place++, token, vocabulary_);
     some.push_back(static_cast<std::int32_t>(token));
-    if (end && token == *end) {
-      flush();
+    const bool ends = end && token == *end;
+    if (ends || std::ssize(some) == piece) flush();
+    if (ends) {
       writer.end_document();
       ++document;
       place = 0;
-    } else if (std::ssize(some) == piece) {
-      flush();
-      file.forget(0, static_cast<std::size_t>(begin_ + i * size));  // the whole file need not be in memory
     }
+    if (i % piece == 0)  // the whole file need not be in memory
+      file.forget(0, static_cast<std::size_t>(begin_ + i * size));
   }
   flush();
   if (place > 0) writer.end_document();

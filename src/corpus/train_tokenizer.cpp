@@ -19,7 +19,7 @@ namespace {
 class WordsOfFiles {
  public:
   WordsOfFiles(const TrainTokenizerRequest& request, const std::vector<ImportFile>& files)
-      : request_(request), files_(files), splits_(splits_of(request.rules)), reader_(files, true) {}
+      : request_(request), files_(files), splits_(splits_of(request.rules)), reader_(files, cuts_) {}
 
   WordCounts::Counts count() {
     const int threads = request_.threads > 0
@@ -70,6 +70,7 @@ class WordsOfFiles {
   const TrainTokenizerRequest& request_;
   const std::vector<ImportFile>& files_;
   std::unique_ptr<PreTokenizer> splits_;
+  TextCuts cuts_;
   std::mutex mutex_;
   ImportReader reader_;     ///< guarded by mutex_
   std::int64_t bytes_ = 0;  ///< bytes of texts that were read; guarded by mutex_

@@ -4,13 +4,16 @@
 #include <gtest/gtest.h>
 #include <zlib.h>
 #include <zstd.h>
+#include <nlohmann/json.hpp>
 
 #include "corpus/answers.h"
 #include "corpus/byte_stream.h"
 #include "corpus/files.h"
 #include "corpus/import_reader.h"
 #include "corpus/inspect.h"
+#include "corpus/raw_tokens.h"
 #include "corpus/token_origin.h"
+#include "corpus/token_writer.h"
 #include "tokenize/byte_tokenizer.h"
 
 namespace mindpipe {
@@ -119,6 +122,71 @@ TEST(Import, HasTheSameBitsOnAnyNumberOfThreads) {
   EXPECT_EQ(file.length(0), std::ssize(long_text(200000)));
 }
 
+/// The ids of all documents of a pair.
+std::vector<std::int32_t> ids_of_all(const std::string& prefix) {
+  const TokenFile file(prefix);
+  std::vector<std::int32_t> all;
+  for (std::int64_t d = 0; d < file.count(); ++d) {
+    const std::size_t before = all.size();
+    all.resize(before + static_cast<std::size_t>(file.length(d)));
+    file.read(d, 0, file.length(d), all.data() + before);
+  }
+  return all;
+}
+const std::string tokenizers = MINDPIPE_SOURCE_DIR "/tests/golden/tokenizers/";
+
+TEST(Import, GivesPiecesOfALongTextTheTokensOfTheWhole) {
+  const Folder folder;
+  std::string line, lines;
+  for (int i = 0; i < 120000; ++i) line += fmt::format("{}a word {}", i % 3 == 0 ? " " : "", i * i % 7919);
+  for (int i = 0; i < 40000; ++i) lines += fmt::format("Line {}:\n  with a word.\n\n", i * i % 7919);
+  write_file(folder / "line.txt", line);
+  write_file(folder / "lines.txt", lines);
+  write_file(folder / "in.jsonl", nlohmann::json{{"text", line}}.dump() + "\n");
+  for (const char* name :
+       {"gpt2.json", "gpt4.json", "llama3.json", "words.json", "metaspace.json", "unigram.model"})
+    for (const char* input : {"line.txt", "lines.txt", "in.jsonl"}) {
+      const std::string& text = input == std::string("lines.txt") ? lines : line;
+      ASSERT_GT(text.size(), 2 * TextCuts::piece);
+      const std::string prefix = folder / (std::string(name) + input);
+      import_files({.inputs = {folder / input}, .output = prefix, .tokenizer = tokenizers + name});
+      EXPECT_TRUE(ids_of_all(prefix) ==
+                  load_tokenizer(tokenizers + name)->encoder()->encode(text, SpecialText::plain))
+          << name << ", " << input;
+      EXPECT_EQ(TokenFile(prefix).count(), 1);
+    }
+}
+
+TEST(Import, RefusesWhatItWouldHaveToHoldInMemory) {
+  const Folder folder;
+  const auto refuse = [&](const std::string& name, const std::string& text, const std::string& part,
+                          const ImportRules& rules = {}, const std::string& format = "auto") {
+    write_file(folder / name, text);
+    expect_error(Exit::bad_data, part, [&] {
+      import_files({.inputs = {folder / name},
+                    .output = folder / "out",
+                    .format = format,
+                    .tokenizer = tokenizers + "gpt2.json",
+                    .rules = rules});
+    });
+  };
+  const std::string letters(5 << 20, 'a');
+  const std::string no_cut = "one document has more than 4 MiB and no line or word";
+  refuse("a.txt", letters, "a.txt: " + no_cut);
+  refuse("a.jsonl", "{\"text\":\"b\"}\n{\"text\":\"" + letters + "\"}\n", "a.jsonl: line 2: " + no_cut);
+  refuse("a.tsv", letters + "\tb\n", "a.tsv: line 1: the line has more than 4 MiB, and a pair is one sample");
+  ImportRules answers;
+  answers.answers = true;
+  refuse("b.jsonl", "{\"prompt\":\"b\",\"answer\":\"" + letters + "\"}\n",
+         "b.jsonl: line 1: the line has more than 4 MiB, and a conversation is one sample", answers);
+  refuse("c.jsonl", "{\"text\":\"" + std::string(17 << 20, ' ') + "\"}\n",
+         "c.jsonl: line 1 is longer than 16 MiB");
+  std::string paragraph;
+  while (paragraph.size() <= 16 << 20) paragraph += "a line of many\n";
+  refuse("d.txt", "first\n\n" + paragraph, "the paragraph from line 3 on has more than 16 MiB", {},
+         "paragraphs");
+}
+
 TEST(Import, MakesTwoTokenFilesOfPairs) {
   const Folder folder;
   write_file(folder / "in.tsv", "one\teins\r\n\ntwo\tzwei\n");
@@ -156,6 +224,13 @@ TEST(Import, TakesTokensOfOtherProgramsAsTheyAre) {
     EXPECT_FALSE(read_origin(folder / ("of-" + name + "-"))) << "nobody says who made them";
   }
   head[2] = 7;
+  expect_error(Exit::bad_data,
+               "nano.bin: document 1, position 0: token 256 (expected 0 to 199, the vocabulary has 200)",
+               [&] {
+                 const RawTokens raw(folder / "nano.bin", 200);
+                 TokenWriter writer(folder / "none", TokenType::u16);
+                 raw.copy_to(writer, 105);  // a document ends in 'i'
+               });
   write_file(folder / "short.bin", bytes_of_numbers(head) + bytes_of_numbers(tokens));
   expect_error(Exit::bad_data, "short.bin: the head says 7 tokens, and the file has 6",
                [&] { import_files({.inputs = {folder / "short.bin"}, .output = folder / "x"}); });
