@@ -1,6 +1,7 @@
 #include "corpus/import_files.h"
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <optional>
 
@@ -8,6 +9,7 @@
 #include "core/log.h"
 #include "core/mapped_file.h"
 #include "core/text.h"
+#include "corpus/byte_stream.h"
 
 namespace mindpipe {
 namespace {
@@ -30,17 +32,20 @@ std::optional<TextFormat> format_of_ending(const std::string& ending) {
   return std::nullopt;
 }
 
-/// Refuses columns, with the line that makes JSON lines of them.
+/// Refuses columns, which their ending or their first bytes show, with the line that makes JSON lines of
+/// them.
 void require_no_columns(const std::string& path) {
+  std::array<char, 8> first{};
+  const std::string_view begin(first.data(), open_bytes(path)->read(first));
   const std::string ending = fs::path(path).extension(),
                     lines = fs::path(path).replace_extension(".jsonl").string();
-  if (ending == ".parquet")
+  if (ending == ".parquet" || begin.starts_with("PAR1\x15"))
     fail(Exit::bad_data,
          "{}: Parquet is not read; make JSON lines of it: python3 -c \"import pandas; "
          "pandas.read_parquet('{}')"
          ".to_json('{}', orient='records', lines=True)\"",
          path, path, lines);
-  if (ending == ".arrow" || ending == ".feather")
+  if (ending == ".arrow" || ending == ".feather" || begin.starts_with("ARROW1"))
     fail(Exit::bad_data,
          "{}: Arrow is not read; make JSON lines of it: python3 -c \"from datasets import Dataset; "
          "Dataset.from_file('{}').to_json('{}')\"",

@@ -9,7 +9,11 @@
 namespace mindpipe {
 namespace {
 
+using testing::ContainsRegex;
 using testing::HasSubstr;
+
+/// What stands behind a tokenizer's name.
+const std::string hash = " .SHA-256 [0-9a-f]{16}.";
 
 class OwnText : public TheProgram {
  protected:
@@ -62,7 +66,7 @@ TEST_F(OwnText, FromAFolderOfPackedLinesToAModelThatWritesWithTheSameBitsOnFourR
   EXPECT_EQ(read("one/model.safetensors"), read("four/model.safetensors"));
   const std::string resolved = read("one/config.yaml");
   EXPECT_THAT(resolved, HasSubstr("vocabulary: 264"));
-  EXPECT_THAT(resolved, testing::ContainsRegex("tokenizer_hash: \"?[0-9a-f]{64}"));
+  EXPECT_THAT(resolved, ContainsRegex("tokenizer_hash: \"?[0-9a-f]{64}"));
   const Answer written = run("generate" + settings("one", with_tokenizer()));
   EXPECT_EQ(written.code, 0) << written.text;
   EXPECT_THAT(written.text, HasSubstr("The cat"));
@@ -79,8 +83,8 @@ TEST_F(OwnText, IsNotWrittenByAnotherTokenizerThanTheRuns) {
   const Answer refused = run("generate" + settings("run", "data.tokenizer=" + other));
   EXPECT_EQ(refused.code, 78) << refused.text;
   EXPECT_THAT(refused.text,
-              HasSubstr("was trained with the tokenizer " + (root_ / "run/tokenizer").string()));
-  EXPECT_THAT(refused.text, HasSubstr("data.tokenizer is " + other));
+              ContainsRegex("was trained with the tokenizer " + (root_ / "run/tokenizer").string() + hash +
+                            ", and data.tokenizer is " + other + hash));
 }
 
 TEST_F(OwnText, GoesOnFromTheCopyOfItsTokenizer) {
@@ -97,12 +101,17 @@ TEST_F(OwnText, GoesOnFromTheCopyOfItsTokenizer) {
   EXPECT_THAT(other.text, HasSubstr("data.tokenizer_hash is"));
 }
 
-TEST_F(OwnText, OfAnotherTokenizerIsRefusedByTrainingAndEvaluation) {
+TEST_F(OwnText, OfAnotherTokenizerIsRefusedByTrainingEvaluationAndGeneration) {
   ASSERT_EQ(run(import_command()).code, 0);  // bytes
   const Answer refused = run("train" + settings("run", with_tokenizer()));
   EXPECT_EQ(refused.code, 78) << refused.text;
-  EXPECT_THAT(refused.text, HasSubstr("tokens.json: its tokens are those of the tokenizer bytes"));
+  EXPECT_THAT(refused.text, ContainsRegex("tokens.json: its tokens are those of the tokenizer bytes" + hash +
+                                          ", and the run's data.tokenizer is " + tokenizer_ + hash));
   ASSERT_EQ(run("train" + settings("run", "model.vocabulary=257")).code, 0);
+  const Answer written = run("generate" + settings("run", with_tokenizer()));
+  EXPECT_EQ(written.code, 78) << written.text;
+  EXPECT_THAT(written.text, ContainsRegex("tokens.json: its tokens are those of the tokenizer bytes" + hash +
+                                          ", and the run's data.tokenizer is " + tokenizer_ + hash));
   fs::remove(root_ / "tokens.bin");
   fs::remove(root_ / "tokens.idx");
   fs::remove(root_ / "tokens.json");
@@ -110,10 +119,30 @@ TEST_F(OwnText, OfAnotherTokenizerIsRefusedByTrainingAndEvaluation) {
   const Answer evaluated =
       run("eval" + settings("run", "model.vocabulary=257 data.validation=" + (root_ / "tokens").string()));
   EXPECT_EQ(evaluated.code, 78) << evaluated.text;
-  EXPECT_THAT(evaluated.text, HasSubstr("tokenizer.json (SHA-256 "));
+  EXPECT_THAT(evaluated.text,
+              ContainsRegex("tokens.json: its tokens are those of the tokenizer " + tokenizer_ + hash +
+                            ", and the run's data.tokenizer is bytes" + hash));
   const Answer small = run("train" + settings("small", with_tokenizer() + " model.vocabulary=100"));
   EXPECT_EQ(small.code, 78) << small.text;
   EXPECT_THAT(small.text, HasSubstr("model.vocabulary is 100, and the tokenizer"));
+}
+
+TEST_F(OwnText, WithAnIdBeyondTheVocabularyIsRefusedWithItsPlace) {
+  ASSERT_EQ(run(import_command("--tokenizer " + tokenizer_)).code, 0);
+  fs::remove(root_ / "tokens.json");  // whose tokens they are is not known then
+  const Answer refused = run("train" + settings("run", "model.vocabulary=256"));
+  EXPECT_EQ(refused.code, 65) << refused.text;
+  EXPECT_THAT(refused.text,
+              ContainsRegex((root_ / "tokens.bin").string() +
+                            ": document [0-9]+, position [0-9]+: token 2[56][0-9] .expected 0 to 255"));
+}
+
+TEST_F(OwnText, LacksAKeyInALineThatIsNamed) {
+  std::ofstream(root_ / "texts/c.jsonl") << "{\"text\": \"a\"}\n{\"body\": \"b\"}\n";
+  const Answer refused = run(import_command());
+  EXPECT_EQ(refused.code, 65) << refused.text;
+  EXPECT_THAT(refused.text, HasSubstr("c.jsonl: line 2: there is no key 'text' (the keys are: body)"));
+  EXPECT_FALSE(fs::exists(root_ / "tokens.bin") || fs::exists(root_ / "tokens.bin.unfinished"));
 }
 
 TEST_F(OwnText, OfConversationsLearnsAnswersAlone) {

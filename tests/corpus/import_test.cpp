@@ -247,6 +247,9 @@ TEST(Import, RefusesColumnsWithTheLineThatMakesJsonLines) {
                [&] { import_files({.inputs = {folder / "a.parquet"}, .output = folder / "out"}); });
   expect_error(Exit::bad_data, "Dataset.from_file(",
                [&] { import_files({.inputs = {folder / "b.arrow"}, .output = folder / "out"}); });
+  write_file(folder / "columns.txt", "PAR1\x15 and more");
+  expect_error(Exit::bad_data, "columns.txt: Parquet is not read",
+               [&] { import_files({.inputs = {folder / "columns.txt"}, .output = folder / "out"}); });
   expect_error(Exit::bad_data, "Parquet is not read",
                [&] { import_files({.inputs = {folder / ""}, .output = folder / "out"}); });
 }

@@ -168,6 +168,17 @@ TEST(Tokenizers, RefuseByName) {
   refuse(
       R"({"pre_tokenizer": {"type": "UnicodeScripts"}, "model": {"type": "BPE", "vocab": {}, "merges": []}})",
       "the pre-tokenizer UnicodeScripts is not built");
+  const std::string pairs = R"("model": {"type": "BPE", "vocab": {"a": 0}, "merges": []}})";
+  refuse(R"({"normalizer": {"type": "Sequence", "normalizers": [{"type": "Precompiled"}]}, )" + pairs,
+         "the normalizer Precompiled is not built");
+  refuse(R"({"pre_tokenizer": {"type": "Sequence", "pretokenizers": [{"type": "Delimiter"}]}, )" + pairs,
+         "the pre-tokenizer Delimiter is not built");
+  refuse(R"({"post_processor": {"type": "Around"}, )" + pairs, "the post-processor Around is not built");
+  refuse(R"({"decoder": {"type": "CTC"}, )" + pairs, "the decoder CTC is not built");
+  refuse(R"({"model": {"type": "BPE", "dropout": 0.1, "vocab": {"a": 0}, "merges": []}})",
+         "dropout is 0.1, which is not built");
+  refuse(R"({"added_tokens": [{"id": 1, "content": "<x>"}, {"id": 2, "content": "<x>"}], )" + pairs,
+         "two tokens have the text '<x>', 1 and 2");
   refuse(R"({"model": {"type": "BPE", "vocab": {"a": 0, "a": 1}, "merges": []}})", "the key 'a' twice");
   refuse(R"({"model": {"type": "BPE", "vocab": {"a": 0, "b": 0}, "merges": []}})", "the id 0 has two tokens");
   refuse(R"({"model": {"type": "BPE", "vocab": {"a": 0}, "merges": ["a b"]}})", "'b' is no token");
@@ -176,6 +187,9 @@ TEST(Tokenizers, RefuseByName) {
   write_file(made / "x.tiktoken", "YQ== 0\n");
   expect_error(Exit::bad_configuration, "which pattern splits text is not said",
                [&] { load_tokenizer(made / "x.tiktoken"); });
+  write_file(made / "twice.tiktoken", "YQ== 0\nYQ== 1\n");
+  expect_error(Exit::bad_data, "two tokens have the text 'a', 0 and 1",
+               [&] { load_tokenizer((made / "twice.tiktoken") + ":gpt2"); });
   expect_error(Exit::bad_data, "there is no rank of the byte 0",
                [&] { load_tokenizer((made / "x.tiktoken") + ":gpt2"); });
 }

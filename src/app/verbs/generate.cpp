@@ -8,6 +8,8 @@
 #include "config/tokens.h"
 #include "core/log.h"
 #include "corpus/chat_template.h"
+#include "corpus/token_file.h"
+#include "corpus/token_origin.h"
 #include "runtime/diagnose.h"
 #include "runtime/generator.h"
 
@@ -22,6 +24,8 @@ class Writing {
       : tokenizer_(open_tokenizer(config.data)),
         is_bytes_(config.data.tokenizer.empty()),
         decoder_(*tokenizer_) {
+    for (const DataSource& source : config.data.train)  // what the weights have learned
+      require_tokens_of(TokenFile::prefix_of(source.path), tokenizer_->name(), hash_of(*tokenizer_));
     const std::string& prompt = config.generate.prompt;
     const auto encoder = tokenizer_->encoder();
     if (const NamedTokens named = tokenizer_->special(); named.end) ends_.push_back(*named.end);
