@@ -143,22 +143,21 @@ void TokenFile::check_header() {
 }
 
 void TokenFile::check_sequences() {
-  const std::int64_t size = bytes_of(type_);
+  const std::int64_t size = bytes_of(type_), most = bin_.size() / size;
   for (std::int64_t s = 0; s < sequences_; ++s) {
     const std::int64_t length = sequence_length(s), offset = sequence_offset(s);
     MP_REQUIRE(length >= 0, Exit::bad_data, "{}: offset {}: sequence {} has length {} (expected 0 or more)",
                idx_.path(), header_bytes + 4 * s, s, length);
-    MP_REQUIRE(offset >= 0 && offset <= bin_.size() && length <= (bin_.size() - offset) / size,
-               Exit::bad_data,
+    MP_REQUIRE(offset >= 0 && offset <= bin_.size() && length * size <= bin_.size() - offset, Exit::bad_data,
                "{}: offset {}: sequence {} lies at byte {} with {} tokens of {} bytes (expected to end "
                "within the {} bytes of {})",
                idx_.path(), header_bytes + 4 * sequences_ + 8 * s, s, offset, length, size, bin_.size(),
                bin_.path());
     tokens_ += length;
-    MP_REQUIRE(tokens_ <= bin_.size() / size, Exit::bad_data,
+    MP_REQUIRE(tokens_ <= most, Exit::bad_data,
                "{}: offset {}: {} tokens up to sequence {} (expected at most {}, what {} has room for: "
                "sequences do not overlap)",
-               idx_.path(), header_bytes + 4 * s, tokens_, s, bin_.size() / size, bin_.path());
+               idx_.path(), header_bytes + 4 * s, tokens_, s, most, bin_.path());
   }
 }
 

@@ -28,13 +28,6 @@ def lines_of(text, times=1):
     return (json.dumps({"text": text}) + "\n").encode() * times
 
 
-def sparse_tokens(size, path):
-    """Raw tokens of 16 bits, all 0."""
-    with open(path, "wb") as file:
-        file.truncate(size)
-    return path
-
-
 def raw_documents(size, path, tokens=100):
     """Raw tokens of 16 bits, in documents that end in the tokenizer's end."""
     end = next(token["id"] for token in json.loads(TOKENIZER.read_text())["added_tokens"])
@@ -71,7 +64,6 @@ def cases(folder):
     yield "lines of 15 MB", repeated(lines_of("a b " * 3_750_000), 60 * MB, folder / "f.jsonl.gz"), [], 200
     yield "lines of 15 MB and a tokenizer", repeated(lines_of("a b " * 3_750_000), 60 * MB, folder / "g.jsonl.gz"), tokenizer, 200
     yield "words of 4 MB", repeated(lines_of("a" * 4 * MB), 16 * MB, folder / "h.jsonl.gz"), tokenizer, 200
-    yield "1 GB of tokens of others", sparse_tokens(1000 * MB, folder / "i.bin"), tokenizer, 200
     yield "documents of tokens of others", raw_documents(300 * MB, folder / "j.bin"), tokenizer, 200
 
 

@@ -153,7 +153,9 @@ void declare_import(CLI::App& importer, ImportRequest& import) {
                     "put the tokenizer's own tokens around every document, as [CLS] and [SEP]");
   importer.add_flag("--special-tokens", rules.special_tokens,
                     "take the text of a special token in a document for the token, not for letters");
-  importer.add_option("--threads", import.threads, "threads that turn text into tokens (all processors)")
+  importer
+      .add_option("--threads", import.threads,
+                  "threads that turn text into tokens (all processors, at most 16)")
       ->check(plain_integer)
       ->check(CLI::Range(1, 1024))
       ->option_text("N");
