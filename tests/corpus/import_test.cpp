@@ -180,7 +180,7 @@ TEST(Import, RefusesWhatItWouldHaveToHoldInMemory) {
   refuse("b.jsonl", "{\"prompt\":\"b\",\"answer\":\"" + letters + "\"}\n",
          "b.jsonl: line 1: the line has more than 4 MiB, and a conversation is one sample", answers);
   refuse("c.jsonl", "{\"text\":\"" + std::string(17 << 20, ' ') + "\"}\n",
-         "c.jsonl: line 1 is longer than 16.0 MiB");
+         "c.jsonl: line 1 is longer than 16 MiB");
   std::string paragraph;
   while (paragraph.size() <= 16 << 20) paragraph += "a line of many\n";
   refuse("d.txt", "first\n\n" + paragraph, "the paragraph from line 3 on has more than 16 MiB", {},
