@@ -29,4 +29,20 @@ std::vector<std::string> gather_texts(const World& world, const std::string& min
   return texts;
 }
 
+std::vector<std::string> exchange_texts(const World& world, const std::string& mine) {
+  if (world.comm == MPI_COMM_NULL || world.size == 1) return {mine};
+  const int count = static_cast<int>(mine.size());
+  std::vector<int> counts(static_cast<std::size_t>(world.size)), begins(counts.size());
+  MPI_CHECK(MPI_Allgather(&count, 1, MPI_INT, counts.data(), 1, MPI_INT, world.comm));
+  std::exclusive_scan(counts.begin(), counts.end(), begins.begin(), 0);
+  std::string all(static_cast<std::size_t>(begins.back() + counts.back()), ' ');
+  MPI_CHECK(MPI_Allgatherv(mine.data(), count, MPI_CHAR, all.data(), counts.data(), begins.data(), MPI_CHAR,
+                           world.comm));
+  std::vector<std::string> texts;
+  for (std::size_t rank = 0; rank < counts.size(); ++rank)
+    texts.push_back(
+        all.substr(static_cast<std::size_t>(begins[rank]), static_cast<std::size_t>(counts[rank])));
+  return texts;
+}
+
 }  // namespace mindpipe

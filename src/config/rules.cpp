@@ -96,9 +96,10 @@ void check_rate(const Config& c, const Complaints& complain) {
 
 void check_energy(const Config& c, const Complaints& complain) {
   const EnergyConfig& energy = c.energy;
+  const bool names_source = energy.source.find_first_not_of(" \t\r\n") != std::string::npos;
   complain.require(energy.carbon_intensity > 0 || energy.source.empty(), "energy.source",
                    "is given and energy.carbon_intensity is not: carbon needs an intensity, in grams a kWh");
-  complain.require(energy.carbon_intensity == 0 || !energy.source.empty(), "energy.carbon_intensity",
+  complain.require(energy.carbon_intensity == 0 || names_source, "energy.carbon_intensity",
                    "is {} and energy.source does not say whose number that is (\"RTE, mean of 2024\")",
                    shortest(energy.carbon_intensity));
   complain.require(!energy.forecast.empty() || (energy.deadline == 0 && energy.duration == 0),

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <numeric>
+#include <optional>
 
 #include "core/check.h"
 #include "core/line_reader.h"
@@ -15,6 +15,7 @@ namespace mindpipe {
 namespace {
 
 constexpr double hour = 3600;
+constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";
 
 std::string date_of(double seconds) {
   const auto whole = static_cast<std::time_t>(seconds);
@@ -64,6 +65,19 @@ void choose_parts(const Forecast& forecast, double seconds, double earliest, dou
   advice.with_pauses = grams / seconds;
 }
 
+/// Grams a kWh in decimal digits, with nothing but blanks behind.
+std::optional<double> intensity_in(const char* text) {
+  char* end = nullptr;
+  const double grams = std::strtod(text, &end);
+  const std::string digits(text, static_cast<const char*>(end)), behind(end);
+  const bool is_decimal = digits.find_first_of("0123456789") != std::string::npos &&
+                          digits.find_first_of("xX") == std::string::npos;
+  if (!is_decimal || grams < 0 || !std::isfinite(grams) ||
+      behind.find_first_not_of(" \t\r") != std::string::npos)
+    return std::nullopt;
+  return grams;
+}
+
 }  // namespace
 
 double Forecast::mean(double from, double to) const {
@@ -77,23 +91,26 @@ Forecast read_forecast(const std::string& path) {
   LineReader file(path, longest_own_line);
   Forecast forecast;
   for (std::string line; file.next(line);) {
-    if (line.empty() || line[0] == '#') continue;
+    if (file.number() == 1 && line.starts_with(byte_order_mark)) line.erase(0, byte_order_mark.size());
+    if (line.find_first_not_of(" \t\r") == std::string::npos || line[0] == '#') continue;
     std::tm parts{};
     const char* rest = strptime(line.c_str(), "%Y-%m-%dT%H:%MZ", &parts);
-    char* end = nullptr;
-    const double intensity = rest != nullptr && *rest == ',' ? std::strtod(rest + 1, &end) : -1;
-    MP_REQUIRE(intensity >= 0 && std::isfinite(intensity) && end != rest + 1 &&
-                   std::string(end).find_first_not_of(" \r") == std::string::npos,
-               Exit::bad_data,
+    const std::optional<double> intensity =
+        rest != nullptr && *rest == ',' ? intensity_in(rest + 1) : std::nullopt;
+    MP_REQUIRE(intensity, Exit::bad_data,
                "{}:{}: is no line of a forecast; write 2026-11-26T14:00Z,412: an hour in UTC and "
                "grams of CO2 a kWh",
                path, file.number());
+    const std::tm written = parts;
     const std::int64_t begin = timegm(&parts);
+    MP_REQUIRE(parts.tm_mday == written.tm_mday && parts.tm_hour == written.tm_hour, Exit::bad_data,
+               "{}:{}: {} is no date: that month has fewer days", path, file.number(),
+               line.substr(0, line.find('T')));
     if (forecast.hours.empty()) forecast.begin = begin;
     MP_REQUIRE(begin == forecast.end(), Exit::bad_data,
                "{}:{}: is for {}, and {} comes next: give every hour once", path, file.number(),
                date_of(static_cast<double>(begin)), date_of(static_cast<double>(forecast.end())));
-    forecast.hours.push_back(intensity);
+    forecast.hours.push_back(*intensity);
   }
   MP_REQUIRE(!forecast.hours.empty(), Exit::bad_data, "{}: has no hours", path);
   return forecast;
@@ -101,6 +118,9 @@ Forecast read_forecast(const std::string& path) {
 
 StartAdvice best_start(const Forecast& forecast, double seconds, double earliest, double deadline) {
   const auto begin = static_cast<double>(forecast.begin), end = static_cast<double>(forecast.end());
+  MP_REQUIRE(earliest < end, Exit::bad_configuration,
+             "energy.forecast: ended at {}, and no start is asked for before {}; take a newer forecast",
+             date_of(end), date_of(earliest));
   MP_REQUIRE(
       deadline <= end && earliest >= begin, Exit::bad_configuration,
       "energy.forecast: goes from {} to {}, and a start between {} and the deadline {} is asked for; take a "
@@ -113,21 +133,22 @@ StartAdvice best_start(const Forecast& forecast, double seconds, double earliest
   best.now = forecast.mean(earliest, earliest + seconds);
   best.start = earliest;
   best.intensity = best.now;
-  const auto consider = [&](double start) {
-    if (start < earliest || start + seconds > deadline) return;
-    const double mean = forecast.mean(start, start + seconds);
-    if (mean < best.intensity * (1 - 1e-12)) {
-      best.start = start;
-      best.intensity = mean;
-    }
-  };
   // Between two hours' ends the mean is a straight line of the start, so the least is where one begins or
   // ends.
+  std::vector<double> starts{deadline - seconds};
   for (double at = begin; at <= end; at += hour) {
-    consider(at);
-    consider(at - seconds);
+    starts.push_back(at);
+    starts.push_back(at - seconds);
   }
-  consider(deadline - seconds);
+  std::sort(starts.begin(), starts.end());
+  constexpr double the_same = 1e-9;
+  for (const double start : starts) {
+    if (start < earliest || start + seconds > deadline) continue;
+    const double mean = forecast.mean(start, start + seconds);
+    if (mean >= best.intensity * (1 - the_same)) continue;
+    best.start = start;
+    best.intensity = mean;
+  }
   choose_parts(forecast, seconds, earliest, deadline, best);
   return best;
 }

@@ -26,13 +26,14 @@ struct TimeSpan {
 struct StartAdvice {
   double start = 0;             ///< seconds since 1970
   double intensity = 0;         ///< mean of the run, started then
-  double now = 0;               ///< mean of a run that starts at once
+  double now = 0;               ///< mean of a run that starts as early as it may
   std::vector<TimeSpan> parts;  ///< when a run works that pauses where that is better
   double with_pauses = 0;       ///< mean of such a run
 };
 
-/// The best start of a run of so many seconds that begins at `earliest` or later and ends by `deadline`;
-/// refuses a forecast that does not reach it, and a run that does not fit.
+/// The best start of a run of so many seconds that begins at `earliest` or later and ends by `deadline`, the
+/// earliest of equal ones; refuses a forecast that has ended or does not reach the deadline, and a run that
+/// does not fit.
 StartAdvice best_start(const Forecast& forecast, double seconds, double earliest, double deadline);
 
 }  // namespace mindpipe

@@ -14,12 +14,12 @@ class Meter {
   virtual double seconds_to_next() const { return 1; }
   /// Whether the energy is that of devices which the job has for itself.
   virtual bool is_own() const = 0;
+  /// Whether others used its devices, too, so that the job's part is an estimate.
+  virtual bool is_divided() const { return false; }
   /// What did not go well, a sentence each.
   virtual std::vector<std::string> troubles() const { return {}; }
   /// "2 packages, 2 dram", for people.
   virtual std::string describe() const = 0;
-  /// The most that may be drawn, as the system has it now: "package-0: 225 W (long term)".
-  virtual std::vector<std::string> caps() const { return {}; }
 };
 
 }  // namespace mindpipe

@@ -1,4 +1,6 @@
 #pragma once
+#include <sched.h>
+
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
@@ -11,13 +13,15 @@
 
 namespace mindpipe {
 
-/// Seconds of processors: what the job's processes on a node used, and what all did.
+/// Seconds of processors: what the job's processes on a node used, what all processes did, and what these did
+/// on the processors that the job may use.
 struct ProcessorTime {
-  double job = 0, node = 0;
+  double job = 0, node = 0, there = 0;
 };
 
-/// Processor time of the job and its node from /proc, where `processes` are the job's.
-ProcessorTime processor_time(const std::vector<int>& processes, const std::string& proc = "/proc");
+/// Processor time from /proc of the job, whose `processes` may use `processors`, and of its node.
+ProcessorTime processor_time(const std::vector<int>& processes, const cpu_set_t& processors,
+                             const std::string& proc = "/proc");
 
 /// Points of a curve over time, as many as there is room for: where there are more, every second one goes,
 /// and of those to come half as many are kept. So ranks that are told of the same moments keep the same ones.
@@ -54,9 +58,10 @@ class NodeReader {
   /// Who else may be on the node.
   struct Sharing {
     std::vector<int> processes;  ///< the job's
-    int job_processors = 1, node_processors = 1;
+    cpu_set_t processors = {};   ///< processors that these may use
+    int node_processors = 1;
     double idle_watts = 0;  ///< watts of the whole node
-    std::function<ProcessorTime()> times;
+    std::function<ProcessorTime()> times = {};
   };
   NodeReader(std::vector<std::unique_ptr<Meter>> meters, Sharing sharing);
   ~NodeReader();
@@ -75,6 +80,8 @@ class NodeReader {
   // Once stopped:
   /// Where windows began, and the end.
   const std::vector<EnergyPoint>& points() const { return points_; }
+  /// Whether others used devices that were taken for the job's own: its part is then an estimate.
+  bool divided() const { return divided_; }
   std::vector<std::string> troubles() const;
   /// Seconds of a processor that the reading took.
   double own_seconds() const { return own_seconds_; }
@@ -88,7 +95,7 @@ class NodeReader {
   std::vector<EnergyPoint> points_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  bool ended_ = false, asked_ = false, shared_ = false;
+  bool ended_ = false, asked_ = false, shared_ = false, divided_ = false;
   EnergyPoint newest_;
   // The thread alone uses these:
   ProcessorTime times_;
@@ -96,6 +103,7 @@ class NodeReader {
   double part_joules_ = 0;  ///< the node's, there
   std::int64_t begun_ns_ = 0, part_ns_ = 0;
   double part_ = 1;
+  std::vector<std::string> troubles_;
   double own_seconds_ = 0;
   std::thread thread_;
 };

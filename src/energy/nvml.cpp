@@ -1,123 +1,121 @@
 #include "energy/nvml.h"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 
-#include <sstream>
+#include <algorithm>
 
 #include "core/clock.h"
 #include "core/text.h"
 
 namespace mindpipe {
-
-/// The functions of NVML that are called; each answers 0 where all went well.
-struct Nvml::Library {
-  void* opened = nullptr;
-  int (*initialize)() = nullptr;
-  int (*end)() = nullptr;
-  int (*by_index)(unsigned index, void** device) = nullptr;
-  int (*by_uuid)(const char* uuid, void** device) = nullptr;
-  int (*energy)(void* device, unsigned long long* millijoules) = nullptr;
-  int (*power)(void* device, unsigned* milliwatts) = nullptr;
-  int (*cap)(void* device, unsigned* milliwatts) = nullptr;
-  bool begun = false;
-
-  template <class Function>
-  void find(Function& function, const char* name) {
-    function = reinterpret_cast<Function>(dlsym(opened, name));
-  }
-  ~Library() {
-    if (begun && end != nullptr) end();
-    if (opened != nullptr) dlclose(opened);
-  }
-};
-
 namespace {
 
-/// Numbers or ids of the wanted GPUs.
-std::vector<std::string> names_of(const Nvml::Wanted& wanted) {
-  std::vector<std::string> names;
-  std::istringstream visible(wanted.visible);
-  for (std::string name; std::ssize(names) < wanted.count && std::getline(visible, name, ',');)
-    names.push_back(name);
-  for (int gpu = 0; wanted.visible.empty() && gpu < wanted.count; ++gpu) names.push_back(std::to_string(gpu));
-  return names;
+constexpr int more_than_room = 7;  ///< NVML's answer where a list is longer than the place for it
+
+/// How long a list of processes is; -1 where that is not told.
+int length_of(int (*list)(void*, unsigned*, void*), void* device) {
+  unsigned count = 0;
+  const int answer = list == nullptr ? -1 : list(device, &count, nullptr);
+  return answer == 0 || answer == more_than_room ? static_cast<int>(count) : -1;
+}
+
+/// The part of its GPU that an instance has, by slices; where these are not told, as if all were as small as
+/// they may be.
+double part_of_gpu(const NvmlLibrary& nvml, void* gpu, void* instance) {
+  constexpr double usual_slices = 7;
+  NvmlLibrary::Attributes said;
+  unsigned most = 0;
+  const bool knows_all = nvml.most_instances != nullptr && nvml.most_instances(gpu, &most) == 0 && most > 0,
+             knows_own =
+                 nvml.attributes != nullptr && nvml.attributes(instance, &said) == 0 && said.slices > 0;
+  return std::min(1.0, (knows_own ? said.slices : 1) / (knows_all ? most : usual_slices));
 }
 
 }  // namespace
 
-Nvml::~Nvml() = default;
-
-std::unique_ptr<Nvml> Nvml::open(const std::string& library, const Wanted& wanted, std::string& why) {
+std::unique_ptr<Nvml> Nvml::open(const std::string& library, const std::vector<UsedGpu>& gpus,
+                                 std::string& why) {
   auto meter = std::unique_ptr<Nvml>(new Nvml);
-  meter->library_ = std::make_unique<Library>();
-  Library& nvml = *meter->library_;
-  nvml.opened = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (nvml.opened == nullptr) {
-    why = fmt::format("{} cannot be opened; NVIDIA's driver brings it", library);
-    return nullptr;
-  }
-  nvml.find(nvml.initialize, "nvmlInit_v2");
-  nvml.find(nvml.end, "nvmlShutdown");
-  nvml.find(nvml.by_index, "nvmlDeviceGetHandleByIndex_v2");
-  nvml.find(nvml.by_uuid, "nvmlDeviceGetHandleByUUID");
-  nvml.find(nvml.energy, "nvmlDeviceGetTotalEnergyConsumption");
-  nvml.find(nvml.power, "nvmlDeviceGetPowerUsage");
-  nvml.find(nvml.cap, "nvmlDeviceGetEnforcedPowerLimit");
-  if (nvml.initialize == nullptr || nvml.by_index == nullptr ||
-      (nvml.energy == nullptr && nvml.power == nullptr)) {
-    why = fmt::format("{} lacks the functions that meter energy; a newer driver has them", library);
-    return nullptr;
-  }
-  if (const int answer = nvml.initialize(); answer != 0) {
-    why = fmt::format("{}: nvmlInit answered {}; the driver is not ready, or this user may not use it",
-                      library, answer);
-    return nullptr;
-  }
-  nvml.begun = true;
-  for (const std::string& name : names_of(wanted)) {
-    const bool is_number = !name.empty() && name.find_first_not_of("0123456789") == std::string::npos;
-    void* handle = nullptr;
-    const int answer = is_number ? nvml.by_index(static_cast<unsigned>(std::stoul(name)), &handle)
-                       : nvml.by_uuid != nullptr ? nvml.by_uuid(name.c_str(), &handle)
-                                                 : -1;
-    if (answer == 0 && meter->add(handle, "GPU " + name)) continue;
-    why = fmt::format("{}: GPU {} has no meter that this user may read", library, name);
+  meter->library_ = NvmlLibrary::open(library, why);
+  if (!meter->library_) return nullptr;
+  for (const UsedGpu& gpu : gpus) {
+    if (meter->add(gpu)) continue;
+    why = fmt::format(
+        "{}: the rank that reads for this node may not read the meter of {}, on which rank {} computes (its "
+        "job step may fence each rank's GPU off from the others: srun --gpu-bind=none)",
+        library, gpu.uuid, gpu.first_rank);
     return nullptr;
   }
   if (!meter->gpus_.empty()) return meter;
-  why = fmt::format("{} knows no GPU of this job", library);
+  why = "no rank of this node computes on a GPU";
   return nullptr;
 }
 
-bool Nvml::add(void* handle, const std::string& name) {
-  Gpu gpu{handle, name};
-  gpu.counts = library_->energy != nullptr && library_->energy(handle, &gpu.first) == 0;
+bool Nvml::add(const UsedGpu& used) {
+  Gpu gpu;
+  gpu.used = gpu.counted = library_->device_of(used.uuid);
+  gpu.ranks = used.ranks;
+  if (gpu.used == nullptr) return false;
+  if (used.uuid.starts_with("MIG-")) {
+    if (library_->whole == nullptr || library_->whole(gpu.used, &gpu.counted) != 0) return false;
+    gpu.slices = part_of_gpu(*library_, gpu.counted, gpu.used);
+    gpu.divided = true;
+  }
+  gpu.name = library_->word_for(gpu.counted);
+  if (gpu.slices < 1) gpu.name = fmt::format("{:.0f} % of {} (MIG, estimated)", 100 * gpu.slices, gpu.name);
+  gpu.counts = library_->energy != nullptr && library_->energy(gpu.counted, &gpu.last) == 0;
   unsigned milliwatts = 0;
-  if (!gpu.counts && (library_->power == nullptr || library_->power(handle, &milliwatts) != 0)) return false;
+  if (!gpu.counts && (library_->power == nullptr || library_->power(gpu.counted, &milliwatts) != 0))
+    return false;
   gpu.watts = milliwatts * 1e-3;
   gpu.last_ns = now_ns();
+  gpu.share = share_of(gpu);
   gpus_.push_back(gpu);
   return true;
+}
+
+/// The job's part among the processes that compute there: its ranks have one each.
+double Nvml::share_of(Gpu& gpu) {
+  const int computing = length_of(library_->processes, gpu.used);
+  if (computing < 0) {
+    const std::string sentence =
+        fmt::format("who computes on {} is not told by NVML: it is taken for the job's own", gpu.name);
+    if (std::find(troubles_.begin(), troubles_.end(), sentence) == troubles_.end())
+      troubles_.push_back(sentence);
+    return 1;
+  }
+  const int all = computing + std::max(0, length_of(library_->clients, gpu.used));
+  if (all <= gpu.ranks) return 1;
+  if (!gpu.told)
+    troubles_.push_back(fmt::format(
+        "{} is shared: {} processes compute there, {} of them this job's; what it takes is divided "
+        "equally among them, which is an estimate",
+        gpu.name, all, gpu.ranks));
+  gpu.told = gpu.divided = true;
+  return static_cast<double>(gpu.ranks) / all;
 }
 
 void Nvml::read(Gpu& gpu) {
   unsigned long long millijoules = 0;
   unsigned milliwatts = 0;
   const int answer =
-      gpu.counts ? library_->energy(gpu.handle, &millijoules) : library_->power(gpu.handle, &milliwatts);
-  if (answer != 0 || (gpu.counts && millijoules < gpu.first)) {
+      gpu.counts ? library_->energy(gpu.counted, &millijoules) : library_->power(gpu.counted, &milliwatts);
+  if (answer != 0 || (gpu.counts && millijoules < gpu.last)) {
     gpu.gone = true;
     troubles_.push_back(
         fmt::format("{} no longer tells its energy; what it used from then on is missing", gpu.name));
     return;
   }
   const std::int64_t now = now_ns();
+  // Whoever came or went in between had the smaller part: what several jobs claim is never more than all.
+  const double share = share_of(gpu), part = gpu.slices * std::min(share, gpu.share);
+  gpu.share = share;
   if (gpu.counts) {
-    gpu.joules = static_cast<double>(millijoules - gpu.first) * 1e-3;
+    gpu.joules += part * static_cast<double>(millijoules - gpu.last) * 1e-3;
+    gpu.last = millijoules;
   } else {
     const double watts = milliwatts * 1e-3;
-    gpu.joules += (watts + gpu.watts) / 2 * static_cast<double>(now - gpu.last_ns) * 1e-9;
+    gpu.joules += part * (watts + gpu.watts) / 2 * static_cast<double>(now - gpu.last_ns) * 1e-9;
     gpu.watts = watts;
   }
   gpu.last_ns = now;
@@ -132,19 +130,14 @@ double Nvml::joules() {
   return joules;
 }
 
+bool Nvml::is_divided() const {
+  return std::any_of(gpus_.begin(), gpus_.end(), [](const Gpu& gpu) { return gpu.divided; });
+}
+
 std::string Nvml::describe() const {
   std::vector<std::string> names;
   for (const Gpu& gpu : gpus_) names.push_back(gpu.counts ? gpu.name : gpu.name + " (its power, integrated)");
   return join(names, ", ");
-}
-
-std::vector<std::string> Nvml::caps() const {
-  std::vector<std::string> caps;
-  unsigned milliwatts = 0;
-  for (const Gpu& gpu : gpus_)
-    if (library_->cap != nullptr && library_->cap(gpu.handle, &milliwatts) == 0)
-      caps.push_back(fmt::format("{}: {:.0f} W", gpu.name, milliwatts * 1e-3));
-  return caps;
 }
 
 }  // namespace mindpipe

@@ -58,6 +58,28 @@ std::map<std::string, std::string> zones_below(const std::string& root) {
   return zones;
 }
 
+std::string unreadable(const std::string& file, int problem) {
+  return fmt::format(
+      "{} cannot be read ({}): this user needs the right to read it, which the administrator gives (chmod "
+      "a+r)",
+      file, problem != 0 ? std::strerror(problem) : "no number");
+}
+
+/// "intel-rapl:0", as a package is; "intel-rapl:0:0" stands in it.
+bool is_outermost(const std::string& zone) { return std::count(zone.begin(), zone.end(), ':') == 1; }
+
+/// Why what a zone counts is left out: nobody says whether it stands in another one.
+std::string without_name(const std::string& directory, const std::optional<std::string>& name, int problem) {
+  if (name && !name->empty())
+    return fmt::format(
+        "{} has the name {}, which no counter of packages, memory or platforms has; it is left out",
+        directory, *name);
+  return fmt::format("{}/name {}: what is counted there is not known, and is left out", directory,
+                     name           ? "is empty"
+                     : problem != 0 ? fmt::format("cannot be read ({})", std::strerror(problem))
+                                    : "is empty");
+}
+
 }  // namespace
 
 std::unique_ptr<Powercap> Powercap::open(const std::string& root, std::string& why) {
@@ -65,18 +87,21 @@ std::unique_ptr<Powercap> Powercap::open(const std::string& root, std::string& w
   std::vector<Domain> platform;
   std::string forbidden;
   for (const auto& [zone, directory] : zones_below(root)) {
-    const std::string name = first_line(directory + "/name").value_or("");
+    errno = 0;
+    const std::optional<std::string> said = first_line(directory + "/name");
+    const std::string name = said.value_or("");
     const bool is_package = name.starts_with("package"), is_psys = name == "psys";
     // Cores and graphics are parts of a package; dram stands beside it.
-    if (!is_package && !is_psys && name != "dram") continue;
+    if (!is_package && !is_psys && name != "dram") {
+      if (!said || name.empty() || is_outermost(zone))
+        meter->troubles_.push_back(without_name(directory, said, errno));
+      continue;
+    }
     const std::string counter = directory + "/energy_uj";
     errno = 0;
     const std::optional<std::uint64_t> now = number_in(counter);
     if (!now) {
-      forbidden = fmt::format(
-          "{} cannot be read ({}): this user needs the right to read it, which the "
-          "administrator gives (chmod a+r)",
-          counter, errno != 0 ? std::strerror(errno) : "no number");
+      forbidden = unreadable(counter, errno);
       continue;
     }
     Domain domain{name == "dram" ? fmt::format("dram of {}", zone) : name, directory,
@@ -89,7 +114,9 @@ std::unique_ptr<Powercap> Powercap::open(const std::string& root, std::string& w
   // The platform's counter has the packages in it.
   if (!has_package && !platform.empty()) meter->domains_ = std::move(platform);
   if (!meter->domains_.empty() && forbidden.empty()) return meter;
-  why = !forbidden.empty() ? forbidden : fmt::format("{} has no counter of energy (RAPL)", root);
+  why = !forbidden.empty()          ? forbidden
+        : !meter->troubles_.empty() ? join(meter->troubles_, "; ")
+                                    : fmt::format("{} has no counter of energy (RAPL)", root);
   return nullptr;
 }
 
@@ -161,16 +188,32 @@ std::string Powercap::describe() const {
   return join(names, ", ");
 }
 
-std::vector<std::string> Powercap::caps() const {
+std::vector<std::string> powercap_caps(const std::string& root) {
   std::vector<std::string> caps;
-  for (const Domain& domain : domains_)
+  for (const auto& [zone, directory] : zones_below(root)) {
+    errno = 0;
+    const std::optional<std::string> said = first_line(directory + "/name");
+    const std::string name = said.value_or("");
+    if (!said || name.empty()) caps.push_back(without_name(directory, said, errno));
+    const bool is_memory = name == "dram";
+    if (!is_memory && !name.starts_with("package") && name != "psys") continue;
+    const std::string word = is_memory ? fmt::format("dram of {}", zone) : name,
+                      off = number_in(directory + "/enabled") == 0u ? ", switched off" : "";
+    const std::size_t before = caps.size();
     for (int constraint = 0; constraint < 4; ++constraint) {
-      const std::string of = fmt::format("{}/constraint_{}_", domain.directory, constraint);
-      const std::optional<std::uint64_t> watts = number_in(of + "power_limit_uw");
-      if (!watts) break;
-      caps.push_back(fmt::format("{}: {:.0f} W ({})", domain.name, static_cast<double>(*watts) * 1e-6,
-                                 first_line(of + "name").value_or("limit")));
+      const std::string of = fmt::format("{}/constraint_{}_", directory, constraint),
+                        limit = of + "power_limit_uw";
+      if (!fs::exists(limit)) continue;
+      errno = 0;
+      const std::optional<std::uint64_t> microwatts = number_in(limit);
+      caps.push_back(microwatts
+                         ? fmt::format("{}: {:.0f} W ({}{})", word, static_cast<double>(*microwatts) * 1e-6,
+                                       first_line(of + "name").value_or("limit"), off)
+                         : fmt::format("{}: not known: {}", word, unreadable(limit, errno)));
     }
+    if (caps.size() == before) caps.push_back(fmt::format("{}: no limit is said", word));
+  }
+  if (caps.empty()) caps.push_back(fmt::format("processors: not known: {} has no zone of RAPL", root));
   return caps;
 }
 

@@ -30,7 +30,6 @@ class Powercap : public Meter {
   bool is_own() const override { return false; }
   std::vector<std::string> troubles() const override;
   std::string describe() const override;
-  std::vector<std::string> caps() const override;
 
  private:
   void read(Domain& domain);
@@ -38,5 +37,9 @@ class Powercap : public Meter {
   std::vector<Domain> domains_;
   std::vector<std::string> troubles_;
 };
+
+/// The power that packages, memory and the platform may draw, as the system has it now: "package-0: 225 W
+/// (long_term)", or why that is not known; the counters need not be readable.
+std::vector<std::string> powercap_caps(const std::string& root);
 
 }  // namespace mindpipe

@@ -6,8 +6,12 @@
 namespace mindpipe {
 namespace {
 
-/// Work of others below this share of the node's is the system's own.
-constexpr double alone = 0.05;
+/// Whether the work of one is so little beside another's that it may be the system's own: below a hundredth
+/// of the processors' time, and a tenth of the other's work. Of two jobs one at most is that little to the
+/// other.
+bool is_little(double work, double beside, double processor_seconds) {
+  return work <= 0.01 * processor_seconds && work <= 0.1 * beside;
+}
 
 /// Sums over windows that a straight fit through the origin needs.
 struct Sums {
@@ -60,15 +64,17 @@ FittedPowers fit_powers(const std::vector<EnergyWindow>& windows, const Powers& 
 }
 
 double part_of_job(const NodeInterval& node) {
-  if (node.node_cpu <= 0 || node.node_cpu - node.job_cpu <= alone * node.node_cpu) return node.joules;
-  const double by_time = std::clamp(node.job_cpu / node.node_cpu, 0.0, 1.0),
-               idle = std::min(node.idle_watts * node.seconds, node.joules);
-  // Whoever may use every processor has none of its own.
-  const bool has_own = node.job_processors < node.node_processors;
-  const double by_processors =
-      has_own ? static_cast<double>(node.job_processors) / static_cast<double>(node.node_processors)
-              : by_time;
-  return idle * by_processors + (node.joules - idle) * by_time;
+  const double all_time = node.node_processors * node.seconds, own_time = node.job_processors * node.seconds,
+               mine = std::clamp(node.job_cpu, 0.0, node.node_cpu), others = node.node_cpu - mine,
+               there = std::max(node.there_cpu, mine), others_there = there - mine;
+  if (node.node_cpu <= 0 || all_time <= 0) return 0;
+  if (is_little(others, mine, all_time)) return node.joules;
+  // Somebody may take the node for his own.
+  if (is_little(mine, others, all_time)) return 0;
+  const double idle = std::min(node.idle_watts * node.seconds, node.joules);
+  const bool has_own = is_little(others_there, mine, own_time);
+  const double held = std::clamp(has_own ? own_time - others_there : mine, 0.0, all_time) / all_time;
+  return idle * held + (node.joules - idle) * mine / node.node_cpu;
 }
 
 }  // namespace mindpipe

@@ -44,12 +44,15 @@ FittedPowers fit_powers(const std::vector<EnergyWindow>& windows, const Powers& 
 struct NodeInterval {
   double joules = 0, seconds = 0;
   double idle_watts = 0;             ///< watts of the whole node while nothing runs
-  double job_cpu = 0, node_cpu = 0;  ///< seconds of processors
+  double job_cpu = 0, node_cpu = 0;  ///< seconds of processors: of the job's processes, and of all
+  double there_cpu = 0;              ///< seconds of all processes on the processors that the job may use
   int job_processors = 0, node_processors = 0;
 };
 
-/// The job's part of a node's energy. A node that runs nothing else is the job's; on a shared one the job has
-/// the idle part of its processors, and of what is above that a part by processor time.
+/// The job's part of a node's energy. A node that runs nothing else is the job's. On a shared one the job has
+/// a part by processor time of what is above the idle power, and of that the part of the time that it keeps
+/// processors busy, or of all the time of processors that nobody else uses. Parts of jobs that run at once
+/// add up to the whole at most.
 double part_of_job(const NodeInterval& node);
 
 }  // namespace mindpipe

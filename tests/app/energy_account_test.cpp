@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "app/energy/energy_text.h"
 
@@ -114,9 +116,31 @@ TEST(EnergyAccount, SaysWhatIsEstimated) {
   const EnergyAccount account = account_of(ranks, {1, 1, 4, 1}, estimate);
   EXPECT_TRUE(account.estimated);
   EXPECT_NEAR(account.phases.total(), account.joules, 1e-6 * account.joules);
-  const EnergyCounts counts{10, 40, 400, "token", account.joules, account.estimated};
+  const EnergyCounts counts{10, 40, 400, "token", {account.joules, account.estimated}};
   EXPECT_THAT(energy_text({}, account, counts), HasSubstr("energy (estimated): "));
   EXPECT_THAT(energy_json({}, account, counts), HasSubstr("\"estimated\": true"));
+}
+
+TEST(EnergyAccount, CallsTheJobsPartOfASharedGpuAnEstimate) {
+  std::vector<RankEnergy> ranks = metered_ranks(60);
+  ranks[0].divided = true;
+  EXPECT_TRUE(account_of({unpacked(packed(ranks[0]))}, {1, 1, 1, 1}, estimate).estimated);
+}
+
+TEST(EnergyAccount, SaysWhichStartsAreNotInIt) {
+  EnergyAccount account;
+  account.joules = account.seconds = 1;
+  EnergyCounts counts{1, 1, 1, "token", {3.6e6}};
+  EXPECT_THAT(energy_text({}, account, counts), Not(HasSubstr("without")));
+  counts.run.unfinished_starts = 1;
+  EXPECT_THAT(energy_text({}, account, counts),
+              HasSubstr("is given; without 1 start that did not come to its end\n"));
+  counts.run.unfinished_starts = 2;
+  counts.run.missing_steps = 50;
+  for (const std::string& text : {energy_text({}, account, counts), energy_json({}, account, counts)})
+    EXPECT_THAT(text,
+                HasSubstr("; without 2 starts that did not come to their end; without 50 steps of starts "
+                          "that were killed or had energy.meter none"));
 }
 
 TEST(EnergyAccount, NamesWhomTheOthersWaitFor) {
@@ -134,11 +158,73 @@ TEST(EnergyAccount, NamesWhomTheOthersWaitFor) {
   EXPECT_EQ(account_of(ranks, {1, 4, 1, 1}, estimate).waited_for.who, "rank 2");
 }
 
+/// Ranks that took such times, of a run of so many seconds that nobody metered: they wait where they do not
+/// work.
+std::vector<RankEnergy> timed_ranks(const std::vector<double>& worked, double seconds) {
+  std::vector<RankEnergy> ranks;
+  for (const double work : worked) {
+    RankEnergy rank;
+    rank.end_ns = std::llround(seconds * second);
+    rank.spent.forward = std::llround(work / 3 * second);
+    rank.spent.backward = std::llround(work * second) - rank.spent.forward;
+    rank.spent.wait_data = rank.end_ns - rank.spent.work();
+    ranks.push_back(rank);
+  }
+  return ranks;
+}
+
+TEST(EnergyAccount, ChargesASlowRankWithTheWaitingOfTheOthers) {
+  // Step by step: all wait for the last one.
+  std::vector<double> worked(8, 0);
+  double seconds = 0, waited = 0;
+  for (int step = 0; step < 500; ++step) {
+    std::vector<double> took;
+    for (int rank = 0; rank < 8; ++rank)
+      took.push_back((rank == 5 ? 1.3 : 1.0) * (1 + 0.05 * std::sin(step * (rank + 1.0))));
+    for (int rank = 0; rank < 8; ++rank) {
+      ASSERT_GE(took[5], took[rank]);
+      waited += took[5] - took[rank];
+      worked[rank] += took[rank];
+    }
+    seconds += took[5];
+  }
+  const std::vector<RankEnergy> ranks = timed_ranks(worked, seconds);
+  const EnergyAccount account = account_of(ranks, {1, 8, 1, 1}, estimate);
+  constexpr double watts_waiting = 150 + 200;
+  EXPECT_EQ(account.waited_for.who, "rank 5");
+  EXPECT_NEAR(account.waited_for.joules, watts_waiting * waited, 1e-6 * watts_waiting * waited);
+  EXPECT_NEAR(account.phases.waiting, account.waited_for.joules, 1e-6 * account.phases.waiting);
+  const EnergyCounts counts{500, 500, 500, "token", {account.joules}};
+  EXPECT_THAT(energy_text({}, account, counts),
+              HasSubstr(fmt::format("rank 5 costs {:.2f} MJ an hour in others' waiting",
+                                    watts_waiting * waited / seconds * 3600 * 1e-6)));
+}
+
+TEST(EnergyAccount, ChargesAHeavyStageWithWhatTheOthersWouldNotWaitWithoutIt) {
+  // A pipeline of four stages, forwards alone, each micro-batch behind the one before; two replicas.
+  const auto step_of = [](const std::array<double, 4>& stages) {
+    std::array<double, 4> free{};
+    for (int micro_batch = 0; micro_batch < 64; ++micro_batch) {
+      double there = 0;
+      for (std::size_t stage = 0; stage < 4; ++stage)
+        there = free[stage] = std::max(free[stage], there) + stages[stage];
+    }
+    return free[3];
+  };
+  const double step = step_of({1, 1, 1.5, 1}), even = step_of({1, 1, 1, 1});
+  std::vector<double> worked;
+  for (int rank = 0; rank < 8; ++rank)
+    worked.push_back(64 * (coord_at({1, 2, 4, 1}, rank).pipeline == 2 ? 1.5 : 1));
+  const EnergyAccount account = account_of(timed_ranks(worked, step), {1, 2, 4, 1}, estimate);
+  EXPECT_EQ(account.waited_for.who, "stage 2");
+  EXPECT_NEAR(account.waited_for.joules, 350 * 6 * (step - even), 1e-6 * 350 * 6 * (step - even));
+}
+
 TEST(EnergyAccount, SaysNothingOfCarbonWithoutAnIntensity) {
   EnergyAccount account;
   account.joules = 3.6e6;
   account.seconds = 1;
-  const EnergyCounts counts{1, 1, 1, "token", 3.6e6};
+  const EnergyCounts counts{1, 1, 1, "token", {3.6e6}};
   Config config;
   EXPECT_THAT(energy_text(config, account, counts), HasSubstr("no energy.carbon_intensity is given"));
   EXPECT_THAT(energy_text(config, account, counts), HasSubstr("no facility overhead"));
@@ -148,6 +234,47 @@ TEST(EnergyAccount, SaysNothingOfCarbonWithoutAnIntensity) {
   config.energy.pue = 1.2;
   EXPECT_THAT(energy_text(config, account, counts), HasSubstr("0.0684 kg CO2e at 57 g/kWh (the grid)"));
   EXPECT_THAT(energy_json(config, account, counts), HasSubstr("\"carbon_source\": \"the grid\""));
+}
+
+TEST(EnergyAccount, HasTheSlackOfEveryStageInItsJson) {
+  Config config;
+  config.run.dir = "unused";
+  config.model.gpt.layers = 4;
+  config.schedule.cuts = {1, 2, 3};
+  config.grid.pipeline = 4;
+  config.train.batch = 64;
+  config.train.micro_batch = 1;
+  config.data.train = {{"synthetic:arithmetic", 1}};
+  const RunPlan plan = make_run_plan(resolve(config));
+  std::vector<RankEnergy> ranks = metered_ranks(60);
+  const EnergyAccount account = account_of(ranks, {1, 1, 4, 1}, estimate);
+  const SlackAdvice advice = slack_advice(plan, account, ranks, {1, 1, 4, 1}, estimate);
+  const EnergyCounts counts{1, 1, 1, "token", {account.joules}};
+  const nlohmann::json said = nlohmann::json::parse(energy_json(config, account, counts, advice));
+  ASSERT_EQ(said["slack_of_stages"].size(), 4u) << said.dump();
+  EXPECT_EQ(said["slack_is_estimated"], true);
+  int tight = 0, printed = 0;
+  for (std::size_t stage = 0; stage < 4; ++stage) {
+    const double slower = said["slack_of_stages"][stage];
+    tight += slower < 0.01 ? 1 : 0;
+    EXPECT_EQ(slower, advice.stages[stage].slower);
+    EXPECT_LE(said["slack_saves_at_least"][stage], said["slack_saves_at_most"][stage]);
+    // Of 540 W of a busy rank a clock changes 280.
+    const double dynamic =
+        account.powers.busy * 280 / 540 * 1e-9 * static_cast<double>(ranks[stage].spent.work());
+    EXPECT_NEAR(said["slack_saves_at_least"][stage], dynamic * (1 - 1 / (1 + slower)) / account.joules, 1e-9);
+    const std::string text = fmt::format("stage {} ", stage);
+    printed += slack_text(advice).find(text) != std::string::npos ? 1 : 0;
+  }
+  EXPECT_GT(tight, 0);
+  EXPECT_EQ(printed, 4 - tight) << slack_text(advice);
+  EXPECT_GT(printed, 0) << said.dump();
+}
+
+TEST(EnergyAccount, SaysThatAPlanIsTooLongToSimulate) {
+  EXPECT_EQ(slack_text({}), "");
+  EXPECT_THAT(slack_text({{}, 5e6}),
+              HasSubstr("how much slower stages may run is not known: a step of 5.0 million actions"));
 }
 
 TEST(EnergyAccount, TravelsWhole) {

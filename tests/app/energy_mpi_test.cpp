@@ -99,13 +99,11 @@ struct SharedDirectory {
 
 /// What all ranks' devices tell, in a file that the made NVML library reads.
 MadeWork& shared_work(const World& world, const std::string& path) {
-  if (world.rank == 0) {
-    std::ofstream(path) << std::string(sizeof(MadeWork), '\0');
-    setenv("MADE_NVML_WORK", path.c_str(), 1);
-    // Whoever opens NVML from here on gets this library.
-    EXPECT_NE(dlopen(MINDPIPE_MADE_NVML, RTLD_NOW), nullptr) << dlerror();
-  }
+  if (world.rank == 0) std::ofstream(path) << std::string(sizeof(MadeWork), '\0');
   MPI_Barrier(world.comm);
+  setenv("MADE_NVML_WORK", path.c_str(), 1);
+  // Whoever opens NVML from here on gets this library.
+  EXPECT_NE(dlopen(MINDPIPE_MADE_NVML, RTLD_NOW), nullptr) << dlerror();
   void* mapped =
       mmap(nullptr, sizeof(MadeWork), PROT_READ | PROT_WRITE, MAP_SHARED, open(path.c_str(), O_RDWR), 0);
   EXPECT_NE(mapped, MAP_FAILED);
@@ -141,7 +139,8 @@ MeteredRun metered_run(const World& world, MadeWork& work, const std::string& pa
   std::optional<RunDirectory> directory;
   if (world.rank == 0) directory.emplace(path, true);
   const std::vector<RankPlace> places = all_places(world.comm, place_of_this_rank(1));
-  RunEnergy energy(worker, places, directory ? &*directory : nullptr, false);
+  const JobNode node = node_of_rank(world, places, {world.rank, std::nullopt, ""});
+  RunEnergy energy(worker, places, node, directory ? &*directory : nullptr, 0);
   MeteredRun run;
   const std::int64_t start = now_ns();
   const double before = work.busy_seconds[world.rank];
@@ -252,7 +251,7 @@ TEST(AdviceOnEmulatedDevices, LeavesTheStepAsLongAsItIsWhereItIsFollowed) {
   account.powers.busy = 8;
   std::vector<RankEnergy> ranks(8);
   for (RankEnergy& rank : ranks) rank.spent.forward = 10'000'000'000;
-  const std::string text = slack_text(plan, account, ranks, {1, 1, 8, 1}, {6, 5, 2, 2});
+  const std::string text = slack_text(slack_advice(plan, account, ranks, {1, 1, 8, 1}, {6, 5, 2, 2}));
   const std::vector<double> slack = printed_slack(text, world.size);
   for (int stage = 0; stage < world.size; ++stage)
     if (stage == heavy) EXPECT_EQ(slack[heavy], 0) << text;

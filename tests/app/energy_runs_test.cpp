@@ -8,8 +8,7 @@
 #include "app/the_program.h"
 #include "energy/made_powercap.h"
 
-// Runs of the program beside meters that are made: a powercap tree of 100 W, and a library of NVML's
-// functions.
+// Runs of the program beside a powercap tree that is made, of 100 W.
 namespace mindpipe {
 namespace {
 
@@ -29,12 +28,6 @@ class MeteredRuns : public TheProgram {
   std::string directory(const std::string& name) const { return " run.dir=" + (root_ / name).string() + " "; }
   nlohmann::json energy(const std::string& run) const {
     return nlohmann::json::parse(read(run + "/energy.json"));
-  }
-  /// Opens the made library where NVML's is asked for.
-  std::string with_nvml() const {
-    const fs::path library = root_ / "libnvidia-ml.so.1";
-    if (!fs::exists(library)) fs::create_symlink(MINDPIPE_MADE_NVML, library);
-    return "LD_LIBRARY_PATH=" + root_.string() + ":$LD_LIBRARY_PATH ";
   }
   static double sum_of_phases(const nlohmann::json& energy) {
     double sum = 0;
@@ -121,20 +114,36 @@ TEST_F(MeteredRuns, OfTwoJobsOnANodeDoNotBothClaimIt) {
   std::printf("two jobs in %.2f s of 100 W: %.1f J and %.1f J\n", seconds, one, other);
 }
 
+TEST_F(MeteredRuns, OfThreeUnevenJobsOnANodeDoNotClaimMoreThanItTakes) {
+  const std::string program =
+      MINDPIPE_BINARY " train --config " + (root_ / "tiny.yaml").string() + longer + rapl_;
+  const auto start = std::chrono::steady_clock::now();
+  const Answer all =
+      run_command("(" + program + directory("one") + "& nice -n 5 " + program + directory("other") +
+                  "& nice -n 19 " + program + directory("third") + "& wait)");
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  ASSERT_EQ(all.code, 0) << all.text;
+  double joules = 0;
+  for (const char* job : {"one", "other", "third"}) {
+    joules += energy(job)["joules"].get<double>();
+    EXPECT_EQ(energy(job)["node_was_shared"], true) << job;
+  }
+  EXPECT_LE(joules, 1.02 * RunningPowercap::watts * seconds);
+  std::printf("three jobs in %.2f s of 100 W: %.1f J\n", seconds, joules);
+}
+
 TEST_F(MeteredRuns, HaveTheBitsOfRunsWithoutMeters) {
   const std::string all = "train.steps=6 reproducible.data=2 ";
   std::set<std::string> weights;
   std::set<std::vector<double>> traces;
   int number = 0;
-  for (const std::string& meter : {std::string("energy.meter=none"), std::string("energy.meter=estimate"),
-                                   rapl_ + "energy.cap=true", std::string("energy.meter=nvml")})
+  for (const std::string& meter :
+       {std::string("energy.meter=none"), std::string("energy.meter=estimate"), rapl_ + "energy.cap=true"})
     for (const int ranks : {1, 4}) {
       const std::string name = "bits" + std::to_string(number++), settings = all + meter + directory(name);
       const Answer trained = ranks == 1
-                                 ? run_command(with_nvml() + MINDPIPE_BINARY " train --config " +
-                                               (root_ / "tiny.yaml").string() + " " + settings)
-                                 : run_command("CUDA_VISIBLE_DEVICES=0,1,0,1 " + with_nvml() +
-                                               on_ranks(ranks, settings + "grid.data=2 grid.pipeline=2"));
+                                 ? run("train --config " + (root_ / "tiny.yaml").string() + " " + settings)
+                                 : run_command(on_ranks(ranks, settings + "grid.data=2 grid.pipeline=2"));
       ASSERT_EQ(trained.code, 0) << trained.text;
       EXPECT_EQ(fs::exists(root_ / name / "energy.json"), meter != "energy.meter=none") << meter;
       EXPECT_EQ(losses(name).size(), 6u);
@@ -147,32 +156,14 @@ TEST_F(MeteredRuns, HaveTheBitsOfRunsWithoutMeters) {
 }
 
 TEST_F(MeteredRuns, BelowASecondAreEstimated) {
-  for (const std::string& meter : {rapl_, std::string(" energy.meter=nvml ")}) {
-    const Answer trained = run_command(with_nvml() + MINDPIPE_BINARY " train --config " +
-                                       (root_ / "tiny.yaml").string() + " train.steps=2 " + meter);
-    ASSERT_EQ(trained.code, 0) << trained.text;
-    const nlohmann::json found = energy("run");
-    ASSERT_LT(found["seconds"], 1);
-    EXPECT_EQ(found["estimated"], true);
-    EXPECT_GT(found["joules"], 0);
-    EXPECT_THAT(found["meters"].get<std::string>(), HasSubstr("less than a second"));
-    EXPECT_THAT(trained.text, HasSubstr("\nenergy (estimated): "));
-    fs::remove_all(root_ / "run");
-  }
-}
-
-TEST_F(MeteredRuns, OfGpusTakeTheirEnergyWhole) {
-  const Answer trained = run_command(
-      with_nvml() + on_ranks(2, std::string(longer) + "grid.data=2 energy.meter=nvml energy.cap=true"));
+  const Answer trained = tiny("train.steps=2 " + rapl_);
   ASSERT_EQ(trained.code, 0) << trained.text;
-  EXPECT_THAT(trained.text, HasSubstr("power that is allowed here: GPU 0: 700 W; GPU 1: 700 W"));
   const nlohmann::json found = energy("run");
-  EXPECT_EQ(found["meters"], "metered: GPU 0, GPU 1");
-  EXPECT_EQ(found["estimated"], false);
-  // 250 W and 400 W in turns of a second.
-  EXPECT_GE(found["joules"], 2 * 250 * (found["seconds"].get<double>() - 0.2));
-  EXPECT_LE(found["joules"], 2 * 400 * (found["seconds"].get<double>() + 0.2));
-  EXPECT_NEAR(sum_of_phases(found), found["joules"], 0.02 * found["joules"].get<double>());
+  ASSERT_LT(found["seconds"], 1);
+  EXPECT_EQ(found["estimated"], true);
+  EXPECT_GT(found["joules"], 0);
+  EXPECT_THAT(found["meters"].get<std::string>(), HasSubstr("less than a second"));
+  EXPECT_THAT(trained.text, HasSubstr("\nenergy (estimated): "));
 }
 
 TEST_F(MeteredRuns, OfSupernetsCountSubnets) {
@@ -181,7 +172,7 @@ TEST_F(MeteredRuns, OfSupernetsCountSubnets) {
                              "/configs/supernet-tiny.yaml train.steps=8 train.evaluate_every=0" +
                              directory("run") + rapl_);
   ASSERT_EQ(trained.code, 0) << trained.text;
-  EXPECT_THAT(trained.text, AllOf(HasSubstr("\nenergy (estimated): "), HasSubstr(" a subnet, ")));
+  EXPECT_THAT(trained.text, AllOf(HasSubstr("\nenergy"), HasSubstr(" a subnet, ")));
   EXPECT_EQ(energy("run")["subnets"], 8);
   EXPECT_DOUBLE_EQ(energy("run")["joules_per_subnet"], energy("run")["joules"].get<double>() / 8);
   EXPECT_THAT(run("report " + (root_ / "run").string()).text, HasSubstr(" for 8 subnets, "));

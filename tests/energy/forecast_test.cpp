@@ -31,16 +31,22 @@ double grams_of(const Forecast& forecast, std::int64_t from, std::int64_t to) {
 
 TEST(BestStart, IsTheBestOfAllStartsByTheMinute) {
   std::mt19937 random(7);
-  for (int made = 0; made < 200; ++made) {
+  for (int made = 0; made < 200;) {
     const Forecast forecast = made_forecast(random);
     const std::int64_t hours = std::ssize(forecast.hours);
     std::uniform_int_distribution<std::int64_t> before(0, 90), length(10, 60 * hours / 2);
     const std::int64_t earliest = forecast.begin + 60 * before(random), seconds = 60 * length(random),
                        deadline = forecast.end() - 60 * before(random);
     if (earliest + seconds > deadline) continue;
+    ++made;
     double least = 1e300;
-    for (std::int64_t start = earliest; start + seconds <= deadline; start += 60)
-      least = std::min(least, grams_of(forecast, start, start + seconds));
+    std::int64_t first = 0;
+    for (std::int64_t start = earliest; start + seconds <= deadline; start += 60) {
+      const double grams = grams_of(forecast, start, start + seconds);
+      if (grams >= least) continue;  // sums of whole numbers: equal ones are equal
+      least = grams;
+      first = start;
+    }
     const StartAdvice advice = best_start(forecast, static_cast<double>(seconds),
                                           static_cast<double>(earliest), static_cast<double>(deadline));
     EXPECT_NEAR(advice.intensity * static_cast<double>(seconds), least, 1e-9 * least) << made;
@@ -48,6 +54,7 @@ TEST(BestStart, IsTheBestOfAllStartsByTheMinute) {
                          static_cast<std::int64_t>(advice.start) + seconds),
                 least, 1e-9 * least)
         << made;
+    EXPECT_EQ(advice.start, static_cast<double>(first)) << made;
 
     // With pauses: the cleanest minutes that there are.
     std::vector<double> minutes;
@@ -84,6 +91,29 @@ TEST(BestStart, RefusesAForecastThatDoesNotReachTheDeadline) {
               HasSubstr("the run takes 3 h 00 min, and 2 h 00 min are left"));
 }
 
+TEST(BestStart, IsTheEarliestOfEqualOnes) {
+  const double begin = 1'794'996'000;
+  const Forecast twice{1'794'996'000, {300, 100, 100, 300, 100, 100, 300}};
+  const StartAdvice advice = best_start(twice, 3600, begin, begin + 7 * 3600);
+  EXPECT_EQ(advice.start, begin + 3600);
+  EXPECT_EQ(advice.parts.size(), 1u);
+  EXPECT_EQ(best_start({1'794'996'000, {50, 50, 50}}, 5400, begin + 60, begin + 3 * 3600).start, begin + 60);
+  EXPECT_EQ(best_start({1'794'996'000, {0, 0, 0}}, 5400, begin, begin + 3 * 3600).start, begin);
+  // Thirds of grams, whose sums are rounded.
+  const double third = 1.0 / 3;
+  EXPECT_EQ(best_start({1'794'996'000, {third, third, third, third}}, 5000, begin, begin + 4 * 3600).start,
+            begin);
+}
+
+TEST(BestStart, RefusesAForecastThatHasEnded) {
+  const double begin = 1'795'701'600;
+  EXPECT_THAT(refusal([&] {
+                best_start({1'795'701'600, {100, 200}}, 60, begin + 86400, begin + 7200);
+              }),
+              HasSubstr("energy.forecast: ended at 2026-11-26T16:00Z, and no start is asked for before "
+                        "2026-11-27T14:00Z; take a newer forecast"));
+}
+
 TEST(Forecast, ReadsHoursAndRefusesGaps) {
   const std::string path = testing::TempDir() + "forecast.csv";
   std::ofstream(path) << "# made\n2026-11-26T14:00Z,412\n2026-11-26T15:00Z,90.5\n";
@@ -93,6 +123,20 @@ TEST(Forecast, ReadsHoursAndRefusesGaps) {
   std::ofstream(path) << "2026-11-26T14:00Z,412\n2026-11-26T16:00Z,90.5\n";
   EXPECT_THAT(refusal([&] { read_forecast(path); }),
               HasSubstr(":2: is for 2026-11-26T16:00Z, and 2026-11-26T15:00Z"));
+  std::ofstream(path) << "\xef\xbb\xbf"
+                         "2026-11-26T14:00Z, 412 \r\n  \r\n";
+  EXPECT_EQ(read_forecast(path).hours, std::vector<double>{412});
+  for (const char* date : {"2027-02-31", "2027-02-29", "2027-04-31"}) {
+    std::ofstream(path) << date << "T00:00Z,5\n";
+    EXPECT_THAT(refusal([&] { read_forecast(path); }),
+                HasSubstr(std::string(":1: ") + date + " is no date: that month has fewer days"));
+  }
+  std::ofstream(path) << "2028-02-29T00:00Z,5\n";
+  EXPECT_EQ(read_forecast(path).hours.size(), 1u);
+  for (const char* grams : {"", " ", "0x1F4", "nan", "inf", "-4", "5;", "1e999"}) {
+    std::ofstream(path) << "2026-11-26T14:00Z," << grams << "\n";
+    EXPECT_THAT(refusal([&] { read_forecast(path); }), HasSubstr(":1: is no line of a forecast")) << grams;
+  }
   std::ofstream(path) << "2026-11-26 14:00,412\n";
   EXPECT_THAT(refusal([&] { read_forecast(path); }), HasSubstr(":1: is no line of a forecast"));
   std::remove(path.c_str());

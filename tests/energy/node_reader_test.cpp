@@ -35,12 +35,18 @@ std::vector<std::unique_ptr<Meter>> meters(bool own = false) {
   return all;
 }
 
+cpu_set_t first_processors(int count) {
+  cpu_set_t processors{};
+  for (int processor = 0; processor < count; ++processor) CPU_SET(processor, &processors);
+  return processors;
+}
+
 /// Processor time of a job that has `part` of what a node of 4 processors does.
 NodeReader::Sharing sharing(double part) {
-  NodeReader::Sharing shares{{}, 4, 4, 10, {}};
+  NodeReader::Sharing shares{{}, first_processors(4), 4, 10};
   shares.times = [part, start = now_ns()] {
-    const double all = 4 * seconds_since(start);
-    return ProcessorTime{part * all, all};
+    const double all = 1 + 4 * seconds_since(start);
+    return ProcessorTime{part * all, all, all};
   };
   return shares;
 }
@@ -80,6 +86,19 @@ TEST(NodeReader, TwoJobsOnANodeClaimTheirParts) {
   EXPECT_NEAR(one.newest().joules + other.newest().joules, all, 0.05 * all);
 }
 
+TEST(NodeReader, ThreeUnevenJobsOnANodeClaimNoMoreThanItTakes) {
+  NodeReader large(meters(), sharing(0.955)), small(meters(), sharing(0.04)), tiny(meters(), sharing(0.005));
+  const std::int64_t start = now_ns();
+  usleep(300'000);
+  large.stop();
+  small.stop();
+  tiny.stop();
+  const double all = 100 * seconds_since(start);
+  EXPECT_LE(large.newest().joules + small.newest().joules + tiny.newest().joules, all);
+  EXPECT_GE(large.newest().joules, 0.9 * 0.955 * all);
+  EXPECT_EQ(tiny.newest().joules, 0);
+}
+
 TEST(NodeReader, TheJobsOwnGpusAreItsOwn) {
   NodeReader reader(meters(true), sharing(0.5));
   const std::int64_t start = now_ns();
@@ -102,7 +121,7 @@ TEST(NodeReader, TakesAThousandthOfAProcessorAtMost) {
   std::vector<std::unique_ptr<Meter>> all;
   all.push_back(Powercap::open(root, why));
   ASSERT_TRUE(all.front() != nullptr) << why;
-  NodeReader reader(std::move(all), {{getpid()}, 4, 4, 10, {}});
+  NodeReader reader(std::move(all), {{getpid()}, first_processors(4), 4, 10});
   const std::int64_t start = now_ns();
   usleep(4'200'000);
   reader.stop();
@@ -116,12 +135,18 @@ TEST(NodeReader, TakesAThousandthOfAProcessorAtMost) {
 TEST(ProcessorTime, IsThatOfTheProcessesAndOfAll) {
   const std::string root = testing::TempDir() + "proc";
   fs::create_directories(root + "/17");
-  std::ofstream(root + "/stat") << "cpu  100 20 30 4000 50 6 7 0 0 0\n";
+  std::ofstream(root + "/stat") << "cpu  100 20 30 4000 50 6 7 0 0 0\n"
+                                   "cpu0 60 10 10 2000 50 6 7 0 0 0\n"
+                                   "cpu1 40 10 20 2000 0 0 0 0 0 0\n"
+                                   "intr 900 1 2 3\n";
   std::ofstream(root + "/17/stat") << "17 (a b) c) S 1 1 1 0 -1 4194304 100 0 0 0 40 2 0 0 20 0 1 0\n";
   const double ticks = static_cast<double>(sysconf(_SC_CLK_TCK));
-  const ProcessorTime times = processor_time({17, 99}, root);
+  cpu_set_t second{};
+  CPU_SET(1, &second);
+  const ProcessorTime times = processor_time({17, 99}, second, root);
   EXPECT_DOUBLE_EQ(times.job, 42 / ticks);
   EXPECT_DOUBLE_EQ(times.node, 163 / ticks);
+  EXPECT_DOUBLE_EQ(times.there, 70 / ticks);
   fs::remove_all(root);
 }
 

@@ -154,17 +154,71 @@ TEST(Powercap, NamesTheFileAndTheRightThatAreMissing) {
   EXPECT_THAT(why, HasSubstr(counter + " cannot be read (Permission denied): this user needs the right to"));
 }
 
+TEST(Powercap, SaysThatAZoneWithoutANameIsLeftOut) {
+  const MadePowercap tree = two_packages();
+  fs::remove(tree.root + "/intel-rapl:1/name");
+  tree.put("intel-rapl:0:1", "name", "");
+  const auto meter = opened(tree);
+  EXPECT_EQ(meter->describe(), "package-0, dram of intel-rapl:1:0");
+  ASSERT_EQ(meter->troubles().size(), 2u);
+  EXPECT_THAT(meter->troubles()[0], HasSubstr(tree.root + "/intel-rapl:0:1/name is empty: what is counted"));
+  EXPECT_THAT(
+      meter->troubles()[1],
+      HasSubstr(tree.root + "/intel-rapl:1/name cannot be read (No such file or directory): what is"));
+
+  MadePowercap alone;
+  alone.put("intel-rapl:0", "energy_uj", "5");
+  std::string why;
+  EXPECT_EQ(Powercap::open(alone.root, why), nullptr);
+  EXPECT_THAT(why, HasSubstr("/intel-rapl:0/name cannot be read"));
+  alone.zone("intel-rapl:0", "battery", 5);
+  EXPECT_EQ(Powercap::open(alone.root, why), nullptr);
+  EXPECT_THAT(why, HasSubstr("/intel-rapl:0 has the name battery, which no counter of packages"));
+}
+
 TEST(Powercap, SaysThatThereIsNoCounter) {
   std::string why;
   EXPECT_EQ(Powercap::open("/tmp/no-such-tree", why), nullptr);
   EXPECT_THAT(why, HasSubstr("/tmp/no-such-tree has no counter of energy"));
 }
 
-TEST(Powercap, TellsThePowerThatIsAllowed) {
+TEST(PowercapCaps, TellThePowerThatIsAllowed) {
   const MadePowercap tree = two_packages();
   tree.put("intel-rapl:0", "constraint_0_name", "long_term");
   tree.put("intel-rapl:0", "constraint_0_power_limit_uw", "225000000");
-  EXPECT_THAT(opened(tree)->caps(), testing::ElementsAre("package-0: 225 W (long_term)"));
+  tree.put("intel-rapl:0", "constraint_1_name", "short_term");
+  tree.put("intel-rapl:0", "constraint_1_power_limit_uw", "270000000");
+  tree.put("intel-rapl:2", "enabled", "0");
+  tree.put("intel-rapl:2", "constraint_0_power_limit_uw", "500000000");
+  tree.put("intel-rapl:1", "constraint_0_power_limit_uw", "unlimited");
+  fs::remove(tree.root + "/intel-rapl:0/energy_uj");  // nobody needs it here
+  EXPECT_THAT(
+      powercap_caps(tree.root),
+      testing::ElementsAre("package-0: 225 W (long_term)", "package-0: 270 W (short_term)",
+                           "dram of intel-rapl:0:1: no limit is said",
+                           HasSubstr("package-1: not known: " + tree.root +
+                                     "/intel-rapl:1/constraint_0_power_limit_uw cannot be read (no number)"),
+                           "dram of intel-rapl:1:0: no limit is said", "psys: 500 W (limit, switched off)"));
+}
+
+TEST(PowercapCaps, NameTheFileAndTheRightThatAreMissing) {
+  EXPECT_THAT(powercap_caps("/tmp/no-such-tree"),
+              testing::ElementsAre("processors: not known: /tmp/no-such-tree has no zone of RAPL"));
+  const MadePowercap tree;
+  tree.zone("intel-rapl:0", "package-0", 0);
+  tree.put("intel-rapl:0", "constraint_0_power_limit_uw", "225000000");
+  const std::string limit = tree.root + "/intel-rapl:0/constraint_0_power_limit_uw";
+  fs::permissions(tree.root, fs::perms::all);
+  fs::permissions(limit, fs::perms::none);
+  constexpr uid_t nobody = 65534;
+  const uid_t user = geteuid();
+  if (user == 0 && seteuid(nobody) != 0) GTEST_SKIP() << "root may not become somebody else here";
+  const std::vector<std::string> caps = powercap_caps(tree.root);
+  if (user == 0) {
+    ASSERT_EQ(seteuid(user), 0);
+  }
+  EXPECT_THAT(
+      caps, testing::ElementsAre(HasSubstr(limit + " cannot be read (Permission denied): this user needs")));
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ namespace {
 struct PackedHead {
   std::int64_t leader, begin_ns, end_ns;
   TimeSpent spent, evaluated;
-  std::int64_t metered, shared;
+  std::int64_t metered, shared, divided;
   double joules, reader_seconds;
   std::uint64_t work, energy, words, troubles;
 };
@@ -157,10 +157,10 @@ void add_lines(std::vector<std::string>& lines, const std::string& text) {
 }  // namespace
 
 std::vector<std::byte> packed(const RankEnergy& rank) {
-  const PackedHead head{rank.leader,         rank.begin_ns,    rank.end_ns,        rank.spent,
-                        rank.evaluated,      rank.metered,     rank.shared,        rank.joules,
-                        rank.reader_seconds, rank.work.size(), rank.energy.size(), rank.words.size(),
-                        rank.troubles.size()};
+  const PackedHead head{rank.leader,       rank.begin_ns,       rank.end_ns,      rank.spent,
+                        rank.evaluated,    rank.metered,        rank.shared,      rank.divided,
+                        rank.joules,       rank.reader_seconds, rank.work.size(), rank.energy.size(),
+                        rank.words.size(), rank.troubles.size()};
   std::vector<std::byte> bytes;
   put(bytes, &head, 1);
   put(bytes, rank.work.data(), rank.work.size());
@@ -182,6 +182,7 @@ RankEnergy unpacked(const std::vector<std::byte>& bytes) {
   rank.evaluated = head.evaluated;
   rank.metered = head.metered != 0;
   rank.shared = head.shared != 0;
+  rank.divided = head.divided != 0;
   rank.joules = head.joules;
   rank.reader_seconds = head.reader_seconds;
   rank.work.resize(head.work);
@@ -203,7 +204,7 @@ EnergyAccount account_of(const std::vector<RankEnergy>& ranks, const Coord& shap
   for (const RankEnergy& rank : ranks) {
     const bool metered = ranks[rank.leader].metered;
     any_measured = any_measured || metered;
-    account.estimated = account.estimated || !metered;
+    account.estimated = account.estimated || !metered || rank.divided;
     account.joules += metered ? rank.joules : estimated_joules(estimate, rank.busy_seconds(), rank.seconds());
     account.seconds = std::max(account.seconds, rank.seconds());
     account.reader_seconds += rank.reader_seconds;

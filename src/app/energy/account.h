@@ -23,7 +23,8 @@ struct RankEnergy {
   TimeSpent evaluated;  ///< by forwards alone: evaluations
   std::vector<WorkPoint> work;
   bool metered = false;
-  bool shared = false;  ///< others worked on the node
+  bool shared = false;   ///< others worked on the node
+  bool divided = false;  ///< others used its devices: the part is an estimate
   double joules = 0, reader_seconds = 0;
   std::vector<EnergyPoint> energy;
   std::string words;     ///< what the meters are, a line each

@@ -10,7 +10,6 @@
 #include "core/text.h"
 #include "energy/carbon.h"
 #include "energy/forecast.h"
-#include "plan/slack.h"
 
 namespace mindpipe {
 namespace {
@@ -38,12 +37,6 @@ std::string local_time(double seconds) {
                      parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec);
 }
 
-/// Joules that a stage's clocks could save: of what computing takes above an idle device, where a dynamic
-/// energy goes with the clock to the power `exponent`.
-double saved(double dynamic_joules, double slack, double exponent) {
-  return dynamic_joules * (1 - std::pow(1 + slack, -exponent));
-}
-
 /// What a training trains one after the other.
 const char* trained_word(const Config& config) {
   return row_of(config.model.kind).trains_subnets ? "subnet" : "step";
@@ -62,6 +55,18 @@ std::string origin_of(const FittedPowers& powers, bool estimated) {
           : fmt::format("{} windows are too alike for regression", powers.windows));
 }
 
+/// What the energy of the run so far has not in it: "; without 2 starts that did not come to their end".
+std::string missing_text(const Config& config, const RunSoFar& run) {
+  std::string text;
+  if (run.unfinished_starts > 0)
+    text += fmt::format("; without {} start{} that did not come to {} end", run.unfinished_starts,
+                        run.unfinished_starts == 1 ? "" : "s", run.unfinished_starts == 1 ? "its" : "their");
+  if (run.missing_steps > 0)
+    text += fmt::format("; without {} {}{} of starts that were killed or had energy.meter none",
+                        run.missing_steps, trained_word(config), run.missing_steps == 1 ? "" : "s");
+  return text;
+}
+
 /// For whom others waited, in joules an hour.
 std::string accusation(const EnergyAccount& account) {
   if (account.waited_for.who.empty()) return "for nobody in particular";
@@ -69,41 +74,18 @@ std::string accusation(const EnergyAccount& account) {
                      human_joules(account.waited_for.joules / account.seconds * 3600));
 }
 
-/// How much slower a stage may run, and the shares of the run's energy that this saves.
-struct StageSaving {
-  std::size_t stage = 0;
-  double slower = 0, least = 0, most = 0;
-};
-
-/// "4.1 to 6.8 %"
-std::string range_text(double least, double most) {
-  return fmt::format("{:.1f} to {:.1f} %", 100 * least, 100 * most);
-}
-
-/// "stage 0 may run 18.2 % slower: 4.1 to 6.8 % of the run's energy", for the stages that save most.
-std::string text_of(std::vector<StageSaving> savings) {
-  constexpr std::size_t most_stages = 8;
-  if (savings.empty()) return "";
-  double least = 0, most = 0;
-  for (const StageSaving& saving : savings) {
-    least += saving.least;
-    most += saving.most;
+void add_slack(JsonLine& line, const SlackAdvice& advice) {
+  if (advice.stages.empty()) return;
+  std::vector<double> slower, least, most;
+  for (const StageSaving& stage : advice.stages) {
+    slower.push_back(stage.slower);
+    least.push_back(stage.least);
+    most.push_back(stage.most);
   }
-  std::stable_sort(savings.begin(), savings.end(),
-                   [](const StageSaving& a, const StageSaving& b) { return a.most > b.most; });
-  std::string each;
-  for (std::size_t i = 0; i < std::min(savings.size(), most_stages); ++i)
-    each += fmt::format("{} {:.1f} %{}: {}{}",
-                        i == 0 ? fmt::format("stage {} may run", savings[i].stage)
-                               : fmt::format(", stage {}", savings[i].stage),
-                        100 * savings[i].slower, i == 0 ? " slower" : "",
-                        range_text(savings[i].least, savings[i].most), i == 0 ? " of the run's energy" : "");
-  if (savings.size() > most_stages) each += fmt::format(", and {} more", savings.size() - most_stages);
-  if (savings.size() > 1) each += fmt::format("; all at once {}", range_text(least, most));
-  return fmt::format(
-      "note: by the simulator, with the step as long as it is, {} (estimated; nothing here sets "
-      "a clock)\n",
-      each);
+  line.add("slack_is_estimated", true)
+      .add("slack_of_stages", slower)
+      .add("slack_saves_at_least", least)
+      .add("slack_saves_at_most", most);
 }
 
 }  // namespace
@@ -123,7 +105,7 @@ std::string energy_text(const Config& config, const EnergyAccount& account, cons
   std::string text = fmt::format("\nenergy{}: {}; {} a {}, {} a {}, {} a sample; the run so far{} {}\n", mark,
                                  human_joules(joules), each(counts.steps), trained_word(config),
                                  each(counts.counted), counts.what, each(counts.samples),
-                                 estimated_mark(counts.run_is_estimated), human_joules(counts.run_joules));
+                                 estimated_mark(counts.run.is_estimated), human_joules(counts.run.joules));
   text += fmt::format(
       "of it{} forward {}, backward {}, update {},{} waiting {}, outside steps {}; a rank takes {:.3g} W "
       "busy, {:.3g} W else ({})\n",
@@ -134,16 +116,18 @@ std::string energy_text(const Config& config, const EnergyAccount& account, cons
       origin_of(account.powers, account.estimated));
   text += fmt::format("waiting{}: {}, {}; {}\n", mark, human_joules(phases.waiting),
                       share(phases.waiting, joules), accusation(account));
-  const double kwh = kilowatt_hours(counts.run_joules), facility = facility_energy(kwh, config.energy.pue);
-  return text + fmt::format("the run so far{}: {:.4g} kWh, {:.4g} kWh of the facility: {}; {}\n",
-                            estimated_mark(counts.run_is_estimated), kwh, facility,
-                            pue_text(config.energy.pue), carbon_text(config.energy, facility));
+  const double kwh = kilowatt_hours(counts.run.joules), facility = facility_energy(kwh, config.energy.pue);
+  return text + fmt::format("the run so far{}: {:.4g} kWh, {:.4g} kWh of the facility: {}; {}{}\n",
+                            estimated_mark(counts.run.is_estimated), kwh, facility,
+                            pue_text(config.energy.pue), carbon_text(config.energy, facility),
+                            missing_text(config, counts.run));
 }
 
-std::string energy_json(const Config& config, const EnergyAccount& account, const EnergyCounts& counts) {
+std::string energy_json(const Config& config, const EnergyAccount& account, const EnergyCounts& counts,
+                        const SlackAdvice& advice) {
   const EnergyPhases& phases = account.phases;
   const auto each = [&](std::int64_t count) { return account.joules / static_cast<double>(count); };
-  const double kwh = kilowatt_hours(counts.run_joules), facility = facility_energy(kwh, config.energy.pue);
+  const double kwh = kilowatt_hours(counts.run.joules), facility = facility_energy(kwh, config.energy.pue);
   JsonLine line;
   line.add("estimated", account.estimated)
       .add("joules", account.joules)
@@ -168,8 +152,11 @@ std::string energy_json(const Config& config, const EnergyAccount& account, cons
       .add("windows", static_cast<std::int64_t>(account.powers.windows))
       .add("node_was_shared", account.shared)
       .add("reader_seconds", account.reader_seconds)
-      .add("run_joules", counts.run_joules)
-      .add("run_is_estimated", counts.run_is_estimated)
+      .add("run_joules", counts.run.joules)
+      .add("run_is_estimated", counts.run.is_estimated)
+      .add("run_through", counts.run.through)
+      .add("run_unfinished_starts", counts.run.unfinished_starts)
+      .add("run_missing_steps", counts.run.missing_steps)
       .add("run_kwh", kwh)
       .add("pue", config.energy.pue)
       .add("facility_kwh", facility);
@@ -177,43 +164,15 @@ std::string energy_json(const Config& config, const EnergyAccount& account, cons
     line.add("carbon_intensity", config.energy.carbon_intensity)
         .add("carbon_source", config.energy.source)
         .add("kg_co2e", kilograms_co2(facility, config.energy.carbon_intensity));
+  add_slack(line, advice);
   line.add("meters", join(account.words, "; "))
       .add("troubles", join(account.troubles, "; "))
-      .add("summary",
-           fmt::format("energy{}: {} for {} {}s, {} a {}; the run so far{}: {:.4g} kWh; {}",
-                       estimated_mark(account.estimated), human_joules(account.joules), counts.steps,
-                       trained_word(config), human_joules(each(counts.counted)), counts.what,
-                       estimated_mark(counts.run_is_estimated), kwh, carbon_text(config.energy, facility)));
+      .add("summary", fmt::format("energy{}: {} for {} {}s, {} a {}; the run so far{}: {:.4g} kWh; {}{}",
+                                  estimated_mark(account.estimated), human_joules(account.joules),
+                                  counts.steps, trained_word(config), human_joules(each(counts.counted)),
+                                  counts.what, estimated_mark(counts.run.is_estimated), kwh,
+                                  carbon_text(config.energy, facility), missing_text(config, counts.run)));
   return line.text() + "\n";
-}
-
-std::string slack_text(const RunPlan& plan, const EnergyAccount& account,
-                       const std::vector<RankEnergy>& ranks, const Coord& shape, const Powers& estimate) {
-  constexpr double worth_saying = 0.01, most_actions = 3e7, simulations = 13;
-  const Program& program = plan.training.program;
-  const auto stages = program.ranks.size();
-  double actions = 0;
-  for (const auto& list : program.ranks) actions += static_cast<double>(list.size());
-  if (!plan.trains_steps() || stages < 2 || account.joules <= 0 ||
-      actions * simulations * static_cast<double>(stages) > most_actions)
-    return "";
-  const Slack slack =
-      slack_of(program, durations_of(program, plan.outline, plan.training.network), plan.training.network);
-  // A clock changes what computing takes above an idle device.
-  const double dynamic = account.powers.busy * (estimate.compute - estimate.idle) / estimate.busy_rank();
-  std::vector<StageSaving> savings;
-  for (std::size_t stage = 0; stage < stages; ++stage) {
-    double busy = 0;
-    for (std::size_t rank = 0; rank < ranks.size(); ++rank)
-      if (coord_at(shape, static_cast<int>(rank)).pipeline == static_cast<int>(stage))
-        busy += static_cast<double>(ranks[rank].spent.work()) * 1e-9;
-    // What is printed is what holds: never rounded up.
-    const double slower = std::floor(1000 * slack.of_ranks[stage]) / 1000;
-    if (slower < worth_saying) continue;
-    savings.push_back({stage, slower, saved(dynamic * busy, slower, 1) / account.joules,
-                       saved(dynamic * busy, slower, 2) / account.joules});
-  }
-  return text_of(savings);
 }
 
 std::string start_text(const Config& config, double seconds, double now) {
@@ -223,10 +182,15 @@ std::string start_text(const Config& config, double seconds, double now) {
                deadline = energy.deadline > 0 ? now + energy.deadline : static_cast<double>(forecast.end());
   const StartAdvice advice = best_start(forecast, seconds, earliest, deadline);
   std::string text = fmt::format(
-      "\na run of {} within {}: started at once {:.0f} g CO2/kWh, started {} {:.0f} g/kWh ({:.0f} % less)\n"
-      "    sbatch --begin={} ...\n",
-      human_seconds(seconds), human_seconds(deadline - now), advice.now, local_time(advice.start),
-      advice.intensity, 100 * (1 - advice.intensity / std::max(advice.now, 1e-9)), local_time(advice.start));
+      "\na run of {} within {}: started {} {:.0f} g CO2/kWh, {}\n    sbatch --begin={} ...\n",
+      human_seconds(seconds), human_seconds(deadline - now),
+      earliest > now ? fmt::format("when the forecast begins, {},", local_time(earliest)) : "at once",
+      advice.now,
+      advice.start > earliest
+          ? fmt::format("started {} {:.0f} g/kWh ({:.0f} % less)", local_time(advice.start), advice.intensity,
+                        100 * (1 - advice.intensity / advice.now))
+          : "and no later start emits less",
+      local_time(advice.start));
   if (advice.parts.size() > 1 && advice.with_pauses < 0.98 * advice.intensity) {
     text += fmt::format("with pauses {:.0f} g/kWh: ", advice.with_pauses);
     for (std::size_t i = 0; i < advice.parts.size(); ++i)

@@ -1,10 +1,5 @@
 #include "app/energy/run_energy.h"
 
-#include <cstdlib>
-#include <cstring>
-#include <filesystem>
-
-#include "app/energy/energy_text.h"
 #include "app/run/json_read.h"
 #include "app/verbs/main_verb.h"
 #include "comm/gather_bytes.h"
@@ -12,8 +7,6 @@
 #include "core/log.h"
 #include "core/log_mark.h"
 #include "core/text.h"
-#include "energy/nvml.h"
-#include "energy/powercap.h"
 #include "plan/cost_model.h"
 
 namespace mindpipe {
@@ -27,83 +20,61 @@ Script& script_of(Worker& worker) {
   return worker.subnets() != nullptr ? worker.subnets()->script() : worker.training();
 }
 
-/// What energy.json says of earlier starts.
-JsonMembers said_before(const std::string& path) {
-  return read_json(read_text_if_there(path, largest_status).value_or("")).value_or(JsonMembers{});
-}
+constexpr std::string_view unfinished = "\"run_unfinished_starts\": ";
 
-/// Meters of a node, and why others are not among them.
-struct Opened {
-  std::vector<std::unique_ptr<Meter>> meters;
-  std::string left_out;
-};
-
-Opened open_all(const Config& config, int ranks_here) {
-  const EnergyMeter wanted = config.energy.meter;
-  const bool automatic = wanted == EnergyMeter::automatic, on_gpu = config.device.kind == DeviceKind::cuda;
-  Opened opened;
-  if (wanted == EnergyMeter::estimate || (automatic && !row_of(config.device.kind).computes)) return opened;
-  const auto take = [&](std::unique_ptr<Meter> meter, const std::string& why, bool refuses) {
-    MP_REQUIRE(meter || !refuses, Exit::bad_configuration,
-               "energy.meter is {}: {} (energy.meter=estimate goes by busy and waiting time)", wanted, why);
-    if (meter) opened.meters.push_back(std::move(meter));
-    else opened.left_out += (opened.left_out.empty() ? "" : "; ") + why;
-  };
-  std::string why;
-  if (wanted == EnergyMeter::nvml || (automatic && on_gpu)) {
-    const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
-    auto gpus = Nvml::open("libnvidia-ml.so.1", {visible == nullptr ? "" : visible, ranks_here}, why);
-    take(std::move(gpus), why, !automatic);
-    if (automatic && opened.meters.empty()) return opened;  // processors alone are a small part of it
-  }
-  if (wanted == EnergyMeter::rapl || automatic) {
-    auto processors = Powercap::open(config.energy.powercap, why);
-    take(std::move(processors), why, !automatic);
-  }
-  return opened;
+/// The text of energy.json with another number of starts that did not come to their end.
+std::string with_unfinished(const std::string& text, std::int64_t starts) {
+  const std::size_t at = text.find(unfinished), first = text.find('{');
+  const std::string said = std::string(unfinished) + std::to_string(starts);
+  if (first == std::string::npos) return "{" + said + "}\n";
+  if (at == std::string::npos) return text.substr(0, first + 1) + said + ", " + text.substr(first + 1);
+  const std::size_t end = text.find_first_not_of("0123456789", at + unfinished.size());
+  return text.substr(0, at) + said + text.substr(end);
 }
 
 }  // namespace
 
 std::unique_ptr<RunEnergy> make_run_energy(Worker& worker, const std::vector<RankPlace>& places,
-                                           RunDirectory* directory, bool goes_on) {
-  if (worker.config().energy.meter == EnergyMeter::none) return nullptr;
-  return std::make_unique<RunEnergy>(worker, places, directory, goes_on);
+                                           RunDirectory* directory, std::int64_t begun) {
+  const EnergyConfig& energy = worker.config().energy;
+  if (energy.meter == EnergyMeter::none && !energy.cap) return nullptr;
+  const World& world = worker.world();
+  const JobNode node = node_of_rank(world, places, gpu_of_rank(worker.config(), places, world.rank));
+  if (energy.cap) say_caps(world, worker.config(), places, node);
+  if (energy.meter == EnergyMeter::none) return nullptr;
+  return std::make_unique<RunEnergy>(worker, places, node, directory, begun);
 }
 
-RunEnergy::RunEnergy(Worker& worker, const std::vector<RankPlace>& places, RunDirectory* directory,
-                     bool goes_on)
-    : worker_(worker), directory_(directory) {
-  const auto here = [&](int rank) {
-    return std::strcmp(places[rank].host, places[worker_.world().rank].host) == 0;
-  };
-  leader_ = -1;
-  for (int rank = 0; rank < static_cast<int>(places.size()); ++rank)
-    if (here(rank)) {
-      if (leader_ < 0) leader_ = rank;
-      ++ranks_here_;
-    }
-  if (directory != nullptr && goes_on) {
-    JsonMembers before = said_before(directory->path_of("energy.json"));
-    earlier_joules_ = before.numbers["run_joules"];
-    earlier_was_estimated_ = before.integers["run_is_estimated"] != 0;
-  }
-  if (reads()) open_meters(places);
+RunEnergy::RunEnergy(Worker& worker, const std::vector<RankPlace>& places, const JobNode& node,
+                     RunDirectory* directory, std::int64_t begun)
+    : worker_(worker),
+      directory_(directory),
+      leader_(node.leader),
+      ranks_here_(static_cast<int>(node.ranks.size())),
+      begun_(begun) {
+  if (reads()) open_meters(places, node);
+  if (directory != nullptr) begin_account(directory->path_of("energy.json"));
   work_.add({begin_ns_, 0});
 }
 
-void RunEnergy::open_meters(const std::vector<RankPlace>& places) {
-  const Config& config = worker_.config();
-  Opened opened = open_all(config, ranks_here_);
+/// Takes over what energy.json says of earlier starts, and lets it say that one more has begun.
+void RunEnergy::begin_account(const std::string& path) {
+  said_before_ = read_text_if_there(path, largest_status).value_or("");
+  const std::optional<JsonMembers> said = read_json(said_before_);
+  if (!said) said_before_.clear();
+  JsonMembers before = said.value_or(JsonMembers{});
+  earlier_.joules = before.numbers["run_joules"];
+  earlier_.is_estimated = before.integers["run_is_estimated"] != 0;
+  earlier_.unfinished_starts = before.integers["run_unfinished_starts"];
+  earlier_.missing_steps = before.integers["run_missing_steps"] +
+                           std::max<std::int64_t>(0, begun_ - before.integers["run_through"]);
+  replace_file(path, with_unfinished(said_before_, earlier_.unfinished_starts + 1));
+}
+
+void RunEnergy::open_meters(const std::vector<RankPlace>& places, const JobNode& node) {
+  OpenedMeters opened = mindpipe::open_meters(worker_.config(), node);
   std::vector<std::string> names;
-  for (const auto& meter : opened.meters) {
-    names.push_back(meter->describe());
-    if (!config.energy.cap) continue;
-    const std::vector<std::string> caps = meter->caps();
-    info("power that is allowed here: {}", caps.empty() ? "no limit is said" : join(caps, "; "));
-  }
-  if (config.energy.cap && opened.meters.empty())
-    info("power that is allowed here is not known: no meter is open (energy.meter)");
+  for (const auto& meter : opened.meters) names.push_back(meter->describe());
   if (!names.empty()) words_ = "metered: " + join(names, ", ") + "\n";
   if (!opened.left_out.empty()) {
     if (worker_.world().rank == 0)
@@ -116,13 +87,10 @@ void RunEnergy::open_meters(const std::vector<RankPlace>& places) {
     return;
   }
   NodeReader::Sharing sharing;
-  cpu_set_t processors{};
-  for (const RankPlace& place : places)
-    if (std::strcmp(place.host, places[leader_].host) == 0) {
-      sharing.processes.push_back(place.process);
-      CPU_OR(&processors, &processors, &place.processors);
-    }
-  sharing.job_processors = CPU_COUNT(&processors);
+  for (const int rank : node.ranks) {
+    sharing.processes.push_back(places[rank].process);
+    CPU_OR(&sharing.processors, &sharing.processors, &places[rank].processors);
+  }
   sharing.node_processors = places[leader_].processors_there;
   sharing.idle_watts = estimated_powers("core", sharing.node_processors).idle;
   reader_ = std::make_unique<NodeReader>(std::move(opened.meters), std::move(sharing));
@@ -164,6 +132,7 @@ RankEnergy RunEnergy::mine() {
     if (!mine.metered)
       words_ = "meters were read for less than a second: estimated from busy and waiting seconds\n";
     mine.shared = reader_->shared();
+    mine.divided = reader_->divided();
     mine.joules = reader_->newest().joules;
     mine.reader_seconds = reader_->own_seconds();
     mine.energy = reader_->points();
@@ -180,22 +149,28 @@ void RunEnergy::report(std::int64_t trained) {
   std::vector<RankEnergy> ranks;
   for (const std::vector<std::byte>& bytes : gather_bytes(worker_.world(), packed(mine())))
     ranks.push_back(unpacked(bytes));
-  if (worker_.world().rank != 0 || trained == 0) return;
+  if (worker_.world().rank != 0) return;
+  if (trained == 0) {
+    if (directory_ != nullptr)
+      replace_file(directory_->path_of("energy.json"),
+                   with_unfinished(said_before_, earlier_.unfinished_starts));
+    return;
+  }
   const RunPlan& plan = worker_.plan();
   const Config& config = worker_.config();
   const Powers estimate = estimated_powers(device_on_paper(config), worker_.threads());
   const EnergyAccount account = account_of(ranks, worker_.layout().grid, estimate);
   for (const std::string& trouble : account.troubles) warning("energy: {}", trouble);
-  const EnergyCounts counts{trained,
-                            config.train.batch * trained,
-                            config.train.batch * plan.counted.of_sample * trained,
-                            std::string(plan.counted.what),
-                            account.joules + earlier_joules_,
-                            account.estimated || earlier_was_estimated_};
-  print(marked(energy_text(config, account, counts) +
-               slack_text(plan, account, ranks, worker_.layout().grid, estimate)));
+  EnergyCounts counts{trained, config.train.batch * trained,
+                      config.train.batch * plan.counted.of_sample * trained, std::string(plan.counted.what),
+                      earlier_};
+  counts.run.joules += account.joules;
+  counts.run.is_estimated = account.estimated || earlier_.is_estimated;
+  counts.run.through = begun_ + trained;
+  const SlackAdvice advice = slack_advice(plan, account, ranks, worker_.layout().grid, estimate);
+  print(marked(energy_text(config, account, counts) + slack_text(advice)));
   if (directory_ != nullptr)
-    replace_file(directory_->path_of("energy.json"), energy_json(config, account, counts));
+    replace_file(directory_->path_of("energy.json"), energy_json(config, account, counts, advice));
 }
 
 }  // namespace mindpipe

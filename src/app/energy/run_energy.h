@@ -2,7 +2,8 @@
 #include <memory>
 #include <optional>
 
-#include "app/energy/account.h"
+#include "app/energy/energy_text.h"
+#include "app/energy/node_meters.h"
 #include "app/run/json_line.h"
 #include "app/run/run_directory.h"
 #include "comm/affinity.h"
@@ -14,8 +15,10 @@ namespace mindpipe {
 class RunEnergy {
  public:
   /// Opens meters as energy.meter says, which is not `none`, or refuses. `places`: where all ranks run.
-  /// `directory`: of the rank that writes, else none. `goes_on`: the directory's run was begun before.
-  RunEnergy(Worker& worker, const std::vector<RankPlace>& places, RunDirectory* directory, bool goes_on);
+  /// `node`: this rank's. `directory`: of the rank that writes, else none. `begun`: steps or subnets of
+  /// earlier starts that this one goes on from.
+  RunEnergy(Worker& worker, const std::vector<RankPlace>& places, const JobNode& node,
+            RunDirectory* directory, std::int64_t begun);
 
   /// A step, subnet or evaluation has ended here, as on all ranks.
   void look();
@@ -28,14 +31,16 @@ class RunEnergy {
 
  private:
   bool reads() const { return leader_ == worker_.world().rank; }
-  void open_meters(const std::vector<RankPlace>& places);
+  void begin_account(const std::string& path);
+  void open_meters(const std::vector<RankPlace>& places, const JobNode& node);
   RankEnergy mine();
 
   Worker& worker_;
   RunDirectory* directory_;
   int leader_ = 0, ranks_here_ = 0;
-  double earlier_joules_ = 0;
-  bool earlier_was_estimated_ = false;
+  std::int64_t begun_ = 0;
+  std::string said_before_;  ///< energy.json, as it was
+  RunSoFar earlier_;
   std::int64_t begin_ns_ = now_ns(), window_ns_ = begin_ns_;
   Curve<WorkPoint> work_;
   std::unique_ptr<NodeReader> reader_;
@@ -44,8 +49,9 @@ class RunEnergy {
   std::int64_t told_at_ns_ = 0, told_done_ = -1;
 };
 
-/// Makes what a training with these settings wants; nothing where energy.meter is none.
+/// Makes what a training with these settings wants, nothing where energy.meter is none, and says what power
+/// is allowed where energy.cap asks for it. Collective.
 std::unique_ptr<RunEnergy> make_run_energy(Worker& worker, const std::vector<RankPlace>& places,
-                                           RunDirectory* directory, bool goes_on);
+                                           RunDirectory* directory, std::int64_t begun);
 
 }  // namespace mindpipe

@@ -45,6 +45,12 @@ JsonLine& JsonLine::add(std::string_view key, const std::vector<int>& numbers) {
   return add_raw(key, "[" + joined(numbers) + "]");
 }
 
+JsonLine& JsonLine::add(std::string_view key, const std::vector<double>& numbers) {
+  std::string all;
+  for (const double number : numbers) all += (all.empty() ? "" : ", ") + json_number(number);
+  return add_raw(key, "[" + all + "]");
+}
+
 JsonLine& JsonLine::add_raw(std::string_view key, const std::string& value) {
   if (!members_.empty()) members_ += ", ";
   members_ += json_string(key);

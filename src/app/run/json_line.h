@@ -17,6 +17,7 @@ class JsonLine {
   JsonLine& add(std::string_view key, bool value);
   JsonLine& add(std::string_view key, std::string_view value);
   JsonLine& add(std::string_view key, const std::vector<int>& numbers);
+  JsonLine& add(std::string_view key, const std::vector<double>& numbers);
   JsonLine& add(std::string_view key, const char* value) { return add(key, std::string_view(value)); }
 
   /// {"step": 1, "loss": 5.5}

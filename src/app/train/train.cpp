@@ -86,7 +86,7 @@ void require_planned(const Config& config, const Resumed& from) {
 int train_all(Run& run, RunDirectory* directory, Corpus& corpus, HeldOut& validation, Saves& saves,
               const RunProgress& begun, bool prints) {
   const std::unique_ptr<RunEnergy> energy =
-      prints ? make_run_energy(run.worker(), run.places(), directory, begun.step > 0) : nullptr;
+      prints ? make_run_energy(run.worker(), run.places(), directory, begun.step) : nullptr;
   TrainingLoop loop(run, directory, corpus, validation.empty() ? nullptr : &validation, saves, begun,
                     energy.get());
   loop.run();
