@@ -145,7 +145,7 @@ TEST(PartOfJob, OfUnevenJobsDoNotAddUpToMoreThanThereIs) {
             16,
             {{0, 12, 0, 12, 0.9}, {0, 16, 12, 16, 1}},
             990},
-           {"both on the same 12 of 16", 16, {{0, 12, 0, 12, 0.5}, {0, 12, 0, 12, 0.5}}, 890},
+           {"both on the same 12 of 16", 16, {{0, 12, 0, 12, 0.3}, {0, 12, 0, 12, 0.3}}, 770},
            {"hardly any work, equal", 64, {{0, 64, 0, 1, 0.2}, {0, 64, 1, 2, 0.2}}, 600},
            {"hardly any work, uneven", 64, {{0, 64, 0, 1, 0.3}, {0, 64, 1, 2, 0.01}}, 1000},
            {"three, one of which does next to nothing",
@@ -172,12 +172,16 @@ TEST(PartOfJob, OfRandomJobsDoNotAddUpToMoreThanThereIs) {
   for (int made = 0; made < 5000; ++made) {
     const int processors = 1 << std::uniform_int_distribution<int>(1, 7)(random);
     MadeNode node(processors);
-    int free = 0;
+    int free = 0, first = 0, end = processors;
     for (int jobs = std::uniform_int_distribution<int>(2, 3)(random); jobs > 0; --jobs) {
-      // On processors of its own, as far as there are some, or on all.
+      // On processors of its own, as far as there are some, on those of the job before, or on all.
       const int size = std::uniform_int_distribution<int>(1, processors)(random);
       const bool is_bound = part(random) < 0.6 && free + size <= processors;
-      const int first = is_bound ? free : 0, end = is_bound ? free + size : processors;
+      const bool is_beside = !is_bound && part(random) < 0.5;
+      if (!is_beside) {
+        first = is_bound ? free : 0;
+        end = is_bound ? free + size : processors;
+      }
       if (is_bound) free = end;
       const int works = std::uniform_int_distribution<int>(first, end - 1)(random),
                 rests = std::uniform_int_distribution<int>(works + 1, end)(random);
