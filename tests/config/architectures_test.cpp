@@ -176,6 +176,21 @@ TEST(Architectures, RefuseWhatIsNotBuilt) {
               HasSubstr("layer_types is [\"full_attention\",\"sliding_attention\"], which is not built"));
   EXPECT_THAT(with("marian", "decoder_attention_heads", 2),
               HasSubstr("encoder_attention_heads is 4 and decoder_attention_heads 2"));
+  for (const char* size : {"null", R"({"height":8,"width":8})", "[]", "[8]", "[8,8,8]", "\"8\"", "true",
+                           "[null,8]", "[8,null]", "[{},8]", "[[8,8],8]"})
+    EXPECT_THAT(with("vit", "image_size", Json::parse(size)),
+                HasSubstr(fmt::format("image_size is {} (expected a number, or a list of two)", size)));
+  EXPECT_THAT(with("vit", "image_size", {8, -8}), HasSubstr("image_size.1: model.picture_width is '-8'"));
+  EXPECT_THAT(with("vit", "patch_size", nullptr), HasSubstr("patch_size: model.patch is 'null'; allowed"));
+  EXPECT_THAT(with("vit", "id2label", Json::array({1, 2})),
+              HasSubstr("id2label is [1,2] (expected a mapping)"));
+  EXPECT_THAT(with("llama", "rope_scaling", "linear"),
+              HasSubstr("rope_scaling is \"linear\" (expected a mapping)"));
+  EXPECT_THAT(with("qwen3", "rope_parameters", {{"full_attention", {{"rope_theta", 1e4}}}}),
+              HasSubstr("rope_parameters.full_attention is {\"rope_theta\":10000.0}, which is not built"));
+  for (const char* at : {"rope_parameters", "rope_scaling"})
+    EXPECT_THAT(with("mistral", at, {{"partial_rotary_factor", 0.5}}),
+                HasSubstr("partial_rotary_factor is 0.5, which is not built"));
   EXPECT_THAT(with("vit", "qkv_bias", false), HasSubstr("qkv_bias is false, which is not built"));
   EXPECT_THAT(refusal_of_json("[1, 2]"), HasSubstr("is no object"));
   EXPECT_THAT(refusal_of_json("{}"), HasSubstr("names neither architectures nor a model_type"));
@@ -185,12 +200,39 @@ TEST(Architectures, RefuseWhatIsNotBuilt) {
   EXPECT_THAT(refusal_of_json(std::string(5000, '[')), HasSubstr("nested deeper"));
 }
 
+TEST(Architectures, TakeNullWhereRealFilesHaveIt) {
+  for (const auto& [name, key] : {std::pair{"qwen2", "layer_types"},
+                                  {"qwen3", "layer_types"},
+                                  {"qwen2", "use_sliding_window"},
+                                  {"bert", "pad_token_id"},
+                                  {"bert", "position_embedding_type"},
+                                  {"llama", "rope_scaling"},
+                                  {"vit", "id2label"},
+                                  {"gpt2", "n_inner"},
+                                  {"marian", "decoder_vocab_size"}}) {
+    Json json = their_json(name);
+    if (std::string(key) == "id2label") json["num_labels"] = 7;
+    json[key] = nullptr;
+    EXPECT_EQ(refusal_of_json(json.dump()), "accepted") << name << ": " << key;
+  }
+  Json json = their_json("bert");
+  json["pad_token_id"] = nullptr;
+  EXPECT_EQ(settings_from(model_of_text(json.dump())).data.special.padding, 0);
+}
+
 TEST(Architectures, NameWhatIsLeftOut) {
   Json json = their_json("gpt2");
   json["embd_pdrop"] = 0.3;
   EXPECT_THAT(model_of_text(json.dump()).left_out,
               AllOf(testing::Contains("embd_pdrop 0.3 (model.dropout is 0.1, as resid_pdrop)"),
                     testing::Contains("summary_type")));
+  json = their_json("qwen3");
+  json["rope_parameters"] = {
+      {"rope_type", "default"}, {"rope_theta", 1e4}, {"mscale", 1}, {"beta_fast", nullptr}};
+  EXPECT_THAT(
+      model_of_text(json.dump()).left_out,
+      AllOf(testing::Contains("rope_parameters.mscale"), testing::Contains("rope_parameters.beta_fast"),
+            testing::Not(testing::Contains("rope_parameters.rope_theta"))));
 }
 
 TEST(Architectures, AreNoneWhereTransformersHasNoSuchSetting) {

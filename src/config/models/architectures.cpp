@@ -23,33 +23,48 @@ std::vector<std::string> parts_of(const std::string& text, char between) {
   return parts;
 }
 
+/// A value on one line, cut short.
+std::string shown(const Json& value) {
+  std::string text = value.dump();
+  if (text.size() > 80) text = text.substr(0, text.find_last_of(" ,[{", 76)) + " ...";
+  return text;
+}
+
 /// A value on one line, as words of the table have it; a list of equal values is one of them.
 std::string text_of(const Json& value) {
   if (value.is_string()) return value.get<std::string>();
   if (value.is_array() && !value.empty() && value.front().is_primitive() &&
       std::all_of(value.begin(), value.end(), [&](const Json& other) { return other == value.front(); }))
     return text_of(value.front());
-  std::string text = value.dump();
-  if (text.size() > 80) text = text.substr(0, text.find_last_of(" ,[{", 76)) + " ...";
-  return text;
+  return shown(value);
 }
 
-/// What stands at a path; none: nothing does. A number stands for a list of equal ones.
-std::optional<std::string> text_at(const Json& root, const std::string& path) {
+/// What stands at a path of a file; none: nothing does. A number stands for a list of two equal ones.
+std::optional<std::string> text_at(const std::string& file, const Json& root, const std::string& path) {
   const bool counts = path.ends_with('#');
   const Json* at = &root;
+  std::string walked;
+  const auto expect = [&](bool holds, const char* expected) {
+    MP_REQUIRE(holds, Exit::bad_configuration, "{}: {} is {} (expected {})", file, walked, shown(*at),
+               expected);
+  };
   for (const std::string& step : parts_of(path.substr(0, path.size() - (counts ? 1 : 0)), '.')) {
-    if (at->is_number() && all_digits(step)) continue;
-    if (at->is_array() && all_digits(step) && step.size() < 4) {
-      if (std::stoul(step) >= at->size()) return std::nullopt;
+    if (all_digits(step)) {
+      if (at->is_number()) continue;
+      expect(at->is_array() && at->size() == 2 && (*at)[0].is_number() && (*at)[1].is_number(),
+             "a number, or a list of two");
       at = &(*at)[std::stoul(step)];
-      continue;
+    } else {
+      if (at->is_null()) return std::nullopt;
+      expect(at->is_object(), "a mapping");
+      if (!at->contains(step)) return std::nullopt;
+      at = &(*at)[step];
     }
-    if (!at->is_object() || !at->contains(step)) return std::nullopt;
-    at = &(*at)[step];
+    walked += (walked.empty() ? "" : ".") + step;
   }
   if (!counts) return text_of(*at);
-  if (!at->is_object()) return std::nullopt;
+  if (at->is_null()) return std::nullopt;
+  expect(at->is_object(), "a mapping");
   return std::to_string(at->size());
 }
 
@@ -66,6 +81,7 @@ class TheirReader {
     std::vector<std::string> values;
     for (std::size_t i = 0; i < paths.size(); ++i) {
       values.push_back(value_of(paths[i], absent[std::min(i, absent.size() - 1)]));
+      if (values[i] == "null") values[i] = key.null;
       if (values[i] == "=" || (values[i] == "null" && absent[i] == "=")) values[i] = values.front();
     }
     std::string value = values.front();
@@ -75,12 +91,12 @@ class TheirReader {
   }
 
   void set(const std::string& ours, const std::string& value, const std::string& where) {
+    said_.insert(ours);
     Node node;
     node.kind = Node::Kind::text;
-    node.text = value == "null" ? "auto" : value;
+    node.text = value == "null" && setting(ours).may_be_auto() ? "auto" : value;
     node.where = where;
     setting(ours).read(node);
-    said_.insert(ours);
   }
   /// What a setting that is not in the file has to be; it is told where it is not what we would take anyway.
   void set_silently(const std::string& ours, const std::string& value) {
@@ -95,12 +111,26 @@ class TheirReader {
     for (const Setting& one : settings_)
       if (said_.count(one.key()) > 0) all.settings.emplace_back(one.key(), one.written());
     all.left_out = left_out_;
-    for (const auto& [key, value] : json_.items())
+    for (const auto& [key, value] : json_.items()) {
       if (read_.count(key) == 0) all.left_out.push_back(key);
+      else if (value.is_object() && read_.count(key + "#") == 0) add_unread_members(key, value, all.left_out);
+    }
     return all;
   }
 
  private:
+  /// Members of what was read in part. A mapping among them says what nothing here is.
+  void add_unread_members(const std::string& key, const Json& value,
+                          std::vector<std::string>& left_out) const {
+    for (const auto& [name, member] : value.items()) {
+      const std::string path = key + "." + name;
+      if (read_.count(path) > 0) continue;
+      MP_REQUIRE(!member.is_structured(), Exit::bad_configuration, "{}: {} is {}, which is not built", path_,
+                 path, shown(member));
+      left_out.push_back(path);
+    }
+  }
+
   const Setting& setting(const std::string& key) const {
     const auto found = std::find_if(settings_.begin(), settings_.end(),
                                     [&](const Setting& one) { return one.key() == key; });
@@ -112,8 +142,8 @@ class TheirReader {
     std::optional<std::string> found;
     std::string at;
     for (const std::string& path : parts_of(paths, '|')) {
-      read_.insert(first_key(path));
-      const std::optional<std::string> text = text_at(json_, path);
+      read_.insert({first_key(path), path});
+      const std::optional<std::string> text = text_at(path_, json_, path);
       if (!text) continue;
       MP_REQUIRE(!found || *found == *text, Exit::bad_configuration,
                  "{}: {} is {} and {} {}; keep the one that is meant", path_, at, *found, path, *text);
@@ -149,7 +179,8 @@ class TheirReader {
   const Json& json_;
   Config& config_;
   std::vector<Setting> settings_;
-  std::set<std::string> said_, read_;
+  std::set<std::string> said_;
+  std::set<std::string> read_;  ///< keys and paths
   std::vector<std::string> left_out_;
 };
 
@@ -159,7 +190,7 @@ Architecture architecture_in(const std::string& path, const Json& json, const Co
   if (json.contains("architectures") && json["architectures"].is_array())
     for (const Json& name : json["architectures"])
       if (name.is_string()) named.push_back(name.get<std::string>());
-  const std::string type = text_at(json, "model_type").value_or("");
+  const std::string type = text_at(path, json, "model_type").value_or("");
   for (const Architecture& one : architectures_of(config)) {
     const auto is_named = [&](const std::string& name) {
       return std::find(named.begin(), named.end(), name) != named.end();

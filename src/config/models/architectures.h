@@ -24,7 +24,8 @@ struct TheirKey {
   std::string absent;                                           ///< what a file without the key means
   std::vector<std::pair<std::string, std::string>> words = {};  ///< their values and ours, where they differ
   bool is_rare = false;                                         ///< written only where it is not `absent`
-  bool may_differ = false;  ///< where paths differ, the first counts and others are named
+  bool may_differ = false;    ///< where paths differ, the first counts and others are named
+  std::string null = "null";  ///< what null means; by itself: our auto, where there is one
 };
 
 /// An architecture of transformers.

@@ -15,29 +15,35 @@ namespace {
 Architecture llama_like(const Settings& m, const std::string& name, const std::string& type,
                         const std::string& key_value_heads, const std::string& head_width,
                         std::vector<TheirKey> own) {
-  Architecture made{name,
-                    type,
-                    {{"vocab_size", "model.vocabulary", "32000"},
-                     {"hidden_size", "model.width", "4096"},
-                     {"num_hidden_layers", "model.layers", "32"},
-                     {"num_attention_heads", "model.heads", "32"},
-                     {"num_key_value_heads", "model.key_value_heads", key_value_heads},
-                     {"head_dim", "model.head_width", head_width},
-                     {"hidden_act", "model.mlp", "silu", {{"silu", "swiglu"}, {"swish", "swiglu"}}},
-                     {"rms_norm_eps", "model.norm_epsilon", "1e-06"},
-                     {"initializer_range", "model.initial_deviation", "0.02"},
-                     {"attention_dropout", "model.attention_dropout", "0"},
-                     {"tie_word_embeddings", "model.tied", "false"},
-                     {"rope_theta|rope_parameters.rope_theta", "model.rotary_base", "10000"},
-                     {"rope_scaling.rope_type|rope_parameters.rope_type|rope_scaling.type",
-                      "model.rotary_scaling",
-                      "default",
-                      {{"default", "none"}, {"llama3", "llama3"}},
-                      true},
-                     {"", "model.positions", "rotary"},
-                     {"", "model.norm", "rms"}},
-                    {},
-                    {{"model.dropout", "0"}}};
+  Architecture made{
+      name,
+      type,
+      {{"vocab_size", "model.vocabulary", "32000"},
+       {"hidden_size", "model.width", "4096"},
+       {"num_hidden_layers", "model.layers", "32"},
+       {"num_attention_heads", "model.heads", "32"},
+       {"num_key_value_heads", "model.key_value_heads", key_value_heads},
+       {"head_dim", "model.head_width", head_width},
+       {"hidden_act", "model.mlp", "silu", {{"silu", "swiglu"}, {"swish", "swiglu"}}},
+       {"rms_norm_eps", "model.norm_epsilon", "1e-06"},
+       {"initializer_range", "model.initial_deviation", "0.02"},
+       {"attention_dropout", "model.attention_dropout", "0"},
+       {"tie_word_embeddings", "model.tied", "false"},
+       {"rope_theta|rope_parameters.rope_theta|rope_scaling.rope_theta", "model.rotary_base", "10000"},
+       {"rope_scaling.rope_type|rope_parameters.rope_type|rope_scaling.type",
+        "model.rotary_scaling",
+        "default",
+        {{"default", "none"}, {"llama3", "llama3"}},
+        true},
+       {"partial_rotary_factor|rope_parameters.partial_rotary_factor|rope_scaling.partial_rotary_factor",
+        "",
+        "1.0",
+        {{"1.0", ""}, {"1", ""}, {"null", ""}},
+        true},
+       {"", "model.positions", "rotary"},
+       {"", "model.norm", "rms"}},
+      {},
+      {{"model.dropout", "0"}}};
   // All of them are written, or none.
   const bool is_rare = m.rotary_scaling == RotaryScaling::none;
   const auto scaling = [&](const std::string& theirs, const std::string& ours, const std::string& absent) {
@@ -68,7 +74,7 @@ Architecture gpt2(const Settings& m) {
            {"tie_word_embeddings", "model.tied", "true"},
            {"scale_attn_weights", "", "true", {{"true", ""}}},
            {"scale_attn_by_inverse_layer_idx", "", "false", {{"false", ""}}},
-           {"add_cross_attention", "", "false", {{"false", ""}}, true},
+           {"add_cross_attention", "", "false", {{"false", ""}, {"null", ""}}, true},
            {"", "model.positions", "learned"},
            {"", "model.norm", "layer"},
            {"", "model.bias", "true"},
@@ -172,8 +178,8 @@ std::vector<Architecture> architectures(const Config& config) {
   const auto inner = [](const std::string& absent) {
     return TheirKey{"intermediate_size", "model.mlp_width", absent};
   };
-  const TheirKey no_window{"use_sliding_window", "", "false", {{"false", ""}}, true},
-      full{"layer_types", "", "full_attention", {{"full_attention", ""}}, true};
+  const TheirKey no_window{"use_sliding_window", "", "false", {{"false", ""}, {"null", ""}}, true},
+      full{"layer_types", "", "full_attention", {{"full_attention", ""}, {"null", ""}}, true};
   return {gpt2(config.model.gpt),
           llama_like(config.model.gpt, "LlamaForCausalLM", "llama", "null", "null",
                      {inner("11008"),
