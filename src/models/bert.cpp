@@ -42,7 +42,7 @@ void describe(Model& model, const Config& config) {
                   {"cls.predictions.decoder.bias", "cls.predictions.bias"}},
        .left_out = {"bert.embeddings.position_ids", "bert.embeddings.token_type_ids", "bert.pooler.*",
                     "cls.seq_relationship.*"},
-       .head = {"cls.*"}});
+       .head = {"cls.*", "classifier.*", "qa_outputs.*"}});
 }
 
 /// 6 operations a parameter and token, of the table and the transform before it for the picked rows alone,

@@ -90,7 +90,9 @@ class Model {
     std::string prefix = {};  ///< files of a model without its head leave it out: "transformer."
     std::vector<std::pair<std::string, std::string>> second = {};  ///< second names of tensors, and the first
     std::vector<std::string> left_out = {};  ///< patterns with * of tensors that nothing here is made of
-    std::vector<std::string> head = {};      ///< patterns of the head's tensors, which depend on a task
+    std::vector<std::string> head = {};      ///< patterns of heads' tensors, which depend on a task
+    std::vector<std::string> optional =
+        {};  ///< patterns of tensors that stay as they are drawn where none is there
     /// Tensors of zeros that others expect, which are no parameters here.
     std::vector<std::pair<std::string, std::vector<std::int64_t>>> zeros = {};
   };

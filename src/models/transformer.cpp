@@ -56,6 +56,7 @@ Model::FileNames file_names_for(const Settings& m) {
       expected.left_out.push_back(std::string(side) + "*");
   if (m.order == BlockOrder::post_norm && !m.logits_bias)
     expected.zeros = {{"final_logits_bias", {1, m.vocabulary}}};
+  if (m.logits_bias) expected.optional = {"final_logits_bias"};
   return expected;
 }
 

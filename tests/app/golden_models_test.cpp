@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
-#include "app/golden_models.h"
+#include "app/changed_models.h"
 #include "app/run/weights_source.h"
 #include "corpus/files.h"
 #include "runtime/generator.h"
@@ -53,41 +53,6 @@ TEST(GoldenModels, ContinueTextsWithTheLogitsOfTransformers) {
   EXPECT_GE(continue_texts, 6);
 }
 
-/// A tensor of a file that is changed.
-struct Loose {
-  StoredType type = StoredType::f32;
-  std::vector<std::int64_t> shape;
-  std::vector<std::byte> bytes;
-};
-using LooseTensors = std::map<std::string, Loose>;
-
-LooseTensors tensors_in(const std::string& path) {
-  const SafetensorsFile file(path);
-  LooseTensors all;
-  for (const StoredTensor& stored : file.tensors())
-    all[stored.name] = {
-        stored.type, stored.shape, {file.data(stored), file.data(stored) + (stored.end - stored.begin)}};
-  return all;
-}
-
-void write(const LooseTensors& tensors, const std::string& path) {
-  std::vector<TensorToStore> stored;
-  for (const auto& [name, loose] : tensors)
-    stored.push_back({name, loose.type, loose.shape, loose.bytes.data()});
-  write_safetensors(path, {{"format", "pt"}}, stored);
-}
-
-/// The tensors of a directory, with the parts that its index names.
-LooseTensors tensors_of_directory(const std::string& directory) {
-  const std::string index = directory + "/model.safetensors.index.json";
-  if (!std::filesystem::exists(index)) return tensors_in(directory + "/model.safetensors");
-  LooseTensors all;
-  const nlohmann::json map = nlohmann::json::parse(read_file(index)).at("weight_map");
-  for (const auto& [name, part] : map.items())
-    all.merge(tensors_in(directory + "/" + part.get<std::string>()));
-  return all;
-}
-
 TEST(GoldenModels, AreWrittenBackBitForBit) {
   for (const std::string& name : golden_models()) {
     const std::string directory = golden_folder + name;
@@ -120,23 +85,6 @@ std::string without(const std::string& prefix, const std::string& name) {
 std::string replaced(std::string name, const std::string& from, const std::string& to) {
   const std::size_t at = name.find(from);
   return at == name.npos ? name : name.replace(at, from.size(), to);
-}
-
-/// A directory with the tensors of another, changed.
-template <class Change>
-Config changed_model(const std::string& name, const Folder& folder, Change change) {
-  const LooseTensors all = tensors_in(golden_folder + name + "/model.safetensors");
-  LooseTensors made;
-  for (const auto& [tensor, loose] : all) change(made, tensor, loose);
-  write(made, folder / "model.safetensors");
-  Config config = imported(golden_folder + name);
-  config.run.weights = folder / "model.safetensors";
-  return config;
-}
-
-void expect_the_same(const Config& config, const std::string& name) {
-  const std::string directory = golden_folder + name;
-  EXPECT_EQ(losses_of(config, directory).all, losses_of(imported(directory), directory).all) << name;
 }
 
 TEST(GoldenModels, AreReadByTheNamesOfOldFiles) {
@@ -215,17 +163,6 @@ TEST(GoldenModels, AreReadFromPartsWithAnIndex) {
   Config config = imported(golden_folder + "gpt2");
   config.run.weights = folder / "";
   expect_the_same(config, "gpt2");
-}
-
-std::string refusal_of_weights(const Config& config, Exit code) {
-  try {
-    Worker worker(config, {});
-    begin_with_weights(worker);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code, code) << error.what();
-    return error.what();
-  }
-  return "accepted";
 }
 
 TEST(GoldenModels, AreRefusedWithTheTensorsThatDoNotFit) {
@@ -315,30 +252,11 @@ TEST(GoldenModels, AreRefusedWithPartsThatAreNotThere) {
   for (const char* outside : {"../x.safetensors", "/etc/passwd", "a/b", "..", ""})
     EXPECT_THAT(refusal(fmt::format(R"({{"weight_map": {{"a": "{}"}}}})", outside), Exit::bad_data),
                 HasSubstr("lies outside the directory"));
+  EXPECT_THAT(refusal("{\"weight_map\": {\"a\": \"model\\u0000.safetensors\"}}", Exit::bad_data),
+              HasSubstr("which no file can be called"));
   EXPECT_THAT(refusal(R"({"weight_map": []})", Exit::bad_data), HasSubstr("has no weight_map"));
   EXPECT_THAT(refusal(R"({"weight_map": {"a": 3}})", Exit::bad_data), HasSubstr("is in no file by name"));
   EXPECT_THAT(refusal(R"({"weight_map": {"a": "x"}, "weight_map": {}})", Exit::bad_data), HasSubstr("twice"));
-}
-
-TEST(GoldenModels, KeepADrawnHeadWhereANewOneIsAskedFor) {
-  Config config = imported(golden_folder + "vit");
-  config.model.vit.classes = 5;
-  EXPECT_THAT(refusal_of_weights(config, Exit::bad_data),
-              HasSubstr("classifier.bias ([7] there, [5] in the model)"));
-  config.run.new_head = true;
-  Worker drawn(config, {}), worker(config, {});
-  begin_with_weights(worker);
-  const Folder folder;
-  save_weights(drawn, folder / "drawn");
-  save_weights(worker, folder / "taken");
-  const LooseTensors before = tensors_in(folder / "drawn"), after = tensors_in(folder / "taken"),
-                     theirs = tensors_in(golden_folder + "vit/model.safetensors");
-  for (const auto& [name, loose] : after)
-    EXPECT_TRUE(loose.bytes == (name.starts_with("classifier.") ? before : theirs).at(name).bytes) << name;
-  write_file(folder / "manifest.json", "{}");
-  config.run.weights = folder / "";
-  EXPECT_THAT(refusal_of_weights(config, Exit::bad_configuration),
-              AllOf(HasSubstr("run.new_head"), HasSubstr("is a checkpoint; name its run")));
 }
 
 /// Files that were damaged at random: each is read, or refused with a sentence.

@@ -195,6 +195,11 @@ TEST_F(HostileFiles, OfManyValuesAreReadInATimeAndAMemoryThatFollowTheirBytes) {
     write("parts/model.safetensors.index.json", many(R"({"weight_map":{)", one, most, "}}"));
     expect_sentence(train() + "run.weights=" + path("parts"), 65, "index.json: ");
   }
+  const std::string header = "{\"transformer.h." + std::string(most - 100, 'x') +
+                             ".attn.bias\":{\"dtype\":\"F32\",\"shape\":[0],\"data_offsets\":[0,0]}}";
+  const std::uint64_t bytes = header.size();
+  write("name.safetensors", std::string(reinterpret_cast<const char*>(&bytes), 8) + header);
+  expect_sentence(train() + "run.weights=" + path("name.safetensors"), 65, "name.safetensors: has no ");
   for (const char* one : {R"("a@":{})", R"("a@":[{},{}])", R"("a@":1)"}) {
     write("tokenizer.json", many(R"({"model":{"type":"BPE","vocab":{)", one, std::size_t{64} << 20, "}}}"));
     expect_sentence(train() + "model.vocabulary=auto data.tokenizer=" + path("tokenizer.json"), 65,

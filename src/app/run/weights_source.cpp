@@ -52,14 +52,38 @@ std::vector<std::string> sorted(const std::map<std::string, std::string>& found)
 
 }  // namespace
 
-bool matches(const std::string& pattern, const std::string& name) {
-  const std::size_t star = pattern.find('*');
+bool matches(std::string_view pattern, std::string_view name) {
+  const std::size_t star = pattern.find('*'), last = pattern.rfind('*');
   if (star == pattern.npos) return pattern == name;
-  if (name.compare(0, star, pattern, 0, star) != 0) return false;
-  const std::string rest = pattern.substr(star + 1);
-  for (std::size_t at = star; at <= name.size(); ++at)
-    if (matches(rest, name.substr(at))) return true;
-  return false;
+  const std::string_view begin = pattern.substr(0, star), end = pattern.substr(last + 1);
+  if (name.size() < begin.size() + end.size() || !name.starts_with(begin) || !name.ends_with(end))
+    return false;
+  name = name.substr(begin.size(), name.size() - begin.size() - end.size());
+  // Each piece between two stars may stand where it first does.
+  for (std::size_t at = star; at < last;) {
+    const std::size_t next = pattern.find('*', at + 1);
+    const std::string_view piece = pattern.substr(at + 1, next - at - 1);
+    const std::size_t found = name.find(piece);
+    if (found == name.npos) return false;
+    name.remove_prefix(found + piece.size());
+    at = next;
+  }
+  return true;
+}
+
+std::string kinds_of(const std::vector<std::string>& names) {
+  std::map<std::string, int> kinds;
+  for (const std::string& name : names) {
+    std::string kind;
+    for (const char c : name)
+      if (c < '0' || c > '9') kind += c;
+      else if (!kind.ends_with('N')) kind += 'N';
+    ++kinds[kind];
+  }
+  std::vector<std::string> words;
+  for (const auto& [kind, count] : kinds)
+    words.push_back(kind + (count > 1 ? fmt::format(" ({} of them)", count) : ""));
+  return join(words, ", ");
 }
 
 std::string first_three(const std::vector<std::string>& names) {
@@ -103,6 +127,8 @@ void WeightsSource::open_parts(const std::string& directory) {
   for (const auto& [name, part] : map->items()) {
     MP_REQUIRE(part.is_string(), Exit::bad_data, "{}: tensor '{}' is in no file by name", index, name);
     const std::string file = part.get<std::string>();
+    MP_REQUIRE(file.find('\0') == file.npos, Exit::bad_data,
+               "{}: tensor '{}' is in '{}', which no file can be called", index, name, printable(file, 80));
     MP_REQUIRE(!file.empty() && file.find('/') == file.npos && file != "." && file != "..", Exit::bad_data,
                "{}: tensor '{}' is in '{}', which lies outside the directory", index, name, file);
     const SafetensorsFile*& opened = parts[file];
@@ -184,8 +210,7 @@ bool WeightsSource::take(const std::string& name, const Place& place, const Mode
     MP_REQUIRE(!holds_zeros || is_of_zeros(*place.file, name), Exit::bad_data,
                "{}: {} is not of zeros, and this model adds none to its logits (set model.logits_bias)",
                path_, name);
-    if (holds_zeros) return true;  // which adds nothing, as here
-    if (matches_any(names.left_out, one) || !first.empty() || matches_any(names.head, one)) {
+    if (holds_zeros || matches_any(names.left_out, one) || !first.empty() || matches_any(names.head, one)) {
       left_out_.push_back(name);
       return true;
     }
@@ -198,6 +223,9 @@ void WeightsSource::find_all(const Model& model) {
   for (const SafetensorsFile& file : files_)
     for (const StoredTensor& stored : file.tensors())
       if (!take(stored.name, {&file, &stored}, model.file_names())) unknown[stored.name] = stored.name;
+  std::erase_if(wanted_, [&](const WholeTensor& tensor) {
+    return found_.count(tensor.name) == 0 && matches_any(model.file_names().optional, tensor.name);
+  });
   for (const WholeTensor& tensor : wanted_) {
     const auto found = found_.find(tensor.name);
     if (found == found_.end()) missing[tensor.name] = tensor.name;

@@ -3,6 +3,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "io/safetensors.h"
@@ -58,7 +59,10 @@ class WeightsSource {
 };
 
 /// Whether a name is what a pattern says, in which * is any number of characters.
-bool matches(const std::string& pattern, const std::string& name);
+bool matches(std::string_view pattern, std::string_view name);
+
+/// "h.N.attn.bias (12 of them), lm_head.bias": all names, with N for every number.
+std::string kinds_of(const std::vector<std::string>& names);
 
 /// "a, b, c and 4 more", of names in order.
 std::string first_three(const std::vector<std::string>& names);
