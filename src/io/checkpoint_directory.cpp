@@ -27,9 +27,7 @@ constexpr std::string_view prefix = "step-", hidden = ".step-";
 }
 
 void flush_directory(const std::string& path) {
-  const File directory(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!directory) cannot("opening", path);
-  if (!reaches_device(directory) && errno != EINVAL) cannot("fsync", path);  // not all systems can
+  if (!names_reach_device(path)) cannot("fsync", path);
 }
 
 void write_file(const std::string& path, const std::string& text) {

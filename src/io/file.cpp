@@ -32,6 +32,11 @@ bool reaches_device(const File& file) {
   return result == 0;
 }
 
+bool names_reach_device(const std::string& directory) {
+  const File names(::open(directory.empty() ? "." : directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  return names && (reaches_device(names) || errno == EINVAL);
+}
+
 NewFile::NewFile(const std::string& path)
     : path_(path), temporary_(fmt::format("{}.{}.partial", path, ::getpid())) {
   file_ = File(::open(temporary_.path().c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
@@ -75,10 +80,7 @@ void NewFile::trade_places() {
 void NewFile::commit() {
   flush(file_, path_);
   appear();
-  std::string directory = std::filesystem::path(path_).parent_path();
-  if (directory.empty()) directory = ".";
-  if (const File parent(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)); parent)
-    reaches_device(parent);  // some file systems cannot flush a directory; the file itself is safe by now
+  names_reach_device(std::filesystem::path(path_).parent_path());  // the file itself is safe by now
 }
 
 void replace_file(const std::string& path, const std::string& text) {

@@ -18,6 +18,10 @@ inline constexpr std::int64_t file_page = 4096;
 /// has.
 bool reaches_device(const File& file);
 
+/// Waits until the device has the names in a directory, where its file system can do that; false where that
+/// failed.
+bool names_reach_device(const std::string& directory);
+
 /// A file that appears under its name only when it is whole: written beside it, flushed to the device,
 /// renamed. Let go of without `commit` or `appear`, or by a process that ends before, it leaves nothing
 /// behind.

@@ -95,9 +95,10 @@ TEST_F(ExtractOnGrids, AreEvaluatedAndBeginAsInTheirSupernet) {
         const std::vector<std::uint8_t> choice = subnets_to_evaluate(resolve(config)).at(0).choice;
         if (world.rank == 0) {
           train(config);
-          extract_weights(folder, resolve(config), choice, path("inherited.safetensors"));
+          fs::create_directories(path("net"));
+          extract_weights(folder, resolve(config), choice, path("net"));
           std::ofstream(path("subnet.yaml"))
-              << subnet_yaml(resolve(config), choice, path("none"), path("inherited.safetensors"));
+              << subnet_yaml(resolve(config), choice, path("none"), path("net"));
         }
         MPI_Barrier(world.comm);
         std::optional<Evaluation> first;

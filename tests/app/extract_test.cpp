@@ -76,14 +76,14 @@ TEST_F(Extract, ACheckpointHasTheWeightsOfARunThatWasCutOff) {
     ASSERT_EQ(extracted("eight", "2,0,1,1", "of-eight").code, 0);
     ASSERT_EQ(extracted("run", "2,0,1,1", "of-end").code, 0);
     ASSERT_EQ(extracted("run/checkpoints/step-00000016", "2,0,1,1", "of-sixteen").code, 0);
-    EXPECT_TRUE(read("of-sixteen/inherited.safetensors") == read("of-end/inherited.safetensors"));
-    EXPECT_FALSE(read("of-end/inherited.safetensors") == read("of-eight/inherited.safetensors"));
+    EXPECT_TRUE(read("of-sixteen/model.safetensors") == read("of-end/model.safetensors"));
+    EXPECT_FALSE(read("of-end/model.safetensors") == read("of-eight/model.safetensors"));
 
     fs::remove_all(root_ / "run/checkpoints/step-00000016");
     say("run/status.json", R"({"state": "running", "step": 12, "reason": ""})");
     const Answer cut = extracted("run", "2,0,1,1", "of-cut");
     EXPECT_THAT(cut.text, HasSubstr("step-00000008/state.h5, after 8 subnets"));
-    EXPECT_TRUE(read("of-cut/inherited.safetensors") == read("of-eight/inherited.safetensors")) << precision;
+    EXPECT_TRUE(read("of-cut/model.safetensors") == read("of-eight/model.safetensors")) << precision;
     fs::remove_all(root_ / "run/checkpoints");
     EXPECT_THAT(refused(66, "run", "2,0,1,1"), HasSubstr("has no weights to take from"));
     for (const char* run : {"run", "eight"}) fs::remove_all(root_ / run);
@@ -98,9 +98,75 @@ TEST_F(Extract, TakesWeightsThatARunHasLeftForOthersFromItsCheckpoint) {
     const std::string name = "run" + std::to_string(number), out = "of-" + name;
     ++number;
     ASSERT_EQ(tiny(std::string("train.steps=4 ") + how + " run.dir=" + path(name)).code, 0);
-    ASSERT_EQ(extracted(name, "2,0,1,1", out).code, 0) << how;
-    EXPECT_TRUE(read(out + "/inherited.safetensors") == read("of-plain/inherited.safetensors")) << how;
+    const std::string plain = " export.names=transformers export.precision=f32 export.part=1000000";
+    ASSERT_EQ(run("extract " + path(name) + " --choice 2,0,1,1 --output " + path(out) + plain).code, 0)
+        << how;
+    EXPECT_TRUE(read(out + "/model.safetensors") == read("of-plain/model.safetensors")) << how;
   }
+}
+
+TEST_F(Extract, WritesWeightsAsTheRunOrTheCommandLineSays) {
+  ASSERT_EQ(tiny("train.steps=4 run.dir=" + path("plain")).code, 0);
+  const std::string choice = " --choice 2,0,1,1 --output ";
+  int number = 0;
+  for (const std::string how : {"export.names=mindspore", "export.precision=bf16", "export.part=2000"}) {
+    const std::string name = "run" + std::to_string(number++);
+    ASSERT_EQ(tiny("train.steps=4 " + how + " run.dir=" + path(name)).code, 0);
+    ASSERT_EQ(extracted(name, "2,0,1,1", "by-" + name).code, 0) << how;
+    ASSERT_EQ(run("extract " + path("plain") + choice + path("as-" + name) + " " + how).code, 0) << how;
+    int files = 0;
+    for (const auto& entry : fs::directory_iterator(root_ / ("by-" + name))) {
+      const std::string file = entry.path().filename();
+      if (file == "subnet.yaml") continue;
+      ++files;
+      EXPECT_TRUE(read("by-" + name + "/" + file) == read("as-" + name + "/" + file)) << how << ": " << file;
+    }
+    EXPECT_EQ(files > 1, how == "export.part=2000");
+    const Answer taken = run("eval --config " + path("by-" + name + "/subnet.yaml"));
+    EXPECT_EQ(taken.code, 0) << how << ": " << taken.text;
+  }
+  for (const char* other : {"train.steps=3", "export", "--part=3"})
+    EXPECT_EQ(
+        run("extract " + path("plain") + " --choice 2,0,1,1 --output " + path("none") + " " + other).code, 2)
+        << other;
+  EXPECT_EQ(
+      run("extract " + path("plain") + " --choice 2,0,1,1 --output " + path("none") + " export.part=-1").code,
+      78);
+}
+
+TEST_F(Extract, LeavesWhatAnEarlierOneHasLeftWholeOrReplacesAllOfIt) {
+  ASSERT_EQ(tiny("train.steps=4").code, 0);
+  ASSERT_EQ(
+      run("extract " + path("run") + " --choice 2,0,1,1 --output " + path("net") + " export.part=2000").code,
+      0);
+  ASSERT_EQ(extracted("run", "0,1,2,3", "net").code, 0);
+  ASSERT_EQ(extracted("run", "0,1,2,3", "alone").code, 0);
+  for (const auto& entry : fs::directory_iterator(root_ / "net")) {
+    const std::string name = entry.path().filename();
+    EXPECT_TRUE(name == "subnet.yaml" || name == "model.safetensors") << name;
+  }
+  EXPECT_TRUE(read("net/model.safetensors") == read("alone/model.safetensors"));
+  EXPECT_THAT(read("net/subnet.yaml"), HasSubstr("choice: [0, 1, 2, 3]"));
+  const std::string own = read("run/model.safetensors");
+  EXPECT_EQ(extracted("run", "0,1,2,3", "run").code, 73);
+  EXPECT_TRUE(read("run/model.safetensors") == own);
+}
+
+TEST_F(Extract, LeavesTheTokenizerOfTheRunBesideTheWeights) {
+  const std::string tokenizer = MINDPIPE_SOURCE_DIR "/tests/golden/tokenizers/gpt2.json",
+                    text = MINDPIPE_SOURCE_DIR "/data/alice.txt";
+  const Answer trained =
+      tiny("train.steps=2 checkpoint.every=0 model.vocabulary=auto data.tokenizer=" + tokenizer +
+           " data.train=[" + text + "] data.validation=[" + text + "]");
+  ASSERT_EQ(trained.code, 0) << trained.text;
+  const Answer made = extracted("run", "0,1,2,3", "net");
+  ASSERT_EQ(made.code, 0) << made.text;
+  EXPECT_THAT(made.text,
+              HasSubstr("no config.json: transformers has no architecture for networks of spaces"));
+  std::ostringstream whole;
+  whole << std::ifstream(tokenizer).rdbuf();
+  EXPECT_TRUE(read("net/tokenizer.json") == whole.str());
+  EXPECT_FALSE(read("net/tokenizer_config.json").empty());
 }
 
 TEST_F(Extract, RefusesWhatIsNoNetworkOfTheSupernet) {
@@ -113,7 +179,7 @@ TEST_F(Extract, RefusesWhatIsNoNetworkOfTheSupernet) {
   const std::string yaml = read("net/subnet.yaml"), old = "mlp-2, attention-2, identity";
   ASSERT_EQ(extracted("run", path("net/subnet.yaml"), "again").code, 0);
   EXPECT_THAT(read("again/subnet.yaml"), HasSubstr("choice: [3, 2, 1, 0]"));
-  EXPECT_TRUE(read("again/inherited.safetensors") == read("net/inherited.safetensors"));
+  EXPECT_TRUE(read("again/model.safetensors") == read("net/model.safetensors"));
   std::string other = yaml;
   other.replace(other.find(old, other.find("space:")), old.size(), "mlp-4, attention-2, identity");
   say("other.yaml", other);

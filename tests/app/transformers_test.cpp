@@ -153,5 +153,19 @@ TEST(Transformers, OpensTheTokenizersThatRunsLeave) {
   EXPECT_EQ(read_file(folder / "ids"), ours.str());
 }
 
+TEST(Transformers, OpensNothingWhereAKillHasLeftNoConfig) {
+  const std::string python = peer_python_with("torch, numpy, transformers");
+  if (python.empty())
+    GTEST_SKIP() << "no interpreter that imports transformers (make test-peers installs it)";
+  const Folder folder;
+  const std::string golden = MINDPIPE_SOURCE_DIR "/tests/golden/transformers/gpt2/",
+                    command = python + " " MINDPIPE_SOURCE_DIR "/tests/oracle/refused_by_transformers.py " +
+                              (folder / "");
+  std::filesystem::copy(golden + "model.safetensors", folder / "model.safetensors");
+  EXPECT_TRUE(runs(command)) << "weights without a config.json";
+  std::filesystem::copy(golden + "config.json", folder / "config.json");
+  EXPECT_FALSE(runs(command)) << "with it they are a model";
+}
+
 }  // namespace
 }  // namespace mindpipe

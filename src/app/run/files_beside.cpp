@@ -1,5 +1,6 @@
 #include "app/run/files_beside.h"
 
+#include <array>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -16,6 +17,9 @@ namespace fs = std::filesystem;
 
 const char* const settings_name = "config.json";
 const char* const tokenizer_settings_name = "tokenizer_config.json";
+/// Files by which transformers knows a tokenizer, of which a directory has one.
+constexpr std::array tokenizer_names{"tokenizer.json", "vocab.json",      "merges.txt",
+                                     "vocab.txt",      "tokenizer.model", tokenizer_settings_name};
 
 /// Reads at once: a tokenizer may be larger than what a rank may take beside its model.
 constexpr std::size_t part_bytes = std::size_t{1} << 20;
@@ -40,16 +44,31 @@ bool holds(const std::string& path, std::istream& bytes) {
 
 }  // namespace
 
-FilesBeside::FilesBeside(const Config& config, const std::string& directory) : directory_(directory + "/") {
+FilesBeside::FilesBeside(const Config& config, const std::string& directory, const Descriptions& more)
+    : directory_(directory + "/") {
   if (!config.data.tokenizer.empty()) write_tokenizer(config);
+  for (const char* name : tokenizer_names)
+    if (is_other_tokenizer_ && of_tokenizer_.count(name) == 0) going_.insert(name);
   const bool by_their_names = config.exported.names == ExportNames::transformers;
   const WrittenModel written =
       by_their_names ? config_json(config) : WrittenModel{{}, "export.names are those of MindSpore"};
-  std::error_code none;
-  if (written.json) write(settings_name, *written.json);
-  else changes_ = changes_ || fs::exists(directory_ + settings_name, none);
   if (!written.json && !written.why_none.empty())
     info("no config.json for transformers: {}", written.why_none);
+  Descriptions all = more;
+  if (written.json) all[settings_name] = *written.json;
+  going_.insert(settings_name);
+  std::error_code none;
+  changes_ = changes_ || (!written.json && fs::exists(directory_ + settings_name, none));
+  for (const auto& [name, text] : all) {
+    going_.insert(name);
+    std::istringstream bytes(text);
+    changes_ = changes_ || !holds(directory_ + name, bytes);
+  }
+  if (!changes_) return;
+  for (const auto& [name, text] : all) {
+    std::istringstream bytes(text);
+    write(name, bytes);
+  }
 }
 
 /// A run's own copy says all that is needed, and takes no reading.
@@ -67,7 +86,8 @@ void FilesBeside::write_tokenizer(const Config& config) {
     const std::unique_ptr<Tokenizer> tokenizer = open_tokenizer(config.data);
     for (const TokenizerFile& file : tokenizer->files()) copy(file.path, file.name);
     const std::string settings = settings_for_transformers(*tokenizer);
-    if (!settings.empty()) write(tokenizer_settings_name, settings);
+    std::istringstream bytes(settings);
+    if (!settings.empty()) write_if_other(tokenizer_settings_name, bytes);
   } catch (const Error& error) {
     warning("no tokenizer beside the weights: {}", error.what());
   }
@@ -76,28 +96,33 @@ void FilesBeside::write_tokenizer(const Config& config) {
 void FilesBeside::copy(const std::string& from, const std::string& name) {
   std::ifstream file(from, std::ios::binary);
   MP_REQUIRE(file.is_open(), Exit::input_missing, "{}: cannot be read (has it been taken away?)", from);
-  write(name, file);
+  write_if_other(name, file);
 }
 
-void FilesBeside::write(const std::string& name, const std::string& text) {
-  std::istringstream bytes(text);
+void FilesBeside::write_if_other(const std::string& name, std::istream& bytes) {
+  of_tokenizer_.insert(name);
+  if (holds(directory_ + name, bytes)) return;
+  changes_ = true;
+  is_other_tokenizer_ = is_other_tokenizer_ || name != tokenizer_settings_name;
+  going_.insert(name);
+  bytes.clear();
+  bytes.seekg(0);
   write(name, bytes);
 }
 
 void FilesBeside::write(const std::string& name, std::istream& bytes) {
-  // The last of them is config.json, which make_way takes away where another one changes.
-  if (holds(directory_ + name, bytes) && !(changes_ && name == settings_name)) return;
-  changes_ = true;
-  bytes.clear();
-  bytes.seekg(0);
   NewFile& file = made_.emplace_back(directory_ + name);
   for (std::string part = next_part(bytes); !part.empty(); part = next_part(bytes))
     file.write(part.data(), part.size());
 }
 
 void FilesBeside::make_way() const {
+  if (!changes_) return;
   std::error_code none;
-  if (changes_) fs::remove(directory_ + settings_name, none);
+  bool is_gone = false;
+  for (const std::string& name : going_) is_gone = fs::remove(directory_ + name, none) || is_gone;
+  if (is_gone)
+    names_reach_device(directory_);  // a machine that goes down has not the new weights and the old name
 }
 
 void FilesBeside::complete() {

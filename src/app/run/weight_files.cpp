@@ -96,9 +96,8 @@ std::string name_of_mindspore(const std::string& name, const std::string& part) 
   return name;
 }
 
-WeightFiles WeightFiles::one(const Model& model, const std::string& path) {
+WeightFiles WeightFiles::one(const Model& model, ExportConfig how, const std::string& path) {
   WeightFiles files;
-  ExportConfig how;
   how.part = std::numeric_limits<std::int64_t>::max();
   files.plan(model, how, "");
   files.parts_.front().path = path;

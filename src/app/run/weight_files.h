@@ -13,8 +13,8 @@ namespace mindpipe {
 /// A function of model and settings alone, so every rank knows it.
 class WeightFiles {
  public:
-  /// One file of f32, whatever `config.exported` says: a model's own.
-  static WeightFiles one(const Model& model, const std::string& path);
+  /// One file, however long.
+  static WeightFiles one(const Model& model, ExportConfig how, const std::string& path);
   /// What `config.exported` says, in a directory.
   static WeightFiles in_directory(const Model& model, const Config& config, const std::string& directory,
                                   const std::string& stem);

@@ -1,5 +1,6 @@
 #include "app/run/weights.h"
 
+#include <algorithm>
 #include <deque>
 #include <filesystem>
 #include <map>
@@ -21,7 +22,8 @@ namespace mindpipe {
 
 namespace {
 
-/// Lets files appear once they are whole, with what stands beside them.
+/// Lets files appear once they are whole, with what stands beside them. A machine that stops at any call
+/// leaves the old weights with their config.json, the new ones with theirs, or either without one.
 void publish(std::deque<NewFile>& made, const WeightFiles& files, FilesBeside* beside) {
   if (beside != nullptr) beside->make_way();
   for (NewFile& file : made) file.commit();
@@ -123,7 +125,7 @@ void write_together(Worker& worker, const WeightFiles& files, FilesBeside* besid
 }  // namespace
 
 void save_weights(Worker& worker, const std::string& path) {
-  write_together(worker, WeightFiles::one(worker.stage().model(), path));
+  write_together(worker, WeightFiles::one(worker.stage().model(), {}, path));
 }
 
 std::string save_weights_for_others(Worker& worker, const std::string& directory) {
@@ -138,8 +140,13 @@ std::string save_weights_for_others(Worker& worker, const std::string& directory
   return files.name();
 }
 
-std::size_t write_weights(const Model& model, const WeightFiles& files, const BringTensor& bring,
-                          FilesBeside* beside) {
+namespace {
+
+/// Writes the files one after the other, as `give` gives their elements, some at a time; how many tensors.
+std::size_t write_alone(const Model& model, const WeightFiles& files, const GiveWords& give,
+                        FilesBeside* beside) {
+  constexpr std::int64_t at_once = std::int64_t{1} << 19;
+  std::vector<float> words(static_cast<std::size_t>(at_once));
   std::map<std::string, WholeTensor> tensors;
   for (WholeTensor& tensor : tensors_for_files(model)) tensors.emplace(tensor.name, std::move(tensor));
   std::deque<NewFile> made;
@@ -149,14 +156,32 @@ std::size_t write_weights(const Model& model, const WeightFiles& files, const Br
     for (const StoredTensor& stored : part.tensors) {
       const std::string& own = files.own_name(stored.name);
       const auto count = static_cast<std::int64_t>((stored.end - stored.begin) / bytes_of(files.type()));
-      std::vector<float> words =
-          own.empty() ? std::vector<float>(static_cast<std::size_t>(count)) : bring(tensors.at(own));
-      files.convert(words.data(), count);
-      file.write(words.data(), stored.end - stored.begin);
+      for (std::int64_t first = 0; first < count; first += at_once) {
+        const std::int64_t some = std::min(at_once, count - first);
+        if (own.empty()) std::fill_n(words.begin(), some, 0.0f);
+        else give(tensors.at(own), first, some, words.data());
+        files.convert(words.data(), some);
+        file.write(words.data(), static_cast<std::size_t>(files.bytes_of_words(some)));
+      }
     }
   }
   publish(made, files, beside);
   return tensors.size();
+}
+
+}  // namespace
+
+std::size_t write_weights(const Model& model, const Config& config, const std::string& path,
+                          const GiveWords& give) {
+  return write_alone(model, WeightFiles::one(model, config.exported, path), give, nullptr);
+}
+
+std::size_t write_weights_for_others(const Model& model, const Config& config, const std::string& directory,
+                                     const GiveWords& give, const Descriptions& more) {
+  FilesBeside beside(config, directory, more);
+  const WeightFiles files =
+      WeightFiles::in_directory(model, config, directory, WeightFiles::stem_for(directory));
+  return write_alone(model, files, give, &beside);
 }
 
 namespace {
@@ -198,7 +223,7 @@ void read_weights(Worker& worker, const std::string& path, bool new_head) {
   }
   WeightsSource source(path, worker.stage().model(), new_head);
   if (worker.world().rank == 0 && !source.left_out().empty())
-    info("{}: left out: {}", path, first_three(source.left_out()));
+    info("{}: left out: {}", path, kinds_of(source.left_out()));
   worker.state().load_weights(
       source.tensors(), [&](const WholeTensor& tensor, std::int64_t first, std::int64_t step,
                             std::int64_t count, float* to) { source.read(tensor, first, step, count, to); });

@@ -15,11 +15,17 @@ void save_weights(Worker& worker, const std::string& path);
 /// Writes them to a directory as `config.exported` says, so that transformers opens it: config.json, the
 /// tokenizer, and one file or parts with an index; the path of either. Collective over the world.
 std::string save_weights_for_others(Worker& worker, const std::string& directory);
-/// Gives all elements of a tensor, as it is stored.
-using BringTensor = std::function<std::vector<float>(const WholeTensor&)>;
-/// Writes a model's weights, one tensor after the other as `bring` gives them, by one process; how many.
-std::size_t write_weights(const Model& model, const WeightFiles& files, const BringTensor& bring,
-                          FilesBeside* beside = nullptr);
+/// Gives elements [first, first + count) of a tensor, as files have them.
+using GiveWords =
+    std::function<void(const WholeTensor& tensor, std::int64_t first, std::int64_t count, float* to)>;
+/// Writes a model's weights as one file, with the precision and the names of `config.exported`, by one
+/// process, as `give` gives them; how many tensors.
+std::size_t write_weights(const Model& model, const Config& config, const std::string& path,
+                          const GiveWords& give);
+/// Writes what save_weights_for_others does, by one process, as `give` gives it; how many tensors. `more`
+/// describes the weights beside config.json.
+std::size_t write_weights_for_others(const Model& model, const Config& config, const std::string& directory,
+                                     const GiveWords& give, const Descriptions& more = {});
 /// Sets the weights from a file or directory of safetensors, ours or another's, or from a checkpoint. Every
 /// rank reads for itself. Collective. `new_head`: those of the head stay as they were drawn.
 void read_weights(Worker& worker, const std::string& path, bool new_head = false);

@@ -1,10 +1,11 @@
 #include "app/run/whole_checkpoint.h"
 
+#include <algorithm>
 #include <filesystem>
+#include <optional>
 
 #include "config/document.h"
 #include "runtime/checkpoint_reader.h"
-#include "state/file_shares.h"
 
 namespace mindpipe {
 
@@ -21,29 +22,77 @@ std::vector<float> WholeCheckpoint::words(const CheckpointTensor& tensor) const 
   return words;
 }
 
-std::vector<float> WholeCheckpoint::brought_together(const WholeTensor& tensor, const Model& model) const {
-  std::vector<float> whole(static_cast<std::size_t>(tensor.count()));
-  std::int64_t brought = 0;
-  for (const StackedPiece& piece : tensor.pieces) {
-    const Unit& unit = *model.units()[piece.unit];
-    const std::string path =
-        "/model/" + unit.name() + "." + unit.params()[piece.param].pieces[piece.piece].name;
-    const auto stored = tensors.find(path);
-    MP_REQUIRE(stored != tensors.end(), Exit::checkpoint_corrupt, "{}: has no {}", file.path(), path);
-    const std::vector<float> words = this->words(stored->second);
-    MP_REQUIRE(
-        (piece.rows_above * tensor.width()) + static_cast<std::int64_t>(words.size()) <= tensor.count(),
-        Exit::checkpoint_corrupt, "{}: {} is larger than the model's", file.path(), path);
-    brought += static_cast<std::int64_t>(words.size());
-    for (std::size_t i = 0; i < words.size(); ++i) {
-      const auto at = static_cast<std::int64_t>(i) + piece.rows_above * tensor.width();
-      whole[tensor.columns == 0 ? at : stored_at(tensor, at / tensor.width(), at % tensor.width())] =
-          words[i];
+namespace {
+
+constexpr auto word_bytes = static_cast<std::int64_t>(sizeof(float));
+
+/// Elements of a piece of a tensor, padding left out.
+std::int64_t elements_of(const WholeTensor& tensor, const StackedPiece& piece, const Model& model) {
+  const auto& of = model.units()[piece.unit]->params()[piece.param].pieces[piece.piece];
+  return (of.rows - of.padding) * tensor.width();
+}
+
+/// Reads elements of rows that lie across the tensor's file: of each row those of the columns that are asked
+/// for, in one call.
+class ReadAcross {
+ public:
+  ReadAcross(const CheckpointFile& file, const WholeTensor& tensor, std::int64_t first, std::int64_t count,
+             float* to)
+      : file_(file),
+        tensor_(tensor),
+        first_(first),
+        count_(count),
+        to_(to),
+        column_(first / tensor.rows),
+        line_(static_cast<std::size_t>((first + count - 1) / tensor.rows + 1 - column_)) {}
+
+  void rows(std::int64_t offset, std::int64_t above, std::int64_t rows) {
+    for (std::int64_t row = 0; row < rows; ++row) {
+      file_.read(offset + (row * tensor_.columns + column_) * word_bytes, line_.data(),
+                 std::ssize(line_) * word_bytes);
+      for (std::int64_t i = 0; i < std::ssize(line_); ++i) {
+        const std::int64_t at = (column_ + i) * tensor_.rows + above + row - first_;
+        if (at >= 0 && at < count_) to_[at] = line_[static_cast<std::size_t>(i)];
+      }
     }
   }
-  MP_REQUIRE(brought == tensor.count(), Exit::checkpoint_corrupt,
-             "{}: what makes {} is smaller than the model's", file.path(), tensor.name);
-  return whole;
+
+ private:
+  const CheckpointFile& file_;
+  const WholeTensor& tensor_;
+  std::int64_t first_, count_;
+  float* to_;
+  std::int64_t column_;
+  std::vector<float> line_;
+};
+
+}  // namespace
+
+const CheckpointTensor& WholeCheckpoint::stored(const WholeTensor& tensor, const StackedPiece& piece,
+                                                const Model& model) const {
+  const Unit& unit = *model.units()[piece.unit];
+  const std::string path =
+      "/model/" + unit.name() + "." + unit.params()[piece.param].pieces[piece.piece].name;
+  const auto found = tensors.find(path);
+  MP_REQUIRE(found != tensors.end(), Exit::checkpoint_corrupt, "{}: has no {}", file.path(), path);
+  MP_REQUIRE(found->second.bytes == elements_of(tensor, piece, model) * word_bytes, Exit::checkpoint_corrupt,
+             "{}: {} is of another size than the model's", file.path(), path);
+  return found->second;
+}
+
+void WholeCheckpoint::read(const WholeTensor& tensor, const Model& model, std::int64_t first,
+                           std::int64_t count, float* to) const {
+  std::optional<ReadAcross> across;
+  if (tensor.transposed && tensor.columns > 0 && count > 0) across.emplace(file, tensor, first, count, to);
+  for (const StackedPiece& piece : tensor.pieces) {
+    const CheckpointTensor& there = stored(tensor, piece, model);
+    const std::int64_t begin = piece.rows_above * tensor.width(),
+                       end = begin + elements_of(tensor, piece, model), from = std::max(first, begin),
+                       until = std::min(first + count, end);
+    if (across) across->rows(there.offset, piece.rows_above, (end - begin) / tensor.columns);
+    else if (from < until)
+      file.read(there.offset + (from - begin) * word_bytes, to + (from - first), (until - from) * word_bytes);
+  }
 }
 
 bool is_checkpoint(const std::string& directory) {

@@ -12,12 +12,17 @@ namespace mindpipe {
 struct WholeCheckpoint {
   explicit WholeCheckpoint(const std::string& directory);
   std::vector<float> words(const CheckpointTensor& tensor) const;
-  /// A tensor of a file for others, brought together from the checkpoint's tensors: of its model, or of one
-  /// that has some of its units.
-  std::vector<float> brought_together(const WholeTensor& tensor, const Model& model) const;
+  /// Reads elements [first, first + count) of a tensor of files for others, as they have them: of the
+  /// checkpoint's model, or of one that has some of its units.
+  void read(const WholeTensor& tensor, const Model& model, std::int64_t first, std::int64_t count,
+            float* to) const;
   Manifest manifest;
   CheckpointFile file;
   std::map<std::string, CheckpointTensor> tensors;
+
+ private:
+  const CheckpointTensor& stored(const WholeTensor& tensor, const StackedPiece& piece,
+                                 const Model& model) const;
 };
 
 /// Whether a directory is a checkpoint.

@@ -110,12 +110,19 @@ Arguments parse_arguments(int argc, char** argv) {
   MP_REQUIRE(!a.reads_config || !a.config.empty(), Exit::usage,
              "command line: --config FILE is missing ({} needs one; configs/ holds examples)",
              a.tune.empty() ? a.verb : "doctor --tune");
-  MP_REQUIRE(a.reads_config || (a.config.empty() && a.overrides.empty()), Exit::usage,
+  const bool exports = a.verb == "ckpt" || a.verb == "extract";
+  MP_REQUIRE(a.reads_config || (a.config.empty() && (a.overrides.empty() || exports)), Exit::usage,
              "command line: a configuration is read only by doctor --tune TABLE; doctor alone examines this "
              "machine");
   for (const std::string& text : a.overrides)
     MP_REQUIRE(text.find('=') != std::string::npos, Exit::usage,
-               "command line: {} is not key=value (like train.steps=20)", text);
+               "command line: {} is not key=value (like {})", text,
+               exports ? "export.precision=bf16" : "train.steps=20");
+  for (const std::string& text : a.overrides)
+    MP_REQUIRE(!exports || text.starts_with("export."), Exit::usage,
+               "command line: {} is a setting of the run (here are export.part, export.precision and "
+               "export.names)",
+               text);
   return a;
 }
 

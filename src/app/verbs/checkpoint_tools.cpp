@@ -7,7 +7,6 @@
 #include <cstring>
 #include <filesystem>
 #include <limits>
-#include <optional>
 #include <vector>
 
 #include "app/run/weights.h"
@@ -76,21 +75,21 @@ void make_directory(const std::string& path) {
 
 }  // namespace
 
-std::string export_weights(const std::string& directory, const std::string& output) {
-  const WholeCheckpoint checkpoint(directory);
-  const Config config = settings_of_checkpoint(directory, checkpoint.manifest);
-  CostModel costs(config, make_layout(config, {}));
+std::string export_weights(const std::string& directory, const std::string& output,
+                           const std::vector<std::string>& overrides) {
   const bool is_file = output.ends_with(".safetensors");
-  if (!is_file) make_directory(output);
-  std::optional<FilesBeside> beside;
-  if (!is_file) beside.emplace(config, output);
-  const WeightFiles files =
-      is_file ? WeightFiles::one(costs.model(), output)
-              : WeightFiles::in_directory(costs.model(), config, output, WeightFiles::stem_for(output));
-  const auto bring = [&](const WholeTensor& tensor) {
-    return checkpoint.brought_together(tensor, costs.model());
+  for (const std::string& text : overrides)
+    MP_REQUIRE(!is_file || !text.starts_with("export.part="), Exit::usage,
+               "command line: {} cuts what stands in a directory, and --output {} is one file", text, output);
+  const WholeCheckpoint checkpoint(directory);
+  const Config config = settings_of_checkpoint(directory, checkpoint.manifest, overrides);
+  CostModel costs(config, make_layout(config, {}));
+  const auto give = [&](const WholeTensor& tensor, std::int64_t first, std::int64_t count, float* to) {
+    checkpoint.read(tensor, costs.model(), first, count, to);
   };
-  const std::size_t count = write_weights(costs.model(), files, bring, beside ? &*beside : nullptr);
+  if (!is_file) make_directory(output);
+  const std::size_t count = is_file ? write_weights(costs.model(), config, output, give)
+                                    : write_weights_for_others(costs.model(), config, output, give);
   return fmt::format("{}: {} tensors of step {}\n", output, count, checkpoint.manifest.progress.step);
 }
 

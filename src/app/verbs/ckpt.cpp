@@ -87,7 +87,8 @@ int ckpt(const Arguments& arguments, const Config&) {
   if (asked.action == "list") print(list(asked.first));
   else if (asked.action == "info") print(info_of(checkpoint_at(asked.first)));
   else if (asked.action == "verify") return verify(arguments, checkpoint_at(asked.first));
-  else if (asked.action == "export") print(export_weights(checkpoint_at(asked.first), asked.output));
+  else if (asked.action == "export")
+    print(export_weights(checkpoint_at(asked.first), asked.output, arguments.overrides));
   else return print_difference(checkpoint_at(asked.first), checkpoint_at(asked.second)) ? 1 : 0;
   return 0;
 }

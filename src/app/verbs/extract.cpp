@@ -3,7 +3,6 @@
 #include <filesystem>
 
 #include <fmt/ranges.h>
-#include "app/run/files_beside.h"
 #include "app/run/json_read.h"
 #include "app/run/run_directory.h"
 #include "app/run/weights.h"
@@ -16,7 +15,6 @@
 #include "core/input_file.h"
 #include "core/log.h"
 #include "core/text.h"
-#include "io/file.h"
 #include "io/safetensors.h"
 #include "plan/cost_model.h"
 #include "supernet/subnet.h"
@@ -43,15 +41,15 @@ std::string kind_said(const Node& root) {
   return "";
 }
 
-/// Brings tensors of a network out of a file of its supernet's.
-std::vector<float> taken_from(const SafetensorsFile& file, const WholeTensor& tensor) {
+/// Brings words of a network's tensor out of a file of its supernet's.
+void take_from(const SafetensorsFile& file, const WholeTensor& tensor, std::int64_t first, std::int64_t count,
+               float* to) {
   const StoredTensor& stored = file.tensor(tensor.name);
   MP_REQUIRE(stored.shape == tensor.shape(), Exit::bad_data,
              "{}: {} has the shape [{}], and the network's has [{}] (is it the supernet's own file?)",
              file.path(), tensor.name, fmt::join(stored.shape, ", "), fmt::join(tensor.shape(), ", "));
-  std::vector<float> words = file.floats(tensor.name);
+  file.read(stored, first, 1, count, to);
   file.forget(stored);
-  return words;
 }
 
 }  // namespace
@@ -68,7 +66,7 @@ bool has_newest_weights(const std::string& run) {
          is_there(run + "/model.safetensors");
 }
 
-Config supernet_of(const std::string& run_or_checkpoint) {
+Config supernet_of(const std::string& run_or_checkpoint, const std::vector<std::string>& overrides) {
   const std::string settings = run_or_checkpoint + "/config.yaml";
   MP_REQUIRE(is_there(settings), Exit::input_missing,
              "{}: has no config.yaml (name the run directory of a supernet, or one of its checkpoints)",
@@ -76,9 +74,11 @@ Config supernet_of(const std::string& run_or_checkpoint) {
   const std::string kind = kind_said(read_document(settings));
   MP_REQUIRE(kind == name_of(ModelKind::supernet), Exit::bad_configuration,
              "{}: was trained as a {} (a network is taken out of a supernet)", run_or_checkpoint, kind);
+  std::vector<std::string> all = without_files;
+  all.insert(all.end(), overrides.begin(), overrides.end());
   return is_checkpoint(run_or_checkpoint)
-             ? settings_of_checkpoint(run_or_checkpoint, read_manifest(run_or_checkpoint), without_files)
-             : read_config(settings, without_files);
+             ? settings_of_checkpoint(run_or_checkpoint, read_manifest(run_or_checkpoint), all)
+             : read_config(settings, all);
 }
 
 void require_space(const std::string& run_or_checkpoint, const Config& supernet) {
@@ -89,7 +89,8 @@ void require_space(const std::string& run_or_checkpoint, const Config& supernet)
 }
 
 std::string extract_weights(const std::string& run_or_checkpoint, const Config& supernet,
-                            const std::vector<std::uint8_t>& choice, const std::string& file) {
+                            const std::vector<std::uint8_t>& choice, const std::string& directory,
+                            const Descriptions& more) {
   require_space(run_or_checkpoint, supernet);
   MP_REQUIRE(
       !supernet.model.supernet.space.is_of_pictures(), Exit::bad_configuration,
@@ -101,20 +102,26 @@ std::string extract_weights(const std::string& run_or_checkpoint, const Config& 
   CostModel costs(config, make_layout(config, {}));
   if (!is_checkpoint(run_or_checkpoint) && has_newest_weights(run_or_checkpoint)) {
     const SafetensorsFile weights(run_or_checkpoint + "/model.safetensors");
-    write_weights(costs.model(), WeightFiles::one(costs.model(), file),
-                  [&](const WholeTensor& tensor) { return taken_from(weights, tensor); });
+    write_weights_for_others(
+        costs.model(), config, directory,
+        [&](const WholeTensor& tensor, std::int64_t first, std::int64_t count, float* to) {
+          take_from(weights, tensor, first, count, to);
+        },
+        more);
     return weights.path();
   }
   MP_REQUIRE(is_checkpoint(run_or_checkpoint) || !checkpoints_in(run_or_checkpoint).empty(),
              Exit::input_missing,
              "{}: has no weights to take from: a run that has ended or stopped, with export.precision f32 "
-             "and in one "
-             "file, or a checkpoint",
+             "and in one file, or a checkpoint",
              run_or_checkpoint);
   const WholeCheckpoint checkpoint(checkpoint_at(run_or_checkpoint));
-  write_weights(costs.model(), WeightFiles::one(costs.model(), file), [&](const WholeTensor& tensor) {
-    return checkpoint.brought_together(tensor, costs.model());
-  });
+  write_weights_for_others(
+      costs.model(), config, directory,
+      [&](const WholeTensor& tensor, std::int64_t first, std::int64_t count, float* to) {
+        checkpoint.read(tensor, costs.model(), first, count, to);
+      },
+      more);
   return fmt::format("{}, after {} subnets", checkpoint.file.path(), checkpoint.manifest.progress.step);
 }
 
@@ -139,25 +146,26 @@ std::vector<std::uint8_t> asked_choice(const std::string& asked, const Config& s
 
 }  // namespace
 
-/// Takes a network out of a supernet: DIR/subnet.yaml, and DIR/inherited.safetensors beside it.
+/// Takes a network out of a supernet: DIR/subnet.yaml, and its weights beside it as a run leaves them.
 int extract(const Arguments& arguments, const Config&) {
   const ExtractArguments& asked = arguments.extract;
-  const Config supernet = supernet_of(asked.from);
+  const Config supernet = supernet_of(asked.from, arguments.overrides);
   const std::vector<std::uint8_t> choice = asked_choice(asked.choice, supernet);
   if (const std::string blind = blindness_of(supernet.model.supernet.space, choice); !blind.empty())
     warning("--choice: {}", blind);
+  MP_REQUIRE(!is_there(asked.output + "/config.yaml"), Exit::cannot_create,
+             "{}: is the directory of a run, whose own weights would be lost (name another --output)",
+             asked.output);
   std::error_code problem;
   fs::create_directories(asked.output, problem);
   MP_REQUIRE(!problem, Exit::cannot_create, "{}: cannot be created ({}; name another --output)", asked.output,
              problem.message());
-  const std::string weights = asked.output + "/inherited.safetensors", file = asked.output + "/subnet.yaml";
-  const std::string from = extract_weights(asked.from, supernet, choice, weights);
-  const std::string yaml = subnet_yaml(supernet, choice, asked.output + "/run", weights);
-  FilesBeside beside(supernet, asked.output);
-  beside.make_way();
-  replace_file(file, yaml);
-  beside.complete();
-  print(fmt::format("{}: the network\n{}: its weights, from {}\n", file, weights, from));
+  const std::string yaml = subnet_yaml(supernet, choice, asked.output + "/run", asked.output);
+  const std::string from =
+      extract_weights(asked.from, supernet, choice, asked.output, {{"subnet.yaml", yaml}});
+  print(fmt::format("{0}/subnet.yaml: the network\n{0}: its weights, from {1}\n", asked.output, from));
+  if (!is_there(asked.output + "/config.json"))
+    print("no config.json: transformers has no architecture for networks of spaces\n");
   return 0;
 }
 

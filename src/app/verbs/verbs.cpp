@@ -232,6 +232,12 @@ void declare_data(CLI::App& app, Arguments& a) {
   synthesize->add_option("--seed", data.seed, "seed of the corpus (1)")->check(plain_seed)->option_text("S");
 }
 
+void declare_how_to_export(CLI::App& app, Arguments& a) {
+  app.add_option("key=value", a.overrides,
+                 "export.part, export.precision, export.names in the place of the run's")
+      ->option_text("...");
+}
+
 void declare_ckpt(CLI::App& app, Arguments& a) {
   CheckpointArguments& asked = a.checkpoint;
   app.require_subcommand(1);
@@ -247,11 +253,14 @@ void declare_ckpt(CLI::App& app, Arguments& a) {
       ->add_option("B", asked.second)
       ->required()
       ->option_text("");
-  add("export",
-      "write the weights as a run does at its end: FILE.safetensors, or a directory for transformers", "PATH")
-      ->add_option("--output", asked.output, "the file or directory to write")
+  CLI::App* sub =
+      add("export",
+          "write the weights as a run does at its end: FILE.safetensors, or a directory for transformers",
+          "PATH");
+  sub->add_option("--output", asked.output, "the file or directory to write")
       ->required()
       ->option_text("FILE");
+  declare_how_to_export(*sub, a);
 }
 
 void declare_extract(CLI::App& app, Arguments& a) {
@@ -263,9 +272,10 @@ void declare_extract(CLI::App& app, Arguments& a) {
                  "each block's candidate, from 0 (0,3,4), or a YAML file with a model.choice")
       ->required()
       ->option_text("NUMBERS|FILE");
-  app.add_option("--output", asked.output, "write DIR/subnet.yaml and DIR/inherited.safetensors")
+  app.add_option("--output", asked.output, "write DIR/subnet.yaml, and the weights beside it as a run does")
       ->required()
       ->option_text("DIR");
+  declare_how_to_export(app, a);
 }
 
 void declare_import(CLI::App& app, Arguments& a) {

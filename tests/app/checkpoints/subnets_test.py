@@ -188,14 +188,14 @@ class Networks(Runs):
         answer = self.call([PROGRAM, "extract", str(self.root / "super"), "--choice", "0,2,4,5,3,1", "--output",
                             str(self.root / "net")])
         self.assertEqual(answer.code, 0, answer)
-        inherits = f"run.weights={self.root}/net/inherited.safetensors"
+        inherits = f"run.weights={self.root}/net"
         self.trained("scratch")
         self.trained("whole", inherits)
         self.assertNotEqual(self.losses("whole"), self.losses("scratch"))
         self.killed("run", 3, inherits)  # before the first checkpoint: it begins with them again
         self.assertEqual(self.steps("run"), [])
         self.killed("run", 6, inherits, 1)
-        (self.root / "net/inherited.safetensors").unlink()  # behind it nobody asks for them
+        (self.root / "net/model.safetensors").unlink()  # behind it nobody asks for them
         self.trained("run", inherits + " grid.data=2", ranks=2)
         self.assert_same("run", "whole")
 

@@ -2,12 +2,25 @@
 """Files of weights: who writes which byte, and what SIGKILL leaves of them at each call that changes something."""
 import json
 import os
+import re
 import shutil
 import struct
 
-from the_run import ALL, SOURCE, Runs, main
+from the_run import ALL, PROGRAM, SOURCE, Runs, main
 
 ONE, THREE, MORE = "export.part=1000000", "export.part=40000", "export.part=20000"
+SUPERNET = """seed: 3
+model:
+  kind: supernet
+  space: {name: three, decoder: {blocks: 3, candidates: [conv-3, mlp-2]}}
+  width: 16
+  context: 16
+  vocabulary: 256
+data: {train: [synthetic:arithmetic]}
+train: {batch: 2, micro_batch: 1}
+trace: {steps: 0}
+device: {threads: 1}
+"""
 GRIDS = ((1, ""), (2, "grid.tensor=2"), (2, "grid.pipeline=2"), (2, "grid.data=2 train.zero=1"),
          (4, "grid.tensor=2 grid.data=2"), (4, "grid.pipeline=2 grid.tensor=2"))
 
@@ -104,6 +117,40 @@ class Weights(Runs):
                 shutil.rmtree(self.root / folder, ignore_errors=True)
             (self.root / "log").unlink(missing_ok=True)
 
+    def extract(self, choice, out, **faults):
+        return self.call([PROGRAM, "extract", str(self.root / "super"), "--choice", choice, "--output", str(self.root / out)],
+                         self.environment(**faults))
+
+    def choice_in(self, out):
+        path = self.root / out / "subnet.yaml"
+        return re.search(r"choice: (\[.*\])", path.read_text()).group(1) if path.exists() else None
+
+    def test_a_kill_of_extract_leaves_no_network_with_the_weights_of_another(self):
+        settings = f"run.dir={self.root}/super train.steps=2 export.part=4000"
+        (self.root / "super.yaml").write_text(SUPERNET)
+        answer = self.call([PROGRAM, "--config", str(self.root / "super.yaml"), *settings.split()])
+        self.assertEqual(answer.code, 0, answer)
+        for choice, out in (("0,1,0", "before"), ("1,1,1", "after")):
+            answer = self.extract(choice, out)
+            self.assertEqual(answer.code, 0, answer)
+        before, after = weights_in(self.root / "before"), weights_in(self.root / "after")
+        self.assertNotEqual(before, after)
+        shutil.copytree(self.root / "before", self.root / "counted")
+        self.assertEqual(self.extract("1,1,1", "counted", log=self.root / "log", on="/counted/").code, 0)
+        calls = len((self.root / "log").read_text().splitlines())
+        self.assertGreater(calls, 10)
+        for point in range(1, calls + 1):
+            with self.subTest(point=point, of=calls):
+                shutil.copytree(self.root / "before", self.root / "out")
+                answer = self.extract("1,1,1", "out", faults=f"any:kill:{point}:1", on="/out/")
+                self.assertEqual(answer.code, -9, answer)
+                found, choice = weights_in(self.root / "out"), self.choice_in("out")
+                self.assertTrue(found in (before, after), "a mixture")
+                self.assertIn(choice, (None, "[0, 1, 0]" if found == before else "[1, 1, 1]"))
+                self.assertEqual(self.extract("1,1,1", "out").code, 0)
+                self.assertEqual((weights_in(self.root / "out"), self.choice_in("out")), (after, "[1, 1, 1]"))
+                shutil.rmtree(self.root / "out")
+
     def test_a_rank_that_is_killed_leaves_the_old_weights_or_the_new_ones(self):
         settings = f"{THREE} grid.tensor=2 checkpoint.every=100"
         self.trained("before", settings + " train.steps=2", 2)
@@ -197,6 +244,13 @@ class Weights(Runs):
                 self.expect_tokenizer(self.exported(self.root / run, f"{run}-out"), source, reader)
                 self.trained(run, f"data.tokenizer={folder} model.vocabulary=auto train.steps=4")
                 self.expect_tokenizer(self.root / run, source, reader)
+        names = {"tokenizer.json", "vocab.json", "merges.txt", "vocab.txt", "tokenizer_config.json"}
+        for run, source, reader in (("whole", {"tokenizer.json": whole}, "PreTrainedTokenizerFast"),
+                                    ("words", words, "BertTokenizer"), ("pairs", pairs, "GPT2Tokenizer")):
+            with self.subTest(after_others=run):
+                out = self.exported(self.root / run, "one-after-another")
+                self.expect_tokenizer(out, source, reader)
+                self.assertEqual({path.name for path in out.iterdir()} & names, {*source, "tokenizer_config.json"})
 
 
 if __name__ == "__main__":
