@@ -204,8 +204,11 @@ TEST_F(TheProgram, AFileNamedStopEndsTheRunAfterTheStepWithCode75) {
 }
 
 TEST_F(TheProgram, ASignalBeforeTheFirstStepEndsEveryVerbAtOnceWithCode75) {
-  const std::string config = (root_ / "config.yaml").string(), binary = MINDPIPE_BINARY;
-  ASSERT_EQ(std::system(("mkfifo " + config).c_str()), 0);  // whoever reads it waits without end
+  const fs::path waits = fs::path(MINDPIPE_STOPS_AT_THE_END).parent_path() / "libwaits_without_end.so";
+  ASSERT_TRUE(fs::exists(waits));
+  const std::string config = (root_ / "tiny.yaml").string(),
+                    binary =
+                        "env LD_PRELOAD=" + waits.string() + " WAITS_FOR=" + config + " " + MINDPIPE_BINARY;
   const auto stopped = [&](const std::string& signal, const std::string& command) {
     const auto [text, code] = run_command("timeout -k 5 --preserve-status -s " + signal + " 0.5 " + command);
     EXPECT_EQ(code, 75) << signal << " " << command << text;
