@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """try_mistakes.py [--check] [--build BUILD] [--every N] [--first I] [WORD ...]: makes the mistakes of tests/mistakes.txt one at a time,
-each in this tree, builds the tests named for it, and says which tier found it. The file is put back as it was. The whole tree is built first.
+each in this tree, builds the tests named for it, and says which tier found it. The file is put back as it was. The whole tree is built
+first.
 
 WORD: only mistakes whose file or tests have it; --every N, --first I: every N-th from the I-th on; --check: only whether each still has its
 place. Exit code 1: a mistake was not found, or has no place. Each takes one to three minutes on two cores, 50 of them two hours."""
