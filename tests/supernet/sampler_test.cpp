@@ -232,6 +232,9 @@ TEST(Samplers, RefuseFilesWithLineBlockAndHowManyCandidatesThereAre) {
   EXPECT_EQ(complaint("0, 1, 2\n\n"),
             ":2: has 0 numbers, and s has 3 blocks (one number for each, like 3, 0, 7)");
   EXPECT_EQ(complaint(""), ": is empty (a line is a choice, like 3, 0, 7)");
+  EXPECT_EQ(complaint("\x7f"
+                      "ELF\x1b[2J\xff, 1, 2\n"),
+            ":1: says '\\x7fELF\\x1b[2J\\xff' for block 0, which has 3 candidates (0 to 2)");
   EXPECT_EQ(sentence_of([&] { make_sampler(space, "/nowhere/choices", {}); }, Exit::input_missing),
             "/nowhere/choices: there is no such file; check the path");
   EXPECT_EQ(sentence_of([&] { make_sampler(space, "/tmp", {}); }, Exit::bad_data),
