@@ -119,8 +119,13 @@ Forecast read_forecast(const std::string& path) {
 StartAdvice best_start(const Forecast& forecast, double seconds, double earliest, double deadline) {
   const auto begin = static_cast<double>(forecast.begin), end = static_cast<double>(forecast.end());
   MP_REQUIRE(earliest < end, Exit::bad_configuration,
-             "energy.forecast: ended at {}, and no start is asked for before {}; take a newer forecast",
+             "energy.forecast: ended at {}, and a run starts at {} at the earliest; take a newer forecast",
              date_of(end), date_of(earliest));
+  MP_REQUIRE(
+      deadline > begin, Exit::bad_configuration,
+      "energy.forecast: begins at {}, and the deadline is {}; take a forecast that begins earlier, or set "
+      "energy.deadline",
+      date_of(begin), date_of(deadline));
   MP_REQUIRE(
       deadline <= end && earliest >= begin, Exit::bad_configuration,
       "energy.forecast: goes from {} to {}, and a start between {} and the deadline {} is asked for; take a "

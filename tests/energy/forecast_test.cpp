@@ -105,13 +105,22 @@ TEST(BestStart, IsTheEarliestOfEqualOnes) {
             begin);
 }
 
+TEST(BestStart, RefusesAForecastThatBeginsBehindTheDeadline) {
+  const double begin = 1'795'701'600;
+  EXPECT_THAT(
+      refusal([&] {
+        best_start({1'795'701'600, {100, 200}}, 60, begin, begin - 7200);
+      }),
+      HasSubstr("energy.forecast: begins at 2026-11-26T14:00Z, and the deadline is 2026-11-26T12:00Z"));
+}
+
 TEST(BestStart, RefusesAForecastThatHasEnded) {
   const double begin = 1'795'701'600;
   EXPECT_THAT(refusal([&] {
                 best_start({1'795'701'600, {100, 200}}, 60, begin + 86400, begin + 7200);
               }),
-              HasSubstr("energy.forecast: ended at 2026-11-26T16:00Z, and no start is asked for before "
-                        "2026-11-27T14:00Z; take a newer forecast"));
+              HasSubstr("energy.forecast: ended at 2026-11-26T16:00Z, and a run starts at "
+                        "2026-11-27T14:00Z at the earliest; take a newer forecast"));
 }
 
 TEST(Forecast, ReadsHoursAndRefusesGaps) {
