@@ -117,10 +117,10 @@ RoomsOnPaper simulate_rooms(const Outline& outline, const Network& network, cons
   CausalPlanner planner(outline, network, rules);
   RoomsOnPaper found{.rules = rules};
   found.busy.resize(outline.ranks());
+  std::int64_t home = -1;  // when units begin to go there, once all else has ended
   planner.next(subnets, true, [&](const Task& task) {
     const bool goes_home = task.owner.of == Owner::drain;
-    std::int64_t& end = goes_home ? found.until_home : found.time;
-    end = std::max(end, task.end);
+    if (goes_home && home < 0) home = task.start;
     if (task.kind == TaskKind::move) {
       (goes_home ? found.home : found.moved) += move_of(outline, task.units).bytes;
       if (!goes_home) ++found.moves;
@@ -129,7 +129,8 @@ RoomsOnPaper simulate_rooms(const Outline& outline, const Network& network, cons
     if (is_pass) found.one_stage += task.lasts;
     if (is_pass || task.kind == TaskKind::update) found.busy[task.rank] += task.lasts;
   });
-  found.until_home = std::max<std::int64_t>(0, found.until_home - found.time);
+  found.time = home < 0 ? planner.time() : home;
+  found.until_home = planner.time() - found.time;
   found.subnets = static_cast<std::int64_t>(subnets.size());
   for (int rank = 0; rank < outline.ranks(); ++rank) found.idle.push_back(planner.idle(rank));
   return found;

@@ -37,6 +37,9 @@ void HostDriver::move_others() {
 bool HostDriver::advance(Cursors::Line& line) {
   while (begin(line)) {
   }
+  for (std::size_t k = 0; k < line.count && script_->pacer.paces(); ++k)
+    if (Cursors::Begun& begun = line.begun[k]; begun.met_ns == 0 && actions_.is_done(begun.request))
+      begun.met_ns = now_ns();
   if (line.count == 0 || !has_ended(line.begun[0], line.head())) return false;
   const int index = line.actions[line.next++];
   actions_.ended(*script_, script_->list[index]);
@@ -48,9 +51,10 @@ bool HostDriver::advance(Cursors::Line& line) {
 }
 
 /// Starts a queue's head, or the one behind it while the head's messages travel: sums and gathers, which end
-/// in order and share nothing.
+/// in order and share nothing. Where times are imitated, those of a closed list are what the simulator says
+/// of two that are under way; others are each its own.
 bool HostDriver::begin(Cursors::Line& line) {
-  const bool runs_ahead = line.key.group != Members::none && !script_->pacer.paces();
+  const bool runs_ahead = line.key.group != Members::none && (script_->closed || !script_->pacer.paces());
   const std::size_t at = line.next + line.count;
   if (at >= line.actions.size() || line.count == (runs_ahead ? line.begun.size() : 1)) return false;
   const int index = line.actions[at];
@@ -64,11 +68,9 @@ bool HostDriver::begin(Cursors::Line& line) {
 
 /// Messages of counted memory are empty: once all that take part have met, they take as long as the simulator
 /// says.
-bool HostDriver::has_ended(Cursors::Begun& begun, int index) const {
-  const bool met = actions_.is_done(begun.request);
-  if (!met || !script_->pacer.paces()) return met;
-  if (begun.met_ns == 0) begun.met_ns = now_ns();
-  return now_ns() - begun.met_ns >= script_->pacer.time_of(index);
+bool HostDriver::has_ended(const Cursors::Begun& begun, int index) const {
+  if (!script_->pacer.paces()) return actions_.is_done(begun.request);
+  return begun.met_ns != 0 && now_ns() - begun.met_ns >= script_->pacer.time_of(index);
 }
 
 /// Lets what began at `start` last, on counted memory, as long as it should. What is priced takes its price,

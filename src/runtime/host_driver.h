@@ -26,7 +26,7 @@ class HostDriver {
  private:
   bool advance(Cursors::Line& line);
   bool begin(Cursors::Line& line);
-  bool has_ended(Cursors::Begun& begun, int index) const;
+  bool has_ended(const Cursors::Begun& begun, int index) const;
   void run_compute(int index);
   void let_last(int index, std::int64_t start);
   void wait(int index);

@@ -90,6 +90,7 @@ TEST(LayoutSearch, ChoosesForTheReasonsThatThereAre) {
   const SearchFreedom grids{.pipeline = true, .data = true, .tensor = true};
   Config links = small_gpt();
   links.reproducible = {0, 1, true, false};  // no data ranks
+  links.train.micro_batch = 16;
   links.device.links = {2, 1e-6, 5e9, 1e-3, 1e7};
   EXPECT_EQ(best(links, grids, 4).grid.tensor, 2) << "tensor ranks share a node, and messages are few";
   links.device.links = {2, 1e-3, 1e7, 1e-3, 1e7};

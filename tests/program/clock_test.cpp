@@ -140,15 +140,16 @@ TEST(Clock, LetsTasksOfOneWayFollowEachOther) {
     Task back = message(3, 0, 1, 7);
     back.with_forward = false;  // another channel
     now.put(back);
-    for (const auto kind : {TaskKind::sum, TaskKind::gather})  // one link
-      now.put({.kind = kind, .rank = 1, .number = 4 + (kind == TaskKind::gather), .lasts = 4});
+    for (const int number : {4, 5, 7})  // sums and gathers of a rank: two at a time
+      now.put(
+          {.kind = number == 5 ? TaskKind::gather : TaskKind::sum, .rank = 1, .number = number, .lasts = 4});
     now.begin(message(6, 0, 1, 1));
     return true;
   };
   Begun begun;
   EXPECT_TRUE(run(clock, source, begun));
-  EXPECT_THAT(begun.numbers, ElementsAre(0, 2, 3, 4, 6, 5, 1));
-  EXPECT_THAT(begun.times, ElementsAre(0, 0, 0, 0, 0, 4, 10));
+  EXPECT_THAT(begun.numbers, ElementsAre(0, 2, 3, 4, 5, 6, 7, 1));
+  EXPECT_THAT(begun.times, ElementsAre(0, 0, 0, 0, 0, 0, 4, 10));
   EXPECT_EQ(clock.now(), 15);
 }
 

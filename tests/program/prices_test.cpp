@@ -104,14 +104,14 @@ void for_grids(const See& see) {
 
 /// The time of all actions of a step that are such, which is the same for each, and of several parts
 /// together.
-std::int64_t time_in_step(const PlannedStep& step, int rank,
+std::int64_t time_in_step(const PlannedStep& step, const Outline& outline, int rank,
                           const std::function<bool(const Action&)>& is_such) {
+  const Durations durations = durations_of(step.program, outline, step.network);
   std::int64_t found = -1, parts = 0;
   for (std::size_t i = 0; i < step.program.ranks[rank].size(); ++i) {
     const Action& action = step.program.ranks[rank][i];
     if (!is_such(action)) continue;
-    const Span& span = step.expected.spans[rank][i];
-    parts += span.end - span.start;
+    parts += durations[rank][i];
     if (action.part + 1 < action.parts) continue;
     EXPECT_TRUE(found < 0 || found == parts) << to_string(action) << ": " << parts << " and " << found;
     found = parts;
@@ -127,7 +127,7 @@ TEST(Prices, OfAStepAreTheFormulasToTheNanosecond) {
       const Outline outline = outline_of(grid.tensor, grid.data, 3, sharded);
       const PlannedStep step = make_program(outline, "1f1b", network_of(grid.rate));
       const auto of = [&](ActionKind kind, const std::function<bool(const Action&)>& is_such = {}) {
-        return time_in_step(step, 0, [&](const Action& action) {
+        return time_in_step(step, outline, 0, [&](const Action& action) {
           return action.kind == kind && (!is_such || is_such(action));
         });
       };
@@ -163,8 +163,8 @@ std::int64_t time_in_plan(const std::vector<Task>& starts, What what, int rank, 
   for (const Task& start : starts) {
     if (what_of(start) != what || start.rank != rank) continue;
     if (micro_batch >= 0 && start.micro_batch != micro_batch) continue;
-    EXPECT_TRUE(found < 0 || found == start.end - start.start) << found;
-    found = start.end - start.start;
+    EXPECT_TRUE(found < 0 || found == start.lasts) << found;
+    found = start.lasts;
   }
   return found;
 }
@@ -205,9 +205,8 @@ TEST(Prices, OfASubnetAreThoseOfAStepAndWhatItDecidesForItself) {
         << name;
     for (const Task& start : starts)
       if (start.kind == TaskKind::message) {
-        EXPECT_EQ(start.end - start.start, start.with_forward
-                                               ? 1'500 + carried(grid.rate, 0.9, activation)
-                                               : 2'000 + carried(grid.rate, 0.8, 2 * activation))
+        EXPECT_EQ(start.lasts, start.with_forward ? 1'500 + carried(grid.rate, 0.9, activation)
+                                                  : 2'000 + carried(grid.rate, 0.8, 2 * activation))
             << name;
       }
     if (grid.data == 1) return;
@@ -223,7 +222,7 @@ TEST(Prices, OfASumGoByTheRootsOfARank) {
   Outline outline = outline_of(1, 2, 6, false);
   outline.shards = 3;  // two roots on each of two ranks
   const PriceList prices(outline, network_of(10));
-  EXPECT_EQ(prices.sum(0),
+  EXPECT_EQ(prices.sum(0).lasts,
             in_parts(10, 1.1, 7'000, 3 * sent(gradients, 2), parts_over_data(2 * gradients, 2)));
 }
 
@@ -231,9 +230,9 @@ TEST(Prices, OfAMoveAreATablesOrGoByBytesInParts) {
   Outline outline = outline_of(1, 1, 1, false);
   const PriceList prices(outline, network_of(10));
   const int units[] = {0, 1};
-  EXPECT_EQ(prices.move(1, 0, units), 5 * 2'000 + carried(10, 0.8, 2 * moved));
+  EXPECT_EQ(prices.move(1, 0, units).lasts, 5 * 2'000 + carried(10, 0.8, 2 * moved));
   outline.units[1].move = 123'456;
-  EXPECT_EQ(prices.move(0, 1, units), 5 * 1'500 + 123'456 + carried(10, 0.9, moved));
+  EXPECT_EQ(prices.move(0, 1, units).lasts, 5 * 1'500 + 123'456 + carried(10, 0.9, moved));
 }
 
 TEST(Prices, OfASlowStageAreItsPassesAndUpdatesNotItsLinks) {
@@ -243,7 +242,8 @@ TEST(Prices, OfASlowStageAreItsPassesAndUpdatesNotItsLinks) {
   const PriceList prices(outline, network_of(10));
   const PlannedStep step = make_program(outline, "1f1b", network_of(10));
   const auto of = [&](int rank, ActionKind kind) {
-    return time_in_step(step, rank, [&](const Action& a) { return a.kind == kind && a.micro_batch < 1; });
+    return time_in_step(step, outline, rank,
+                        [&](const Action& a) { return a.kind == kind && a.micro_batch < 1; });
   };
   const std::int64_t sums = grid.pass(backward, 3, backward_bytes, 2, true) - 2 * (backward + clear);
   EXPECT_EQ(of(0, ActionKind::backward), 2 * (backward + clear) + sums);
@@ -261,7 +261,7 @@ TEST(Prices, ThatWereMeasuredAreOfWholePassesAndUpdates) {
   EXPECT_EQ(time_in_plan(starts, What{TaskKind::forward}, 0), 2 * forward);
   std::int64_t pieces = 0;  // a backward before sums over data comes block by block
   for (const Task& start : starts)
-    if (what_of(start) == What{TaskKind::backward} && start.rank == 0) pieces += start.end - start.start;
+    if (what_of(start) == What{TaskKind::backward} && start.rank == 0) pieces += start.lasts;
   EXPECT_EQ(pieces, 2 * backward);
   EXPECT_EQ(time_in_plan(starts, What{TaskKind::update}, 1), 2 * update);
   EXPECT_EQ(time_in_plan(starts, What{TaskKind::sum}, 0), (PricedGrid{4, 2, 0.001}.sum(false)))

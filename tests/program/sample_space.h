@@ -1,5 +1,6 @@
 #pragma once
 #include <algorithm>
+#include <map>
 #include <random>
 #include <span>
 #include <vector>
@@ -137,7 +138,15 @@ inline bool is_work_of_subnet(const Task& task) {
 /// What a planner lets begin until a cut behind these subnets.
 inline std::vector<Task> planned(CausalPlanner& planner, std::span<const Subnet> subnets) {
   std::vector<Task> tasks;
+  const auto name_of = [](const Task& task) {
+    return std::tuple(task.kind, task.rank, task.peer, task.with_forward, task.start, task.owner,
+                      task.micro_batch, task.unit, task.first, task.last);
+  };
+  std::map<decltype(name_of(Task{})), std::int64_t> ends;
+  planner.watch_ends([&](const Task& task) { ends[name_of(task)] = task.end; });
   planner.next(subnets, true, [&](const Task& task) { tasks.push_back(task); });
+  planner.watch_ends({});
+  for (Task& task : tasks) task.end = ends.at(name_of(task));
   return tasks;
 }
 

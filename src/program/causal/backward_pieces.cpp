@@ -45,15 +45,16 @@ bool BackwardPieces::take(int rank, Task& task) {
   task.goes_on = rest.first < rest.last;
   const PassWork of_piece = work(subnet, task.first, task.last);
   task.sums = of_piece.sums;
-  task.lasts = prices_.pass(outline_.stage_of_rank(rank), of_piece, task.clears);
+  task.take(prices_.pass(outline_.stage_of_rank(rank), of_piece, task.clears));
   return true;
 }
 
 std::int64_t BackwardPieces::rest(int rank) const {
   const Task& rest = rest_[rank];
   if (rest.first == rest.last) return 0;
-  return prices_.pass(outline_.stage_of_rank(rank), work(rest.owner.number, rest.first, rest.last),
-                      rest.clears);
+  return prices_
+      .pass(outline_.stage_of_rank(rank), work(rest.owner.number, rest.first, rest.last), rest.clears)
+      .lasts;
 }
 
 bool BackwardPieces::has_units(std::int64_t subnet, int first, int last) const {

@@ -1,5 +1,7 @@
 #pragma once
+#include <functional>
 #include <span>
+#include <utility>
 
 #include "core/check.h"
 #include "program/causal/causal_rule.h"
@@ -34,6 +36,9 @@ class CausalPlanner {
            "supernet.slots or supernet.prices makes another plan and changes no bit of the results",
            standstill);
   }
+
+  /// Calls see(task) when a task ends: begun() is told when that is expected.
+  void watch_ends(std::function<void(const Task&)> see) { clock_.watch_ends(std::move(see)); }
 
   std::int64_t time() const { return clock_.now(); }
   std::int64_t oldest() const { return rule_.subnets().oldest(); }  ///< subnet that has not ended

@@ -141,7 +141,7 @@ bool CausalRule::next_backward(int rank, Task& task, WaitReason& why) {
     task.slot = subnets_.slot(id, rank, micro_batch);
     task.slab = work.slab;
     task.sums = work.backward.sums;
-    task.lasts = prices_.pass(stage, work.backward, task.clears);
+    task.take(prices_.pass(stage, work.backward, task.clears));
     if (!pieces_.divides(task)) return true;
     work.sums_left = work.update.units;
     pieces_.begin(task);
@@ -164,8 +164,8 @@ Source::Answer CausalRule::next_forward(int rank, const Clock& clock, Task& task
       continue;
     }
     StageProgress& work = subnets_.at(id, rank);
-    const std::int64_t time = prices_.pass(stage, work.forward, false);
-    if (rules_.holds_back && holds_back(rank, time, clock)) return Answer::waits;
+    const Price price = prices_.pass(stage, work.forward, false);
+    if (rules_.holds_back && holds_back(rank, price.lasts, clock)) return Answer::waits;
     const int micro_batch = work.forwards++;
     if (work.forwards == work.arrived) erase_sorted(here.to_forward, id);
     rooms_.take_slots(id, rank, micro_batch);
@@ -173,7 +173,7 @@ Source::Answer CausalRule::next_forward(int rank, const Clock& clock, Task& task
     task.micro_batch = micro_batch;
     task.slot = subnets_.slot(id, rank, micro_batch);
     task.sums = work.forward.sums;
-    task.lasts = time;
+    task.take(price);
     return Answer::begins;
   }
   const std::int64_t known = subnets_.known();
@@ -188,11 +188,11 @@ Source::Answer CausalRule::next_forward(int rank, const Clock& clock, Task& task
 bool CausalRule::holds_back(int rank, std::int64_t forward, const Clock& clock) const {
   if (outline_.stage_of_rank(rank) + 1 == outline_.stages) return false;
   const std::int64_t until = clock.now() + forward / 4;
-  const Task* arrives = clock.on_way(rank + 1, {TaskKind::message, rank, false});
-  if (arrives != nullptr && arrives->end <= until) return true;
+  const Clock::Way way{TaskKind::message, rank, false};
+  if (clock.on_way(rank + 1, way) != nullptr && clock.arrives(rank + 1, way) <= until) return true;
   const Task* behind = clock.runs(rank + 1);
   return behind != nullptr && behind->kind == TaskKind::backward &&
-         behind->end + pieces_.rest(rank + 1) + ranks_[rank + 1].message[0] <= until;
+         behind->end + pieces_.rest(rank + 1) + ranks_[rank + 1].message[0].lasts <= until;
 }
 
 void CausalRule::ended(const Task& task, Clock& clock) {
@@ -238,7 +238,8 @@ void CausalRule::send(const Task& pass, bool with_forward, Clock& clock) {
              .micro_batch = pass.micro_batch,
              .first = with_forward ? pass.last : pass.first,
              .slot = subnets_.slot(pass.owner.number, peer, pass.micro_batch),
-             .lasts = here.message[with_forward]});
+             .lasts = here.message[with_forward].lasts,
+             .load = here.message[with_forward].load});
 }
 
 void CausalRule::arrive(const Task& message, Clock& clock) {
@@ -271,18 +272,22 @@ void CausalRule::end_backward(const Task& pass, Clock& clock) {
 /// block's first.
 void CausalRule::sum(const Task& pass, Clock& clock) {
   const std::int64_t id = pass.owner.number;
+  const auto put = [&](int block, int unit) {
+    const Price price = prices_.sum(unit);
+    clock.put({.kind = TaskKind::sum,
+               .rank = pass.rank,
+               .owner = pass.owner,
+               .chunk = pass.chunk,
+               .unit = unit,
+               .block = block,
+               .parts = sum_over_data(outline_, unit).parts,
+               .slab = pass.slab,
+               .lasts = price.lasts,
+               .load = price.load});
+  };
   for (int block = pass.last; block-- > pass.first;)
     for (int number = subnets_.most_units(); number-- > 0;)
-      if (const int unit = subnets_.unit(id, block, number); unit >= 0)
-        clock.put({.kind = TaskKind::sum,
-                   .rank = pass.rank,
-                   .owner = pass.owner,
-                   .chunk = pass.chunk,
-                   .unit = unit,
-                   .block = block,
-                   .parts = sum_over_data(outline_, unit).parts,
-                   .slab = pass.slab,
-                   .lasts = prices_.sum(unit)});
+      if (const int unit = subnets_.unit(id, block, number); unit >= 0) put(block, unit);
 }
 
 void CausalRule::end_update(const Task& update, Clock& clock) {

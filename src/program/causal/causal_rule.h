@@ -40,8 +40,8 @@ class CausalRule final : public Source {
  private:
   struct Rank {
     std::vector<std::int64_t> to_forward, to_backward;  ///< subnets with one to begin, in order of ids
-    std::array<int, 2> leaving{};           ///< messages backwards, forwards that have not arrived
-    std::array<std::int64_t, 2> message{};  ///< nanoseconds of one
+    std::array<int, 2> leaving{};    ///< messages backwards, forwards that have not arrived
+    std::array<Price, 2> message{};  ///< price of one
   };
 
   std::string awaited_by(std::int64_t id, int rank) const;

@@ -79,8 +79,10 @@ void CausalWindows::close(Clock& clock) {
 
 void CausalWindows::complete(std::int64_t window, int rank, Clock& clock) {
   for (const Use& use : ranks_[rank].uses)
-    if (outline_.data == 1) exchange(window, rank, use, clock);
-    else
+    if (outline_.data == 1) {
+      exchange(window, rank, use, clock);
+    } else {
+      const Price price = prices_.sum(use.unit);
       clock.put({.kind = TaskKind::sum,
                  .rank = rank,
                  .owner = {Owner::window, window},
@@ -88,12 +90,15 @@ void CausalWindows::complete(std::int64_t window, int rank, Clock& clock) {
                  .unit = use.unit,
                  .block = use.block,
                  .parts = sum_over_data(outline_, use.unit).parts,
-                 .lasts = prices_.sum(use.unit)});
+                 .lasts = price.lasts,
+                 .load = price.load});
+    }
 }
 
 void CausalWindows::exchange(std::int64_t window, int rank, const Use& use, Clock& clock) {
   count(window, rank, clock);
   for (const int peer : use.peers) {
+    const Price price = prices_.exchange(rank, peer, use.unit);
     exchanges_[{rank, peer}].push_back({.kind = TaskKind::exchange,
                                         .rank = rank,
                                         .peer = peer,
@@ -102,7 +107,8 @@ void CausalWindows::exchange(std::int64_t window, int rank, const Use& use, Cloc
                                         .unit = use.unit,
                                         .block = use.block,
                                         .parts = exchange_of(outline_, use.unit).parts,
-                                        .lasts = prices_.exchange(rank, peer, use.unit)});
+                                        .lasts = price.lasts,
+                                        .load = price.load});
     put_exchanges(rank, peer, clock);
   }
 }

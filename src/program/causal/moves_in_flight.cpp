@@ -21,6 +21,7 @@ void MovesInFlight::start(int from, Clock& clock) {
   for (; !waiting.empty() && waiting.front().owner == owner; waiting.pop_front())
     units.insert(units.end(), waiting.front().units.begin(), waiting.front().units.end());
   std::sort(units.begin(), units.end());
+  const Price price = prices_.move(from, to, units);
   clock.put({.kind = TaskKind::move,
              .rank = from,
              .peer = to,
@@ -28,7 +29,8 @@ void MovesInFlight::start(int from, Clock& clock) {
              .chunk = owner.of == Owner::drain ? -1 : outline_.stage_of_rank(to),
              .parts = move_of(outline_, units).parts,
              .units = units,
-             .lasts = prices_.move(from, to, units)});
+             .lasts = price.lasts,
+             .load = price.load});
 }
 
 void MovesInFlight::end(int from, Clock& clock) {

@@ -105,7 +105,7 @@ class Partners {
 };
 
 void explain_standstill(const Program& program, bool in_ticket_order, Findings& findings) {
-  const TaskGraph graph = make_task_graph(program, in_ticket_order);
+  const TaskGraph graph = make_task_graph(program, in_ticket_order ? Follow::by_tickets : Follow::one_by_one);
   const std::vector<int> stuck = tasks_stuck(graph);
   if (stuck.empty()) return;
   const char* rule = in_ticket_order ? "in ticket order" : "with free channels";

@@ -19,6 +19,22 @@ Clock::Way way_of(const Task& task) {
   }
 }
 
+/// An executor looks at the sums and gathers of a rank in their order, and lets two be under way.
+bool is_of_group(TaskKind kind) { return kind == TaskKind::sum || kind == TaskKind::gather; }
+int most_under_way(const Clock::Way& way) { return is_of_group(way.kind) ? 2 : 1; }
+
+/// Sums inside a pass in so many stretches, none much longer than a part of a bulk transfer.
+int stretches_of(const Task& pass) {
+  constexpr std::int64_t length = 250'000, most = 16;
+  const std::int64_t wanted = (pass.load.takes + length - 1) / length;
+  return static_cast<int>(std::clamp<std::int64_t>(wanted, 1, std::min<std::int64_t>(most, pass.sums.calls)));
+}
+
+/// The share that one of so many turns has of a quantity of all.
+std::int64_t of_turn(int turn, int turns, std::int64_t whole) {
+  return turns == 1 ? whole : whole * (turn + 1) / turns - whole * turn / turns;
+}
+
 }  // namespace
 
 Clock::Clock(int ranks) : running_(ranks, -1), idle_(ranks), touched_((ranks + 63) / 64), lines_of_(ranks) {}
@@ -45,6 +61,13 @@ const Task* Clock::on_way(int rank, const Way& way) const {
   return line < 0 ? nullptr : task_at(lines_[line].first);
 }
 
+std::int64_t Clock::arrives(int rank, const Way& way) const {
+  const int held = lines_[line_of(rank, way)].first;
+  const Task& task = held_[held].task;
+  if (task.load.takes == 0 || held_[held].has_left) return task.end;
+  return ports_.expected(rank, task.load.level, held, now_) + task.load.latency;
+}
+
 void Clock::put(const Task& task) {
   const Way way = way_of(task);
   int number = line_of(task.rank, way);
@@ -55,20 +78,92 @@ void Clock::put(const Task& task) {
   }
   const int held = hold(task);
   held_[held].line = number;
+  held_[held].turns = task.part < 0 ? task.parts : 1;
   Line& line = lines_[number];
-  const bool is_free = line.first < 0;
-  (is_free ? line.first : held_[line.last].next) = held;
+  (line.first < 0 ? line.first : held_[line.last].next) = held;
   line.last = held;
-  if (is_free) begin_at(held);
+  if (line.next < 0) line.next = held;
+  begin_parts(line);
 }
 
 void Clock::begin_at(int held) {
   Task& task = held_[held].task;
   task.start = now_;
   task.end = now_ + task.lasts;
-  ends_.push_back({task.end, ends_made_++, held});
-  std::push_heap(ends_.begin(), ends_.end(), std::greater<>());
   begun_.push_back(held);
+  if (!is_pass(task.kind)) return send(held, 0);
+  if (task.load.takes == 0) return end_at(task.end, held);
+  held_[held].turns = stretches_of(task);
+  compute(held);
+}
+
+/// Lets parts of a line begin until as many are under way as may be.
+void Clock::begin_parts(Line& line) {
+  const int most = most_under_way(line.way);
+  while (line.under_way < most && line.next >= 0) {
+    const int held = line.next, part = line.part++;
+    ++line.under_way;
+    if (line.part == held_[held].turns) {
+      line.next = held_[held].next;
+      line.part = 0;
+    }
+    if (part == 0) begin_at(held);
+    else send(held, part);
+  }
+}
+
+/// One part of a transfer, or one stretch of a pass's sums, goes to the port; what takes no time there, and
+/// all that is no transfer, lasts as long as said.
+void Clock::send(int held, int part) {
+  const Task& task = held_[held].task;
+  const int turns = held_[held].turns;
+  if (task.load == Load{}) return end_at(now_ + of_turn(part, turns, task.lasts), held);
+  const std::int64_t takes = of_turn(part, turns, task.load.takes);
+  if (takes == 0) return end_at(now_ + latency_of(held_[held]), held);
+  ports_.offer({.traffic = class_of(task.kind),
+                .level = task.load.level,
+                .from = task.rank,
+                .to = task.peer < 0 ? task.rank : task.peer,
+                .takes = takes,
+                .number = held},
+               now_);
+}
+
+/// Parts have the latency of each, stretches of a pass a share of its own.
+std::int64_t Clock::latency_of(const Held& held) {
+  const Task& task = held.task;
+  return is_pass(task.kind) ? of_turn(held.over, held.turns, task.load.latency) : task.load.latency;
+}
+
+/// A pass computes what stands before its next stretch of sums.
+void Clock::compute(int held) {
+  held_[held].travels = false;
+  const Task& pass = held_[held].task;
+  end_at(
+      now_ + of_turn(held_[held].over, held_[held].turns, pass.lasts - pass.load.takes - pass.load.latency),
+      held);
+}
+
+/// Sums and gathers of a rank end in the order in which they began.
+void Clock::end_at(std::int64_t time, int held) {
+  if (const Task& task = held_[held].task; is_of_group(task.kind)) {
+    if (task.rank >= static_cast<int>(last_sum_.size())) last_sum_.resize(task.rank + 1, 0);
+    time = last_sum_[task.rank] = std::max(time, last_sum_[task.rank]);
+  }
+  ends_.push_back({time, ends_made_++, held});
+  std::push_heap(ends_.begin(), ends_.end(), std::greater<>());
+}
+
+void Clock::leave_port() {
+  const Ports::Left left = ports_.leave();
+  if (sees_ports_) sees_ports_(left);
+  Held& held = held_[left.transfer.number];
+  const std::int64_t end = left.arrived + latency_of(held);
+  if (!is_pass(held.task.kind)) {
+    held.has_left = true;
+    held.task.end = end;
+  }
+  end_at(end, left.transfer.number);
 }
 
 bool Clock::ask(Source& source, int rank) {
@@ -94,22 +189,34 @@ bool Clock::ask(Source& source, int rank) {
   return false;
 }
 
+/// Ends a turn of what is first, and with its last turn the task.
 void Clock::end_first(Source& source) {
   std::pop_heap(ends_.begin(), ends_.end(), std::greater<>());
-  const int held = ends_.back().held;
+  const int number = ends_.back().held;
   ends_.pop_back();
-  const Task task = held_[held].task;
-  if (held_[held].computes) {
+  Held& held = held_[number];
+  const bool has_sums = is_pass(held.task.kind) && held.task.load.takes > 0;
+  if (has_sums && !held.travels) {
+    held.travels = true;
+    return send(number, held.over);
+  }
+  const int line = held.line;
+  if (line >= 0) --lines_[line].under_way;
+  if (++held.over < held.turns) return has_sums ? compute(number) : begin_parts(lines_[line]);
+  Task task = held.task;
+  task.end = now_;
+  if (held.computes) {
+    idle_[task.rank].end(now_);
     running_[task.rank] = -1;
     touch(task.rank);
   }
-  if (const int line = held_[held].line; line >= 0) {
-    const int next = held_[held].next;
-    lines_[line].first = next;
-    if (next >= 0) begin_at(next);
+  if (line >= 0) {
+    lines_[line].first = held.next;
+    begin_parts(lines_[line]);
   }
-  held_[held].next = free_;
-  free_ = held;
+  held_[number].next = free_;
+  free_ = number;
+  if (sees_ends_) sees_ends_(task);
   source.ended(task, *this);
 }
 

@@ -1,19 +1,25 @@
 #pragma once
+#include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <functional>
+#include <utility>
 #include <vector>
 
 #include "program/clock/idle_clock.h"
+#include "program/clock/ports.h"
 #include "program/clock/source.h"
 #include "program/clock/task.h"
 
 namespace mindpipe {
 
-/// One clock for all that is planned: it gives times to the tasks of a source, in one order. A source asks it
-/// what is under way, and nothing of what has not begun.
+/// One clock for all that is planned: it gives times to the tasks of a source, in one order. What travels
+/// between ranks meets at their ports: messages, moves, exchanges, sums and gathers in their parts, and sums
+/// inside passes in stretches of them. A source asks the clock what is under way, and nothing of what has not
+/// begun.
 class Clock {
  public:
-  /// Where a task leaves a rank; those of one way follow each other.
+  /// Where a task leaves a rank; those of one way follow each other, part by part.
   struct Way {
     TaskKind kind = TaskKind::message;
     int peer = -1;
@@ -29,12 +35,15 @@ class Clock {
   const Task* runs(int rank) const { return task_at(running_[rank]); }
   /// What is under way from a rank; null: nothing is.
   const Task* on_way(int rank, const Way& way) const;
+  /// When what is under way from a rank ends, if nothing else is put; it is one part.
+  std::int64_t arrives(int rank, const Way& way) const;
   /// How long a rank has stood idle before something that began there.
   const TimesByReason& idle(int rank) const { return idle_[rank].all(); }
 
   /// Lets a rank be asked at this moment.
   void touch(int rank) { touched_[rank / 64] |= std::uint64_t{1} << (rank % 64); }
-  /// Begins a task at once, whatever is under way.
+  /// Begins a task, or one part of a transfer, at once, whatever is under way: where it asks something of
+  /// ports, it waits there.
   void begin(const Task& task) { begin_at(hold(task)); }
   /// Begins a task once those that were put before it on its way have ended.
   void put(const Task& task);
@@ -43,6 +52,10 @@ class Clock {
   /// that is not known yet (false). Calls begun(task) in the order of beginnings.
   template <class Begun>
   bool run(Source& source, const Begun& begun);
+  /// Calls see(left) for each transfer that leaves a port.
+  void watch_ports(std::function<void(const Ports::Left&)> see) { sees_ports_ = std::move(see); }
+  /// Calls see(task) when a task ends: only then its end is known, where it travels.
+  void watch_ends(std::function<void(const Task&)> see) { sees_ends_ = std::move(see); }
 
  private:
   /// A task that is under way, or waits for its way.
@@ -51,10 +64,16 @@ class Clock {
     bool computes = false;  ///< a source began it for its rank
     int line = -1;          ///< -1: none
     int next = -1;          ///< the task that waits behind it; for a free place, the next free one
+    int turns = 1;          ///< parts that travel one by one, or stretches of sums inside a pass
+    int over = 0;           ///< turns that have ended
+    bool travels = false;   ///< sums of a stretch, inside a pass
+    bool has_left = false;  ///< the port: when it ends is known
   };
   struct Line {
     Way way;
     int first = -1, last = -1;  ///< under way; who came last
+    int next = -1, part = 0;    ///< the task whose part begins next, and which
+    int under_way = 0;          ///< parts
   };
   struct End {
     std::int64_t time = 0, order = 0;
@@ -68,12 +87,25 @@ class Clock {
   int hold(const Task& task);
   int line_of(int rank, const Way& way) const;
   void begin_at(int held);
+  void begin_parts(Line& line);
+  void send(int held, int part);
+  void compute(int held);
+  static std::int64_t latency_of(const Held& held);
+  void end_at(std::int64_t time, int held);
+  void leave_port();
+  std::int64_t next_time() const {
+    return std::min(ends_.empty() ? Ports::never : ends_.front().time, ports_.next());
+  }
   /// False: the source does not know.
   bool ask(Source& source, int rank);
   void end_first(Source& source);
 
   std::int64_t now_ = 0, ends_made_ = 0;
-  std::vector<int> running_;  ///< each rank's task; -1: idle
+  Ports ports_;
+  std::function<void(const Ports::Left&)> sees_ports_;
+  std::function<void(const Task&)> sees_ends_;
+  std::vector<std::int64_t> last_sum_;  ///< when the last sum or gather of each rank ended
+  std::vector<int> running_;            ///< each rank's task; -1: idle
   std::vector<IdleClock> idle_;
   std::vector<std::uint64_t> touched_;  ///< a bit for each rank
   std::vector<Held> held_;
@@ -100,12 +132,15 @@ bool Clock::run(Source& source, const Begun& begun) {
         tell();
         touched_[word] &= touched_[word] - 1;
       }
-    if (ends_.empty()) {
+    ports_.serve(now_);
+    if (next_time() == Ports::never) {
       const bool more = source.at_rest(*this);
       tell();
       if (!more) return true;
+      ports_.serve(now_);
     }
-    now_ = ends_.front().time;
+    now_ = next_time();
+    while (ports_.next() == now_) leave_port();
     while (!ends_.empty() && ends_.front().time == now_) {
       end_first(source);
       tell();

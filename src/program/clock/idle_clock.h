@@ -34,6 +34,8 @@ class IdleClock {
     reason_ = WaitReason::input;
     return reason;
   }
+  /// What began ends now, whatever was expected.
+  void end(std::int64_t now) { since_ = now; }
   /// Before all that has begun so far.
   const TimesByReason& all() const { return all_; }
 

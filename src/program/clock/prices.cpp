@@ -25,7 +25,7 @@ std::int64_t PriceList::of(const Action& action, int rank) const {
         for (int block = action.first; block < action.last; ++block) work.add(outline_.cost(block), traits);
         for (const UnitUse& use : outline_.uses_in(action.first, action.last))
           work.clear += outline_.units[use.unit].clear;
-        return pass(stage, work, action.clears);
+        return pass(stage, work, action.clears).lasts;
       },
       [&](const UnitTraits&) { return outline_.lasting(stage, update_of_share(action.unit)); },
       [&](const MessageTraits&) { return travel(); },
@@ -35,9 +35,11 @@ std::int64_t PriceList::of(const Action& action, int rank) const {
       });
 }
 
-std::int64_t PriceList::pass(int stage, const PassWork& work, bool clears) const {
-  if (outline_.prices_are_whole) return outline_.lasting(stage, work.blocks);
-  return outline_.lasting(stage, work.blocks + (clears ? work.clear : 0)) + network_.tensor_time(work.sums);
+Price PriceList::pass(int stage, const PassWork& work, bool clears) const {
+  const std::int64_t sums = outline_.prices_are_whole ? 0 : network_.tensor_time(work.sums),
+                     clear = clears && !outline_.prices_are_whole ? work.clear : 0,
+                     lasts = outline_.lasting(stage, work.blocks + clear) + sums;
+  return {lasts, tensor_meets_ ? network_.tensor_load(work.sums, lasts) : Load{}};
 }
 
 std::int64_t PriceList::update_of_share(int unit) const {
@@ -73,14 +75,18 @@ std::int64_t PriceList::scalars(int rank) const {
          numbers(network_.grid, outline_.stages, 1 + tensors);
 }
 
-std::int64_t PriceList::message(int from, int to, const BoundaryBytes& cut, bool with_forward) const {
-  std::int64_t longest = 0;
-  for (const auto& [payload, bytes] : payloads_of(cut, with_forward))
-    if (bytes > 0) longest = std::max(longest, network_.link(from, to).time(bytes));
-  return longest;
+Price PriceList::message(int from, int to, const BoundaryBytes& cut, bool with_forward) const {
+  const Link& link = network_.link(from, to);
+  std::int64_t takes = 0;
+  bool crosses = false;
+  for (const auto& [payload, bytes] : payloads_of(cut, with_forward)) {
+    crosses = crosses || bytes > 0;
+    takes += link.carries(bytes);
+  }
+  return crosses ? Price{link.latency + takes, {takes, link.latency, link.level}} : Price{};
 }
 
-std::int64_t PriceList::move(int from, int to, std::span<const int> units) const {
+Price PriceList::move(int from, int to, std::span<const int> units) const {
   std::int64_t bytes = 0, priced = 0;
   for (const int unit : units) {
     const UnitCost& cost = outline_.units[unit];
@@ -88,15 +94,18 @@ std::int64_t PriceList::move(int from, int to, std::span<const int> units) const
     else bytes += cost.moved;
   }
   const Link& link = network_.link(from, to);
-  return move_of(outline_, units).parts * link.latency + priced + link.carries(bytes);
+  const std::int64_t takes = priced + link.carries(bytes);
+  return {move_of(outline_, units).parts * link.latency + takes, {takes, link.latency, link.level}};
 }
 
-std::int64_t PriceList::over(const Link& link, const Transfer& transfer, int part) {
-  if (transfer.bytes == 0) return 0;
-  if (part >= 0) return link.time(transfer.of_part(part, transfer.bytes));
-  std::int64_t time = 0;
-  for (int each = 0; each < transfer.parts; ++each) time += over(link, transfer, each);
-  return time;
+Price PriceList::over(const Link& link, const Transfer& transfer, int part) {
+  if (transfer.bytes == 0) return {};
+  Price price{0, {0, link.latency, link.level}};
+  const int first = std::max(part, 0), last = part < 0 ? transfer.parts : part + 1;
+  for (int each = first; each < last; ++each)
+    price.load.takes += link.carries(transfer.of_part(each, transfer.bytes));
+  price.lasts = price.load.takes + (last - first) * link.latency;
+  return price;
 }
 
 std::int64_t PriceList::numbers(const Link& link, int ranks, std::int64_t count) {

@@ -32,14 +32,17 @@ struct UpdateWork {
 /// A part of a transfer pays its link's latency; transfers over data go by their degree and roots.
 class PriceList {
  public:
-  PriceList(const Outline& outline, const Network& network) : outline_(outline), network_(network) {}
+  PriceList(const Outline& outline, const Network& network)
+      : outline_(outline),
+        network_(network),
+        tensor_meets_(network.tensor_meets(outline.ranks() > 1, outline.data > 1)) {}
 
   /// An action of a step's list, or of a list of forwards of a model without choices.
   std::int64_t of(const Action& action, int rank) const;
 
   /// A pass with its tensor sums; with `clears`, gradients are zeroed before. A price that was measured has
   /// both in it.
-  std::int64_t pass(int stage, const PassWork& work, bool clears) const;
+  Price pass(int stage, const PassWork& work, bool clears) const;
   /// A rank's share of the update of one unit: all of it, unless the optimizer is sharded.
   std::int64_t update_of_share(int unit) const;
   void add(UpdateWork& work, int unit) const;
@@ -49,30 +52,31 @@ class PriceList {
   /// The norm and the loss of a whole step, which every rank takes part in.
   std::int64_t scalars(int rank) const;
 
-  /// The messages of one micro-batch across a cut, side by side.
-  std::int64_t message(int from, int to, const BoundaryBytes& cut, bool with_forward) const;
+  /// The messages of one micro-batch across a cut, one behind the other.
+  Price message(int from, int to, const BoundaryBytes& cut, bool with_forward) const;
   /// A transfer, or a part of it.
-  std::int64_t sum(int unit, int part = -1) const {
+  Price sum(int unit, int part = -1) const {
     return over(network_.data, sum_over_data(outline_, unit), part);
   }
-  std::int64_t gather(int unit, int part = -1) const {
+  Price gather(int unit, int part = -1) const {
     return over(network_.data, gather_over_data(outline_, unit), part);
   }
-  std::int64_t exchange(int from, int to, int unit, int part = -1) const {
+  Price exchange(int from, int to, int unit, int part = -1) const {
     return over(network_.link(from, to), exchange_of(outline_, unit), part);
   }
   /// States of units: as long as a table says, else as long as their bytes take.
-  std::int64_t move(int from, int to, std::span<const int> units) const;
+  Price move(int from, int to, std::span<const int> units) const;
 
   const Network& network() const { return network_; }
 
  private:
-  static std::int64_t over(const Link& link, const Transfer& transfer, int part);
+  static Price over(const Link& link, const Transfer& transfer, int part);
   /// An exchange of so many numbers, added up by a group of ranks.
   static std::int64_t numbers(const Link& link, int ranks, std::int64_t count);
 
   const Outline& outline_;
   Network network_;
+  bool tensor_meets_ = false;  ///< others, at ports
 };
 
 }  // namespace mindpipe

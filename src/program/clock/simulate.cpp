@@ -20,6 +20,16 @@ const Link& Network::of(const Action& action, int rank) const {
   return sends(action) ? link(rank, action.peer) : link(action.peer, rank);
 }
 
+bool Network::tensor_meets(bool messages, bool sums) const {
+  const auto meets = [&](const Link& link) {
+    return link.picoseconds_per_byte > 0 && link.level == tensor.level;
+  };
+  return (messages &&
+          (meets(message) || std::any_of(between.begin(), between.end(),
+                                         [&](const auto& each) { return meets(each.second); }))) ||
+         (sums && meets(data));
+}
+
 Durations durations_of(const Program& program, const Outline& outline, const Network& network) {
   const PriceList prices(outline, network);
   Durations durations;
@@ -37,20 +47,24 @@ Timeline simulate(const Program& program, const Durations& durations, const Netw
     line.started.emplace_back(list.size(), -1);
   }
   line.busy = line.sums = std::vector<std::int64_t>(program.ranks.size());
-  WrittenLists lists(program, durations);
+  WrittenLists lists(program, durations, network);
   Clock clock(0);
   std::int64_t begun = 0;
   clock.run(lists, [&](const Task& task) {
-    for (const Place& member : lists.members(task)) {
-      line.spans[member.rank][member.index] = {task.start, task.end};
-      line.started[member.rank][member.index] = begun;
-    }
+    for (const Place& member : lists.members(task)) line.started[member.rank][member.index] = begun;
     ++begun;
-    const Action& action = lists.head(task);
-    if (action.queue != Queue::compute || is_communication(action)) return;
-    line.busy[task.rank] += task.lasts;
-    if (action.sums > 0) line.sums[task.rank] += std::min(task.lasts, network.tensor_time(action));
   });
+  for (int number = 0; number < static_cast<int>(lists.spans().size()); ++number) {
+    const Span& span = lists.spans()[number];
+    for (const Place& member : lists.members(number)) line.spans[member.rank][member.index] = span;
+    const Place place = lists.members(number).front();
+    const Action& action = program.at(place);
+    if (span.start < 0 || action.queue != Queue::compute || is_communication(action)) continue;
+    const std::int64_t lasts = durations[place.rank][place.index];
+    line.busy[place.rank] += span.end - span.start;
+    if (action.sums > 0)
+      line.sums[place.rank] += span.end - span.start - lasts + std::min(lasts, network.tensor_time(action));
+  }
   line.step = clock.now();
   line.finished = begun == lists.count();
   return line;

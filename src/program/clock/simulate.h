@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <map>
@@ -6,14 +7,16 @@
 #include <vector>
 
 #include "program/action.h"
+#include "program/clock/ports.h"
 #include "program/outline.h"
 
 namespace mindpipe {
 
-/// How long a message takes: latency + bytes x time for a byte.
+/// How long a message takes that meets no other: latency + bytes x time for a byte.
 struct Link {
   std::int64_t latency = 0;         ///< nanoseconds
   double picoseconds_per_byte = 0;  ///< 100: 10 GB/s; 0: free
+  Level level = Level::node;        ///< the ports between which it lies
   std::int64_t carries(std::int64_t bytes) const {
     return static_cast<std::int64_t>(std::ceil(static_cast<double>(bytes) * picoseconds_per_byte / 1000));
   }
@@ -26,6 +29,8 @@ struct Network {
   std::map<std::pair<int, int>, Link> between;  ///< ... unless this (from, to) says otherwise
   Link data, grid;                              ///< collectives of these groups
   Link tensor = {};                             ///< sums between ranks that share a product, inside passes
+  /// Whether tensor sums can meet messages of the pipeline, or sums over data, at a port.
+  bool tensor_meets(bool messages, bool sums) const;
   /// The link of messages from one rank to another.
   const Link& link(int from, int to) const {
     const auto special = between.find({from, to});
@@ -36,16 +41,25 @@ struct Network {
   std::int64_t tensor_time(const TensorSums& sums) const {
     return sums.calls > 0 ? sums.calls * tensor.latency + tensor.carries(sums.bytes) : 0;
   }
+  /// What those of a pass that takes so long, with them, ask of ports. Where they meet no other they ask for
+  /// nothing: they are time of their pass.
+  Load tensor_load(const TensorSums& sums, std::int64_t pass) const {
+    const std::int64_t takes = sums.calls > 0 ? std::min(pass, tensor.carries(sums.bytes)) : 0;
+    if (takes == 0) return {};
+    return {takes, std::min(pass - takes, sums.calls * tensor.latency), tensor.level};
+  }
   std::int64_t tensor_time(const Action& pass) const {
     return tensor_time(TensorSums{pass.sums, pass.bytes});
   }
 };
 
-/// Nanoseconds of every action: [rank][index]; a pass with its sums. A message takes what its send takes. A
-/// trace may be put here in place of the tables.
+/// Nanoseconds of every action where it meets no other: [rank][index]; a pass with its sums. A message takes
+/// what its send takes, of which all but the latency of its link is time of ports. A trace may be put here in
+/// place of the tables.
 using Durations = std::vector<std::vector<std::int64_t>>;
 Durations durations_of(const Program& program, const Outline& outline, const Network& network);
 
+/// From the moment at which all that an action needs is there, of a message both its ends, to its end.
 struct Span {
   std::int64_t start = -1, end = -1;
 };
@@ -64,6 +78,7 @@ struct Timeline {
 };
 
 /// Runs the lists in virtual time: each queue first in, first out; a message when both its ends are there.
+/// What travels meets at ports.
 Timeline simulate(const Program& program, const Durations& durations, const Network& network);
 
 }  // namespace mindpipe

@@ -3,6 +3,7 @@
 #include <span>
 
 #include "program/action.h"
+#include "program/clock/ports.h"
 
 namespace mindpipe {
 
@@ -40,6 +41,25 @@ static_assert(task_of_pass(ActionKind::forward) == TaskKind::forward &&
               task_of_pass(ActionKind::backward_input) == TaskKind::backward_input &&
               task_of_pass(ActionKind::backward_weight) == TaskKind::backward_weight);
 
+/// The class in which it meets others.
+constexpr TrafficClass class_of(TaskKind kind) {
+  switch (kind) {
+    case TaskKind::scalars:
+      return TrafficClass::scalars;
+    case TaskKind::message:
+      return TrafficClass::pipeline;
+    case TaskKind::move:
+      return TrafficClass::moves;
+    case TaskKind::gather:
+      return TrafficClass::values;
+    case TaskKind::sum:
+    case TaskKind::exchange:
+      return TrafficClass::gradients;
+    default:
+      return TrafficClass::tensor;
+  }
+}
+
 /// One thing that a source lets begin: plain data, in the order in which the clock starts it.
 struct Task {
   TaskKind kind = TaskKind::forward;
@@ -61,9 +81,24 @@ struct Task {
   TensorSums sums = {};  ///< inside a pass
   /// Units that move or are updated, ascending; the source keeps them until it is asked for more.
   std::span<const int> units = {};
-  int number = -1;                  ///< by which its source knows it
-  std::int64_t lasts = 0;           ///< nanoseconds, as its source says
-  std::int64_t start = 0, end = 0;  ///< nanoseconds, as the clock says
+  int number = -1;         ///< by which its source knows it
+  std::int64_t lasts = 0;  ///< nanoseconds where it meets no other, as its source says
+  /// What it asks of ports: all of its parts together, with the latency of each; a pass, its tensor sums
+  /// together. A transfer that asks for nothing lasts as long as said.
+  Load load = {};
+  void take(const Price& price) {
+    lasts = price.lasts;
+    load = price.load;
+  }
+  /// How long one of its parts takes where it meets no other.
+  std::int64_t part_lasts(int number) const {
+    const auto of_part = [&](std::int64_t whole) {
+      return whole * (number + 1) / parts - whole * number / parts;
+    };
+    return load == Load{} ? of_part(lasts) : of_part(load.takes) + load.latency;
+  }
+  std::int64_t start = 0;  ///< nanoseconds, as the clock says
+  std::int64_t end = 0;    ///< nanoseconds, as the clock says; expected while it is under way
 };
 
 }  // namespace mindpipe

@@ -1,6 +1,7 @@
 #include "program/clock/task_graph.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <tuple>
 
@@ -49,7 +50,7 @@ void join_collectives(const Program& program, TaskGraph& graph) {
 
 }  // namespace
 
-TaskGraph make_task_graph(const Program& program, bool in_ticket_order) {
+TaskGraph make_task_graph(const Program& program, Follow follow) {
   TaskGraph graph;
   join_messages(program, graph);
   join_collectives(program, graph);
@@ -63,6 +64,7 @@ TaskGraph make_task_graph(const Program& program, bool in_ticket_order) {
 
   graph.successors.resize(graph.members.size());
   graph.predecessors.assign(graph.members.size(), 0);
+  graph.begins_next.assign(graph.members.size(), -1);
   const auto edge = [&](int from, int to) {
     graph.successors[from].push_back(to);
     ++graph.predecessors[to];
@@ -71,17 +73,23 @@ TaskGraph make_task_graph(const Program& program, bool in_ticket_order) {
   for (int rank = 0; rank < static_cast<int>(program.ranks.size()); ++rank) {
     const auto& list = program.ranks[rank];
     const auto& task_of = graph.task_of[rank];
-    std::map<QueueKey, int> newest;
+    std::map<QueueKey, std::array<int, 2>> newest;  // the last two of each queue
     std::vector<int> communication;
     for (int index = 0; index < static_cast<int>(list.size()); ++index) {
-      const auto [before, first] = newest.try_emplace(queue_of(list[index]), index);
-      if (!first) edge(task_of[before->second], task_of[index]);
-      before->second = index;
+      std::array<int, 2>& before =
+          newest.try_emplace(queue_of(list[index]), std::array<int, 2>{-1, -1}).first->second;
+      const bool two_at_a_time = follow == Follow::by_times && list[index].group == Members::data;
+      if (two_at_a_time && before[0] >= 0) {
+        graph.begins_next[task_of[before[0]]] = task_of[index];
+        ++graph.predecessors[task_of[index]];
+      }
+      if (const int ended = before[two_at_a_time ? 1 : 0]; ended >= 0) edge(task_of[ended], task_of[index]);
+      before = {index, before[0]};
       for (int earlier : list[index].after)
         if (earlier >= 0 && earlier < static_cast<int>(list.size())) edge(task_of[earlier], task_of[index]);
       if (is_communication(list[index])) communication.push_back(index);
     }
-    if (!in_ticket_order) continue;
+    if (follow != Follow::by_tickets) continue;
     std::stable_sort(communication.begin(), communication.end(),
                      [&](int a, int b) { return list[a].ticket < list[b].ticket; });
     for (std::size_t k = 1; k < communication.size(); ++k)

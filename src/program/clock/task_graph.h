@@ -1,9 +1,14 @@
 #pragma once
+#include <cstdint>
 #include <vector>
 
 #include "program/action.h"
 
 namespace mindpipe {
+
+/// How tasks follow each other: one by one in their queues; moreover in the order of tickets; or in time, as
+/// an executor has them, of a group's calls two at a time.
+enum class Follow : std::uint8_t { one_by_one, by_tickets, by_times };
 
 /// The actions of all ranks as tasks that start when others have ended: a compute action is one task, a send
 /// and its receive are one, a collective's calls on all ranks of the program are one. A task waits for its
@@ -13,13 +18,14 @@ struct TaskGraph {
   std::vector<std::vector<int>> task_of;    ///< [rank][index]
   std::vector<std::vector<int>> successors;
   std::vector<int> predecessors;  ///< how many
+  std::vector<int> begins_next;   ///< the task that may begin once this one has begun; -1: none
   std::vector<Place> alone;       ///< messages and collectives that have no partner; their tasks never start
 };
 
 /// Matches the k-th send of a channel with its k-th receive, and the k-th call of a group with the k-th calls
-/// of its members. With `in_ticket_order` a communication also waits until all communication of its ranks
-/// with smaller tickets has started.
-TaskGraph make_task_graph(const Program& program, bool in_ticket_order = false);
+/// of its members. By tickets a communication also waits until all communication of its ranks with smaller
+/// ones has started.
+TaskGraph make_task_graph(const Program& program, Follow follow = Follow::one_by_one);
 
 /// Runs the graph without time; returns the tasks that can never start, empty when all end.
 std::vector<int> tasks_stuck(const TaskGraph& graph);

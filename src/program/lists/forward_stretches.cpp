@@ -115,7 +115,7 @@ void ForwardStretches::forward(int chunk, std::int64_t micro_batch) {
   const PassWork& work =
       batches_[static_cast<std::size_t>(task.owner.number - first_)].works[chunk / outline_.stages];
   task.sums = work.sums;
-  task.end = prices_.pass(rank_, work, false);
+  task.take(prices_.pass(rank_, work, false));
   writer_.add(task);
 }
 
@@ -124,7 +124,7 @@ void ForwardStretches::message(int chunk, std::int64_t micro_batch) {
   Task task = task_at(TaskKind::message, chunk, micro_batch);
   task.peer = outline_.rank_of(chunk + 1);
   task.first = outline_.first_block[chunk + 1];
-  task.end = prices_.message(task.rank, task.peer, outline_.cuts[task.first], true);
+  task.take(prices_.message(task.rank, task.peer, outline_.cuts[task.first], true));
   writer_.add(task);
 }
 

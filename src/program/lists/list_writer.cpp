@@ -45,6 +45,14 @@ std::int64_t last_place(const Task& task, std::int64_t place) {
   return task.part + 1 == task.parts ? place : -1;
 }
 
+/// How long one of a message's two payloads takes where it meets no other.
+std::int64_t payload_lasts(const Task& message, std::int64_t bytes, std::int64_t all, bool is_first) {
+  if (message.load == Load{}) return message.lasts;
+  const std::int64_t takes = message.load.takes * bytes / all;
+  return message.load.latency +
+         (is_first ? takes : message.load.takes - message.load.takes * (all - bytes) / all);
+}
+
 }  // namespace
 
 ListWriter::ListWriter(const Outline& outline, int rank, const Rings& rings, const GradientTurns* turns)
@@ -104,13 +112,12 @@ void ListWriter::put(Action action, std::int64_t time) {
 
 /// Writes a transfer, or a part of it, as entries of its own, each with its ticket.
 void ListWriter::put_parts(const Task& task, Action action, const Transfer& transfer) {
-  const std::int64_t time = task.end - task.start;
   action.parts = transfer.parts;
   const int first = std::max(task.part, 0), last = task.part < 0 ? transfer.parts : task.part + 1;
   for (action.part = first; action.part < last; ++action.part) {
     action.bytes = transfer.of_part(action.part, transfer.bytes);
     action.ticket = tickets_++;
-    put(action, task.part < 0 ? transfer.of_part(action.part, time) : time);
+    put(action, task.part < 0 ? task.part_lasts(action.part) : task.lasts);
   }
 }
 
@@ -150,7 +157,7 @@ void ListWriter::pass(ActionKind kind, const Task& task) {
   if (!slabs_of_block_.empty() && adds_to_gradients(action))
     for (int block = task.first; block < task.last; ++block)
       for (const int slab : slabs_of_block_[block]) ledger_.write(at(slabs_, slab), place_, action);
-  put(std::move(action), task.end - task.start);
+  put(std::move(action), task.lasts);
 }
 
 /// What a pass takes in from the chunk before it on its way, and leaves for the one behind. Where no message
@@ -191,6 +198,7 @@ void ListWriter::message(const Task& task) {
   Action action = of_micro_batch(leaves ? ActionKind::send : ActionKind::receive, task, outline_);
   action.last = action.first;
   bool is_first = true;
+  const std::int64_t all = payloads[0].second + payloads[1].second;
   Room& room = leaves ? leave(task, action) : arrive(task, action, is_first);
   for (const auto& [payload, bytes] : payloads) {
     if (!travels(payload, bytes)) continue;
@@ -201,7 +209,8 @@ void ListWriter::message(const Task& task) {
     else if (is_first) ledger_.write(room, place_, action);
     else ledger_.join(room, place_, action);
     is_first = false;
-    put(action, task.end - task.start);
+    const bool is_one = task.payload != Payload::none || bytes == all;
+    put(action, is_one ? task.lasts : payload_lasts(task, bytes, all, payload == payloads[0].first));
   }
 }
 
@@ -283,7 +292,7 @@ void ListWriter::scalars(const Task& task) {
   action.bytes = outline_.stages * outline_.data > 1 ? bytes_of_scalars : 0;
   action.ticket = tickets_++;
   ledger_.write(windows_[task.owner.number].exchanged, place_, action);
-  put(std::move(action), task.end - task.start);
+  put(std::move(action), task.lasts);
 }
 
 void ListWriter::gather(const Task& task) {
@@ -306,7 +315,7 @@ void ListWriter::update(const Task& task) {
   if (task.slab >= 0) ledger_.write(at(slabs_, task.slab), place_, action);
   // The subnet's first forward has waited for their states.
   for (const int unit : task.units) units_[unit].overwrite({place_, action.queue});
-  put(std::move(action), task.end - task.start);
+  put(std::move(action), task.lasts);
 }
 
 /// One unit after the other, each in an equal part of the time, once all that travels has ended.
@@ -321,7 +330,7 @@ void ListWriter::update_shared(const Task& task) {
   windows_.erase(task.owner.number);
   for (int turn = 0; turn < turns.parts; ++turn) {
     action.unit = shared_units_[turn];
-    put(action, turns.of_part(turn, task.end - task.start));
+    put(action, turns.of_part(turn, task.lasts));
   }
 }
 

@@ -5,18 +5,8 @@
 namespace mindpipe {
 namespace {
 
-TrafficClass class_of(TaskKind kind) {
-  switch (kind) {
-    case TaskKind::scalars:
-      return TrafficClass::scalars;
-    case TaskKind::message:
-      return TrafficClass::pipeline;
-    case TaskKind::gather:
-      return TrafficClass::values;
-    default:
-      return TrafficClass::gradients;
-  }
-}
+/// Sums and gathers of a rank that may be under way at a time, as its executor has them.
+constexpr int sums_under_way = 2;
 
 }  // namespace
 
@@ -109,7 +99,9 @@ void StepOrder::make_candidate(int line) {
 
 bool StepOrder::may_begin(int line) const {
   const Line& here = lines_[line];
-  if (here.begun > here.ended || here.begun == static_cast<int>(tasks_.lines[line].size())) return false;
+  if (here.begun - here.ended >= most_under_way(line) ||
+      here.begun == static_cast<int>(tasks_.lines[line].size()))
+    return false;
   if (line == tasks_.scalars()) return ended_ == tasks_.before_scalars;
   for (const StepNeed& need : head(line).needs)
     if (need.line >= 0 && lines_[need.line].ended < need.count) return false;
@@ -127,15 +119,26 @@ std::tuple<int, int, int, int, Payload> StepOrder::turn(int line) const {
 }
 
 bool StepOrder::open(Clock& clock) {
-  for (const int line : candidates_) lines_[line].is_candidate = false;
-  std::erase_if(candidates_, [&](int line) { return !may_begin(line); });
-  std::sort(candidates_.begin(), candidates_.end(), [&](int a, int b) { return turn(a) < turn(b); });
-  for (const int line : candidates_) {
+  while (!candidates_.empty()) begin_candidates(clock);
+  return true;
+}
+
+/// Lets begin what may; the next sum of a rank may then follow.
+void StepOrder::begin_candidates(Clock& clock) {
+  std::vector<int> lines;
+  lines.swap(candidates_);
+  for (const int line : lines) lines_[line].is_candidate = false;
+  std::erase_if(lines, [&](int line) { return !may_begin(line); });
+  std::sort(lines.begin(), lines.end(), [&](int a, int b) { return turn(a) < turn(b); });
+  for (const int line : lines) {
     clock.begin(head(line).task);
     ++lines_[line].begun;
+    if (most_under_way(line) > 1) make_candidate(line);
   }
-  candidates_.clear();
-  return true;
+}
+
+int StepOrder::most_under_way(int line) const {
+  return line >= tasks_.stages() && line < tasks_.scalars() ? sums_under_way : 1;
 }
 
 void StepOrder::ended(const Task& task, Clock&) {

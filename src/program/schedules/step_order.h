@@ -51,6 +51,8 @@ class StepOrder final : public Source {
   void place_gradients(int rank, const GradientTurns& turns);
   void place_messages(const RingPair& pair, const StepRing& ring, int depth);
   void make_candidate(int line);
+  void begin_candidates(Clock& clock);
+  int most_under_way(int line) const;
   const StepItem& head(int line) const { return tasks_.lines[line][lines_[line].begun]; }
   bool may_begin(int line) const;
   std::tuple<int, int, int, int, Payload> turn(int line) const;

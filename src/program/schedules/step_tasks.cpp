@@ -106,7 +106,7 @@ class Making {
       for (const UnitUse& use : outline_.uses_in(task.first, task.last))
         work.clear += outline_.units[use.unit].clear;
     task.sums = work.sums;
-    task.lasts = prices_.pass(task.rank, work, task.clears);
+    task.take(prices_.pass(task.rank, work, task.clears));
     std::vector<StepItem>& line = made_.lines[task.rank];
     line.push_back({task});
     const int place = static_cast<int>(line.size()) - 1;
@@ -139,7 +139,7 @@ class Making {
   void add_parts(int line, Task task, int parts, const StepNeed& need, const Price& price) {
     task.parts = parts;
     for (task.part = 0; task.part < parts; ++task.part) {
-      task.lasts = price(task.part);
+      task.take(price(task.part));
       made_.lines[line].push_back({task, {need}});
     }
   }
@@ -192,6 +192,8 @@ class Making {
         if (payloads[k].second == 0) continue;
         if (ring.lines[k] < 0) ring.lines[k] = new_line();
         std::vector<StepItem>& line = made_.lines[ring.lines[k]];
+        const Link& link = prices_.network().link(pair.from, pair.to);
+        const std::int64_t takes = link.carries(payloads[k].second);
         line.push_back({{.kind = TaskKind::message,
                          .with_forward = pair.with_forward,
                          .rank = pair.from,
@@ -201,7 +203,8 @@ class Making {
                          .payload = payloads[k].first,
                          .turn = turn,
                          .first = cut,
-                         .lasts = prices_.network().link(pair.from, pair.to).time(payloads[k].second)},
+                         .lasts = takes + link.latency,
+                         .load = {takes, link.latency, link.level}},
                         {StepNeed{pair.from, crossing.writer + 1}}});
         crossing.messages[k] = static_cast<int>(line.size()) - 1;
         made_.lines[pair.to][crossing.reader].needs[StepItem::input + k] = {ring.lines[k],

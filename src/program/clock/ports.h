@@ -1,0 +1,91 @@
+#pragma once
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "core/traffic_class.h"
+
+namespace mindpipe {
+
+/// Where ports are: between ranks of a node, between nodes, between a device and its host.
+enum class Level : std::uint8_t { node, net, copies };
+inline constexpr int levels = 3;
+
+/// What a transfer asks of the ports between its ends, in nanoseconds.
+struct Load {
+  std::int64_t takes = 0;    ///< time of each port
+  std::int64_t latency = 0;  ///< once the in port has it; no port is held meanwhile
+  Level level = Level::node;
+  bool operator==(const Load&) const = default;
+};
+
+/// How long something takes where it meets no other, in nanoseconds, and what it asks of ports.
+struct Price {
+  std::int64_t lasts = 0;
+  Load load = {};
+};
+
+/// How transfers meet. Each rank has an out and an in port at each level. One transfer at a time leaves an
+/// out port: the highest class first, then who came first, and nobody is interrupted. It streams into the in
+/// port while it leaves, so it arrives late by no more than what others took of that port meanwhile:
+///
+///     arrived = max(left, min(in_free + takes, left + what others took while this one left))
+class Ports {
+ public:
+  struct Transfer {
+    TrafficClass traffic = TrafficClass::pipeline;
+    Level level = Level::node;
+    int from = 0, to = 0;    ///< alike: a group's, whose ranks all send and receive as this one does
+    std::int64_t takes = 0;  ///< more than 0
+    int number = 0;          ///< by which its owner knows it
+  };
+  /// A transfer that has left, and when the in port has it.
+  struct Left {
+    Transfer transfer;
+    std::int64_t offered = 0, left = 0, arrived = 0;
+  };
+  static constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();
+
+  /// A transfer stands ready at the out port of its rank.
+  void offer(const Transfer& transfer, std::int64_t now);
+  /// Lets free out ports begin. Called when all is offered that comes at this moment, so that the order of
+  /// offers within a moment decides nothing.
+  void serve(std::int64_t now);
+  /// When the next transfer leaves.
+  std::int64_t next() const { return leaving_.empty() ? never : leaving_.front().left; }
+  /// Lets that one leave. Several at one moment leave by class, from, to.
+  Left leave();
+  /// When a transfer that is offered leaves, if nothing else is offered.
+  std::int64_t expected(int from, Level level, int number, std::int64_t now) const;
+
+ private:
+  struct Waiting {
+    Transfer transfer;
+    std::int64_t offered = 0, order = 0;
+  };
+  struct Leaving : Waiting {
+    std::int64_t left = 0;
+    std::int64_t taken_before = 0;  ///< time that others had taken of the in port when it began
+  };
+  struct Port {
+    std::vector<Waiting> waiting;
+    std::int64_t busy_until = -1;  ///< -1: free
+    int leaves = 0;                ///< number of the transfer that does
+    bool is_touched = false;
+    std::int64_t in_free = 0;
+    std::int64_t taken = 0;  ///< time of the in port that all have taken so far
+  };
+
+  static bool is_before(const Waiting& a, const Waiting& b);
+  static bool is_later(const Leaving& a, const Leaving& b);
+  std::size_t place(int rank, Level level);
+  void touch(std::size_t port);
+
+  std::vector<Port> ports_;           ///< by rank, then level
+  std::vector<Leaving> leaving_;      ///< a heap
+  std::vector<std::size_t> touched_;  ///< ports that may begin
+  std::int64_t offers_ = 0;
+};
+
+}  // namespace mindpipe
