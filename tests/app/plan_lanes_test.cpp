@@ -85,7 +85,7 @@ TEST(PlanLanes, SaysHowFastLanesAreBesideOneOfThemAlone) {
 
 TEST(PlanLanes, NamesABatchThatHidesMoves) {
   for (const Settings& slow :
-       {Settings{"device.links.rate=10e9"}, Settings{"device.links.rate=1e9", "supernet.prices=h200"}}) {
+       {Settings{"device.links.rate=30e9"}, Settings{"device.links.rate=2.5e9", "supernet.prices=h200"}}) {
     const Settings settings = slow + Settings{"grid.supernet=2", "grid.pipeline=8"};
     const MovesText shown = moves_of(large(settings), 16);
     EXPECT_TRUE(shown.is_warning);
@@ -120,7 +120,8 @@ TEST(PlanLanes, WarnsOfOwnCutsWhoseMovesAreSlow) {
 }
 
 TEST(PlanLanes, TakesNoLayoutThatDoesNotFit) {
-  const Settings ample{"grid.pipeline=4"}, tight{"grid.pipeline=4", "memory.device_limit=26000000"};
+  const Settings ample{"grid.pipeline=4"},
+      tight{"grid.supernet=4", "grid.pipeline=1", "memory.device_limit=26000000"};
   const std::string all = plan_text(supernet("supernet-tiny", ample), 4, true);
   EXPECT_THAT(all, HasSubstr("take grid.supernet=1 grid.pipeline=4 supernet.cuts=own: 5 % faster"));
   EXPECT_THAT(all, Not(HasSubstr("too much")));

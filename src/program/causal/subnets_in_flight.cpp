@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 #include <utility>
 
 #include "core/check.h"
@@ -124,15 +125,17 @@ std::vector<int> SubnetsInFlight::units(std::int64_t id, int rank) const {
   return all;
 }
 
+/// Each rank serves the lane behind its own first, so that no two of a stage begin with the same one.
 std::vector<UnitMove> SubnetsInFlight::bring_home() {
-  std::map<std::pair<int, int>, UnitMove> moves;
+  std::map<std::tuple<int, int, int>, UnitMove> moves;  // by from, how many lanes further, to
   for (int unit = 0; unit < static_cast<int>(newest_.size()); ++unit) {
     const User user = std::exchange(newest_[unit], {});
     if (user.id < 0) continue;
     const int home = outline_.rank_of_block(user.block);
     for (int lane = 0; lane < outline_.lanes; ++lane)
       if (const int to = lane * stages_ + home; to != user.rank) {
-        UnitMove& move = moves[{user.rank, to}];
+        const int further = (lane - outline_.lane_of_rank(user.rank) + outline_.lanes) % outline_.lanes;
+        UnitMove& move = moves[{user.rank, further, to}];
         move.subnet = known_;
         move.from = user.rank;
         move.to = to;
