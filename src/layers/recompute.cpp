@@ -18,10 +18,8 @@ Boundary Recompute::backward(Boundary dout, Tape& tape) {
   in.activation = tape.restore();
   if (dout.encoder_output) in.encoder_output = tape.restore();
   const std::size_t mark = tape.kept_mark();
-  tape.mode = Tape::Mode::replay;
   block_->forward(in, tape);
   const Boundary din = block_->backward(dout, tape);
-  tape.mode = Tape::Mode::train;
   // Products that were put off still read what this pass kept; then it stays until the micro-batch is done.
   if (tape.weight_gradients == Tape::WeightGradients::now) tape.release_kept(mark);
   return din;

@@ -27,11 +27,11 @@ struct MicroBatch {
 /// What one micro-batch keeps between forward and backward: last in, first out, empty afterwards.
 class Tape {
  public:
-  /// train: keep and save. discard: a recomputed block's first pass, nothing is saved. replay: its second
-  /// pass. evaluate: nothing is saved or dropped. generate: evaluate, with caches of earlier rows. calibrate:
+  /// train: keep and save. discard: a recomputed block's first pass, nothing is saved.
+  /// evaluate: nothing is saved or dropped. generate: evaluate, with caches of earlier rows. calibrate:
   /// evaluate without losses; batch norms norm as in training, and collect what evaluations of the same
   /// network norm with.
-  enum class Mode : std::uint8_t { train, discard, replay, evaluate, generate, calibrate };
+  enum class Mode : std::uint8_t { train, discard, evaluate, generate, calibrate };
   enum class WeightGradients : std::uint8_t { now, later };
 
   /// `caches`: where generation keeps what it has of earlier rows; others need none.
@@ -50,7 +50,7 @@ class Tape {
   std::int64_t position = 0;                ///< generate: of the first row
   NetworkStatistics* statistics = nullptr;  ///< calibrated supernet: sums of its batch norms
 
-  bool saves() const { return mode == Mode::train || mode == Mode::replay; }
+  bool saves() const { return mode == Mode::train; }
   /// Whether something is trained, so that dropout drops.
   bool trains() const { return saves() || mode == Mode::discard; }
   /// A tensor for what backward (or a later layer's backward) reads.

@@ -137,6 +137,11 @@ TEST(Blend, IsTheGoldenOne) {
   EXPECT_EQ(text, " 0:0 1:0 2:0 0:1 1:1 0:2 2:1 0:3 1:2 0:4 0:5 1:3 2:2 0:6 1:4 0:7 2:3 0:8 1:5 0:9");
 }
 
+TEST(Blend, OfEqualSourcesTheFirstGoesFirst) {
+  Blend blend({1, 1, 1});
+  for (int n = 0; n < 9; ++n) EXPECT_EQ(blend.at(n).dataset, n % 3) << n;
+}
+
 TEST(Blend, IsTheSameFromAnyEnd) {
   Blend forward({3, 1, 1.5}), backward({3, 1, 1.5});
   std::vector<Blend::Choice> there;

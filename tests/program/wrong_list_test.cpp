@@ -89,12 +89,15 @@ const WrongList of_steps[] = {
     {"ABufferReusedWhileItIsSent", [] { return of_two_stages(0); },
      without_waits(of_kind(ActionKind::forward), 2),
      "(forward of micro-batch 2, block 0): writes buffer 2 while action 2 (send activation of micro-batch 0 "
-     "to "
-     "rank 1) may still use it"},
+     "to rank 1) may still use it"},
     {"AReceiveIntoABufferThatIsStillRead", [] { return of_two_stages(1); },
      without_waits(of_kind(ActionKind::receive), 2), "may still use it"},
     {"APassThatDoesNotWaitForItsInput", [] { return of_two_stages(1); },
      without_waits(of_kind(ActionKind::forward)), "does not wait for the activation from rank 0"},
+    {"ASendThatDoesNotWaitForItsPass", [] { return of_two_stages(0); },
+     without_waits(end_of(Payload::activation, true)), "before action 0 has filled it"},
+    {"AGatherThatDoesNotWaitForItsUpdate", with_slabs, without_waits(of_kind(ActionKind::gather)),
+     "does not wait for the update"},
     {"AFoldThatIsLeftOut", [] { return lists_of_step(of_two_shards(equal_stages(1, 4)), "zb-h1"); },
      [](Lists& lists) { lists.at(of_kind(ActionKind::backward_input), 1).fold = false; },
      "shard 0 ends here, but its gradients are not folded"},
