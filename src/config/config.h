@@ -74,6 +74,7 @@ struct TrainConfig {
   double clip = 1.0;  ///< largest global norm of the gradient; 0: no clipping
   double label_smoothing = 0;
   int evaluate_every = 0, evaluate_batches = 8;  ///< batches of 0: once over all
+  int noise_every = 0;                           ///< steps between measurements of the noise scale; 0: never
   bool operator==(const TrainConfig&) const = default;
 };
 

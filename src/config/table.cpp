@@ -109,6 +109,9 @@ std::vector<Setting> common_settings(Config& c) {  // table
       SETTING(course, train.evaluate_batches,
               "batches of one evaluation; all: once over each source of data.validation, where it has an end",
               count_or_all),
+      SETTING(layout, train.noise_every,
+              "steps between measurements of the noise scale, which says what a batch is worth; 0: never",
+              any_count),
 
       SETTING(arithmetic, optimizer.kind, "rule of the update"),
       SETTING(course, optimizer.rate.kind, "curve of the learning rate after the warm-up"),

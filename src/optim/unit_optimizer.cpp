@@ -116,9 +116,9 @@ void UnitOptimizer::clear_moments(Backend& backend) {
   moments_are_zero_ = true;
 }
 
-void UnitOptimizer::chunk_squares(Backend& backend, const Tensor& sums) const {
+void UnitOptimizer::chunk_squares(Backend& backend, const Tensor& sums, int use) const {
   for (const FlatRange& range : ranges_)
-    backend.sum_squares({gradient(range), sums.range(range.first_chunk, chunks_of(range.count))});
+    backend.sum_squares({gradient(range, use), sums.range(range.first_chunk, chunks_of(range.count))});
 }
 
 std::pair<std::int64_t, std::int64_t> UnitOptimizer::chunks_of_shard(int param, int shard) const {

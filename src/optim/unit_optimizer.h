@@ -45,8 +45,9 @@ class UnitOptimizer {
   /// Use 0 holds that of all uses in the end.
   Tensor gradient_share(int use) const;
 
-  /// Writes the sum of squares of each chunk of this share into `sums` (f64 [chunks()] of the whole unit).
-  void chunk_squares(Backend& backend, const Tensor& sums) const;
+  /// Writes the sum of squares of each chunk of this share of a use's gradient into `sums` (f64 [chunks()] of
+  /// the whole unit).
+  void chunk_squares(Backend& backend, const Tensor& sums, int use = 0) const;
   std::int64_t chunks() const { return chunks_; }
   /// Which chunk sums, begin and end, added in f64 in order, are the square of a tensor's local shard: none
   /// of a running statistic.
@@ -64,7 +65,7 @@ class UnitOptimizer {
   std::vector<std::pair<std::string, Tensor>> states() const;
 
  private:
-  Tensor gradient(const FlatRange& range) const { return state(gradient_share(0), range); }
+  Tensor gradient(const FlatRange& range, int use = 0) const { return state(gradient_share(use), range); }
   Tensor state(const Tensor& slot, const FlatRange& range) const {
     return slot.range(range.flat - begin_, range.count);
   }

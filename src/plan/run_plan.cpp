@@ -90,7 +90,8 @@ ScalarBytes scalars_of(const Config& config, const Layout& layout, const RunPlan
     all.members.push_back({optimizers[u].get(), 0});
   }
   for (const auto& unit : costs.model().units()) all.tensors += std::ssize(unit->params());
-  return scalar_bytes(layout, {{all_units, all}}, plan.outline.sharded_optimizer);
+  return scalar_bytes(layout, {{all_units, all}}, plan.outline.sharded_optimizer,
+                      squares_size(config, layout, costs.model(), optimizers));
 }
 
 /// Adds what training keeps of a unit: its gradients, masters and moments.

@@ -8,7 +8,7 @@
 #include "plan/subnet_rooms.h"
 #include "program/choose_rooms.h"
 #include "program/lists/forward_stretches.h"
-#include "state/decisions.h"
+#include "state/scalar_bytes.h"
 
 namespace mindpipe {
 

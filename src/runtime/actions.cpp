@@ -1,5 +1,7 @@
 #include "runtime/actions.h"
 
+#include <array>
+
 namespace mindpipe {
 namespace {
 
@@ -56,8 +58,9 @@ Request Actions::start(Script& script, const Action& action, const StepInput& in
     case ActionKind::sum_scalar: {
       const Tensor losses = state_.stage.has_head() ? passes_.losses_of(action.subnet) : Tensor{};
       const std::int64_t valid = updates.decide_step(losses, input.valid);
-      const Tensor decision = updates.decisions().of(all_units);
-      script.feed->found(action, input.step, valid, {&decision, 1});
+      const Tensor* measured = updates.measured();
+      const std::array found{updates.decisions().of(all_units), measured != nullptr ? *measured : Tensor{}};
+      script.feed->found(action, input.step, valid, std::span(found).first(measured != nullptr ? 2 : 1));
       return {};
     }
     case ActionKind::send:

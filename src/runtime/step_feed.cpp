@@ -1,14 +1,21 @@
 #include "runtime/step_feed.h"
 
+#include <algorithm>
+
 namespace mindpipe {
 
-StepFeed::StepFeed(Executor& executor, LateAnswers& answers, const RunPlan& plan, std::size_t recorded)
+StepFeed::StepFeed(Executor& executor, const RankState& state, const Config& config, const RunPlan& plan,
+                   LateAnswers& answers)
     : executor_(executor),
+      state_(state),
       answers_(answers),
-      script_(executor.make_closed_script(plan.training, plan.outline, *this, recorded)) {}
+      noise_every_(config.train.noise_every),
+      script_(executor.make_closed_script(plan.training, plan.outline, *this,
+                                          static_cast<std::size_t>(std::max(1, config.trace.steps)))) {}
 
 std::optional<StepScalars> StepFeed::run(const StepInput& input) {
   input_ = &input;
+  state_.updates.measure(noise_every_ > 0 && (input.step + 1) % noise_every_ == 0);
   executor_.run(*this);
   return oldest();
 }
@@ -37,10 +44,18 @@ void StepFeed::drained() {
     DeviceDriver::take_times(script_);
 }
 
-void StepFeed::found(const Action&, std::int64_t step, std::int64_t valid, std::span<const Tensor> decision) {
-  answers_.ask(decision, [this, step, valid](std::span<const double> numbers) {
-    known_.push_back({step, numbers[Decision::loss], valid, numbers[Decision::gradient_norm],
-                      valid > 0 && numbers[Decision::skipped] == 0});
+void StepFeed::found(const Action&, std::int64_t step, std::int64_t valid, std::span<const Tensor> numbers) {
+  answers_.ask(numbers, [this, step, valid](std::span<const double> known) {
+    StepScalars scalars{.step = step,
+                        .loss = known[Decision::loss],
+                        .valid = valid,
+                        .gradient_norm = known[Decision::gradient_norm],
+                        .applied = valid > 0 && known[Decision::skipped] == 0};
+    if (const auto squares = known.subspan(Decision::places); scalars.applied && !squares.empty())
+      scalars.noise = gradient_noise(
+          squares, static_cast<double>(state_.stage.targets_of_step()) / static_cast<double>(valid),
+          state_.stage.layout().batch);
+    known_.push_back(scalars);
   });
 }
 

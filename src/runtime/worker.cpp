@@ -16,12 +16,14 @@ RunPlan fitting(RunPlan plan, const Config& config) {
   return plan;
 }
 
-/// The most numbers that a rank of a plan asks of its device at once: a step's decision; losses and hits of a
-/// batch; decisions of a subnet's units, and its losses.
-std::int64_t most_numbers(const RunPlan& plan, const Layout& layout) {
+/// The most numbers that a rank of a plan asks of its device at once: a step's decision, and squares of its
+/// data shards; losses and hits of a batch; decisions of a subnet's units, and its losses.
+std::int64_t most_numbers(const Config& config, const RunPlan& plan, const Layout& layout) {
   const std::int64_t units =
       plan.subnets ? std::max<std::int64_t>(1, plan.subnets->rooms[layout.coord.pipeline].most_tensors) : 1;
-  return std::max<std::int64_t>(Decision::places * units + 1, layout.local_data_shards() + Hits::places);
+  const std::int64_t squares = config.train.noise_every > 0 ? layout.data_shards : 0;
+  return std::max<std::int64_t>(Decision::places * units + 1 + squares,
+                                layout.local_data_shards() + Hits::places);
 }
 
 }  // namespace
@@ -130,11 +132,10 @@ void Worker::make_executor() {
 
 void Worker::make_feeds() {
   answers_ = std::make_unique<LateAnswers>(*backend_, waiting(), wiring_.pinned ? &*wiring_.pinned : nullptr,
-                                           most_numbers(plan_, layout()));
+                                           most_numbers(config_, plan_, layout()));
   forwards_ = std::make_unique<ForwardFeed>(*executor_, state_of_rank(), plan_, *answers_, wiring_);
   if (plan_.trains_steps())
-    steps_ = std::make_unique<StepFeed>(*executor_, *answers_, plan_,
-                                        static_cast<std::size_t>(std::max(1, config_.trace.steps)));
+    steps_ = std::make_unique<StepFeed>(*executor_, state_of_rank(), config_, plan_, *answers_);
   if (plan_.subnets)
     subnets_ = std::make_unique<SubnetFeed>(*executor_, state_of_rank(), config_, plan_, *answers_, wiring_);
 }

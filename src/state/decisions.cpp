@@ -11,28 +11,12 @@ std::int64_t chunks_of(const DecisionScope& scope) {
   return chunks;
 }
 
+}  // namespace
+
 std::int64_t most_chunks(const DecisionScopes& scopes) {
   std::int64_t most = 0;
   for (const auto& [unit, scope] : scopes) most = std::max(most, chunks_of(scope));
   return most;
-}
-
-}  // namespace
-
-ScalarBytes scalar_bytes(const Layout& layout, const DecisionScopes& of_step, bool sharded) {
-  const auto exchanged = [](int shards, int ranks, std::int64_t count) {
-    return Communicator::scalars_bytes(SumTree(shards, ranks), count);
-  };
-  const Coord& ranks = layout.grid;
-  const std::int64_t tensors = of_step.empty() ? 0 : of_step.at(all_units).tensors,
-                     chunks = sharded ? most_chunks(of_step) : 1;
-  std::size_t kept = LossSums::bytes(layout);
-  if (!of_step.empty()) kept += Decisions::bytes(of_step, layout.tensor_shards / ranks.tensor, tensors);
-  return {.kept = kept,
-          .tensor_exchange = exchanged(layout.tensor_shards, ranks.tensor, tensors),
-          .data_exchange = std::max(exchanged(layout.data_shards, ranks.data, 1),
-                                    exchanged(ranks.data, ranks.data, chunks)),
-          .pipeline_exchange = exchanged(ranks.pipeline, ranks.pipeline, 1 + tensors)};
 }
 
 std::size_t Decisions::bytes(const DecisionScopes& scopes, std::int64_t shards, std::int64_t most_tensors) {

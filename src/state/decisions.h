@@ -25,12 +25,8 @@ struct DecisionScope {
 using DecisionScopes = std::map<int, DecisionScope>;
 inline constexpr int all_units = -1;
 
-/// Bytes of what the scalars of a step are added up in, and of what arrives in the exchanges of each group.
-struct ScalarBytes {
-  std::size_t kept = 0, tensor_exchange = 0, data_exchange = 0, pipeline_exchange = 0;
-};
-/// `of_step`: empty where no step is decided. `sharded`: whether replicas hold parts of the gradients.
-ScalarBytes scalar_bytes(const Layout& layout, const DecisionScopes& of_step, bool sharded);
+/// Chunks of the scope that has the most.
+std::int64_t most_chunks(const DecisionScopes& scopes);
 
 /// What is decided from the gradients of a scope: whether they are applied, how far they are scaled down, how
 /// often that has been. Squares are added up in one fixed order: chunks of a tensor's shard, the tree over

@@ -23,6 +23,8 @@ void GradientUpdates::decide_scopes(const DecisionScopes& scopes, std::int64_t m
 void GradientUpdates::allocate_for_steps() {
   const DecisionScopes scopes = Decisions::of_step(stage_, residency_.shares());
   decide_scopes(scopes, scopes.begin()->second.tensors);
+  if (const auto size = squares_size(config_, stage_.layout(), stage_.model(), residency_.shares()))
+    squares_.emplace(stage_, residency_.shares(), groups_, *size, residency_.is_sharded());
 }
 
 void GradientUpdates::allocate_for_subnets(std::int64_t most_tensors) {
@@ -32,6 +34,11 @@ void GradientUpdates::allocate_for_subnets(std::int64_t most_tensors) {
 void GradientUpdates::clear(const UnitUse& use) {
   if (!is_left_out("gradients", "clear"))
     stage_.context().backend.fill({stage_.unit(use.unit).accumulators(stage_.use_of(use)), 0});
+}
+
+void GradientUpdates::measure(bool measures) {
+  measures_ = squares_ && measures;
+  if (measures_) squares_->begin();
 }
 
 std::size_t GradientUpdates::zeros_bytes(const Unit& unit) const {
@@ -89,9 +96,14 @@ void GradientUpdates::fold(const UnitUse& folded, int shard, MadeGradients made)
   Unit& unit = stage_.unit(folded.unit);
   const int use = stage_.use_of(folded), params = static_cast<int>(unit.params().size());
   if (made != MadeGradients::later) combine_sequence(unit, use);
+  const auto is_made = [&](int p) {
+    return made == MadeGradients::all || unit.params()[p].product == (made == MadeGradients::later);
+  };
+  for (int p = 0; p < params && measures_; ++p)
+    if (is_made(p)) squares_->add(folded, p, shard);
   if (made == MadeGradients::all) count_shard(unit, use, shard, 0, unit.flat_count());
   for (int p = 0; p < params && made != MadeGradients::all; ++p)
-    if (unit.params()[p].product == (made == MadeGradients::later))
+    if (is_made(p))
       count_shard(unit, use, shard, unit.flat_offset(p, 0),
                   unit.flat_offset(p, unit.local_shards(p)) - unit.flat_offset(p, 0));
   if (made == MadeGradients::later || shard + 1 == stage_.layout().local_data_shards()) return;
@@ -168,6 +180,7 @@ StepRule GradientUpdates::rule(std::int64_t valid) const {
 }
 
 std::int64_t GradientUpdates::decide_step(const Tensor& losses, std::int64_t valid) {
+  if (measures_) measured_ = &squares_->finish();
   add_uses();
   std::vector<std::int64_t> of_batch{valid};
   groups_.data.sum_integers(of_batch);

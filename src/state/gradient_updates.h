@@ -6,6 +6,7 @@
 
 #include "comm/reduction.h"
 #include "state/residency.h"
+#include "state/shard_squares.h"
 
 namespace mindpipe {
 
@@ -23,6 +24,9 @@ class GradientUpdates {
 
   /// Zeroes what the backwards of a use add to.
   void clear(const UnitUse& use);
+  /// Whether the squares of gradients of data shards are taken in the step that begins, where they are at
+  /// all.
+  void measure(bool measures);
   /// Adds the gradient of a use to the binary counter once it holds all micro-batches of this rank's data
   /// shard `shard` (counted here): of its parameters those that `made` names.
   void fold(const UnitUse& use, int shard, MadeGradients made = MadeGradients::all);
@@ -50,6 +54,8 @@ class GradientUpdates {
   void update(int unit, double rate);
   /// The losses of steps, subnets and evaluations.
   LossSums& losses() { return *losses_; }
+  /// What the newest step has measured: f64 [data shards + 1]; none: it was not.
+  const Tensor* measured() const { return measures_ ? measured_ : nullptr; }
   Decisions& decisions() { return *decisions_; }
 
   /// Room for a positions' table of the unit on all local T-ths of the sequence, all but one zeros; 0 where
@@ -77,6 +83,9 @@ class GradientUpdates {
   SumTree over_data_;
   std::optional<LossSums> losses_;
   std::optional<Decisions> decisions_;
+  std::optional<ShardSquares> squares_;
+  bool measures_ = false;
+  const Tensor* measured_ = nullptr;
   WorkArea zeros_;
 };
 

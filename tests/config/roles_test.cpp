@@ -52,6 +52,7 @@ const std::set<std::string> layout{
     "train.recompute",
     "train.sequence_parallel",
     "train.zero",
+    "train.noise_every",
     "memory.device_limit",
     "checkpoint.every",
     "checkpoint.every_time",

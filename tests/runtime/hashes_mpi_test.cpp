@@ -40,7 +40,7 @@ Sha256::Digest hash_of(const Config& config, const World& world) {
   outcome.state = worker.state().digest();
   Corpus validation(config.data, Subset::validation, fields_of(config), config.seed);
   std::vector<std::uint64_t> words = outcome.words();
-  words.resize(words.size() - 1 - Hits::places);  // targets and hits, which the file was made without
+  words.resize(Outcome::digest_words + 1 + 2 * outcome.losses.size());  // what the file was made with
   words.push_back(std::bit_cast<std::uint64_t>(worker.evaluator().evaluate(validation, 2).loss()));
   Sha256 sha;
   sha.add(reinterpret_cast<const std::byte*>(words.data()), words.size() * sizeof(std::uint64_t));

@@ -155,6 +155,7 @@ TEST_F(MemoryOfRanks, ARunThatIsGivenExactlyThePredictionFinishesAndUsesIt) {
   all.insert(all.end(), more.begin(), more.end());
   for (std::size_t i = 0; i < all.size(); ++i) {
     Config config = all[i];
+    config.train.noise_every = static_cast<int>(i % 2);
     const RunPlan plan = make_run_plan(config);
     for (int stage = 0; stage < config.grid.pipeline; ++stage)
       config.memory.device_limit = std::max(config.memory.device_limit, total_of(plan.most_memory(stage)));

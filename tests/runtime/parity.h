@@ -19,6 +19,7 @@ namespace mindpipe {
 /// What a run of some steps leaves behind, in full precision: equal on every layout, or something is wrong.
 struct Outcome {
   std::vector<double> losses, norms;
+  std::vector<double> noise;   ///< signal and noise of each step's gradient; empty: nobody looked
   double evaluation = 0;       ///< the sum of its losses
   std::int64_t evaluated = 0;  ///< targets that it counted
   std::array<std::int64_t, Hits::places> hits{};
@@ -26,7 +27,7 @@ struct Outcome {
 
   static constexpr std::size_t digest_words = sizeof(Sha256::Digest) / sizeof(std::uint64_t);
   static std::size_t words_of(int steps) {
-    return digest_words + 2 + Hits::places + 2 * static_cast<std::size_t>(steps);
+    return digest_words + 2 + Hits::places + 4 * static_cast<std::size_t>(steps);
   }
   std::vector<std::uint64_t> words() const {
     const auto digest = std::bit_cast<std::array<std::uint64_t, digest_words>>(state);
@@ -36,20 +37,25 @@ struct Outcome {
     for (double x : norms) all.push_back(std::bit_cast<std::uint64_t>(x));
     for (std::int64_t hit : hits) all.push_back(static_cast<std::uint64_t>(hit));
     all.push_back(static_cast<std::uint64_t>(evaluated));
+    for (std::size_t i = 0; i < 2 * losses.size(); ++i)
+      all.push_back(std::bit_cast<std::uint64_t>(i < noise.size() ? noise[i] : 0.0));
     return all;
   }
   static Outcome from(const std::vector<std::uint64_t>& words) {
     Outcome outcome;
     std::memcpy(outcome.state.data(), words.data(), outcome.state.size());
     outcome.evaluation = std::bit_cast<double>(words[digest_words]);
-    const std::size_t before = digest_words + 1, steps = (words.size() - before - 1 - Hits::places) / 2;
+    const std::size_t before = digest_words + 1, steps = (words.size() - before - 1 - Hits::places) / 4;
     for (std::size_t i = 0; i < steps; ++i) {
       outcome.losses.push_back(std::bit_cast<double>(words[before + i]));
       outcome.norms.push_back(std::bit_cast<double>(words[before + steps + i]));
     }
     for (std::size_t i = 0; i < outcome.hits.size(); ++i)
       outcome.hits[i] = static_cast<std::int64_t>(words[before + 2 * steps + i]);
-    outcome.evaluated = static_cast<std::int64_t>(words.back());
+    const std::size_t behind = before + 2 * steps + Hits::places;
+    outcome.evaluated = static_cast<std::int64_t>(words[behind]);
+    for (std::size_t i = behind + 1; i < words.size(); ++i)
+      outcome.noise.push_back(std::bit_cast<double>(words[i]));
     return outcome;
   }
 };
@@ -64,6 +70,10 @@ inline std::string difference(const Outcome& got, const Outcome& wanted) {
       return fmt::format("loss of step {}: {} and not {}", i, got.losses[i], wanted.losses[i]);
     if (!same(got.norms[i], wanted.norms[i]))
       return fmt::format("gradient norm of step {}: {} and not {}", i, got.norms[i], wanted.norms[i]);
+    for (const std::size_t at : {2 * i, 2 * i + 1})
+      if (!got.noise.empty() && !wanted.noise.empty() && !same(got.noise[at], wanted.noise[at]))
+        return fmt::format("{} of step {}: {} and not {}", at % 2 == 0 ? "signal" : "noise", i, got.noise[at],
+                           wanted.noise[at]);
   }
   if (!same(got.evaluation, wanted.evaluation))
     return fmt::format("evaluation: {} and not {}", got.evaluation, wanted.evaluation);
@@ -200,6 +210,8 @@ inline void train_some(Worker& worker, int steps, Outcome& outcome,
              "step {} is answered as number {}", known->step, outcome.losses.size());
     outcome.losses.push_back(known->loss);
     outcome.norms.push_back(known->gradient_norm);
+    const GradientNoise noise = known->noise.value_or(GradientNoise{});
+    outcome.noise.insert(outcome.noise.end(), {noise.signal, noise.noise});
   };
   for (int step = 0; step < steps; ++step) {
     if (before) before(step);

@@ -96,6 +96,7 @@ inline Config config_of(const Choice& choice, int ranks) {
   c.train.sequence_parallel = choice[sequence_at] == 1;
   c.train.recompute = choice[recompute_at] == 1 ? RecomputeKind::block : RecomputeKind::none;
   c.optimizer.kind = choice[optimizer_at] == 1 ? OptimizerKind::sgd : OptimizerKind::adamw;
+  c.train.noise_every = 1;
   return resolve(c);
 }
 

@@ -180,6 +180,7 @@ class PlainLoop {
     const double tokens = static_cast<double>(input.valid);
     double factor = 1 / (1.0 / targets() * tokens);  // undoes the constant that backward started from
     const double norm = std::sqrt(squares) * factor;
+    keep_noise(parts, factor, outcome);
     const double clip = config_.train.clip;
     if (clip > 0 && norm > clip) factor *= clip / (norm + 1e-6);
     outcome.losses.push_back(tree(losses)[0] / tokens);
@@ -187,6 +188,31 @@ class PlainLoop {
     ++applied_;
     for (std::size_t u = 0; u < units.size(); ++u)
       update(*units[u], states_[u], gradients[u], static_cast<float>(factor), input.rate);
+  }
+
+  double squares_of(int unit, Floats& gradient) {
+    Unit& one = *model_->units()[unit];
+    double squares = 0;
+    for (int p = 0; p < static_cast<int>(one.params().size()); ++p)
+      if (one.params()[p].is_learned()) squares += tensor_squares(one, p, gradient);
+    return squares;
+  }
+
+  /// Signal and noise of a step, from `parts` [unit][use][data shard] that were made whole.
+  void keep_noise(std::vector<std::vector<std::vector<Floats>>>& parts, double factor, Outcome& outcome) {
+    GradientNoise noise;
+    if (config_.train.noise_every > 0 && layout_.data_shards > 1) {
+      std::vector<double> squares(layout_.data_shards + 1, 0);
+      for (std::size_t u = 0; u < parts.size(); ++u)
+        for (std::vector<Floats>& use : parts[u]) {
+          Floats sum = tree(use);
+          squares.back() += squares_of(static_cast<int>(u), sum);
+          for (int shard = 0; shard < layout_.data_shards; ++shard)
+            squares[shard] += squares_of(static_cast<int>(u), use[shard]);
+        }
+      noise = gradient_noise(squares, factor, layout_.batch);
+    }
+    outcome.noise.insert(outcome.noise.end(), {noise.signal, noise.noise});
   }
 
   double tensor_squares(Unit& unit, int param, Floats& gradient) {

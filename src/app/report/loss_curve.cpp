@@ -4,20 +4,19 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "app/report/drawing.h"
+#include "app/run/run_directory.h"
 #include "core/check.h"
-#include "core/line_reader.h"
 
 namespace mindpipe {
 namespace {
 
 using Points = std::vector<LossCurve::Point>;
 
-void add_loss(Points& points, std::int64_t step, const nlohmann::json& line, const char* key) {
-  const auto loss = line.find(key);
-  if (loss != line.end() && loss->is_number()) points.push_back({step, loss->get<double>()});
+void add_loss(Points& points, std::int64_t step, const JsonMembers& line, const char* key) {
+  const auto loss = line.numbers.find(key);
+  if (loss != line.numbers.end()) points.push_back({step, loss->second});
 }
 
 /// From the lowest to the highest loss, never empty.
@@ -44,20 +43,17 @@ const char* cell(double filled, int row, bool utf8) {
 
 LossCurve read_losses(const std::string& run_directory) {
   const std::string path = run_directory + "/metrics.jsonl";
-  MP_REQUIRE(std::filesystem::exists(path), Exit::input_missing,
-             "{} cannot be read (name the run.dir of a training)", path);
-  LineReader in(path, longest_own_line);
   LossCurve curve;
-  for (std::string text; in.next(text);) {
-    const auto line = nlohmann::json::parse(text, nullptr, false);
-    if (!line.is_object() || !line.contains("step") || !line["step"].is_number_integer()) continue;
-    if (line.contains("source")) continue;  // a part of the evaluation that the step's own line tells
-    const auto step = line["step"].get<std::int64_t>();
-    add_loss(curve.training, step, line, "loss");
-    add_loss(curve.validation, step, line, "validation_loss");
-    if (line.contains("seconds") && line["seconds"].is_number())
-      curve.seconds += line["seconds"].get<double>();
-  }
+  const bool is_there = read_metrics(run_directory, [&](const JsonMembers& line) {
+    const auto step = line.integers.find("step");
+    if (step == line.integers.end()) return;
+    if (line.texts.contains("source")) return;  // a part of the evaluation that the step's own line tells
+    add_loss(curve.training, step->second, line, "loss");
+    add_loss(curve.validation, step->second, line, "validation_loss");
+    if (const auto seconds = line.numbers.find("seconds"); seconds != line.numbers.end())
+      curve.seconds += seconds->second;
+  });
+  MP_REQUIRE(is_there, Exit::input_missing, "{} cannot be read (name the run.dir of a training)", path);
   MP_REQUIRE(!curve.training.empty(), Exit::bad_data, "{} tells of no step", path);
   return curve;
 }

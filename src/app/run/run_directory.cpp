@@ -159,6 +159,15 @@ void RunDirectory::append_metrics(const JsonLine& line) {
   }
 }
 
+bool read_metrics(const std::string& run_directory, const std::function<void(const JsonMembers&)>& hear) {
+  const std::string path = run_directory + "/metrics.jsonl";
+  if (access(path.c_str(), F_OK) != 0) return false;
+  LineReader in(path, longest_own_line);
+  for (std::string line; in.next(line);)
+    if (const auto members = read_json(line)) hear(*members);
+  return true;
+}
+
 void RunDirectory::keep_metrics_through(std::int64_t step, bool has_lines) {
   std::optional<LineReader> in;
   if (access(path_of("metrics.jsonl").c_str(), F_OK) == 0)

@@ -1,9 +1,11 @@
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 
 #include "app/run/json_line.h"
+#include "app/run/json_read.h"
 #include "config/config.h"
 #include "io/file.h"
 
@@ -22,6 +24,9 @@ struct Status {
   std::string reason;
   std::string checkpoint;  ///< the last good one, below the run directory
 };
+
+/// Tells of each line of a run's metrics.jsonl that is whole; says whether there is such a file.
+bool read_metrics(const std::string& run_directory, const std::function<void(const JsonMembers&)>& hear);
 
 /// The directory that holds everything a run writes: config.yaml, status.json, metrics.jsonl, checkpoints.
 /// Made by rank 0 only, and locked: a second job that wants the same directory is refused. A lock whose

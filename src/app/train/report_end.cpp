@@ -83,6 +83,23 @@ std::string EndReport::speed(const char* of_what) const {
                      plan.formula.operations * counted / each / 1e9, plan.formula.text, of_what);
 }
 
+/// "batch 512, noise scale 812 +- 9 %: 61 % of each sample counts"
+std::string EndReport::text_of_noise() const {
+  const Config& config = run_.config();
+  if (config.train.noise_every == 0 || !row_of(config.device.kind).computes) return "";
+  if (run_.worker().layout().data_shards == 1)
+    return "noise scale: not known, since the batch is one data shard (reproducible.data: 2 or more, from "
+           "the first step on)\n";
+  if (!noise_scale_)
+    return "noise scale: not known yet (it takes ten measured steps or more, whose gradients have more "
+           "signal "
+           "than noise)\n";
+  const double batch = config.train.batch, worth = NoiseScale::worth(batch, noise_scale_->samples);
+  return fmt::format("batch {}, noise scale {:.3g} +- {:.0f} %: {:.0f} % of each sample counts\n",
+                     config.train.batch, noise_scale_->samples, 100 * noise_scale_->error,
+                     100 * worth / batch);
+}
+
 std::string EndReport::text_of_steps(const std::vector<TimeSpent>& stages) const {
   const Config& config = run_.config();
   const Layout& layout = run_.worker().layout();
@@ -96,7 +113,7 @@ std::string EndReport::text_of_steps(const std::vector<TimeSpent>& stages) const
   if (emulated)
     text += fmt::format("the simulator expects {} a step; ",
                         human_seconds(static_cast<double>(simulated.step) * 1e-9));
-  text += table_of(stages, expected);
+  text += table_of(stages, expected) + text_of_noise();
   const RunFacts facts{layout.micro_batches(),       layout.grid.data,     layout.grid.tensor,
                        config.schedule.chunks,       config.schedule.kind, config.train.zero > 0,
                        !config.schedule.cuts.empty()};

@@ -37,6 +37,8 @@ class EndReport {
   explicit EndReport(Run& run) : run_(run) {}
   /// A step took so long, or a subnet came so long after the one before.
   void add(double seconds, double loss);
+  /// How much the noise scale of the newest measured steps is; none: not known yet.
+  void set_noise_scale(const std::optional<NoiseScale::Estimate>& estimate) { noise_scale_ = estimate; }
   /// Counts what became of the units of a subnet.
   void add_units(const SubnetScalars& scalars);
 
@@ -49,6 +51,7 @@ class EndReport {
   void print_table();
 
  private:
+  std::string text_of_noise() const;
   std::string text_of_steps(const std::vector<TimeSpent>& stages) const;
   std::string text_of_subnets(const std::vector<TimeSpent>& stages);
   std::string speed(const char* of_what) const;
@@ -57,6 +60,7 @@ class EndReport {
   std::vector<double> seconds_;
   double all_seconds_ = 0;
   std::deque<double> last_losses_;
+  std::optional<NoiseScale::Estimate> noise_scale_;
   std::int64_t units_ = 0, clipped_ = 0, skipped_ = 0;
 };
 

@@ -20,6 +20,25 @@ StepLog::StepLog(Run& run, RunDirectory* directory, EndReport& report, const Run
       skipped_(begun.step - begun.applied),
       newest_end_(run.seconds()) {
   if (directory != nullptr && run.trains_subnets()) stream_ = stream_of(run.config(), begun.step);
+  if (directory != nullptr && run.config().train.noise_every > 0) remember_noise();
+}
+
+/// A run that goes on knows what its steps before have measured.
+void StepLog::remember_noise() {
+  read_metrics(directory_->path(), [&](const JsonMembers& line) {
+    const auto signal = line.numbers.find("gradient_signal"), noise = line.numbers.find("gradient_noise");
+    if (signal != line.numbers.end() && noise != line.numbers.end())
+      noise_.add({signal->second, noise->second});
+  });
+  report_.set_noise_scale(noise_.estimate());
+}
+
+void StepLog::add_noise(const GradientNoise& measured, JsonLine& line) {
+  noise_.add(measured);
+  line.add("gradient_signal", measured.signal).add("gradient_noise", measured.noise);
+  const auto estimate = noise_.estimate();
+  report_.set_noise_scale(estimate);
+  if (estimate) line.add("noise_scale", estimate->samples).add("noise_scale_error", estimate->error);
 }
 
 void StepLog::begun(int step, double seconds) { begun_.push_back({step, seconds, run_.seconds() - seconds}); }
@@ -48,6 +67,7 @@ void StepLog::add(const StepScalars& scalars) {
       .add("tokens", scalars.valid)
       .add("skipped", skipped_);
   if (begun.step == 0) line.add("seconds_to_first_step", begun.before);
+  if (scalars.noise) add_noise(*scalars.noise, line);
   keep(begun.step + 1, std::move(line),
        fmt::format("loss {:.4f} | {} {}s/s", scalars.loss, human_count(speed), counted_.what));
 }

@@ -44,6 +44,8 @@ class StepLog {
     std::string words;
   };
   void keep(std::int64_t done, JsonLine line, std::string words);
+  void remember_noise();
+  void add_noise(const GradientNoise& measured, JsonLine& line);
 
   Run& run_;
   RunDirectory* directory_;
@@ -51,6 +53,7 @@ class StepLog {
   RunEnergy* energy_;
   Progress progress_;
   Model::Counted counted_;
+  NoiseScale noise_;
   std::int64_t skipped_;             ///< steps so far that changed nothing
   std::deque<Begun> begun_;          ///< steps whose scalars are not known
   std::unique_ptr<Sampler> stream_;  ///< for the choices of subnets' lines

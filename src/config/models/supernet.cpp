@@ -85,6 +85,10 @@ void check_prices(const Config& config, const Complaints& complain) {
 
 /// What is there for steps, and not yet, or never, for subnets.
 void check_what_is_left_out(const Config& config, const Complaints& complain) {
+  complain.require(config.train.noise_every == 0, "train.noise_every",
+                   "is {}, but a supernet's units are updated each by itself and its subnets have no common "
+                   "gradient (set it to 0)",
+                   config.train.noise_every);
   const bool is_causal = config.schedule.kind == ScheduleKind::causal;
   complain.require(
       config.grid.supernet <= 1 || is_causal, "grid.supernet",
