@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 #include <optional>
 #include <tuple>
 
@@ -16,12 +17,12 @@ namespace {
 
 using Fate = LayoutCandidate::Fate;
 
-/// Steps that differ by less count as equally long.
-constexpr double equal_steps = 1.001;
+/// Costs that differ by less count as equal.
+constexpr double equal_costs = 1.001;
 /// Cuts of the few best layouts that are simulated: how many of each, and how far from the best these are.
 constexpr int most_moves = 60;
 constexpr int most_finalists = 3;
-constexpr double near_steps = 1.05;
+constexpr double near_costs = 1.05;
 constexpr int chunks_tried[] = {2, 4, 8};
 
 /// What the layouts to choose from have of one setting.
@@ -130,7 +131,8 @@ struct Sketch {
       layout.cuts.assign(first_block.begin() + 1, first_block.end() - 1);
     return {.layout = std::move(layout),
             .bound = step.of(first_block),
-            .least_memory = least_memory(outline, first_block, fills)};
+            .least_memory = least_memory(outline, first_block, fills),
+            .least_work = step.least_work() * num_ranks(layout.grid) / layout.grid.pipeline};
   }
 
  private:
@@ -153,16 +155,15 @@ void count_refusal(LayoutSearch& search, std::string sentence) {
 
 /// The places of the simulated layouts that fit, the best first.
 std::vector<int> ranking(const LayoutSearch& search) {
+  const auto cost_of = [&](int place) { return search.all[place].cost(search.price); };
   std::vector<int> places;
   for (int place = 0; place < static_cast<int>(search.all.size()); ++place)
     if (search.all[place].fate == Fate::simulated) places.push_back(place);
-  std::stable_sort(places.begin(), places.end(),
-                   [&](int a, int b) { return search.all[a].step < search.all[b].step; });
+  std::stable_sort(places.begin(), places.end(), [&](int a, int b) { return cost_of(a) < cost_of(b); });
   if (places.empty()) return places;
-  const double limit = equal_steps * static_cast<double>(search.all[places[0]].step);
-  const auto equal_end = std::find_if(places.begin(), places.end(), [&](int place) {
-    return static_cast<double>(search.all[place].step) > limit;
-  });
+  const double limit = equal_costs * cost_of(places[0]);
+  const auto equal_end =
+      std::find_if(places.begin(), places.end(), [&](int place) { return cost_of(place) > limit; });
   std::stable_sort(places.begin(), equal_end, [&](int a, int b) {  // of one layout the best cut stays first
     return preference(search.all[a].layout) < preference(search.all[b].layout);
   });
@@ -190,13 +191,22 @@ void take_stock(LayoutSearch& search, const Config& config, int ranks, const Sea
     }
     if (!allowed && refusal) count_refusal(search, *refusal);
   }
-  std::stable_sort(
-      search.all.begin(), search.all.end(), [](const LayoutCandidate& a, const LayoutCandidate& b) {
-        return std::tuple(a.bound, preference(a.layout)) < std::tuple(b.bound, preference(b.layout));
-      });
+  std::stable_sort(search.all.begin(), search.all.end(),
+                   [&](const LayoutCandidate& a, const LayoutCandidate& b) {
+                     return std::tuple(a.least_cost(search.price), preference(a.layout)) <
+                            std::tuple(b.least_cost(search.price), preference(b.layout));
+                   });
 }
 
 }  // namespace
+
+double LayoutCandidate::least_cost(const StepPrice& price) const {
+  return price.second * static_cast<double>(bound) + price.work * static_cast<double>(least_work);
+}
+
+double LayoutCandidate::cost(const StepPrice& price) const {
+  return price.second * static_cast<double>(step) + price.work * static_cast<double>(work);
+}
 
 int LayoutSearch::count(Fate fate) const {
   return static_cast<int>(std::count_if(
@@ -241,7 +251,10 @@ void simulate_layout(const Config& config, LayoutCandidate& candidate) {
   const std::int64_t limit = config.memory.device_limit;
   try {
     const RunPlan plan = make_run_plan(with_layout(config, candidate.layout));
-    candidate.step = plan.training.expected.step;
+    const Timeline& expected = plan.training.expected;
+    candidate.step = expected.step;
+    candidate.work = std::accumulate(expected.busy.begin(), expected.busy.end(), std::int64_t{0}) *
+                     (num_ranks(candidate.layout.grid) / plan.outline.stages);
     for (int stage = 0; stage < plan.outline.stages; ++stage)
       candidate.memory = std::max(candidate.memory, total_of(plan.most_memory(stage)));
     candidate.fate = limit == 0 || candidate.memory <= limit ? Fate::simulated : Fate::too_large;
@@ -260,7 +273,7 @@ bool is_known(const LayoutSearch& search, const LayoutChoice& layout) {
   });
 }
 
-/// Moves single blocks of a layout from stage to stage while the simulator finds that faster.
+/// Moves single blocks of a layout from stage to stage while the simulator finds that better.
 void improve_cuts(LayoutSearch& search, const Config& config, LayoutCandidate best, PricedBlocks& blocks) {
   LayoutChoice plain = best.layout;
   plain.cuts.clear();
@@ -275,10 +288,13 @@ void improve_cuts(LayoutSearch& search, const Config& config, LayoutCandidate be
         other[cut] += step;
         if (other[cut] <= other[cut - 1] || other[cut] >= other[cut + 1]) continue;
         LayoutCandidate candidate = sketch.candidate(plain, other);
-        if (candidate.bound >= best.step || is_known(search, candidate.layout) || left-- <= 0) continue;
+        if (candidate.least_cost(search.price) >= best.cost(search.price) ||
+            is_known(search, candidate.layout) || left-- <= 0)
+          continue;
         simulate_layout(config, candidate);
         search.all.push_back(candidate);
-        if (candidate.fate != Fate::simulated || candidate.step >= best.step) continue;
+        if (candidate.fate != Fate::simulated || candidate.cost(search.price) >= best.cost(search.price))
+          continue;
         best = candidate;
         first_block = other;
         moved = true;
@@ -300,27 +316,28 @@ std::vector<int> best_of_each(const LayoutSearch& search, int most) {
   return places;
 }
 
-LayoutSearch search_layouts(const Config& config, int ranks, const SearchFreedom& free, int wanted) {
-  LayoutSearch search;
+LayoutSearch search_layouts(const Config& config, int ranks, const SearchFreedom& free, int wanted,
+                            const StepPrice& price) {
+  LayoutSearch search{.price = price};
   PricedBlocks blocks;
   take_stock(search, config, ranks, free, blocks);
   const std::int64_t limit = config.memory.device_limit;
   double best = 0;  // of those that fit; 0: none yet
   for (LayoutCandidate& candidate : search.all) {
-    const bool is_slower = best > 0 && static_cast<double>(candidate.bound) > best * equal_steps;
+    const bool is_slower = best > 0 && candidate.least_cost(price) > best * equal_costs;
     if (is_slower && search.count(Fate::simulated) >= wanted) break;
     if (limit > 0 && candidate.least_memory > limit) {
       candidate.fate = Fate::too_large;
       continue;
     }
     simulate_layout(config, candidate);
-    const auto step = static_cast<double>(candidate.step);
-    if (candidate.fate == Fate::simulated && (best == 0 || step < best)) best = step;
+    const double cost = candidate.cost(price);
+    if (candidate.fate == Fate::simulated && (best == 0 || cost < best)) best = cost;
   }
   search.best = ranking(search);
   if (free.cuts && !search.best.empty()) {
     for (const int place : best_of_each(search, most_finalists))
-      if (static_cast<double>(search.all[place].step) <= near_steps * best)
+      if (search.all[place].cost(price) <= near_costs * best)
         improve_cuts(search, config, search.all[place], blocks);
     search.best = ranking(search);
   }

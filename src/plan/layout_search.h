@@ -33,6 +33,13 @@ Config with_layout(const Config& config, const LayoutChoice& layout);
 /// "grid.pipeline=4 grid.data=2 ...": a layout as settings; those alone that one may be free to choose.
 std::string words_of(const LayoutChoice& layout, const SearchFreedom& free);
 
+/// What layouts are compared by: so much for each second that a step lasts, and for each second that a rank
+/// of it computes. Times alone, unless said otherwise.
+struct StepPrice {
+  double second = 1, work = 0;
+  bool is_time() const { return work == 0; }
+};
+
 /// A layout that was looked at, and how far.
 struct LayoutCandidate {
   enum class Fate : std::uint8_t { slower, too_large, simulated, refused };
@@ -40,25 +47,32 @@ struct LayoutCandidate {
   Fate fate = Fate::slower;       ///< slower: its bound is above the best step
   std::int64_t bound = 0;         ///< nanoseconds that its step takes at least
   std::int64_t least_memory = 0;  ///< bytes that a rank takes at least
+  std::int64_t least_work = 0;    ///< nanoseconds that all ranks compute in a step, at least
   std::int64_t step = 0;          ///< nanoseconds, simulated
+  std::int64_t work = 0;          ///< nanoseconds that all ranks compute in a step, simulated
   std::int64_t memory = 0;        ///< bytes of the rank with the most; 0: not known
   std::string refusal = {};       ///< the sentence of the rule
+  /// What it costs at least, and as simulated.
+  double least_cost(const StepPrice& price) const;
+  double cost(const StepPrice& price) const;
 };
 
 /// All layouts of so many ranks that rules allow, each with a time, a bound or a reason.
 struct LayoutSearch {
-  std::vector<LayoutCandidate> all;  ///< by bound
+  StepPrice price;
+  std::vector<LayoutCandidate> all;  ///< by what they cost at least
   std::vector<int> best;             ///< places in `all` of those simulated that fit, the best first
   std::map<std::string, std::pair<int, std::string>> refused;  ///< by setting: how many grids, and a sentence
   int count(LayoutCandidate::Fate fate) const;
 };
 
-/// Finds the fastest layout by the simulator, among those that fit into memory.device_limit: each is
-/// simulated in the order of its bound until the next bound is above the best step. Layouts within 0.1 % of
-/// it count as equal: fewer tensor ranks win, then fewer stages, less sharding, less recomputation. The same
-/// configuration gives the same answer on every machine. At least `wanted` layouts are simulated, where there
-/// are so many that fit.
-LayoutSearch search_layouts(const Config& config, int ranks, const SearchFreedom& free, int wanted = 1);
+/// Finds the layout of the least cost by the simulator, the fastest unless `price` says otherwise, among
+/// those that fit into memory.device_limit: each is simulated in the order of what it costs at least, until
+/// that is above the best. Layouts within 0.1 % of it count as equal: fewer tensor ranks win, then fewer
+/// stages, less sharding, less recomputation. The same configuration gives the same answer on every machine.
+/// At least `wanted` layouts are simulated, where there are so many that fit.
+LayoutSearch search_layouts(const Config& config, int ranks, const SearchFreedom& free, int wanted = 1,
+                            const StepPrice& price = {});
 
 /// The places of the best layouts that differ in more than their cuts, `most` of them.
 std::vector<int> best_of_each(const LayoutSearch& search, int most);

@@ -17,6 +17,8 @@ class StepBound {
 
   /// The bound with these cuts, in the form of Outline::first_block.
   std::int64_t of(const std::vector<int>& first_block) const;
+  /// How long the stages of one pipeline compute in a step at least, all together, whatever the cuts.
+  std::int64_t least_work() const { return outline_.micro_batches * (forward_.back() + whole_.back()); }
   /// Cuts with a low bound: single blocks are moved from `first_block` on while that lowers it.
   std::vector<int> improved(std::vector<int> first_block) const;
 

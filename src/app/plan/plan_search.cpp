@@ -5,6 +5,7 @@
 
 #include "app/plan/grid_choice.h"
 #include "app/plan/measure_layouts.h"
+#include "app/plan/plan_comparison.h"
 #include "app/plan/plan_subnets.h"
 #include "app/run/json_line.h"
 #include "app/train/report_end.h"
@@ -83,10 +84,13 @@ std::string binding_text(const Config& config, const RunPlan& plan) {
           : " (memory.device_limit is 0, so any layout fits)");
 }
 
-std::string longer(const LayoutCandidate& other, const LayoutCandidate& best, std::int64_t time) {
-  const double more = static_cast<double>(time) / static_cast<double>(best.step) - 1;
-  return fmt::format("{}{}, {:.1f} % longer", other.fate == Fate::simulated ? "" : "at least ",
-                     seconds_of(time), 100 * more);
+/// "1.20 s, 3.1 % longer", or of another goal than time "1.20 s, costs 3.1 % more".
+std::string worse(const StepPrice& price, const LayoutCandidate& other, const LayoutCandidate& best) {
+  const bool is_known = other.step > 0;
+  const double more = (is_known ? other.cost(price) : other.least_cost(price)) / best.cost(price) - 1;
+  return fmt::format(fmt::runtime(price.is_time() ? "{}{}, {:.1f} % longer" : "{}{}, costs {:.1f} % more"),
+                     is_known ? "" : "at least ", seconds_of(is_known ? other.step : other.bound),
+                     100 * more);
 }
 
 /// What else a layout has otherwise than the best, behind one of its settings.
@@ -105,7 +109,7 @@ std::string others_text(const Config& config, const SearchFreedom& free, LayoutS
   for (const SearchedKey& key : searched_keys) {
     if (!(free.*key.free)) continue;
     std::set<std::string> told{key.value(best.layout)};
-    for (std::size_t i = 0; i < search.all.size(); ++i) {  // by bound, so the first of a value is its best
+    for (std::size_t i = 0; i < search.all.size(); ++i) {  // in order, so the first of a value is its best
       LayoutCandidate& first = search.all[i];
       const std::string value = key.value(first.layout);
       if (told.count(value) || first.fate == Fate::refused || first.fate == Fate::too_large) continue;
@@ -114,11 +118,10 @@ std::string others_text(const Config& config, const SearchFreedom& free, LayoutS
       const LayoutCandidate* found = &first;
       for (const LayoutCandidate& other : search.all)
         if (other.fate == Fate::simulated && key.value(other.layout) == value &&
-            (found->fate != Fate::simulated || other.step < found->step))
+            (found->fate != Fate::simulated || other.cost(search.price) < found->cost(search.price)))
           found = &other;
       const std::string beside = differing(best.layout, found->layout, key.key);
-      text += fmt::format("  {}={}: {}{}\n", key.key, value,
-                          longer(*found, best, found->step > 0 ? found->step : found->bound), beside);
+      text += fmt::format("  {}={}: {}{}\n", key.key, value, worse(search.price, *found, best), beside);
     }
   }
   return text.empty() ? ""
@@ -127,7 +130,7 @@ std::string others_text(const Config& config, const SearchFreedom& free, LayoutS
 
 std::string excluded_text(const Config& config, const LayoutSearch& search) {
   std::string text = fmt::format(
-      "looked at {} layouts: {} simulated, {} cannot be faster by a bound, {} need too much memory\n",
+      "looked at {} layouts: {} simulated, {} cannot be better by a bound, {} need too much memory\n",
       search.all.size(), search.count(Fate::simulated), search.count(Fate::slower),
       search.count(Fate::too_large));
   const LayoutCandidate* nearest = nullptr;
@@ -171,16 +174,19 @@ std::string top_text(const SearchFreedom& free, const LayoutSearch& search, int 
 }
 
 /// How the layout that the configuration has compares, where it has a whole one.
-std::string own_text(const Config& config, int ranks, const LayoutCandidate& best) {
+std::string own_text(const Config& config, int ranks, const StepPrice& price, const LayoutCandidate& best) {
   LayoutCandidate own{.layout = layout_of(config)};
   for (const Axis axis : axes)
     if (own.layout.grid[axis] == 0) return "";
   if (num_ranks(own.layout.grid) != ranks) return "";
   simulate_layout(config, own);
   if (own.fate == Fate::refused) return "the configuration as it stands is refused: " + own.refusal + "\n";
-  return fmt::format("the configuration as it stands{}: step {}, so this is {:.2f} times as fast\n",
+  return fmt::format("the configuration as it stands{}: step {}, so this is {:.2f} times as fast{}\n",
                      own.fate == Fate::too_large ? " needs more than memory.device_limit" : "",
-                     seconds_of(own.step), static_cast<double>(own.step) / static_cast<double>(best.step));
+                     seconds_of(own.step), static_cast<double>(own.step) / static_cast<double>(best.step),
+                     price.is_time() ? ""
+                                     : fmt::format(" and takes {:.3f} of what that takes of the objective",
+                                                   best.cost(price) / own.cost(price)));
 }
 
 std::string name_of_fate(const LayoutCandidate& one) {
@@ -205,7 +211,8 @@ std::string json_of(const LayoutCandidate& one) {
   line.add("zero", layout.zero).add("recompute", name_of(layout.recompute));
   line.add("sequence_parallel", layout.sequence_parallel).add("outcome", name_of_fate(one));
   line.add("bound_ns", one.bound).add("least_memory", one.least_memory);
-  if (one.step > 0) line.add("step_ns", one.step).add("memory", one.memory);
+  line.add("least_work_ns", one.least_work);
+  if (one.step > 0) line.add("step_ns", one.step).add("work_ns", one.work).add("memory", one.memory);
   if (!one.refusal.empty()) line.add("refusal", one.refusal);
   return line.text();
 }
@@ -242,7 +249,7 @@ SearchFreedom freedom_of(const Config& config, const std::set<std::string>& name
 }
 
 std::string search_text(const Config& config, int ranks, const SearchFreedom& free, LayoutSearch& search,
-                        int top) {
+                        int top, const std::string& spent) {
   if (search.best.empty()) fail_for_want(config, ranks, search);
   const LayoutCandidate best = search.all[search.best.front()];
   const Config chosen = with_layout(config, best.layout);
@@ -255,13 +262,14 @@ std::string search_text(const Config& config, int ranks, const SearchFreedom& fr
              links_text(chosen, ranks), words_of(best.layout, free), seconds_of(best.step),
              human_count(static_cast<double>(config.train.batch * plan.counted.of_sample) / step),
              plan.counted.what) +
-         own_text(config, ranks, best) + shares_text(plan.training) + binding_text(config, plan) +
-         bits_text(config, free, best.layout) + '\n' + top_text(free, search, top) + '\n' +
-         others_text(config, free, search) + excluded_text(config, search);
+         spent + own_text(config, ranks, search.price, best) + shares_text(plan.training) +
+         binding_text(config, plan) + bits_text(config, free, best.layout) + '\n' +
+         top_text(free, search, top) + '\n' + others_text(config, free, search) +
+         excluded_text(config, search);
 }
 
 std::string search_json(const Config& config, int ranks, const SearchFreedom& free,
-                        const LayoutSearch& search) {
+                        const LayoutSearch& search, const std::string& plans) {
   std::string text =
       fmt::format("{{\"model\": {}, \"ranks\": {}, \"device\": {},\n",
                   json_string(name_of(config.model.kind)), ranks, json_string(device_on_paper(config)));
@@ -270,6 +278,7 @@ std::string search_json(const Config& config, int ranks, const SearchFreedom& fr
     text += fmt::format("\"settings\": {},\n\"chosen\": {},\n", json_string(words_of(best.layout, free)),
                         json_of(best));
   }
+  if (!plans.empty()) text += "\"plans\": [" + plans + "],\n";
   text += "\"refused\": {";
   std::string between;
   for (const auto& [key, refusal] : search.refused) {
@@ -315,6 +324,10 @@ int plan_search(const Arguments& arguments, const Config& given) {
       "plan --search: for how many ranks? (give --ranks N; under mpirun or srun it is the job's number)");
   MP_REQUIRE(asked.measure == 0 || ranks == job, Exit::usage,
              "plan --measure runs layouts of {} ranks, and this job has {} (start {})", ranks, job, ranks);
+  MP_REQUIRE(
+      asked.measure == 0 || (asked.most_ranks == 0 && asked.batches.empty()), Exit::usage,
+      "plan --measure runs layouts of the ranks and the batch that the job has (leave --batches and the "
+      "range of --ranks out)");
   MP_REQUIRE(!row_of(given.model.kind).trains_subnets, Exit::bad_configuration,
              "plan --search chooses the layout of steps, and model.kind is {} (plan --simulate compares the "
              "lanes, stages and cuts of a supernet)",
@@ -323,18 +336,24 @@ int plan_search(const Arguments& arguments, const Config& given) {
   std::set<std::string> named;
   Config config = read_config(arguments.config, arguments.overrides, &named);
   const SearchFreedom free = freedom_of(config, named);
-  Config on_paper = config;
-  on_paper.device.threads = threads_on_paper(config, ranks);
-  LayoutSearch search = search_layouts(on_paper, ranks, free, std::max(asked.top, asked.measure));
-  std::string text = launch().rank == 0 ? search_text(on_paper, ranks, free, search, asked.top) : "";
-  MP_REQUIRE(!search.best.empty(), Exit::bad_configuration, "no layout of {} ranks is allowed or fits",
-             ranks);
-  if (asked.measure > 0) text += '\n' + measure(arguments, config, free, search);
+  const PlanGoal goal(asked, config);
+  std::vector<ComparedPlan> plans =
+      compare_plans(config, ranks, asked, free, std::max(asked.top, asked.measure));
+  const int best = best_plan(plans, goal);
+  ComparedPlan& chosen = plans[std::max(best, 0)];
+  std::string text = launch().rank == 0 ? comparison_text(plans, goal, free, config.train.batch) +
+                                              search_text(chosen.config, chosen.ranks, free, chosen.search,
+                                                          asked.top, spent_text(chosen, goal))
+                                        : "";
+  MP_REQUIRE(best >= 0, Exit::bad_configuration, "no layout of {} ranks is allowed or fits", ranks);
+  config.train.batch = chosen.batch;
+  if (asked.measure > 0) text += '\n' + measure(arguments, config, free, chosen.search);
   if (launch().rank != 0) return 0;
   print(text);
-  if (!asked.json.empty()) replace_file(asked.json, search_json(on_paper, ranks, free, search));
-  if (!asked.output.empty())
-    replace_file(asked.output, to_yaml(with_layout(config, search.all[search.best.front()].layout)));
+  if (!asked.json.empty())
+    replace_file(asked.json, search_json(chosen.config, chosen.ranks, free, chosen.search,
+                                         comparison_json(plans, goal, free)));
+  if (!asked.output.empty()) replace_file(asked.output, to_yaml(with_layout(config, chosen.best().layout)));
   return 0;
 }
 

@@ -11,12 +11,13 @@ namespace mindpipe {
 /// to the program (auto).
 SearchFreedom freedom_of(const Config& config, const std::set<std::string>& named);
 
-/// What a search found, why, and why nothing else: about thirty lines.
+/// What a search found, why, and why nothing else: about thirty lines. `spent`: what a step takes beside
+/// time.
 std::string search_text(const Config& config, int ranks, const SearchFreedom& free, LayoutSearch& search,
-                        int top);
-/// Everything that was looked at, as JSON.
+                        int top, const std::string& spent = "");
+/// Everything that was looked at, as JSON. `plans`: those that were compared, as members of an array.
 std::string search_json(const Config& config, int ranks, const SearchFreedom& free,
-                        const LayoutSearch& search);
+                        const LayoutSearch& search, const std::string& plans = "");
 
 /// The verb plan with --search.
 int plan_search(const Arguments& arguments, const Config& config);

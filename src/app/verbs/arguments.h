@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "core/kinds.h"
 #include "corpus/import.h"
 #include "corpus/train_tokenizer.h"
 
@@ -48,13 +49,23 @@ struct ReportArguments {
   std::string svg;  ///< the picture to write; empty: none
 };
 
+#define MINDPIPE_PLAN_GOALS(kind) \
+  kind(time, "time") kind(energy, "energy") kind(carbon, "carbon") kind(cost, "cost")
+/// What a plan is to have least of.
+MINDPIPE_KINDS(PlanGoalKind, NamedRow, MINDPIPE_PLAN_GOALS)
+
 /// What `plan --search` is asked to do.
 struct SearchArguments {
   bool search = false;
-  int top = 5;         ///< layouts that are listed
-  int measure = 0;     ///< layouts whose steps are measured in this job
-  std::string output;  ///< the configuration with the best layout; empty: none
-  std::string json;    ///< the file for all layouts; empty: none
+  PlanGoalKind goal = PlanGoalKind::time;
+  int most_ranks = 0;        ///< numbers of ranks up to this one are compared; 0: one alone
+  std::vector<int> batches;  ///< train.batch that are compared; empty: the configuration's
+  std::string noise_scale;   ///< a number of samples, or a run that measured it; empty: not known
+  double rank_hour = 0, kwh = 0, co2_kg = 0;  ///< prices of an hour of a rank, of energy, of CO2
+  int top = 5;                                ///< layouts that are listed
+  int measure = 0;                            ///< layouts whose steps are measured in this job
+  std::string output;                         ///< the configuration with the best layout; empty: none
+  std::string json;                           ///< the file for all layouts; empty: none
 };
 
 /// What `profile` is asked to do.

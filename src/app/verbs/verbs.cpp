@@ -1,20 +1,15 @@
 #include "app/verbs/verbs.h"
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
 
+#include "app/verbs/options.h"
 #include "core/check.h"
 #include "core/text.h"
 
 namespace mindpipe {
 namespace {
 
-/// Integers are written on the command line as in a configuration: 010 is neither ten nor eight.
-std::string refuse_unless_plain(const std::string& text) {
-  return is_plain_integer(text) ? "" : "'" + text + "' is not an integer in plain digits (40)";
-}
-const CLI::Validator plain_integer(refuse_unless_plain, "");
 const CLI::Validator plain_seed(
     [](const std::string& text) {
       if (std::string problem = refuse_unless_plain(text); !problem.empty()) return problem;
@@ -25,19 +20,6 @@ const CLI::Validator plain_seed(
     },
     "");
 
-void declare_config(CLI::App& app, Arguments& a) {
-  app.add_option("--config", a.config, "the configuration, a YAML file")->option_text("FILE");
-  app.add_option("key=value", a.overrides, "settings that override the file's")->option_text("...");
-  app.add_flag("--print-config", a.print_config, "print every setting, resolved, and stop");
-}
-
-void declare_ranks(CLI::App& app, Arguments& a) {
-  app.add_option("--ranks", a.ranks, "plan, or dry run, for this many ranks")
-      ->check(plain_integer)
-      ->check(CLI::Range(1, 1 << 20))
-      ->option_text("N");
-}
-
 void declare_train(CLI::App& app, Arguments& a) {
   declare_config(app, a);
   app.add_flag("--dry-run", a.dry_run,
@@ -47,35 +29,6 @@ void declare_train(CLI::App& app, Arguments& a) {
          [&a](const std::string& time) { a.overrides.push_back("run.max_walltime=" + time); },
          "short for run.max_walltime=TIME (23h50m)")
       ->option_text("TIME");
-  declare_ranks(app, a);
-}
-
-void declare_plan(CLI::App& app, Arguments& a) {
-  declare_config(app, a);
-  app.add_flag("--simulate", a.simulate,
-               "run the step in virtual time on device.description and device.links: its length, tokens/s, "
-               "and the idle share of every stage");
-  CLI::Option* search = app.add_flag(
-      "--search", a.layouts.search,
-      "find the fastest layout by the simulator: free is what the file leaves out or calls auto of grid, "
-      "schedule, train.zero, train.recompute and train.sequence_parallel");
-  app.add_option("--top", a.layouts.top, "--search: list this many layouts (5)")
-      ->check(plain_integer)
-      ->check(CLI::Range(1, 1000))
-      ->needs(search)
-      ->option_text("K");
-  app.add_option("--measure", a.layouts.measure,
-                 "--search: run a few steps of this many layouts in this job, and take the fastest")
-      ->check(plain_integer)
-      ->check(CLI::Range(0, 100))
-      ->needs(search)
-      ->option_text("K");
-  app.add_option("--output", a.layouts.output, "--search: write the configuration with the best layout")
-      ->needs(search)
-      ->option_text("FILE");
-  app.add_option("--json", a.layouts.json, "--search: write all layouts, each with its time, bound or reason")
-      ->needs(search)
-      ->option_text("FILE");
   declare_ranks(app, a);
 }
 
@@ -156,7 +109,7 @@ void declare_import(CLI::App& importer, ImportRequest& import) {
   importer
       .add_option("--threads", import.threads,
                   "threads that turn text into tokens (all processors, at most 16)")
-      ->check(plain_integer)
+      ->check(plain_integer())
       ->check(CLI::Range(1, 1024))
       ->option_text("N");
 }
@@ -170,14 +123,14 @@ void declare_train_tokenizer(CLI::App& trainer, TrainTokenizerRequest& request) 
       ->option_text("FILE.json");
   trainer.add_option("--vocabulary", request.rules.vocabulary, "tokens at most, 256 bytes among them")
       ->required()
-      ->check(plain_integer)
+      ->check(plain_integer())
       ->option_text("N");
   trainer.add_option("--special", request.rules.special, "special tokens, which have the first ids")
       ->option_text("TOKEN...");
   trainer
       .add_option("--least-count", request.rules.least_count,
                   "a pair that stands more rarely becomes no token (0)")
-      ->check(plain_integer)
+      ->check(plain_integer())
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 60))
       ->option_text("N");
   trainer
@@ -191,7 +144,7 @@ void declare_train_tokenizer(CLI::App& trainer, TrainTokenizerRequest& request) 
   trainer.add_option("--key", request.key, "jsonl: the member that holds the text (text)")
       ->option_text("KEY");
   trainer.add_option("--threads", request.threads, "threads that split texts (all processors)")
-      ->check(plain_integer)
+      ->check(plain_integer())
       ->check(CLI::Range(1, 1024))
       ->option_text("N");
 }
@@ -209,7 +162,7 @@ void declare_data(CLI::App& app, Arguments& a) {
       ->required()
       ->option_text("");
   inspect->add_option("--show", data.show, "print this many tokens as text (64)")
-      ->check(plain_integer)
+      ->check(plain_integer())
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 20))
       ->option_text("N");
   inspect
@@ -226,7 +179,7 @@ void declare_data(CLI::App& app, Arguments& a) {
       ->required()
       ->option_text("PREFIX");
   synthesize->add_option("--documents", data.documents, "how many (1000)")
-      ->check(plain_integer)
+      ->check(plain_integer())
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40))
       ->option_text("N");
   synthesize->add_option("--seed", data.seed, "seed of the corpus (1)")->check(plain_seed)->option_text("S");

@@ -1,0 +1,104 @@
+#include "app/plan/plan_goal.h"
+
+#include <charconv>
+
+#include "app/run/run_directory.h"
+#include "core/check.h"
+#include "energy/carbon.h"
+#include "energy/powers.h"
+#include "optim/noise_scale.h"
+#include "plan/network_on_paper.h"
+#include "plan/run_plan.h"
+
+namespace mindpipe {
+namespace {
+
+/// The noise scale that was named: a number, or what a run has measured last.
+std::optional<double> noise_scale_named(const std::string& text) {
+  if (text.empty()) return std::nullopt;
+  double number = 0;
+  const auto end = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (end.ec == std::errc{} && end.ptr == text.data() + text.size()) {
+    MP_REQUIRE(number > 0, Exit::usage, "--noise-scale: {} is no number of samples", text);
+    return number;
+  }
+  std::optional<double> last;
+  const bool is_there = read_metrics(text, [&](const JsonMembers& line) {
+    const auto found = line.numbers.find("noise_scale");
+    if (found != line.numbers.end()) last = found->second;
+  });
+  MP_REQUIRE(is_there, Exit::input_missing,
+             "--noise-scale: {} is no number of samples, and {}/metrics.jsonl cannot be read", text, text);
+  MP_REQUIRE(last.has_value(), Exit::bad_data,
+             "--noise-scale: {}/metrics.jsonl has no noise_scale (train with train.noise_every, and with "
+             "reproducible.data of 2 or more)",
+             text);
+  return last;
+}
+
+}  // namespace
+
+PlanGoal::PlanGoal(const SearchArguments& asked, const Config& config)
+    : asked_(asked), energy_(config.energy), noise_scale_(noise_scale_named(asked.noise_scale)) {
+  const Powers powers = estimated_powers(device_on_paper(config), config.device.threads);
+  busy_watts_ = powers.busy_rank();
+  waiting_watts_ = powers.waiting_rank();
+  MP_REQUIRE(
+      asked.goal != PlanGoalKind::carbon || energy_.carbon_intensity > 0, Exit::bad_configuration,
+      "--objective carbon: energy.carbon_intensity is 0 (set it to the grams of CO2 equivalent a kWh of "
+      "your power, and energy.source to who says so)");
+  MP_REQUIRE(asked.co2_kg == 0 || energy_.carbon_intensity > 0, Exit::bad_configuration,
+             "--co2-kg: energy.carbon_intensity is 0, so no CO2 is known (set it)");
+  MP_REQUIRE(asked.goal != PlanGoalKind::cost || asked.rank_hour > 0 || asked.kwh > 0 || asked.co2_kg > 0,
+             Exit::usage, "--objective cost: nothing has a price (give --rank-hour, --kwh or --co2-kg)");
+  MP_REQUIRE(
+      asked.batches.empty() || noise_scale_.has_value(), Exit::usage,
+      "--batches: a sample of a large batch is worth less than one of a small batch, and nobody said how "
+      "much (give --noise-scale, a number or a run with train.noise_every)");
+}
+
+double PlanGoal::facility_kwh(double joules) const {
+  return facility_energy(kilowatt_hours(joules), energy_.pue);
+}
+
+StepPrice PlanGoal::price(int ranks) const {
+  const double joules_a_second = ranks * waiting_watts_, joules_of_work = busy_watts_ - waiting_watts_;
+  const double of_joule = facility_kwh(1) * (asked_.kwh + asked_.co2_kg * energy_.carbon_intensity / 1000);
+  switch (asked_.goal) {
+    case PlanGoalKind::time:
+      return {};
+    case PlanGoalKind::energy:
+    case PlanGoalKind::carbon:  // as many grams a joule whatever the layout
+      return {joules_a_second, joules_of_work};
+    case PlanGoalKind::cost:
+      return {ranks * asked_.rank_hour / 3600 + joules_a_second * of_joule, joules_of_work * of_joule};
+  }
+  return {};
+}
+
+double PlanGoal::worth(int batch, double times) const {
+  return noise_scale_ ? NoiseScale::worth(batch, times * *noise_scale_) : batch;
+}
+
+double PlanGoal::of_sample(const LayoutCandidate& step, int ranks, int batch, double times) const {
+  return 1e-9 * step.cost(price(ranks)) / worth(batch, times);
+}
+
+double PlanGoal::joules(const LayoutCandidate& step, int ranks) const {
+  return 1e-9 * (ranks * waiting_watts_ * static_cast<double>(step.step) +
+                 (busy_watts_ - waiting_watts_) * static_cast<double>(step.work));
+}
+
+std::optional<double> PlanGoal::kilograms(double joules) const {
+  if (energy_.carbon_intensity == 0) return std::nullopt;
+  return kilograms_co2(facility_kwh(joules), energy_.carbon_intensity);
+}
+
+std::optional<double> PlanGoal::money(const LayoutCandidate& step, int ranks) const {
+  if (asked_.rank_hour == 0 && asked_.kwh == 0 && asked_.co2_kg == 0) return std::nullopt;
+  const double energy = joules(step, ranks);
+  return ranks * 1e-9 * static_cast<double>(step.step) * asked_.rank_hour / 3600 +
+         facility_kwh(energy) * asked_.kwh + kilograms(energy).value_or(0) * asked_.co2_kg;
+}
+
+}  // namespace mindpipe

@@ -1,0 +1,152 @@
+#include "app/plan/plan_goal.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+
+#include "app/plan/plan_comparison.h"
+#include "app/plan/plan_search.h"
+#include "core/check.h"
+
+namespace mindpipe {
+namespace {
+
+using testing::HasSubstr;
+
+/// A small decoder on devices that are worth many of it.
+struct Small {
+  std::set<std::string> named;
+  Config config;
+  SearchFreedom free;
+  explicit Small(std::vector<std::string> settings = {}) {
+    const std::vector<std::string> base{"device.kind=cuda", "grid=auto", "train.batch=64",
+                                        "train.micro_batch=4", "model.context=256"};
+    settings.insert(settings.begin(), base.begin(), base.end());
+    config = read_config(std::string(MINDPIPE_SOURCE_DIR) + "/configs/gpt2-124m.yaml", settings, &named);
+    free = freedom_of(config, named);
+    free.recompute = free.sequence_parallel = free.chunks = free.schedule = free.cuts = false;
+  }
+};
+
+std::string refusal(const SearchArguments& asked, const std::vector<std::string>& settings = {}) {
+  try {
+    PlanGoal(asked, Small(settings).config);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+TEST(PlanGoal, RefusesWhatItCannotKnow) {
+  EXPECT_THAT(refusal({.goal = PlanGoalKind::carbon}), HasSubstr("energy.carbon_intensity is 0"));
+  EXPECT_EQ(refusal({.goal = PlanGoalKind::carbon}, {"energy.carbon_intensity=300", "energy.source=a table"}),
+            "accepted");
+  EXPECT_THAT(refusal({.goal = PlanGoalKind::cost}), HasSubstr("nothing has a price"));
+  EXPECT_THAT(refusal({.goal = PlanGoalKind::cost, .co2_kg = 0.1}), HasSubstr("no CO2 is known"));
+  EXPECT_THAT(refusal({.batches = {64, 128}}), HasSubstr("give --noise-scale"));
+  EXPECT_EQ(refusal({.batches = {64, 128}, .noise_scale = "500"}), "accepted");
+  EXPECT_THAT(refusal({.noise_scale = "-3"}), HasSubstr("is no number of samples"));
+  EXPECT_THAT(refusal({.noise_scale = "no/such/run"}), HasSubstr("no/such/run/metrics.jsonl cannot be read"));
+}
+
+TEST(PlanGoal, TakesTheNoiseScaleThatARunHasMeasuredLast) {
+  const std::string run = testing::TempDir() + "plan_goal";
+  std::filesystem::create_directories(run);
+  std::ofstream(run + "/metrics.jsonl") << "{\"step\": 1}\n{\"step\": 2, \"noise_scale\": 300.5}\n"
+                                           "{\"step\": 3, \"noise_scale\": 400.5}\n{\"step\": 4}\n";
+  EXPECT_EQ(PlanGoal({.noise_scale = run}, Small().config).noise_scale(), 400.5);
+  std::ofstream(run + "/metrics.jsonl") << "{\"step\": 1}\n";
+  EXPECT_THAT(refusal({.noise_scale = run}), HasSubstr("has no noise_scale"));
+  std::filesystem::remove_all(run);
+}
+
+/// All layouts are simulated, so that the search has nothing to leave out.
+double least_joules(const Small& small, const PlanGoal& goal, int ranks, LayoutSearch search) {
+  double least = 1e300;
+  for (LayoutCandidate& one : search.all) {
+    if (one.fate == LayoutCandidate::Fate::slower) simulate_layout(small.config, one);
+    if (one.fate != LayoutCandidate::Fate::simulated) continue;
+    EXPECT_LE(one.least_work, one.work) << words_of(one.layout, small.free);
+    EXPECT_LE(one.least_cost(goal.price(ranks)), one.cost(goal.price(ranks)));
+    least = std::min(least, goal.joules(one, ranks));
+  }
+  return least;
+}
+
+TEST(PlanGoal, TheLeastEnergyIsThatOfTheWholeSpace) {
+  const Small small;
+  const SearchArguments asked{.goal = PlanGoalKind::energy};
+  const PlanGoal goal(asked, small.config);
+  for (const int ranks : {4, 8}) {
+    const LayoutSearch search = search_layouts(small.config, ranks, small.free, 1, goal.price(ranks));
+    const double found = goal.joules(search.all[search.best.front()], ranks);
+    EXPECT_LE(found, 1.001 * least_joules(small, goal, ranks, search));
+  }
+}
+
+/// The batch of the least time for what it is worth, where a step takes so long and each sample adds so much.
+TEST(PlanGoal, TheBestBatchIsTheRootOfNoiseScaleTimesFixedOverAddedTime) {
+  const Small small;
+  const std::vector<int> batches{16, 32, 64, 128, 256, 512, 1024};
+  std::vector<int> chosen;
+  for (const double noise_scale : {30.0, 300.0, 3000.0}) {
+    const SearchArguments asked{.batches = batches, .noise_scale = fmt::format("{}", noise_scale)};
+    const PlanGoal goal(asked, small.config);
+    const auto plans = compare_plans(small.config, 4, asked, small.free, 1);
+    const int best = best_plan(plans, goal);
+    ASSERT_GE(best, 0);
+    const auto seconds = [&](int place) { return static_cast<double>(plans[place].best().step); };
+    const int last = static_cast<int>(batches.size()) - 1;
+    const double each = (seconds(last) - seconds(last - 2)) / (batches[last] - batches[last - 2]),
+                 fixed = seconds(last) - each * batches[last];
+    if (fixed > 0) {
+      const double root = std::sqrt(noise_scale * fixed / each);
+      EXPECT_LE(std::abs(std::log2(plans[best].batch / root)), 1.5) << noise_scale << ": " << root;
+    }
+    chosen.push_back(plans[best].batch);
+  }
+  EXPECT_TRUE(std::is_sorted(chosen.begin(), chosen.end()));
+  EXPECT_LT(chosen.front(), chosen.back()) << "more noise asks for a larger batch";
+}
+
+TEST(PlanGoal, ADearerKilogramOfCarbonTakesFewerRanksAndBothPlansAreTold) {
+  const Small small({"energy.carbon_intensity=400", "energy.source=a table"});
+  const auto told = [&](SearchArguments asked) {
+    asked.most_ranks = 32;
+    asked.noise_scale = "1e9";
+    const PlanGoal goal(asked, small.config);
+    const auto plans = compare_plans(small.config, 1, asked, small.free, 1);
+    EXPECT_EQ(plans.size(), 6u);
+    return std::pair(plans[best_plan(plans, goal)].ranks,
+                     comparison_text(plans, goal, small.free, small.config.train.batch));
+  };
+  const auto fast = told({}), green = told({.goal = PlanGoalKind::carbon}),
+             cheap = told({.goal = PlanGoalKind::cost, .rank_hour = 2, .kwh = 0.2, .co2_kg = 0.1}),
+             dear = told({.goal = PlanGoalKind::cost, .rank_hour = 2, .kwh = 0.2, .co2_kg = 1e6});
+  EXPECT_LT(green.first, fast.first);
+  EXPECT_LE(dear.first, cheap.first);
+  EXPECT_EQ(dear.first, green.first) << "where carbon is all that counts";
+  EXPECT_EQ(std::count(green.second.begin(), green.second.end(), '\n'), 9) << green.second;
+  EXPECT_THAT(green.second,
+              testing::ContainsRegex("energy +CO2e  \\(each for a sample that a step is worth"));
+  EXPECT_THAT(green.second, testing::ContainsRegex(fmt::format("\n +{} +64 .*<- the best\n", green.first)));
+  EXPECT_THAT(cheap.second, HasSubstr("price"));
+}
+
+TEST(PlanGoal, SaysWhatAnotherNoiseScaleWouldChangeAndWhatTheRateShould) {
+  const Small small;
+  const SearchArguments asked{.batches = {16, 64, 256, 1024}, .noise_scale = "100"};
+  const PlanGoal goal(asked, small.config);
+  const auto plans = compare_plans(small.config, 4, asked, small.free, 1);
+  const std::string text = comparison_text(plans, goal, small.free, 8);
+  EXPECT_THAT(text, HasSubstr("at a noise scale of 100 samples "));
+  const int chosen = plans[best_plan(plans, goal)].batch;
+  const double gain = (1 + 100.0 / 8) / (1 + 100.0 / chosen);
+  EXPECT_THAT(text, HasSubstr(fmt::format("a step may go {:.2f} times as far", gain)));
+}
+
+}  // namespace
+}  // namespace mindpipe
