@@ -6,6 +6,7 @@
 #include "app/plan/grid_choice.h"
 #include "app/plan/measure_layouts.h"
 #include "app/plan/plan_comparison.h"
+#include "app/plan/plan_page.h"
 #include "app/plan/plan_subnets.h"
 #include "app/run/json_line.h"
 #include "app/train/report_end.h"
@@ -353,6 +354,7 @@ int plan_search(const Arguments& arguments, const Config& given) {
   if (!asked.json.empty())
     replace_file(asked.json, search_json(chosen.config, chosen.ranks, free, chosen.search,
                                          comparison_json(plans, goal, free)));
+  if (!asked.html.empty()) replace_file(asked.html, plan_page(plans, goal, free, text));
   if (!asked.output.empty()) replace_file(asked.output, to_yaml(with_layout(config, chosen.best().layout)));
   return 0;
 }

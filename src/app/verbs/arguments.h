@@ -66,6 +66,7 @@ struct SearchArguments {
   int measure = 0;                            ///< layouts whose steps are measured in this job
   std::string output;                         ///< the configuration with the best layout; empty: none
   std::string json;                           ///< the file for all layouts; empty: none
+  std::string html;                           ///< the page with pictures; empty: none
 };
 
 /// What `profile` is asked to do.

@@ -109,6 +109,9 @@ void declare_plan(CLI::App& app, Arguments& a) {
   app.add_option("--json", a.layouts.json, "--search: write all layouts, each with its time, bound or reason")
       ->needs(search)
       ->option_text("FILE");
+  app.add_option("--html", a.layouts.html, "--search: write a page with pictures, whole in itself")
+      ->needs(search)
+      ->option_text("FILE");
   declare_goal(app, a, search);
   app.add_option_function<std::string>(
          "--ranks", [&a](const std::string& text) { read_ranks(text, a); },
