@@ -129,9 +129,10 @@ struct Sketch {
   LayoutCandidate candidate(LayoutChoice layout, const std::vector<int>& first_block) const {
     if (first_block != outline.first_block)
       layout.cuts.assign(first_block.begin() + 1, first_block.end() - 1);
+    const bool recomputed = layout.recompute != RecomputeKind::none;
     return {.layout = std::move(layout),
             .bound = step.of(first_block),
-            .least_memory = least_memory(outline, first_block, fills),
+            .least_memory = least_memory(outline, first_block, fills, recomputed),
             .least_work = step.least_work() * num_ranks(layout.grid) / layout.grid.pipeline};
   }
 

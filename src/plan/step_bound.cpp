@@ -83,14 +83,15 @@ std::vector<int> StepBound::improved(std::vector<int> first_block) const {
   return first_block;
 }
 
-std::int64_t least_memory(const Outline& outline, const std::vector<int>& first_block, bool fills) {
+std::int64_t least_memory(const Outline& outline, const std::vector<int>& first_block, bool fills,
+                          bool recomputed) {
   std::vector<std::int64_t> bytes(outline.stages, 0);
   std::vector<std::vector<char>> counted(outline.stages, std::vector<char>(outline.units.size(), 0));
   for (int chunk = 0; chunk < outline.all_chunks(); ++chunk) {
     const int stage = outline.rank_of(chunk);
     const std::int64_t in_flight = fills ? std::min(outline.micro_batches, outline.stages - stage) : 1;
     for (int block = first_block[chunk]; block < first_block[chunk + 1]; ++block) {
-      bytes[stage] += in_flight * outline.cost(block).saved;
+      if (!recomputed) bytes[stage] += in_flight * outline.cost(block).saved;
       for (int unit : outline.units_used[block][0]) {
         if (counted[stage][unit]++ > 0) continue;
         const UnitCost& cost = outline.units[unit];

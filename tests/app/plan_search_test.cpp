@@ -67,6 +67,17 @@ TEST(PlanSearch, TellsTheChoiceItsReasonsAndWhatElseThereWas) {
   EXPECT_LT(std::count(text.begin(), text.end(), '\n'), 40) << text;
 }
 
+TEST(PlanSearch, ALimitLeavesOutNothingThatFits) {
+  const Searched searched("gpt2-1.5b", 64, any_grid);  // its blocks are recomputed
+  for (const LayoutCandidate& one : searched.search.all) {
+    if (one.fate != LayoutCandidate::Fate::simulated) continue;
+    EXPECT_LE(one.least_memory, one.memory) << words_of(one.layout, searched.free);
+  }
+  std::vector<std::string> limited = any_grid;
+  limited.push_back(fmt::format("memory.device_limit={}", searched.best().memory));
+  EXPECT_EQ(Searched("gpt2-1.5b", 64, limited).best().step, searched.best().step);
+}
+
 TEST(PlanSearch, ItsWordsAreTheLayoutAsSettings) {
   const Searched searched("gpt2-1.5b", 64, any_grid);
   std::vector<std::string> overrides = any_grid;

@@ -61,9 +61,15 @@ inline std::map<std::pair<Axis, TrafficClass>, std::int64_t> expected_calls(Work
     if (action.kind == ActionKind::reduce || action.kind == ActionKind::gather)
       ++calls[{Axis::data, class_of(action)}];
   }
-  if (grid.data > 1) calls[{Axis::data, TrafficClass::scalars}] = worker.config().train.zero > 0 ? 3 : 2;
-  if (grid.tensor > 1) calls[{Axis::tensor, TrafficClass::scalars}] = 1;
-  if (grid.pipeline > 1) calls[{Axis::pipeline, TrafficClass::scalars}] = 1;
+  const bool sharded = worker.config().train.zero > 0,
+             measured = worker.config().train.noise_every == 1 && worker.layout().data_shards > 1;
+  if (grid.data > 1) {
+    std::int64_t& over_data = calls[{Axis::data, TrafficClass::scalars}];
+    over_data = 2 + (sharded ? 1 : 0);
+    if (measured) over_data += 1 + (sharded ? 1 : 0);
+  }
+  if (grid.tensor > 1) calls[{Axis::tensor, TrafficClass::scalars}] = measured ? 2 : 1;
+  if (grid.pipeline > 1) calls[{Axis::pipeline, TrafficClass::scalars}] = measured ? 2 : 1;
   return calls;
 }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <numeric>
 
 #include "app/report/drawing.h"
 #include "core/text.h"
@@ -16,7 +18,8 @@ constexpr double width = 960, left = 72, right = 24, top = 56;
 constexpr const char* light =
     ".forward, .c0 { fill: #0969da } .backward, .c1 { fill: #bc4c00 } .weight, .c2 { fill: #e3a008 } "
     ".update, .c3 { fill: #1a7f37 } .sum, .c4 { fill: #8250df } .c5 { fill: #57606a } .c6 { fill: #a475f9 } "
-    ".c7 { fill: #cf222e } .limit, .line { stroke: #cf222e; fill: none; stroke-width: 1.5 } "
+    ".c7 { fill: #cf222e } .limit { stroke: #cf222e; fill: none; stroke-width: 1.5 } "
+    ".joined { stroke: #0969da; stroke-opacity: 0.45; fill: none; stroke-width: 1.5 } "
     ".point { fill: #0969da; fill-opacity: 0.45 } .best { fill: #cf222e } .idle { fill: #eaeef2 }";
 constexpr const char* dark =
     ".forward, .c0 { fill: #58a6ff } .backward, .c1 { fill: #f0883e } .weight, .c2 { fill: #e3b341 } "
@@ -116,11 +119,16 @@ std::string step_picture(const PlannedStep& step) {
     text +=
         text_at(left - 8, y + 15, fmt::format("stage {}", stage), "end") + box("idle", left, y, pixels, 20);
     Row passes(y, 20, each), sums(y + 21, 5, each);
-    for (const int index : step.expected.started[stage]) {
+    const std::vector<Span>& spans = step.expected.spans[stage];
+    std::vector<std::size_t> by_start(spans.size());
+    std::iota(by_start.begin(), by_start.end(), std::size_t{0});
+    std::stable_sort(by_start.begin(), by_start.end(),
+                     [&](std::size_t a, std::size_t b) { return spans[a].start < spans[b].start; });
+    for (const std::size_t index : by_start) {
       const Action& action = step.program.ranks[stage][index];
       const char* kind = class_of_action(action);
       if (kind == nullptr) continue;
-      (action.queue == Queue::bulk ? sums : passes).add(kind, step.expected.spans[stage][index]);
+      (action.queue == Queue::bulk ? sums : passes).add(kind, spans[index]);
     }
     text += passes.text() + sums.text();
   }
@@ -176,19 +184,26 @@ struct Point {
   double across, up;
   std::string word = {};
   bool is_best = false;
+  int series = -1;  ///< points of one are joined, in order; -1: of none
 };
 
+/// The points, with lines through those of one `series`. Axes begin at 0, but across where `near` says so.
 std::string scatter(const std::string& title, const std::string& across, const std::string& up,
-                    const std::vector<Point>& points, double limit_up = 0) {
+                    const std::vector<Point>& points, double limit_up = 0, bool near = false) {
   constexpr double height = 380, bottom = 64;
-  AxisRange x{0, 0}, y{0, limit_up * 1.05};
+  AxisRange x{near ? points.front().across : 0, 0}, y{0, limit_up * 1.05};
   for (const Point& point : points) {
-    x.most = std::max(x.most, point.across * 1.05);
+    x = {near ? std::min(x.least, point.across - 0.3) : 0, std::max(x.most, point.across * 1.05)};
     y.most = std::max(y.most, point.up * 1.05);
   }
   const Panel panel{left, top, width - right, height - bottom, x, y};
   std::string text = opening(title, height) + lines_across(panel, tick_of(y.length(), 4)) +
                      numbers_below(panel, tick_of(x.length(), 5));
+  for (std::size_t i = 1; i < points.size(); ++i)
+    if (points[i].series >= 0 && points[i].series == points[i - 1].series)
+      text += fmt::format("<path class=\"joined\" d=\"M{:.1f} {:.1f}L{:.1f} {:.1f}\"/>\n",
+                          panel.x(points[i - 1].across), panel.y(points[i - 1].up), panel.x(points[i].across),
+                          panel.y(points[i].up));
   for (const bool best : {false, true})
     for (const Point& point : points) {
       if (point.is_best != best) continue;
@@ -217,7 +232,7 @@ std::string layouts_picture(const ComparedPlan& plan) {
                  "GiB of a rank", points, static_cast<double>(plan.config.memory.device_limit) / (1 << 30));
 }
 
-/// Time and energy for what a step is worth, of each plan.
+/// Time and energy for what a step is worth, of each plan. Named are those that no other beats in both.
 std::string ranks_picture(const std::vector<ComparedPlan>& plans, const PlanGoal& goal) {
   std::vector<Point> points;
   const int best = best_plan(plans, goal);
@@ -229,6 +244,11 @@ std::string ranks_picture(const std::vector<ComparedPlan>& plans, const PlanGoal
                       goal.joules(plan.best(), plan.ranks) / worth,
                       fmt::format("{} ranks, batch {}", plan.ranks, plan.batch), place == best});
   }
+  const std::vector<Point> all = points;
+  for (Point& point : points)
+    if (std::any_of(all.begin(), all.end(),
+                    [&](const Point& other) { return other.across < point.across && other.up < point.up; }))
+      point.word.clear();
   return scatter("plans for what a sample is worth: time against energy", "ms a sample",
                  "J a sample (estimated)", points);
 }
@@ -236,6 +256,7 @@ std::string ranks_picture(const std::vector<ComparedPlan>& plans, const PlanGoal
 /// The goal's figure against the batch, at half, once and twice the noise scale; the best of all ranks each.
 std::string batches_picture(const std::vector<ComparedPlan>& plans, const PlanGoal& goal) {
   std::vector<Point> points;
+  int series = 0;
   for (const double times : {0.5, 1.0, 2.0}) {
     std::map<int, double> least;
     for (const ComparedPlan& plan : plans) {
@@ -248,10 +269,12 @@ std::string batches_picture(const std::vector<ComparedPlan>& plans, const PlanGo
                                        [](const auto& a, const auto& b) { return a.second < b.second; });
     for (auto entry = least.begin(); entry != least.end(); ++entry)
       points.push_back({std::log2(entry->first), entry->second / best->second,
-                        entry == best ? fmt::format("{:g} x the noise scale", times) : "", entry == best});
+                        std::next(entry) == least.end() ? fmt::format("{:g} x the noise scale", times) : "",
+                        entry == best, series});
+    ++series;
   }
   return scatter("what a batch costs for what it is worth, over the best batch, at three noise scales",
-                 "batch, as a power of two", "times the best", points);
+                 "batch, as a power of two", "times the best", points, 0, true);
 }
 
 constexpr const char* page_style =

@@ -341,7 +341,7 @@ int plan_search(const Arguments& arguments, const Config& given) {
   std::vector<ComparedPlan> plans =
       compare_plans(config, ranks, asked, free, std::max(asked.top, asked.measure));
   const int best = best_plan(plans, goal);
-  ComparedPlan& chosen = plans[std::max(best, 0)];
+  ComparedPlan& chosen = best < 0 ? plans.back() : plans[best];
   std::string text = launch().rank == 0 ? comparison_text(plans, goal, free, config.train.batch) +
                                               search_text(chosen.config, chosen.ranks, free, chosen.search,
                                                           asked.top, spent_text(chosen, goal))
