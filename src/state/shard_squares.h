@@ -7,9 +7,9 @@ namespace mindpipe {
 
 /// How much a step's `ShardSquares` add up on a rank.
 struct SquaresSize {
-  std::int64_t chunks = 0;   ///< of the gradients of all uses of units here
-  std::int64_t tensors = 0;  ///< of the whole model; of a tied table one for each use
-  std::int64_t shards = 0;   ///< of data, on this rank
+  std::int64_t chunks = 0;   ///< chunks of the gradients of all uses of units here
+  std::int64_t tensors = 0;  ///< tensors of the whole model; a tied table is one for each use
+  std::int64_t shards = 0;   ///< data shards of this rank
 };
 /// None where no step is measured: train.noise_every is 0, there is one data shard, or nothing is computed.
 std::optional<SquaresSize> squares_size(const Config& config, const Layout& layout, const Model& model,
@@ -47,8 +47,8 @@ class ShardSquares {
   bool sharded_;
   Arena arena_;
   std::vector<UnitUse> uses_;                ///< made by blocks of this stage
-  std::map<int, std::int64_t> first_chunk_;  ///< of each unit here
-  std::vector<std::int64_t> first_tensor_;   ///< of each unit of the model
+  std::map<int, std::int64_t> first_chunk_;  ///< by unit here
+  std::vector<std::int64_t> first_tensor_;   ///< by unit of the model
   Tensor chunks_, spans_;
   Tensor squares_;  ///< [local tensor shards][local data shards, and the sum][tensors]
   Tensor sums_;     ///< over tensor shards

@@ -34,7 +34,7 @@ class PlanGoal {
 
   SearchArguments asked_;
   EnergyConfig energy_;
-  double busy_watts_, waiting_watts_;  ///< of a rank
+  double busy_watts_, waiting_watts_;  ///< watts of a rank
   std::optional<double> noise_scale_;
 };
 
