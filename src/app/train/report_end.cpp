@@ -92,12 +92,13 @@ std::string EndReport::text_of_noise() const {
            "the first step on)\n";
   if (!noise_scale_)
     return "noise scale: not known yet (it takes ten measured steps or more, whose gradients have more "
-           "signal "
-           "than noise)\n";
+           "signal than noise)\n";
+  constexpr double sure = 0.5;
   const double batch = config.train.batch, worth = NoiseScale::worth(batch, noise_scale_->samples);
-  return fmt::format("batch {}, noise scale {:.3g} +- {:.0f} %: {:.0f} % of each sample counts\n",
+  return fmt::format("batch {}, noise scale {:.3g} +- {:.0f} %: {:.0f} % of each sample counts{}\n",
                      config.train.batch, noise_scale_->samples, 100 * noise_scale_->error,
-                     100 * worth / batch);
+                     100 * worth / batch,
+                     noise_scale_->error > sure ? " (more measured steps would make that sure)" : "");
 }
 
 std::string EndReport::text_of_steps(const std::vector<TimeSpent>& stages) const {
