@@ -4,19 +4,32 @@
 #include <filesystem>
 
 #include "core/check.h"
+#include "corpus/token_origin.h"
 
 namespace mindpipe {
 
 std::optional<AnswerMask> AnswerMask::of(const TokenFile& tokens, const std::string& prefix) {
   const std::string path = prefix + ".mask";
   std::error_code none;
-  if (!std::filesystem::exists(path, none)) return std::nullopt;
+  if (!std::filesystem::exists(path, none)) {
+    require_no_mask(prefix);
+    return std::nullopt;
+  }
   AnswerMask mask(path);
   MP_REQUIRE(
       mask.file_.size() == tokens.tokens(), Exit::bad_data,
       "{}: the file has {} bytes (expected {}, one for each token of {}); import the conversations again",
       path, mask.file_.size(), tokens.tokens(), tokens.name());
   return mask;
+}
+
+void AnswerMask::require_no_mask(const std::string& prefix) {
+  const std::optional<TokenOrigin> origin = read_origin(prefix);
+  MP_REQUIRE(
+      !origin || origin->counted < 0, Exit::bad_data,
+      "{}.mask is missing, and {}.json says that {} of {} tokens count (the answers'); bring the file back, "
+      "or import the conversations again",
+      prefix, prefix, origin->counted, origin->tokens);
 }
 
 AnswersDataset::AnswersDataset(std::unique_ptr<TokenFile> tokens, AnswerMask mask, std::int64_t sequence,

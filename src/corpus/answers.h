@@ -17,6 +17,8 @@ class AnswerMask {
  public:
   /// The mask of a pair; none where it has none, and so all tokens count.
   static std::optional<AnswerMask> of(const TokenFile& tokens, const std::string& prefix);
+  /// Refuses a pair without a mask whose PREFIX.json says that only some tokens count.
+  static void require_no_mask(const std::string& prefix);
 
   std::span<const std::uint8_t> counts() const {
     return {reinterpret_cast<const std::uint8_t*>(file_.data()), static_cast<std::size_t>(file_.size())};

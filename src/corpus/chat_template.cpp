@@ -7,6 +7,7 @@
 
 #include "core/check.h"
 #include "core/input_file.h"
+#include "core/log.h"
 #include "core/mapped_file.h"
 #include "core/text.h"
 
@@ -77,6 +78,20 @@ void ChatTemplate::add_role(const std::string& role, const std::string& pattern)
   const std::size_t end = behind.find_last_not_of(spaces);
   const std::size_t learned = end == std::string::npos ? 0 : end + 1;
   roles_[role] = {pattern.substr(0, at), behind.substr(0, learned), behind.substr(learned)};
+}
+
+std::optional<TokenId> ChatTemplate::end_of_answer(const Tokenizer& tokenizer) const {
+  const std::vector<TokenId> ids =
+      tokenizer.encoder()->encode(roles_.at("assistant").end, SpecialText::tokens);
+  return ids.size() == 1 ? std::optional(ids.front()) : std::nullopt;
+}
+
+void ChatTemplate::warn_without_end(const Tokenizer& tokenizer) const {
+  if (roles_.at("assistant").end.empty() || end_of_answer(tokenizer)) return;
+  warning(
+      "the tokenizer {} has no token '{}', which ends an answer in the template {}: the template's marks are "
+      "written as letters, and generate does not see where an answer ends",
+      tokenizer.name(), printable(roles_.at("assistant").end, 64), name_);
 }
 
 std::vector<ChatPart> ChatTemplate::parts(const std::vector<Message>& messages, bool asks) const {

@@ -1,7 +1,10 @@
 #pragma once
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
+
+#include "tokenize/tokenizer.h"
 
 namespace mindpipe {
 
@@ -28,8 +31,11 @@ class ChatTemplate {
   /// The parts of a conversation; a role without a pattern is refused. With `asks` the begin of an answer
   /// follows, from where a model goes on.
   std::vector<ChatPart> parts(const std::vector<Message>& messages, bool asks = false) const;
-  /// What ends an answer.
-  const std::string& end_of_answer() const { return roles_.at("assistant").end; }
+  /// The token that ends an answer; none: the tokenizer has none of that text, so nothing tells a model that
+  /// an answer has ended.
+  std::optional<TokenId> end_of_answer(const Tokenizer& tokenizer) const;
+  /// Warns of a tokenizer that has no token for the end of an answer.
+  void warn_without_end(const Tokenizer& tokenizer) const;
 
  private:
   struct Role {

@@ -116,6 +116,7 @@ void require_known(const std::string& path, const Opening& how) {
 std::unique_ptr<TokenFile> open_tokens(const std::string& path, const Opening& how, std::int64_t vocabulary) {
   const std::string prefix = TokenFile::prefix_of(path);
   auto file = std::make_unique<TokenFile>(prefix, vocabulary);
+  AnswerMask::of(*file, prefix);  // refuses a pair whose mask was lost
   const ByteTokenizer bytes;
   const Tokenizer& tokenizer = how.tokenizer != nullptr ? *how.tokenizer : bytes;
   require_tokens_of(prefix, tokenizer.name(), hash_of(tokenizer));

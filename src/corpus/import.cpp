@@ -10,6 +10,7 @@
 
 #include "core/check.h"
 #include "core/text.h"
+#include "corpus/chat_template.h"
 #include "corpus/import_reader.h"
 #include "corpus/raw_tokens.h"
 #include "corpus/token_origin.h"
@@ -130,6 +131,8 @@ class Import {
         request_.threads > 0
             ? request_.threads
             : static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1U, usual_threads));
+    if (!request_.rules.chat_template.empty())
+      ChatTemplate(request_.rules.chat_template).warn_without_end(*tokenizer_);
     const TextCuts cuts(*tokenizer_);
     std::vector<std::unique_ptr<ImportEncoder>> encoders;
     for (int i = 0; i < threads; ++i)

@@ -46,6 +46,11 @@ std::vector<Message> JsonDocument::messages(const std::string& prompt_key,
                                             const std::string& answer_key) const {
   std::vector<Message> messages;
   const auto found = object_.find("messages");
+  MP_REQUIRE(
+      found != object_.end() || object_.contains(prompt_key), Exit::bad_data,
+      "{}: line {}: there is neither 'messages' nor '{}' (the keys are: {}); name the one that holds the "
+      "question",
+      path_, line_, prompt_key, keys_of(object_));
   if (found == object_.end())
     return {{"user", text_at(object_, prompt_key)}, {"assistant", text_at(object_, answer_key)}};
   MP_REQUIRE(found->is_array(), Exit::bad_data, "{}: line {}: 'messages' is of type {} (expected array)",

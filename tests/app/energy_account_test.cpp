@@ -109,6 +109,27 @@ TEST(EnergyAccount, AddsUpWhereAFewWindowsTellNothing) {
   EXPECT_NEAR(account.phases.total(), account.joules, 0.02 * account.joules);
 }
 
+TEST(EnergyAccount, ItsPhasesAddUpWhereRanksTookLessWhileFilesWereWritten) {
+  RankEnergy rank = noted_run(0.5);
+  constexpr double gap = 30, watts = 250;
+  rank.end_ns += std::llround(gap * second);
+  rank.joules += gap * watts;
+  rank.work.push_back({rank.end_ns, rank.work.back().busy});
+  rank.energy.push_back({rank.end_ns, rank.joules});
+  const EnergyAccount account = account_of({rank}, {1, 1, 1, 1}, estimate);
+  EXPECT_TRUE(account.powers.fitted);
+  EXPECT_NEAR(account.phases.total(), account.joules, 1e-9 * account.joules);
+}
+
+TEST(EnergyAccount, SaysAPartOfANodeThatOthersUse) {
+  std::vector<RankEnergy> ranks = metered_ranks(60);
+  const EnergyCounts counts{10, 40, 400, "token", {1, false}};
+  const auto text = [&] { return energy_text({}, account_of(ranks, {1, 1, 4, 1}, estimate), counts); };
+  EXPECT_THAT(text(), testing::Not(HasSubstr("this job's part")));
+  ranks[0].shared = true;
+  EXPECT_THAT(text(), HasSubstr(" (this job's part, since others used its nodes); "));
+}
+
 TEST(EnergyAccount, SaysWhatIsEstimated) {
   std::vector<RankEnergy> ranks = metered_ranks(60);
   EXPECT_FALSE(account_of(ranks, {1, 1, 4, 1}, estimate).estimated);

@@ -8,6 +8,7 @@
 
 #include "corpus/answers.h"
 #include "corpus/byte_stream.h"
+#include "corpus/corpus.h"
 #include "corpus/files.h"
 #include "corpus/import_reader.h"
 #include "corpus/inspect.h"
@@ -294,6 +295,21 @@ constexpr std::string_view chats =
     "\n"
     R"({"prompt":"p","answer":"aa"})"
     "\n";
+
+TEST(Answers, AreNotTakenForTextsWhereTheirMaskWasLost) {
+  const Folder folder;
+  write_file(folder / "in.jsonl", std::string(chats));
+  ImportRequest request{.inputs = {folder / "in.jsonl"}, .output = folder / "pair"};
+  request.rules.answers = true;
+  import_files(request);
+  std::filesystem::remove(folder / "pair.mask");
+  DataConfig data;
+  data.train = {{folder / "pair", 1}};
+  expect_error(Exit::bad_data, "pair.mask is missing, and ", [&] {
+    Corpus(data, Subset::train,
+           {{field::tokens, DType::i32, {4}, 260}, {field::targets, DType::i32, {4}, 260}}, 1);
+  });
+}
 
 TEST(Answers, CountAloneAndToTheirEnd) {
   const Folder folder;

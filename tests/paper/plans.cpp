@@ -73,10 +73,10 @@ int main(int count, char** arguments) {
                             .keys = 8192,
                             .width = 128,
                             .causal = true};
-  std::vector<Price> prices;
+  std::vector<PlanPrice> prices;
   for (const GpuDescription& gpu : described_gpus())
     if (devices.empty() || devices.contains(gpu.name))
-      for (const Price& price : prices_of(gpu.name, llama)) prices.push_back(price);
+      for (const PlanPrice& price : prices_of(gpu.name, llama)) prices.push_back(price);
   text += price_text(prices);
   std::ofstream(arguments[1]) << table_json(rows, prices, planner->version());
   table << text;

@@ -188,7 +188,7 @@ TEST(Tables, PriceTheWaysThatADeviceHas) {
                             .width = 128,
                             .causal = true};
   for (const GpuDescription& gpu : described_gpus()) {
-    const std::vector<Price> prices = prices_of(gpu.name, llama);
+    const std::vector<PlanPrice> prices = prices_of(gpu.name, llama);
     const auto json = nlohmann::json::parse(table_json({}, prices, 91900)).at("prices");
     ASSERT_EQ(json.size(), prices.size());
     int ordered = 0;

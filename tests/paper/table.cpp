@@ -59,7 +59,7 @@ std::size_t workspace_of(const TableRow& row) {
   return row.asked.question.lengths_bytes() + row.answer.bytes;
 }
 
-std::string table_json(const std::vector<TableRow>& rows, const std::vector<Price>& prices, int version) {
+std::string table_json(const std::vector<TableRow>& rows, const std::vector<PlanPrice>& prices, int version) {
   nlohmann::ordered_json table{{"cudnn", version_text(version)}, {"plans", nlohmann::ordered_json::array()}};
   for (const TableRow& row : rows) {
     const PlannedAttention& c = row.asked.question;
@@ -86,7 +86,7 @@ std::string table_json(const std::vector<TableRow>& rows, const std::vector<Pric
     one["serves"] = serves(row);
     table["plans"].push_back(std::move(one));
   }
-  for (const Price& price : prices)
+  for (const PlanPrice& price : prices)
     table["prices"].push_back({{"device", price.device},
                                {"question", price.question},
                                {"way", price.way},
@@ -138,7 +138,7 @@ std::string counts_text(const std::vector<TableRow>& rows) {
   return text;
 }
 
-std::vector<Price> prices_of(const std::string& device, const AttentionForm& form) {
+std::vector<PlanPrice> prices_of(const std::string& device, const AttentionForm& form) {
   const DeviceDescription d = describe_device(device);
   const AttentionCall call = call_of(form);
   const PlannedAttention whole(call, true);
@@ -149,7 +149,7 @@ std::vector<Price> prices_of(const std::string& device, const AttentionForm& for
                                static_cast<double>(form.keys) * 2,
                linear = static_cast<double>(form.samples * form.query_heads * form.queries) *
                         (4.0 * static_cast<double>(form.width) + 4);
-  std::vector<Price> prices;
+  std::vector<PlanPrice> prices;
   const auto add = [&](const std::string& way, double bytes, double products, double traffic, int launches) {
     prices.push_back({device, whole.text(), way, bytes,
                       products * product / d.flops_bf16 + traffic / d.bytes + launches * d.launch});
@@ -169,9 +169,9 @@ std::vector<Price> prices_of(const std::string& device, const AttentionForm& for
   return prices;
 }
 
-std::string price_text(const std::vector<Price>& prices) {
+std::string price_text(const std::vector<PlanPrice>& prices) {
   std::string text, device;
-  for (const Price& price : prices) {
+  for (const PlanPrice& price : prices) {
     if (price.device != device)
       text += fmt::format("{} on {}, by the description's rates:\n  {:<44} {:>12} {:>10}\n", price.question,
                           price.device, "way", "workspace", "time");

@@ -19,20 +19,20 @@ struct TableRow {
 std::size_t workspace_of(const TableRow& row);
 
 /// What a backward takes on one device in memory and time, done in one way.
-struct Price {
+struct PlanPrice {
   std::string device, question, way;
   double bytes = 0, seconds = 0;
 };
 /// The ways that the device has: one plan, pieces, the ordered path where cuDNN would have it, our own.
-std::vector<Price> prices_of(const std::string& device, const AttentionForm& form);
-std::string price_text(const std::vector<Price>& prices);
+std::vector<PlanPrice> prices_of(const std::string& device, const AttentionForm& form);
+std::string price_text(const std::vector<PlanPrice>& prices);
 
 /// Asks a planner every question of one device, and hands each answer on at once. What is withheld from the
 /// library is not asked.
 std::vector<TableRow> ask_all(const std::string& device, AttentionPlanner& planner,
                               const std::vector<PaperQuestion>& questions,
                               const std::function<void(const TableRow&)>& answered);
-std::string table_json(const std::vector<TableRow>& rows, const std::vector<Price>& prices, int version);
+std::string table_json(const std::vector<TableRow>& rows, const std::vector<PlanPrice>& prices, int version);
 std::string table_head(int version);
 std::string row_text(const TableRow& row);
 /// A line for each device: how many questions have a plan.

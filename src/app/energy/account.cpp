@@ -106,6 +106,16 @@ void add_phases(EnergyPhases& phases, const RankEnergy& rank, const FittedPowers
   phases.outside += powers.rest * std::max(0.0, rank.seconds() - rank.busy_seconds() - waiting);
 }
 
+/// Lets the phases add up to the energy: what a regression leaves over falls on all alike, as where ranks
+/// took less while files were written than while they waited.
+void add_up_to(EnergyPhases& phases, double joules) {
+  const double total = phases.total();
+  if (total <= 0) return;
+  for (double* phase : {&phases.forward, &phases.backward, &phases.update, &phases.scalars,
+                        &phases.evaluation, &phases.waiting, &phases.outside})
+    *phase *= joules / total;
+}
+
 /// Seconds that the ranks which `is_other` names waited while one with so much work still worked.
 template <class IsOther>
 double seconds_behind(const std::vector<RankEnergy>& ranks, double work, const IsOther& is_other) {
@@ -213,6 +223,7 @@ EnergyAccount account_of(const std::vector<RankEnergy>& ranks, const Coord& shap
     add_lines(account.words, rank.words);
     add_lines(account.troubles, rank.troubles);
   }
+  add_up_to(account.phases, account.joules);
   account.powers = any_measured ? measured : by_estimate;
   account.waited_for = waited_for(ranks, shape, account.powers.rest);
   return account;

@@ -102,10 +102,11 @@ std::string energy_text(const Config& config, const EnergyAccount& account, cons
   const auto each = [&](std::int64_t count) { return human_joules(joules / static_cast<double>(count)); };
   const EnergyPhases& phases = account.phases;
   const char* mark = estimated_mark(account.estimated);
-  std::string text = fmt::format("\nenergy{}: {}; {} a {}, {} a {}, {} a sample; the run so far{} {}\n", mark,
-                                 human_joules(joules), each(counts.steps), trained_word(config),
-                                 each(counts.counted), counts.what, each(counts.samples),
-                                 estimated_mark(counts.run.is_estimated), human_joules(counts.run.joules));
+  std::string text = fmt::format(
+      "\nenergy{}: {}{}; {} a {}, {} a {}, {} a sample; the run so far{} {}\n", mark, human_joules(joules),
+      account.shared ? " (this job's part, since others used its nodes)" : "", each(counts.steps),
+      trained_word(config), each(counts.counted), counts.what, each(counts.samples),
+      estimated_mark(counts.run.is_estimated), human_joules(counts.run.joules));
   text += fmt::format(
       "of it{} forward {}, backward {}, update {},{} waiting {}, outside steps {}; a rank takes {:.3g} W "
       "busy, {:.3g} W else ({})\n",

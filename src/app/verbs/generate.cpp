@@ -12,6 +12,7 @@
 #include "corpus/token_origin.h"
 #include "runtime/diagnose.h"
 #include "runtime/generator.h"
+#include "tokenize/utf8.h"
 
 namespace mindpipe {
 
@@ -36,8 +37,8 @@ class Writing {
     const ChatTemplate chat(config.data.chat_template);
     for (const ChatPart& part : chat.parts({{"user", prompt}}, true))
       encoder->append(part.text, part.is_markup ? SpecialText::tokens : SpecialText::plain, prompt_);
-    const std::vector<TokenId> end = encoder->encode(chat.end_of_answer(), SpecialText::tokens);
-    if (end.size() == 1) ends_.push_back(end.front());
+    chat.warn_without_end(*tokenizer_);
+    if (const auto end = chat.end_of_answer(*tokenizer_)) ends_.push_back(*end);
   }
 
   const std::vector<TokenId>& prompt() const { return prompt_; }
@@ -65,7 +66,12 @@ class Writing {
   std::string add(TokenId id) {
     return is_bytes_ ? tokenizer_->decode(std::vector<TokenId>{id}) : decoder_.add(id);
   }
-  std::string finish() { return is_bytes_ ? "" : decoder_.finish(); }
+  /// What is whole of the text that still waited: never a part of a character.
+  std::string finish() {
+    std::string rest = is_bytes_ ? "" : decoder_.finish();
+    while (ends_within_character(rest)) rest.pop_back();
+    return rest;
+  }
 
  private:
   std::unique_ptr<Tokenizer> tokenizer_;
