@@ -301,6 +301,7 @@ TEST(Answers, AreNotTakenForTextsWhereTheirMaskWasLost) {
   write_file(folder / "in.jsonl", std::string(chats));
   ImportRequest request{.inputs = {folder / "in.jsonl"}, .output = folder / "pair"};
   request.rules.answers = true;
+  request.rules.chat_template = "chatml";
   import_files(request);
   std::filesystem::remove(folder / "pair.mask");
   DataConfig data;

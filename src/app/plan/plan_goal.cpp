@@ -48,9 +48,9 @@ PlanGoal::PlanGoal(const SearchArguments& asked, const Config& config)
       "--objective carbon: energy.carbon_intensity is 0 (set it to the grams of CO2 equivalent a kWh of "
       "your power, and energy.source to who says so)");
   MP_REQUIRE(asked.co2_kg == 0 || energy_.carbon_intensity > 0, Exit::bad_configuration,
-             "--co2-kg: energy.carbon_intensity is 0, so no CO2 is known (set it)");
+             "--carbon-kg: energy.carbon_intensity is 0, so no CO2 is known (set it)");
   MP_REQUIRE(asked.goal != PlanGoalKind::cost || asked.rank_hour > 0 || asked.kwh > 0 || asked.co2_kg > 0,
-             Exit::usage, "--objective cost: nothing has a price (give --rank-hour, --kwh or --co2-kg)");
+             Exit::usage, "--objective cost: nothing has a price (give --rank-hour, --kwh or --carbon-kg)");
   MP_REQUIRE(
       asked.batches.empty() || noise_scale_.has_value(), Exit::usage,
       "--batches: a sample of a large batch is worth less than one of a small batch, and nobody said how "

@@ -36,19 +36,20 @@ namespace {
 void read_ranks(const std::string& text, Arguments& a) {
   constexpr int most = 1 << 20;
   const auto number = [&](const std::string& digits) {
+    const std::string problem = refuse_unless_plain(digits);
+    MP_REQUIRE(problem.empty(), Exit::usage, "command line: --ranks: {}", problem);
     int ranks = 0;
     const auto end = std::from_chars(digits.data(), digits.data() + digits.size(), ranks);
-    MP_REQUIRE(
-        end.ec == std::errc{} && end.ptr == digits.data() + digits.size() && ranks >= 1 && ranks <= most,
-        Exit::usage, "--ranks: {} is no number of ranks from 1 to {}, and no A..B", text, most);
+    MP_REQUIRE(end.ec == std::errc{} && ranks >= 1 && ranks <= most, Exit::usage,
+               "command line: --ranks: {} is no number of ranks from 1 to {}", digits, most);
     return ranks;
   };
   const std::size_t dots = text.find("..");
   a.ranks = number(text.substr(0, dots));
   if (dots == std::string::npos) return;
   a.layouts.most_ranks = number(text.substr(dots + 2));
-  MP_REQUIRE(a.layouts.most_ranks >= a.ranks, Exit::usage, "--ranks: {} goes down (write it as {}..{})", text,
-             a.layouts.most_ranks, a.ranks);
+  MP_REQUIRE(a.layouts.most_ranks >= a.ranks, Exit::usage,
+             "command line: --ranks: {} goes down (write it as {}..{})", text, a.layouts.most_ranks, a.ranks);
 }
 
 void declare_goal(CLI::App& app, Arguments& a, CLI::Option* search) {
@@ -78,7 +79,7 @@ void declare_goal(CLI::App& app, Arguments& a, CLI::Option* search) {
   };
   add_price("--rank-hour", a.layouts.rank_hour, "an hour of a rank");
   add_price("--kwh", a.layouts.kwh, "a kilowatt-hour");
-  add_price("--co2-kg", a.layouts.co2_kg, "a kilogram of CO2 equivalent");
+  add_price("--carbon-kg", a.layouts.co2_kg, "a kilogram of CO2 equivalent");
 }
 
 }  // namespace
