@@ -21,6 +21,13 @@ std::string all_of(InputFile& file, std::int64_t largest, Exit code) {
 
 }  // namespace
 
+void require_no_hole(const std::string& path, std::int64_t hole, std::int64_t bytes) {
+  MP_REQUIRE(hole == bytes, Exit::bad_data,
+             "{}: has a hole: from byte {} of {} on nothing was ever written; is the copy whole? (cp "
+             "--sparse=never writes zeros where zeros are meant)",
+             path, hole, bytes);
+}
+
 void require_length(const std::string& path, std::int64_t bytes, std::int64_t largest, Exit code) {
   MP_REQUIRE(bytes <= largest, code, "{}: is {} long, and no such file is longer than {}; name another", path,
              human_bytes(static_cast<double>(bytes)), human_bytes(static_cast<double>(largest)));

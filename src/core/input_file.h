@@ -57,6 +57,9 @@ class InputFile : public ByteStream {
   OpenedFile opened_;
 };
 
+/// Refuses a file of which nothing was ever written from byte `hole` of `bytes` on.
+void require_no_hole(const std::string& path, std::int64_t hole, std::int64_t bytes);
+
 /// Refuses a file that is longer than `largest` bytes.
 void require_length(const std::string& path, std::int64_t bytes, std::int64_t largest, Exit code);
 

@@ -31,11 +31,6 @@ MappedFile::MappedFile(const InputFile& file) : path_(file.path()), hole_(file.f
   mapping_ = Handle<Traits>(Mapping{address, bytes});
 }
 
-void MappedFile::require_written() const {
-  MP_REQUIRE(hole_ == size(), Exit::bad_data,
-             "{}: has a hole: from byte {} of {} on nothing was ever written; is the copy whole? (cp "
-             "--sparse=never writes zeros where zeros are meant)",
-             path_, hole_, size());
-}
+void MappedFile::require_written() const { require_no_hole(path_, hole_, size()); }
 
 }  // namespace mindpipe

@@ -117,8 +117,10 @@ class ZstdBytes final : public PackedBytes {
 }  // namespace
 
 std::unique_ptr<ByteStream> open_bytes(const std::string& path) {
+  InputFile file(path);
+  require_no_hole(path, file.first_hole(), file.size());
   std::array<char, 4> first{};
-  const std::size_t count = InputFile(path).read(first);
+  const std::size_t count = file.read(first);
   const std::string_view begin(first.data(), count);
   if (begin.starts_with("\x1f\x8b")) return std::make_unique<GzipBytes>(path);
   if (begin.starts_with("\x28\xb5\x2f\xfd")) return std::make_unique<ZstdBytes>(path);
