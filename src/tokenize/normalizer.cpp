@@ -179,7 +179,8 @@ std::unique_ptr<Normalizer> make_normalizer(const Json& described) {
 }
 
 std::unique_ptr<Pattern> make_pattern(const Json& described) {
-  if (value_of(described, "Regex") != nullptr) return std::make_unique<Pattern>(text_of(described, "Regex"));
+  if (value_of(described, "Regex") != nullptr)
+    return std::make_unique<Pattern>(text_of(described, "Regex"), PatternSyntax::oniguruma);
   std::string escaped;
   for (const char letter :
        described.is_string() ? described.get<std::string>() : text_of(described, "String")) {
@@ -193,18 +194,11 @@ std::string replaced(const std::string& text, const Pattern& pattern, const std:
                      Matcher& matcher) {
   std::string changed;
   std::size_t done = 0;
-  for (std::size_t from = 0; from <= text.size();) {
-    const auto match = pattern.find(text, from, matcher);
-    if (!match) break;
-    changed.append(text, done, match->begin - done);
+  pattern.for_each_match(text, matcher, [&](const Match& match) {
+    changed.append(text, done, match.begin - done);
     changed += content;
-    done = match->end;
-    from = match->end;
-    if (match->begin == match->end) {  // an empty match: the next one begins a character later
-      if (from >= text.size()) break;
-      from += first_character(std::string_view(text).substr(from)).bytes;
-    }
-  }
+    done = match.end;
+  });
   changed.append(text, done, std::string::npos);
   return changed;
 }

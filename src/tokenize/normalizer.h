@@ -18,7 +18,7 @@ class Normalizer {
 /// The normalizer that a tokenizer.json describes; one that is not built is refused by its name.
 std::unique_ptr<Normalizer> make_normalizer(const Json& described);
 
-/// A pattern as tokenizer.json has it: {"String": ...} is escaped, {"Regex": ...} taken as it is.
+/// A pattern as tokenizer.json has it: {"String": ...} is escaped, {"Regex": ...} read as Oniguruma reads it.
 std::unique_ptr<Pattern> make_pattern(const Json& described);
 /// The text with every match of a pattern replaced.
 std::string replaced(const std::string& text, const Pattern& pattern, const std::string& content,

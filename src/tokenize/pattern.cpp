@@ -9,6 +9,7 @@
 
 #include "core/check.h"
 #include "core/handle.h"
+#include "tokenize/oniguruma.h"
 
 namespace mindpipe {
 
@@ -88,8 +89,10 @@ Matcher::Matcher() : room_(std::make_unique<Room>()) {
 }
 Matcher::~Matcher() = default;
 
-Pattern::Pattern(const std::string& written) : written_(written), code_(std::make_unique<Code>()) {
-  const std::string ours = written_for_pcre2(written);
+Pattern::Pattern(const std::string& written, PatternSyntax syntax)
+    : written_(written), code_(std::make_unique<Code>()) {
+  const std::string ours =
+      written_for_pcre2(syntax == PatternSyntax::oniguruma ? oniguruma_for_pcre2(written) : written);
   int error = 0;
   PCRE2_SIZE place = 0;
   *code_->code.receive() =

@@ -33,7 +33,6 @@ class Cutter {
 
   /// The next stretch of the text, which ends at byte `end`.
   void tell(std::size_t end, bool matches) {
-    if (end == begin_ && !matches) return;
     switch (behavior_) {
       case SplitBehavior::removed:
         if (!matches) give(begin_, end);
@@ -80,19 +79,11 @@ void split_by(const Pattern& pattern, const TextPiece& piece, SplitBehavior beha
               Matcher& matcher, PieceSink& sink) {
   Cutter cutter(piece, behavior, sink);
   std::size_t done = 0;
-  for (std::size_t from = 0; from < piece.text.size();) {
-    const auto match = pattern.find(piece.text, from, matcher);
-    if (!match) break;
-    if (match->begin == match->end) {  // an empty match splits nothing
-      from = match->end;
-      if (from < piece.text.size()) from += first_character(piece.text.substr(from)).bytes;
-      continue;
-    }
-    if (match->begin > done) cutter.tell(match->begin, invert);
-    cutter.tell(match->end, !invert);
-    done = match->end;
-    from = match->end;
-  }
+  pattern.for_each_match(piece.text, matcher, [&](const Match& match) {
+    if (match.begin > done) cutter.tell(match.begin, invert);
+    cutter.tell(match.end, !invert);
+    done = match.end;
+  });
   if (done < piece.text.size()) cutter.tell(piece.text.size(), invert);
   cutter.finish();
 }

@@ -16,7 +16,8 @@ namespace mindpipe {
 namespace {
 
 /// A pattern by its name, and the special tokens that follow the ranks; an offset from the number of ranks
-/// stands for -1.
+/// stands for -1. The patterns are tiktoken's, with (?>...) and \z where Oniguruma would read + and $
+/// otherwise: a tokenizer.json may have them.
 struct Encoding {
   std::string_view name, pattern;
   std::array<std::pair<std::string_view, TokenId>, 5> special;
@@ -24,11 +25,11 @@ struct Encoding {
 
 constexpr std::array<Encoding, 4> encodings{{
     {"gpt2",
-     R"('(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s)",
+     R"('(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++\z|\s+(?!\S)|\s)",
      {{{"<|endoftext|>", 0}}}},
     {"cl100k",
-     R"('(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+|)"
-     R"( ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s)",
+     R"('(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|(?>\p{N}{1,3})|)"
+     R"( ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++\z|\s*[\r\n]|\s+(?!\S)|\s)",
      {{{"<|endoftext|>", 1},
        {"<|fim_prefix|>", 2},
        {"<|fim_middle|>", 3},
