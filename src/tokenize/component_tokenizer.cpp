@@ -109,12 +109,12 @@ void ComponentTokenizer::add(const AddedToken& token) {
     special_.resize(std::max(special_.size(), static_cast<std::size_t>(token.id) + 1));
     special_[static_cast<std::size_t>(token.id)] = true;
   }
-  if (!token.normalized || !parts_.normalizer) {
+  if (!token.normalized) {
     in_text_.add(token, token.text);
     return;
   }
   Matcher matcher;
-  const std::string written = parts_.normalizer->changed(token.text, matcher);
+  const std::string written = parts_.normalizer ? parts_.normalizer->changed(token.text, matcher) : token.text;
   in_normalized_.add(token, written);
   written_[token.id] = written;
 }

@@ -194,6 +194,28 @@ TEST(Tokenizers, RefuseByName) {
                [&] { load_tokenizer((made / "x.tiktoken") + ":gpt2"); });
 }
 
+TEST(Tokenizers, FindSpecialTokensBeforeThoseOfNormalizedText) {
+  const Folder made;
+  json whole = {
+      {"model", {{"type", "WordPiece"}, {"unk_token", "?"}, {"vocab", {{"?", 0}, {"ab", 1}, {"<x", 2}}}}}};
+  const auto added = [](TokenId id, const std::string& text, bool special, bool word = false) {
+    return json{
+        {"id", id}, {"content", text}, {"special", special}, {"normalized", !special}, {"single_word", word}};
+  };
+  whole["added_tokens"] = {added(3, "<x>", false), added(4, ">z", true),   added(5, "word", false, true),
+                           added(6, "yes", true),  added(7, "abc", false), added(8, "cde", true)};
+  for (const json& normalizer : {json(), json{{"type", "NFC"}}}) {
+    whole["normalizer"] = normalizer;
+    write_file(made / "tokenizer.json", whole.dump());
+    const auto tokenizer = load_tokenizer(made / "tokenizer.json");
+    const auto encoder = tokenizer->encoder();
+    EXPECT_THAT(encoder->encode("<x>z"), ElementsAre(2, 4));
+    EXPECT_THAT(encoder->encode("yesword"), ElementsAre(6, 5));
+    EXPECT_THAT(encoder->encode("abcde"), ElementsAre(1, 8));
+    EXPECT_THAT(encoder->encode("abc"), ElementsAre(7));
+  }
+}
+
 TEST(Tokenizers, LimitPatternsThatTryOnePlaceInManyWays) {
   const Folder made;
   write_file(
