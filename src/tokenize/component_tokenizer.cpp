@@ -44,10 +44,12 @@ class ComponentTokenizer::Words final : public Encoder, private PieceSink {
   }
 
   void append_normalized(std::string_view text, bool begins_document, SpecialText special) {
-    std::string changed;
+    FormedText formed;
     if (owner_.parts_.normalizer) {
-      changed = owner_.parts_.normalizer->changed(std::string(text), matcher_);
-      text = changed;
+      formed.text = text;
+      owner_.parts_.normalizer->change(formed, matcher_);
+      text = formed.text;
+      begins_document = begins_document && formed.of_first > 0;
     }
     if (owner_.in_normalized_.empty()) {
       split({text, begins_document});
@@ -114,9 +116,10 @@ void ComponentTokenizer::add(const AddedToken& token) {
     return;
   }
   Matcher matcher;
-  const std::string written = parts_.normalizer ? parts_.normalizer->changed(token.text, matcher) : token.text;
-  in_normalized_.add(token, written);
-  written_[token.id] = written;
+  FormedText written{token.text};
+  if (parts_.normalizer) parts_.normalizer->change(written, matcher);
+  in_normalized_.add(token, written.text);
+  written_[token.id] = written.text;
 }
 
 std::unique_ptr<Encoder> ComponentTokenizer::encoder() const { return std::make_unique<Words>(*this); }

@@ -144,7 +144,9 @@ class ReplaceBack final : public Decoder {
     std::string changed;
     while (!token.empty()) {
       const std::size_t valid = valid_prefix(token);
-      changed += replaced(std::string(token.substr(0, valid)), *pattern_, content_, matcher);
+      FormedText formed{std::string(token.substr(0, valid))};
+      replace(formed, *pattern_, content_, matcher);
+      changed += formed.text;
       token.remove_prefix(valid);
       const std::size_t invalid = invalid_prefix(token);
       changed += token.substr(0, invalid);

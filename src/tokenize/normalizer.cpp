@@ -1,5 +1,7 @@
 #include "tokenize/normalizer.h"
 
+#include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "core/check.h"
@@ -9,41 +11,69 @@ namespace mindpipe {
 
 namespace {
 
+std::size_t characters_of(std::string_view text) {
+  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char letter) {
+    return (static_cast<unsigned char>(letter) & 0xc0) != 0x80;
+  }));
+}
+
+/// The first characters of a text.
+std::string_view first_of(std::string_view text, std::size_t characters) {
+  std::size_t bytes = 0;
+  for (; characters > 0 && bytes < text.size(); --characters)
+    bytes += first_character(text.substr(bytes)).bytes;
+  return text.substr(0, bytes);
+}
+
+/// Changes a text character by character: `append(code, bytes, changed)` appends what becomes of one.
+template <class Append>
+void change_characters(FormedText& formed, Append append) {
+  std::string changed;
+  changed.reserve(formed.text.size());
+  std::size_t bytes_of_first = 0, read = 0;
+  for_each_character(formed.text, [&](char32_t code, std::string_view bytes) {
+    append(code, bytes, changed);
+    if (read++ < formed.of_first) bytes_of_first = changed.size();
+  });
+  formed.of_first = characters_of(std::string_view(changed).substr(0, bytes_of_first));
+  formed.text = std::move(changed);
+}
+
 class ToNormalForm final : public Normalizer {
  public:
   explicit ToNormalForm(NormalForm form) : form_(form) {}
-  std::string changed(std::string text, Matcher&) const override { return normalized(text, form_); }
+  void change(FormedText& formed, Matcher&) const override { put_into(form_, formed); }
+
+  static void put_into(NormalForm form, FormedText& formed) {
+    formed.of_first = characters_of(normalized(first_of(formed.text, formed.of_first), form));
+    formed.text = normalized(formed.text, form);
+  }
 
  private:
   NormalForm form_;
 };
 
-std::string lowered(std::string_view text) {
-  std::string lower;
-  lower.reserve(text.size());
-  for_each_character(text, [&](char32_t code, std::string_view) { append_lower(code, lower); });
-  return lower;
+void lower(FormedText& formed) {
+  change_characters(
+      formed, [](char32_t code, std::string_view, std::string& changed) { append_lower(code, changed); });
 }
 
 class Lowercase final : public Normalizer {
  public:
-  std::string changed(std::string text, Matcher&) const override { return lowered(text); }
+  void change(FormedText& formed, Matcher&) const override { lower(formed); }
 };
 
-/// The text without the characters that `leave_out` names.
+/// Takes out the characters that `leave_out` names.
 template <class LeaveOut>
-std::string without(std::string_view text, LeaveOut leave_out) {
-  std::string rest;
-  rest.reserve(text.size());
-  for_each_character(text, [&](char32_t code, std::string_view bytes) {
-    if (!leave_out(code)) rest += bytes;
+void take_out(FormedText& formed, LeaveOut leave_out) {
+  change_characters(formed, [&](char32_t code, std::string_view bytes, std::string& changed) {
+    if (!leave_out(code)) changed += bytes;
   });
-  return rest;
 }
 
 class StripAccents final : public Normalizer {
  public:
-  std::string changed(std::string text, Matcher&) const override { return without(text, is_mark); }
+  void change(FormedText& formed, Matcher&) const override { take_out(formed, is_mark); }
 };
 
 bool is_chinese(char32_t code) {
@@ -62,17 +92,18 @@ class BertNormalizer final : public Normalizer {
         lower_(bool_of(described, "lowercase", true)),
         accents_off_(bool_of(described, "strip_accents", lower_)) {}
 
-  std::string changed(std::string text, Matcher&) const override {
-    if (clean_ || spaces_) text = cleaned(text);
-    if (accents_off_) text = without(normalized(text, NormalForm::nfd), is_nonspacing_mark);
-    return lower_ ? lowered(text) : text;
+  void change(FormedText& formed, Matcher&) const override {
+    if (clean_ || spaces_) clean(formed);
+    if (accents_off_) {
+      ToNormalForm::put_into(NormalForm::nfd, formed);
+      take_out(formed, is_nonspacing_mark);
+    }
+    if (lower_) lower(formed);
   }
 
  private:
-  std::string cleaned(std::string_view text) const {
-    std::string clean;
-    clean.reserve(text.size());
-    for_each_character(text, [&](char32_t code, std::string_view bytes) {
+  void clean(FormedText& formed) const {
+    change_characters(formed, [&](char32_t code, std::string_view bytes, std::string& clean) {
       const bool is_line = code == '\t' || code == '\n' || code == '\r';
       if (clean_ && !is_line && (code == 0xfffd || is_control(code))) return;
       if (clean_ && is_white_space(code)) {
@@ -85,7 +116,6 @@ class BertNormalizer final : public Normalizer {
         clean += bytes;
       }
     });
-    return clean;
   }
 
   bool clean_, spaces_, lower_, accents_off_;
@@ -95,8 +125,8 @@ class Replace final : public Normalizer {
  public:
   explicit Replace(const Json& described)
       : pattern_(make_pattern(list_or_object(described))), content_(text_of(described, "content")) {}
-  std::string changed(std::string text, Matcher& matcher) const override {
-    return replaced(text, *pattern_, content_, matcher);
+  void change(FormedText& formed, Matcher& matcher) const override {
+    replace(formed, *pattern_, content_, matcher);
   }
 
  private:
@@ -112,8 +142,10 @@ class Replace final : public Normalizer {
 class Prepend final : public Normalizer {
  public:
   explicit Prepend(const Json& described) : text_(text_of(described, "prepend")) {}
-  std::string changed(std::string text, Matcher&) const override {
-    return text.empty() ? text : text_ + text;
+  void change(FormedText& formed, Matcher&) const override {
+    if (formed.text.empty()) return;
+    formed.text.insert(0, text_);
+    if (formed.of_first > 0) formed.of_first += characters_of(text_);
   }
 
  private:
@@ -124,9 +156,9 @@ class Strip final : public Normalizer {
  public:
   explicit Strip(const Json& described)
       : left_(bool_of(described, "strip_left", true)), right_(bool_of(described, "strip_right", true)) {}
-  std::string changed(std::string text, Matcher&) const override {
+  void change(FormedText& formed, Matcher&) const override {
     std::size_t begin = std::string::npos, end = 0, place = 0;
-    for_each_character(text, [&](char32_t code, std::string_view bytes) {
+    for_each_character(formed.text, [&](char32_t code, std::string_view bytes) {
       if (!is_white_space(code)) {
         begin = std::min(begin, place);
         end = place + bytes.size();
@@ -134,8 +166,11 @@ class Strip final : public Normalizer {
       place += bytes.size();
     });
     if (!left_) begin = 0;
-    if (!right_) end = text.size();
-    return begin < end ? text.substr(begin, end - begin) : "";
+    if (!right_) end = formed.text.size();
+    begin = std::min(begin, end);
+    formed.of_first -=
+        std::min(formed.of_first, characters_of(std::string_view(formed.text).substr(0, begin)));
+    formed.text = formed.text.substr(begin, end - begin);
   }
 
  private:
@@ -147,9 +182,8 @@ class NormalizerSequence final : public Normalizer {
   explicit NormalizerSequence(const Json& described) {
     for (const Json& one : list_of(described, "normalizers")) parts_.push_back(make_normalizer(one));
   }
-  std::string changed(std::string text, Matcher& matcher) const override {
-    for (const auto& part : parts_) text = part->changed(std::move(text), matcher);
-    return text;
+  void change(FormedText& formed, Matcher& matcher) const override {
+    for (const auto& part : parts_) part->change(formed, matcher);
   }
 
  private:
@@ -190,17 +224,30 @@ std::unique_ptr<Pattern> make_pattern(const Json& described) {
   return std::make_unique<Pattern>(escaped);
 }
 
-std::string replaced(const std::string& text, const Pattern& pattern, const std::string& content,
-                     Matcher& matcher) {
+void replace(FormedText& formed, const Pattern& pattern, const std::string& content, Matcher& matcher) {
+  const std::string_view text = formed.text;
+  const std::size_t length = characters_of(content);
   std::string changed;
-  std::size_t done = 0;
+  std::size_t done = 0, read = 0, of_first = 0;
+  const auto keep = [&](std::size_t end) {
+    if (read < formed.of_first) {
+      const std::size_t kept = characters_of(text.substr(done, end - done));
+      of_first += std::min(kept, formed.of_first - read);
+      read += kept;
+    }
+    changed += text.substr(done, end - done);
+    done = end;
+  };
   pattern.for_each_match(text, matcher, [&](const Match& match) {
-    changed.append(text, done, match.begin - done);
+    keep(match.begin);
+    if (read <= formed.of_first) read += characters_of(text.substr(match.begin, match.end - match.begin));
+    // What is put in comes of the last character that it stands for.
+    if (read <= formed.of_first || match.end == 0) of_first += length;
     changed += content;
     done = match.end;
   });
-  changed.append(text, done, std::string::npos);
-  return changed;
+  keep(text.size());
+  formed = {std::move(changed), of_first};
 }
 
 }  // namespace mindpipe

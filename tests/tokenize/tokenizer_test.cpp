@@ -216,6 +216,37 @@ TEST(Tokenizers, FindSpecialTokensBeforeThoseOfNormalizedText) {
   }
 }
 
+TEST(Tokenizers, PutTheSignOnlyBeforeTheFirstCharacterOfADocument) {
+  const Folder made;
+  json whole = {{"pre_tokenizer", {{"type", "Metaspace"}, {"prepend_scheme", "first"}}},
+                {"model", {{"type", "WordPiece"}, {"unk_token", "?"}, {"vocab", json::object()}}}};
+  const std::vector<std::string> words{"?", "hi", "\u2581hi", "xhi", "\u2581xhi"};
+  for (std::size_t id = 0; id < words.size(); ++id) whole["model"]["vocab"][words[id]] = id;
+  const auto id_of = [&](const json& normalizer, const std::string& text) {
+    whole["normalizer"] = normalizer;
+    write_file(made / "tokenizer.json", whole.dump());
+    return words[static_cast<std::size_t>(
+        load_tokenizer(made / "tokenizer.json")->encoder()->encode(text).at(0))];
+  };
+  const auto replace = [](const std::string& pattern, const std::string& content) {
+    return json{{"type", "Replace"}, {"pattern", {{"Regex", pattern}}}, {"content", content}};
+  };
+  const auto after_strip = [](const json& next) {
+    return json{{"type", "Sequence"}, {"normalizers", {{{"type", "Strip"}}, next}}};
+  };
+  EXPECT_EQ(id_of({{"type", "Strip"}}, "hi "), "\u2581hi");
+  EXPECT_EQ(id_of({{"type", "Strip"}}, " hi"), "hi");
+  EXPECT_EQ(id_of({{"type", "BertNormalizer"}}, "\ufeffhi"), "hi");
+  EXPECT_EQ(id_of({{"type", "BertNormalizer"}}, std::string(1, '\0') + "hi"), "hi");
+  EXPECT_EQ(id_of({{"type", "StripAccents"}}, "\u0301hi"), "hi");
+  EXPECT_EQ(id_of(replace("^ +", ""), " hi"), "hi");
+  EXPECT_EQ(id_of(replace("^ +", "x"), " hi"), "\u2581xhi");
+  EXPECT_EQ(id_of(replace("^ +", "x"), "  hi"), "xhi");
+  EXPECT_EQ(id_of(after_strip({{"type", "Prepend"}, {"prepend", "x"}}), " hi"), "xhi");
+  EXPECT_EQ(id_of(after_strip(replace("^", "x")), " hi"), "\u2581xhi");
+  EXPECT_TRUE(load_tokenizer(made / "tokenizer.json")->encoder()->encode(" ").empty());
+}
+
 TEST(Tokenizers, LimitPatternsThatTryOnePlaceInManyWays) {
   const Folder made;
   write_file(
