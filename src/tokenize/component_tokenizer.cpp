@@ -95,6 +95,10 @@ ComponentTokenizer::ComponentTokenizer(Components components, TokenizerSource so
   for (const bool special : {true, false})
     for (const AddedToken& token : parts_.added)
       if (token.special == special) add(token);
+  const TokenId largest = parts_.around.largest_id();
+  MP_REQUIRE(largest < vocabulary(), Exit::bad_data,
+             "the post-processor has the id {}, and the vocabulary ends at {}; give it the id of a token",
+             largest, vocabulary() - 1);
 }
 
 void ComponentTokenizer::add(const AddedToken& token) {

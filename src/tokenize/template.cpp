@@ -1,5 +1,7 @@
 #include "tokenize/template.h"
 
+#include <algorithm>
+
 #include "core/check.h"
 
 namespace mindpipe {
@@ -95,6 +97,14 @@ std::optional<TokenId> SequenceTemplate::last_of_single() const {
 std::optional<TokenId> SequenceTemplate::first_of_single() const {
   if (single_.empty() || single_.front().ids.size() != 1) return std::nullopt;
   return single_.front().ids.front();
+}
+
+TokenId SequenceTemplate::largest_id() const {
+  TokenId largest = -1;
+  for (const auto* parts : {&single_, &pair_})
+    for (const Part& part : *parts)
+      for (const TokenId id : part.ids) largest = std::max(largest, id);
+  return largest;
 }
 
 SequenceTemplate bert_template(TokenId start, TokenId separator) {

@@ -27,6 +27,8 @@ class SequenceTemplate {
   /// The one token that a template ends (or begins) a single sequence with, if there is one.
   std::optional<TokenId> last_of_single() const;
   std::optional<TokenId> first_of_single() const;
+  /// The largest id that stands in it; -1 where none does.
+  TokenId largest_id() const;
 
  private:
   std::vector<Part> single_{{0, {}, 0}}, pair_{{0, {}, 0}, {1, {}, 1}};

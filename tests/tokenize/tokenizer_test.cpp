@@ -247,6 +247,24 @@ TEST(Tokenizers, PutTheSignOnlyBeforeTheFirstCharacterOfADocument) {
   EXPECT_TRUE(load_tokenizer(made / "tokenizer.json")->encoder()->encode(" ").empty());
 }
 
+TEST(Tokenizers, RefuseTemplatesThatNameNoToken) {
+  const Folder made;
+  const auto refuse = [&](const json& around, const std::string& part) {
+    const json model{{"type", "BPE"}, {"vocab", {{"a", 0}}}, {"merges", json::array()}};
+    write_file(made / "tokenizer.json", json{{"post_processor", around}, {"model", model}}.dump());
+    expect_error(Exit::bad_data, (made / "tokenizer.json") + ": " + part,
+                 [&] { load_tokenizer(made / "tokenizer.json"); });
+  };
+  const std::string beyond = "the post-processor has the id 7777, and the vocabulary ends at 0";
+  for (const char* type : {"BertProcessing", "RobertaProcessing"})
+    refuse({{"type", type}, {"cls", {"a", 0}}, {"sep", {"b", 7777}}}, beyond);
+  const json text{{"Sequence", {{"id", "A"}}}}, token{{"SpecialToken", {{"id", "b"}}}};
+  json around{{"type", "TemplateProcessing"}, {"special_tokens", {{"b", {{"ids", {7777}}}}}}};
+  around["single"] = {token, text};
+  around["pair"] = {text};
+  refuse(around, beyond);
+}
+
 TEST(Tokenizers, LimitPatternsThatTryOnePlaceInManyWays) {
   const Folder made;
   write_file(
