@@ -45,6 +45,15 @@ std::vector<TokenId> ids_of_special(const Json& described, const std::string& na
   return ids;
 }
 
+/// A sequence stands in a template once. The pair may lack it, as a template that serves no pairs does.
+void require_once(const std::vector<Part>& parts, const char* key, int sequence, std::string_view name,
+                  bool needed) {
+  const auto times =
+      std::count_if(parts.begin(), parts.end(), [&](const Part& part) { return part.sequence == sequence; });
+  MP_REQUIRE(times == 1 || (times == 0 && !needed), Exit::bad_data,
+             "the template '{}' has the sequence {} {} times (expected once)", key, name, times);
+}
+
 std::vector<Part> parts_of(const Json& described, const char* key, bool pair) {
   std::vector<Part> parts;
   for (const Json& one : list_of(described, key)) {
@@ -64,6 +73,8 @@ std::vector<Part> parts_of(const Json& described, const char* key, bool pair) {
     }
     parts.push_back(std::move(part));
   }
+  require_once(parts, key, 0, "A", !pair);
+  if (pair) require_once(parts, key, 1, "B", false);
   return parts;
 }
 

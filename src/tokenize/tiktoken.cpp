@@ -10,6 +10,7 @@
 #include "core/mapped_file.h"
 #include "tokenize/byte_pairs.h"
 #include "tokenize/component_tokenizer.h"
+#include "tokenize/of_file.h"
 
 namespace mindpipe {
 
@@ -142,21 +143,23 @@ std::unique_ptr<WordModel> model_of(const std::string& path) {
 
 std::unique_ptr<Tokenizer> load_tiktoken(const std::string& path, const std::string& pattern) {
   const Encoding& encoding = encoding_of(path, pattern);
-  Components parts;
-  parts.model = model_of(path);
-  parts.pre_tokenizer = make_pre_tokenizer(
-      {{"type", "Sequence"},
-       {"pretokenizers",
-        {{{"type", "Split"}, {"pattern", {{"Regex", encoding.pattern}}}, {"behavior", "Isolated"}},
-         {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", false}}}}});
-  parts.decoder = make_decoder({{"type", "ByteLevel"}});
-  for (const auto& [text, offset] : encoding.special)
-    if (!text.empty())
-      parts.added.push_back(
-          {parts.model->vocabulary().size() + offset, std::string(text), false, false, false, false, true});
-  parts.named = usual_names(parts.model->vocabulary(), parts.added);
-  TokenizerSource source = source_of(path, {{path, std::string(encoding.name) + ".tiktoken"}});
-  return std::make_unique<ComponentTokenizer>(std::move(parts), std::move(source));
+  return of_file(path, [&] {
+    Components parts;
+    parts.model = model_of(path);
+    parts.pre_tokenizer = make_pre_tokenizer(
+        {{"type", "Sequence"},
+         {"pretokenizers",
+          {{{"type", "Split"}, {"pattern", {{"Regex", encoding.pattern}}}, {"behavior", "Isolated"}},
+           {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", false}}}}});
+    parts.decoder = make_decoder({{"type", "ByteLevel"}});
+    for (const auto& [text, offset] : encoding.special)
+      if (!text.empty())
+        parts.added.push_back(
+            {parts.model->vocabulary().size() + offset, std::string(text), false, false, false, false, true});
+    parts.named = usual_names(parts.model->vocabulary(), parts.added);
+    TokenizerSource source = source_of(path, {{path, std::string(encoding.name) + ".tiktoken"}});
+    return std::make_unique<ComponentTokenizer>(std::move(parts), std::move(source));
+  });
 }
 
 std::string split_pattern(const std::string& name) {

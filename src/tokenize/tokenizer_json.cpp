@@ -6,6 +6,7 @@
 #include "core/mapped_file.h"
 #include "tokenize/byte_pairs.h"
 #include "tokenize/component_tokenizer.h"
+#include "tokenize/of_file.h"
 #include "tokenize/word_piece.h"
 
 namespace mindpipe {
@@ -13,19 +14,6 @@ namespace mindpipe {
 namespace {
 
 using std::filesystem::exists;
-
-/// Runs `make` and puts the file's name before the sentence of an error.
-template <class Make>
-auto of_file(const std::string& path, Make make) {
-  try {
-    return make();
-  } catch (const Error& error) {
-    if (std::string_view(error.what()).starts_with(path)) throw;
-    throw Error(error.code, path + ": " + error.what());
-  } catch (const Json::exception& error) {
-    throw Error(Exit::bad_data, path + ": it is not as such files are (" + error.what() + ")");
-  }
-}
 
 std::vector<TextPair> pairs_of(const Json& merges) {
   std::vector<TextPair> pairs;

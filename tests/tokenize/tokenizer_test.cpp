@@ -247,7 +247,7 @@ TEST(Tokenizers, PutTheSignOnlyBeforeTheFirstCharacterOfADocument) {
   EXPECT_TRUE(load_tokenizer(made / "tokenizer.json")->encoder()->encode(" ").empty());
 }
 
-TEST(Tokenizers, RefuseTemplatesThatNameNoToken) {
+TEST(Tokenizers, RefuseTemplatesThatNameNoTokenOrATextTwice) {
   const Folder made;
   const auto refuse = [&](const json& around, const std::string& part) {
     const json model{{"type", "BPE"}, {"vocab", {{"a", 0}}}, {"merges", json::array()}};
@@ -263,6 +263,21 @@ TEST(Tokenizers, RefuseTemplatesThatNameNoToken) {
   around["single"] = {token, text};
   around["pair"] = {text};
   refuse(around, beyond);
+  around["single"] = {text, text};
+  refuse(around, "the template 'single' has the sequence A 2 times");
+  around["single"] = json::array();
+  refuse(around, "the template 'single' has the sequence A 0 times");
+}
+
+TEST(Tokenizers, NameTheFileOfRanksThatStandTwice) {
+  const Folder made;
+  const std::string path = made / "twice.tiktoken";
+  write_file(path, "YQ== 0\nYg== 0\n");
+  expect_error(Exit::bad_data, path + ": the id 0 has two tokens, 'a' and 'b'",
+               [&] { load_tokenizer(path + ":gpt2"); });
+  write_file(path, "YQ== 0\nYQ== 1\n");
+  expect_error(Exit::bad_data, path + ": two tokens have the text 'a', 0 and 1",
+               [&] { load_tokenizer(path + ":gpt2"); });
 }
 
 TEST(Tokenizers, LimitPatternsThatTryOnePlaceInManyWays) {
