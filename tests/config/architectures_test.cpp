@@ -220,6 +220,46 @@ TEST(Architectures, TakeNullWhereRealFilesHaveIt) {
   EXPECT_EQ(settings_from(model_of_text(json.dump())).data.special.padding, 0);
 }
 
+TEST(Architectures, TakeThePlacesWhereLlama3SaysItsFirstContext) {
+  const auto context = [](const Json& json) {
+    return settings_from(model_of_text(json.dump())).model.gpt.rotary_context;
+  };
+  Json json = their_json("llama");
+  const char* key = "original_max_position_embeddings";
+  Json& scaling = json.contains("rope_scaling") ? json["rope_scaling"] : json["rope_parameters"];
+  EXPECT_EQ(context(json), 8);
+  scaling.erase(key);
+  EXPECT_EQ(context(json), json["max_position_embeddings"].get<int>()) << "where nothing else is said";
+  json[key] = 16;
+  EXPECT_EQ(context(json), 16);
+  scaling[key] = 8;
+  EXPECT_THAT(refusal_of_json(json.dump()), HasSubstr("keep the one that is meant"));
+  json.erase(key);
+  for (const char* needed : {"factor", "low_freq_factor", "high_freq_factor"}) {
+    Json without = json;
+    (without.contains("rope_scaling") ? without["rope_scaling"] : without["rope_parameters"]).erase(needed);
+    EXPECT_THAT(refusal_of_json(without.dump()),
+                HasSubstr(std::string(needed) + " is missing, and llama3 needs it"));
+  }
+}
+
+TEST(Architectures, TakeOneNumberInTwoSpellings) {
+  Json json = their_json("mistral");
+  json["rope_theta"] = 10000;
+  json["rope_parameters"] = {{"rope_type", "default"}, {"rope_theta", 10000.0}};
+  EXPECT_EQ(refusal_of_json(json.dump()), "accepted");
+  json["rope_theta"] = 10001;
+  EXPECT_THAT(refusal_of_json(json.dump()), HasSubstr("keep the one that is meant"));
+}
+
+TEST(Architectures, OfQwenHaveItsVocabulary) {
+  for (const char* name : {"qwen2", "qwen3"}) {
+    Json json = their_json(name);
+    json.erase("vocab_size");
+    EXPECT_EQ(settings_from(model_of_text(json.dump())).model.gpt.vocabulary, 151936) << name;
+  }
+}
+
 TEST(Architectures, NameWhatIsLeftOut) {
   Json json = their_json("gpt2");
   json["embd_pdrop"] = 0.3;

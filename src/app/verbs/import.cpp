@@ -58,8 +58,9 @@ std::string yaml_for(const TheirModel& model, const std::string& directory, bool
     if (!is_of_data(line)) lines.push_back(line);
   if (with_tokenizer) lines.emplace_back("data.tokenizer", quoted_if_needed(directory));
   lines.emplace_back("data.train", "[data/train]  # put your own here");
-  for (const auto& line : model.settings)
-    if (is_of_data(line)) lines.push_back(line);
+  for (const auto& line : model.settings)  // special tokens are the tokenizer's, where there is one
+    if (is_of_data(line) && !(with_tokenizer && line.first.starts_with("data.special.")))
+      lines.push_back(line);
   return fmt::format("# {} as {} describes it (mindpipe-train import).\n", model.architecture,
                      directory + "/config.json") +
          yaml_of(lines);

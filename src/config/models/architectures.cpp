@@ -1,6 +1,7 @@
 #include "config/models/architectures.h"
 
 #include <algorithm>
+#include <charconv>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -80,7 +81,8 @@ class TheirReader {
     const std::vector<std::string> paths = parts_of(key.theirs, ' '), absent = parts_of(key.absent, ' ');
     std::vector<std::string> values;
     for (std::size_t i = 0; i < paths.size(); ++i) {
-      values.push_back(value_of(paths[i], absent[std::min(i, absent.size() - 1)]));
+      values.push_back(
+          value_of(paths[i], absent_value(key, paths[i], absent[std::min(i, absent.size() - 1)])));
       if (values[i] == "null") values[i] = key.null;
       if (values[i] == "=" || (values[i] == "null" && absent[i] == "=")) values[i] = values.front();
     }
@@ -138,6 +140,28 @@ class TheirReader {
     return *found;
   }
 
+  /// What a file without a key means.
+  std::string absent_value(const TheirKey& key, const std::string& paths, const std::string& absent) const {
+    const std::vector<std::string> need = parts_of(key.needed_by, '=');
+    if (need.empty() || setting(need[0]).written() != need[1]) return absent;
+    if (!key.then_as.empty()) return setting(key.then_as).written();
+    for (const std::string& path : parts_of(paths, '|'))
+      if (text_at(path_, json_, path)) return absent;
+    fail(Exit::bad_configuration, "{}: {} is missing, and {} needs it", path_,
+         paths.substr(0, paths.find('|')), need[1]);
+  }
+
+  /// Whether two texts of a file say one value: 10000 and 10000.0 do.
+  static bool are_equal(const std::string& a, const std::string& b) {
+    const auto number = [](const std::string& text) {
+      double value = 0;
+      const auto end = std::from_chars(text.data(), text.data() + text.size(), value);
+      return end.ec == std::errc{} && end.ptr == text.data() + text.size() ? std::optional(value)
+                                                                           : std::nullopt;
+    };
+    return a == b || (number(a) && number(a) == number(b));
+  }
+
   std::string value_of(const std::string& paths, const std::string& absent) {
     std::optional<std::string> found;
     std::string at;
@@ -145,7 +169,7 @@ class TheirReader {
       read_.insert({first_key(path), path});
       const std::optional<std::string> text = text_at(path_, json_, path);
       if (!text) continue;
-      MP_REQUIRE(!found || *found == *text, Exit::bad_configuration,
+      MP_REQUIRE(!found || are_equal(*found, *text), Exit::bad_configuration,
                  "{}: {} is {} and {} {}; keep the one that is meant", path_, at, *found, path, *text);
       found = text;
       at = path;

@@ -26,6 +26,9 @@ struct TheirKey {
   bool is_rare = false;                                         ///< written only where it is not `absent`
   bool may_differ = false;    ///< where paths differ, the first counts and others are named
   std::string null = "null";  ///< what null means; by itself: our auto, where there is one
+  /// Where one of our settings has this value ("model.rotary_scaling=llama3"), a file without the key is
+  /// refused, or means what another of our settings has.
+  std::string needed_by = {}, then_as = {};
 };
 
 /// An architecture of transformers.

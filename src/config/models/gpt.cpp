@@ -13,12 +13,12 @@ namespace {
 
 /// Architectures with rotary heads, RMS norms and gated MLPs, which differ in little.
 Architecture llama_like(const Settings& m, const std::string& name, const std::string& type,
-                        const std::string& key_value_heads, const std::string& head_width,
-                        std::vector<TheirKey> own) {
+                        const std::string& vocabulary, const std::string& key_value_heads,
+                        const std::string& head_width, std::vector<TheirKey> own) {
   Architecture made{
       name,
       type,
-      {{"vocab_size", "model.vocabulary", "32000"},
+      {{"vocab_size", "model.vocabulary", vocabulary},
        {"hidden_size", "model.width", "4096"},
        {"num_hidden_layers", "model.layers", "32"},
        {"num_attention_heads", "model.heads", "32"},
@@ -44,16 +44,20 @@ Architecture llama_like(const Settings& m, const std::string& name, const std::s
        {"", "model.norm", "rms"}},
       {},
       {{"model.dropout", "0"}}};
+  made.keys.insert(made.keys.end(), own.begin(), own.end());
   // All of them are written, or none.
   const bool is_rare = m.rotary_scaling == RotaryScaling::none;
   const auto scaling = [&](const std::string& theirs, const std::string& ours, const std::string& absent) {
-    made.keys.push_back({"rope_scaling." + theirs + "|rope_parameters." + theirs, ours, absent, {}, is_rare});
+    TheirKey key{"rope_scaling." + theirs + "|rope_parameters." + theirs, ours, absent, {}, is_rare};
+    key.needed_by = "model.rotary_scaling=llama3";
+    made.keys.push_back(key);
   };
   scaling("factor", "model.rotary_factor", "8");
   scaling("low_freq_factor", "model.rotary_low", "1");
   scaling("high_freq_factor", "model.rotary_high", "4");
   scaling("original_max_position_embeddings", "model.rotary_context", "8192");
-  made.keys.insert(made.keys.end(), own.begin(), own.end());
+  made.keys.back().theirs += "|original_max_position_embeddings";
+  made.keys.back().then_as = "model.context";
   return made;
 }
 
@@ -181,7 +185,7 @@ std::vector<Architecture> architectures(const Config& config) {
   const TheirKey no_window{"use_sliding_window", "", "false", {{"false", ""}, {"null", ""}}, true},
       full{"layer_types", "", "full_attention", {{"full_attention", ""}, {"null", ""}}, true};
   return {gpt2(config.model.gpt),
-          llama_like(config.model.gpt, "LlamaForCausalLM", "llama", "null", "null",
+          llama_like(config.model.gpt, "LlamaForCausalLM", "llama", "32000", "null", "null",
                      {inner("11008"),
                       context("2048"),
                       {"attention_bias mlp_bias",
@@ -190,14 +194,14 @@ std::vector<Architecture> architectures(const Config& config) {
                        {{"false false", "false"}, {"true true", "true"}}},
                       no_qkv_bias,
                       no_qk_norm}),
-          llama_like(config.model.gpt, "MistralForCausalLM", "mistral", "8", "null",
+          llama_like(config.model.gpt, "MistralForCausalLM", "mistral", "32000", "8", "null",
                      {inner("14336"),
                       context("131072"),
                       {"sliding_window", "", "4096", {{"null", ""}}},
                       no_bias,
                       no_qkv_bias,
                       no_qk_norm}),
-          llama_like(config.model.gpt, "Qwen2ForCausalLM", "qwen2", "32", "null",
+          llama_like(config.model.gpt, "Qwen2ForCausalLM", "qwen2", "151936", "32", "null",
                      {inner("22016"),
                       context("32768"),
                       no_window,
@@ -205,7 +209,7 @@ std::vector<Architecture> architectures(const Config& config) {
                       no_bias,
                       {"", "model.qkv_bias", "true"},
                       no_qk_norm}),
-          llama_like(config.model.gpt, "Qwen3ForCausalLM", "qwen3", "32", "128",
+          llama_like(config.model.gpt, "Qwen3ForCausalLM", "qwen3", "151936", "32", "128",
                      {inner("22016"),
                       context("32768"),
                       no_window,
