@@ -58,7 +58,7 @@ class SampleOrders(Runs):
         return files[0]
 
     def test_four_ranks_make_one_file_and_hold_it_in_memory_once(self):
-        settings = self.settings.replace("train.steps=2", "train.steps=20")
+        settings = self.settings.replace("train.steps=2", "train.steps=400")  # time to look
         plain = self.start("plain", settings=settings.replace(str(self.pair), str(ROOT / "data/alice.txt")))
         watch = MemoryWatch(plain[0].pid, str(self.root / "plain/orders"))
         watch.start()
