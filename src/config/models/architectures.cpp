@@ -142,8 +142,9 @@ class TheirReader {
 
   /// What a file without a key means.
   std::string absent_value(const TheirKey& key, const std::string& paths, const std::string& absent) const {
+    if (key.needed_by.empty()) return absent;
     const std::vector<std::string> need = parts_of(key.needed_by, '=');
-    if (need.empty() || setting(need[0]).written() != need[1]) return absent;
+    if (setting(need[0]).written() != need[1]) return absent;
     if (!key.then_as.empty()) return setting(key.then_as).written();
     for (const std::string& path : parts_of(paths, '|'))
       if (text_at(path_, json_, path)) return absent;
