@@ -73,13 +73,13 @@ TEST_F(RunDirectories, HoldConfigurationStatusAndMetrics) {
 
   run.append_metrics(
       JsonLine().add("step", 1).add("loss", 0.1).add("norm", 0.1f).add("rate", 3e-4).add("bad", 0.0 / 0.0));
-  run.append_metrics(JsonLine().add("step", 2).add("name", "a\"\\\n\x01"));
+  run.append_metrics(JsonLine().add("step", 2).add("name", "a\"\\\n\x01\x1f"));
   const std::string metrics = text_of(run.path_of("metrics.jsonl"));
   EXPECT_EQ(
       metrics,
       "{\"step\": 1, \"loss\": 0.1, \"norm\": 0.1, \"rate\": 3e-04, \"bad\": null}\n{\"step\": 2, \"name\": "
-      "\"a\\\"\\\\\\u000a\\u0001\"}\n");
-  EXPECT_EQ(nlohmann::json::parse(metrics.substr(metrics.find('\n') + 1))["name"], "a\"\\\n\x01");
+      "\"a\\\"\\\\\\u000a\\u0001\\u001f\"}\n");
+  EXPECT_EQ(nlohmann::json::parse(metrics.substr(metrics.find('\n') + 1))["name"], "a\"\\\n\x01\x1f");
   for (const auto& entry : fs::directory_iterator(run.path()))
     EXPECT_THAT(entry.path().string(), testing::Not(HasSubstr("partial")));
 }
