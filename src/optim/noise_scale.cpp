@@ -26,12 +26,11 @@ GradientNoise gradient_noise(std::span<const double> squares, double factor, std
 }
 
 void NoiseScale::add(const GradientNoise& measured) {
-  ++measured_;
   last_.push_back(measured);
   if (last_.size() > most_kept) last_.pop_front();
 }
 
-/// Without the steps [left_out_from, left_out_to).
+/// Noise over signal, without the steps [left_out_from, left_out_to).
 double NoiseScale::ratio(std::size_t left_out_from, std::size_t left_out_to) const {
   double signal = 0, noise = 0, weight = 1;
   for (std::size_t i = last_.size(); i-- > 0; weight *= memory) {

@@ -26,7 +26,6 @@ class NoiseScale {
   };
 
   void add(const GradientNoise& measured);
-  std::int64_t measured() const { return measured_; }
   /// None: too few steps are measured, or noise hides the signal.
   std::optional<Estimate> estimate() const;
 
@@ -39,7 +38,6 @@ class NoiseScale {
   double ratio(std::size_t left_out_from, std::size_t left_out_to) const;
 
   std::deque<GradientNoise> last_;  ///< the newest last
-  std::int64_t measured_ = 0;
 };
 
 }  // namespace mindpipe

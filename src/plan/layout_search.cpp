@@ -17,8 +17,6 @@ namespace {
 
 using Fate = LayoutCandidate::Fate;
 
-/// Costs that differ by less count as equal.
-constexpr double equal_costs = 1.001;
 /// Cuts of the few best layouts that are simulated: how many of each, and how far from the best these are.
 constexpr int most_moves = 60;
 constexpr int most_finalists = 3;

@@ -33,6 +33,9 @@ Config with_layout(const Config& config, const LayoutChoice& layout);
 /// "grid.pipeline=4 grid.data=2 ...": a layout as settings; those alone that one may be free to choose.
 std::string words_of(const LayoutChoice& layout, const SearchFreedom& free);
 
+/// Costs that differ by less count as equal.
+inline constexpr double equal_costs = 1.001;
+
 /// What layouts are compared by: so much for each second that a step lasts, and for each second that a rank
 /// of it computes. Times alone, unless said otherwise.
 struct StepPrice {

@@ -19,6 +19,18 @@ std::int64_t most_chunks(const DecisionScopes& scopes) {
   return most;
 }
 
+void set_spans(Spans& spans, const UnitOptimizer& optimizer, int tensor_rank, std::int64_t tensors,
+               std::int64_t first_chunk, std::int64_t first_tensor) {
+  const Unit& unit = optimizer.unit();
+  for (int p = 0; p < static_cast<int>(unit.params().size()); ++p) {
+    if (unit.params()[p].split == Split::none && tensor_rank != 0) continue;
+    for (int shard = 0; shard < unit.local_shards(p); ++shard) {
+      const auto [begin, end] = optimizer.chunks_of_shard(p, shard);
+      spans[shard * tensors + first_tensor + p] = {first_chunk + begin, first_chunk + end};
+    }
+  }
+}
+
 std::size_t Decisions::bytes(const DecisionScopes& scopes, std::int64_t shards, std::int64_t most_tensors) {
   std::size_t bytes = 0;
   for (const std::int64_t count :
@@ -61,19 +73,12 @@ Decisions::Decisions(Backend& backend, Groups groups, const DecisionScopes& scop
 }
 
 Decisions::Scope Decisions::take_scope(const DecisionScope& of, bool with_loss) {
-  std::vector<std::pair<std::int64_t, std::int64_t>> spans(groups_.tensor.local_shards() * of.tensors);
+  Spans spans(groups_.tensor.local_shards() * of.tensors);
   Scope scope{.chunks = chunks_of(of), .tensors = of.tensors};
   std::int64_t first_chunk = 0;
   for (const auto& [optimizer, first_tensor] : of.members) {
-    const Unit& unit = optimizer->unit();
-    for (int p = 0; p < static_cast<int>(unit.params().size()) && first_tensor >= 0; ++p) {
-      // What every tensor rank holds alike is counted by the first.
-      if (unit.params()[p].split == Split::none && groups_.tensor.rank() != 0) continue;
-      for (int shard = 0; shard < unit.local_shards(p); ++shard) {
-        const auto [begin, end] = optimizer->chunks_of_shard(p, shard);
-        spans[shard * of.tensors + first_tensor + p] = {first_chunk + begin, first_chunk + end};
-      }
-    }
+    if (first_tensor >= 0)
+      set_spans(spans, *optimizer, groups_.tensor.rank(), of.tensors, first_chunk, first_tensor);
     first_chunk += optimizer->chunks();
     scope.members.push_back(optimizer);
   }

@@ -25,6 +25,11 @@ struct DecisionScope {
 using DecisionScopes = std::map<int, DecisionScope>;
 inline constexpr int all_units = -1;
 
+/// Says which chunk sums are the squares of a unit's tensors, in spans [local shards][`tensors`]: its first
+/// chunk and its first tensor have these numbers. What every tensor rank holds alike is counted by the first.
+void set_spans(Spans& spans, const UnitOptimizer& unit, int tensor_rank, std::int64_t tensors,
+               std::int64_t first_chunk, std::int64_t first_tensor);
+
 /// Chunks of the scope that has the most.
 std::int64_t most_chunks(const DecisionScopes& scopes);
 

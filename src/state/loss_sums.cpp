@@ -6,16 +6,15 @@ namespace mindpipe {
 namespace {
 
 /// What `count` rows of `each` numbers are: begin and end of each.
-std::vector<std::pair<std::int64_t, std::int64_t>> rows(std::int64_t count, std::int64_t each) {
-  std::vector<std::pair<std::int64_t, std::int64_t>> spans;
+Spans rows(std::int64_t count, std::int64_t each) {
+  Spans spans;
   for (std::int64_t i = 0; i < count; ++i) spans.emplace_back(i * each, (i + 1) * each);
   return spans;
 }
 
 }  // namespace
 
-Tensor take_spans(Backend& backend, Arena& arena,
-                  const std::vector<std::pair<std::int64_t, std::int64_t>>& spans) {
+Tensor take_spans(Backend& backend, Arena& arena, const Spans& spans) {
   std::vector<std::int32_t> numbers;
   for (const auto& [begin, end] : spans) {
     MP_CHECK(end <= std::numeric_limits<std::int32_t>::max(), "a sum of scalars ends at number {}", end);

@@ -6,9 +6,10 @@
 
 namespace mindpipe {
 
-/// Spans [begin, end) of numbers as a table (i32 [spans, 2]) in an arena.
-Tensor take_spans(Backend& backend, Arena& arena,
-                  const std::vector<std::pair<std::int64_t, std::int64_t>>& spans);
+/// Numbers [begin, end) that are added up, for each sum.
+using Spans = std::vector<std::pair<std::int64_t, std::int64_t>>;
+/// Spans as a table (i32 [spans, 2]) in an arena.
+Tensor take_spans(Backend& backend, Arena& arena, const Spans& spans);
 
 /// Losses of a batch, added up on the device in one fixed order, and the hits of an evaluation. Nothing here
 /// waits for the device, or brings a number to the host.

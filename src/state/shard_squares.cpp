@@ -37,7 +37,7 @@ ShardSquares::ShardSquares(Stage& stage, const Optimizers& optimizers, Groups gr
   sums_ = arena_.take({rows * size.tensors}, DType::f64);
   of_rows_ = arena_.take({rows}, DType::f64);
   of_shards_ = arena_.take({stage.layout().data_shards + 1}, DType::f64);
-  std::vector<std::pair<std::int64_t, std::int64_t>> spans;
+  Spans spans;
   for (std::int64_t i = 0; i < rows; ++i) spans.emplace_back(i * size.tensors, (i + 1) * size.tensors);
   row_spans_ = take_spans(backend, arena_, spans);
   take_spans_of_chunks();
@@ -57,26 +57,15 @@ void ShardSquares::take_spans_of_chunks() {
     first_tensor_.push_back(tensors);
     tensors += unit->uses() * std::ssize(unit->params());
   }
-  std::vector<std::pair<std::int64_t, std::int64_t>> spans(groups_.tensor.local_shards() * size_.tensors);
-  for (const UnitUse& use : uses_) {
-    const UnitOptimizer& optimizer = *optimizers_.at(use.unit);
-    const Unit& unit = optimizer.unit();
-    const std::int64_t first = first_chunk_.at(use.unit) + stage_.use_of(use) * optimizer.chunks();
-    for (int p = 0; p < std::ssize(unit.params()); ++p) {
-      if (!counts(unit, p)) continue;
-      for (int shard = 0; shard < unit.local_shards(p); ++shard) {
-        const auto [begin, end] = optimizer.chunks_of_shard(p, shard);
-        spans[shard * size_.tensors + tensor_of(use, p)] = {first + begin, first + end};
-      }
-    }
-  }
+  Spans spans(groups_.tensor.local_shards() * size_.tensors);
+  for (const UnitUse& use : uses_)
+    set_spans(spans, *optimizers_.at(use.unit), groups_.tensor.rank(), size_.tensors, first_chunk_of(use),
+              tensor_of(use, 0));
   spans_ = take_spans(stage_.context().backend, arena_, spans);
 }
 
-/// What every tensor rank holds alike is counted by the first.
-bool ShardSquares::counts(const Unit& unit, int param) const {
-  const ParamSpec& spec = unit.params()[param];
-  return spec.is_learned() && (spec.split != Split::none || groups_.tensor.rank() == 0);
+std::int64_t ShardSquares::first_chunk_of(const UnitUse& use) const {
+  return first_chunk_.at(use.unit) + stage_.use_of(use) * optimizers_.at(use.unit)->chunks();
 }
 
 std::int64_t ShardSquares::tensor_of(const UnitUse& use, int param) const {
@@ -84,8 +73,7 @@ std::int64_t ShardSquares::tensor_of(const UnitUse& use, int param) const {
 }
 
 Tensor ShardSquares::chunks_of(const UnitUse& use) const {
-  const std::int64_t each = optimizers_.at(use.unit)->chunks();
-  return chunks_.range(first_chunk_.at(use.unit) + stage_.use_of(use) * each, each);
+  return chunks_.range(first_chunk_of(use), optimizers_.at(use.unit)->chunks());
 }
 
 Tensor ShardSquares::row(int tensor_shard, std::int64_t row) const {
@@ -105,7 +93,7 @@ void ShardSquares::begin() {
 
 void ShardSquares::add(const UnitUse& use, int param, int shard) {
   Unit& unit = stage_.unit(use.unit);
-  if (!counts(unit, param)) return;
+  if (!unit.params()[param].is_learned()) return;
   Backend& backend = stage_.context().backend;
   const UnitOptimizer& optimizer = *optimizers_.at(use.unit);
   const std::int64_t elements = unit.shard_shape(param).count(), tensor = tensor_of(use, param);

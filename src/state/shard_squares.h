@@ -35,7 +35,7 @@ class ShardSquares {
  private:
   std::int64_t tensor_of(const UnitUse& use, int param) const;
   Tensor chunks_of(const UnitUse& use) const;
-  bool counts(const Unit& unit, int param) const;
+  std::int64_t first_chunk_of(const UnitUse& use) const;
   Tensor row(int tensor_shard, std::int64_t row) const;
   Tensor span(int tensor_shard, std::int64_t tensor) const;
   void take_spans_of_chunks();

@@ -109,6 +109,10 @@ TEST(Arguments, RefusesWithASentence) {
   for (const char* number : {"040", "0x20", "+8", "8.0", "4'0"})
     EXPECT_THAT(complaint({"plan", "--config", "x", "--ranks", number}),
                 HasSubstr("is not an integer in plain digits"));
+  EXPECT_THAT(complaint({"plan", "--config", "x", "--simulate", "--ranks", "8..64"}),
+              HasSubstr("command line: --ranks 8..64 compares plans, which --search makes"));
+  EXPECT_THAT(complaint({"plan", "--config", "x", "--search", "--ranks", "64..8"}),
+              HasSubstr("64..8 goes down (write it as 8..64)"));
   for (const char* seed : {"-3", "99999999999999999999999"})
     EXPECT_THAT(
         complaint({"data", "synthesize", "arithmetic", "--output", "out", std::string("--seed=") + seed}),

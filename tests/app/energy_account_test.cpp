@@ -280,7 +280,7 @@ TEST(EnergyAccount, HasTheSlackOfEveryStageInItsJson) {
     tight += slower < 0.01 ? 1 : 0;
     EXPECT_EQ(slower, advice.stages[stage].slower);
     EXPECT_LE(said["slack_saves_at_least"][stage], said["slack_saves_at_most"][stage]);
-    // Of 540 W of a busy rank a clock changes 280.
+    // A clock changes 280 W of the 540 W of a busy rank.
     const double dynamic =
         account.powers.busy * 280 / 540 * 1e-9 * static_cast<double>(ranks[stage].spent.work());
     EXPECT_NEAR(said["slack_saves_at_least"][stage], dynamic * (1 - 1 / (1 + slower)) / account.joules, 1e-9);

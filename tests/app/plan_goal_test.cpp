@@ -6,8 +6,12 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <regex>
 
 #include "app/plan/plan_comparison.h"
+#include "app/plan/plan_page.h"
 #include "app/plan/plan_search.h"
 #include "core/check.h"
 
@@ -63,6 +67,8 @@ TEST(PlanGoal, TakesTheNoiseScaleThatARunHasMeasuredLast) {
   std::filesystem::remove_all(run);
 }
 
+PlanSize on(int ranks) { return {ranks, 64, 1}; }
+
 /// All layouts are simulated, so that the search has nothing to leave out.
 double least_joules(const Small& small, const PlanGoal& goal, int ranks, LayoutSearch search) {
   double least = 1e300;
@@ -70,8 +76,8 @@ double least_joules(const Small& small, const PlanGoal& goal, int ranks, LayoutS
     if (one.fate == LayoutCandidate::Fate::slower) simulate_layout(small.config, one);
     if (one.fate != LayoutCandidate::Fate::simulated) continue;
     EXPECT_LE(one.least_work, one.work) << words_of(one.layout, small.free);
-    EXPECT_LE(one.least_cost(goal.price(ranks)), one.cost(goal.price(ranks)));
-    least = std::min(least, goal.joules(one, ranks));
+    EXPECT_LE(one.least_cost(goal.price(on(ranks))), one.cost(goal.price(on(ranks))));
+    least = std::min(least, goal.joules(one, on(ranks)));
   }
   return least;
 }
@@ -81,8 +87,8 @@ TEST(PlanGoal, TheLeastEnergyIsThatOfTheWholeSpace) {
   const SearchArguments asked{.goal = PlanGoalKind::energy};
   const PlanGoal goal(asked, small.config);
   for (const int ranks : {4, 8}) {
-    const LayoutSearch search = search_layouts(small.config, ranks, small.free, 1, goal.price(ranks));
-    const double found = goal.joules(search.all[search.best.front()], ranks);
+    const LayoutSearch search = search_layouts(small.config, ranks, small.free, 1, goal.price(on(ranks)));
+    const double found = goal.joules(search.all[search.best.front()], on(ranks));
     EXPECT_LE(found, 1.001 * least_joules(small, goal, ranks, search));
   }
 }
@@ -95,18 +101,17 @@ TEST(PlanGoal, TheBestBatchIsTheRootOfNoiseScaleTimesFixedOverAddedTime) {
   for (const double noise_scale : {30.0, 300.0, 3000.0}) {
     const SearchArguments asked{.batches = batches, .noise_scale = fmt::format("{}", noise_scale)};
     const PlanGoal goal(asked, small.config);
-    const auto plans = compare_plans(small.config, 4, asked, small.free, 1);
+    const auto plans = compare_plans(small.config, 4, asked, goal, small.free, 1);
     const int best = best_plan(plans, goal);
     ASSERT_GE(best, 0);
     const auto seconds = [&](int place) { return static_cast<double>(plans[place].best().step); };
     const int last = static_cast<int>(batches.size()) - 1;
     const double each = (seconds(last) - seconds(last - 2)) / (batches[last] - batches[last - 2]),
                  fixed = seconds(last) - each * batches[last];
-    if (fixed > 0) {
-      const double root = std::sqrt(noise_scale * fixed / each);
-      EXPECT_LE(std::abs(std::log2(plans[best].batch / root)), 1.5) << noise_scale << ": " << root;
-    }
-    chosen.push_back(plans[best].batch);
+    ASSERT_GT(fixed, 0);
+    const double root = std::sqrt(noise_scale * fixed / each);
+    EXPECT_LE(std::abs(std::log2(plans[best].size.batch / root)), 1.5) << noise_scale << ": " << root;
+    chosen.push_back(plans[best].size.batch);
   }
   EXPECT_TRUE(std::is_sorted(chosen.begin(), chosen.end()));
   EXPECT_LT(chosen.front(), chosen.back()) << "more noise asks for a larger batch";
@@ -118,9 +123,9 @@ TEST(PlanGoal, ADearerKilogramOfCarbonTakesFewerRanksAndBothPlansAreTold) {
     asked.most_ranks = 32;
     asked.noise_scale = "1e9";
     const PlanGoal goal(asked, small.config);
-    const auto plans = compare_plans(small.config, 1, asked, small.free, 1);
+    const auto plans = compare_plans(small.config, 1, asked, goal, small.free, 1);
     EXPECT_EQ(plans.size(), 6u);
-    return std::pair(plans[best_plan(plans, goal)].ranks,
+    return std::pair(plans[best_plan(plans, goal)].size.ranks,
                      comparison_text(plans, goal, small.free, small.config.train.batch));
   };
   const auto fast = told({}), green = told({.goal = PlanGoalKind::carbon}),
@@ -140,12 +145,65 @@ TEST(PlanGoal, SaysWhatAnotherNoiseScaleWouldChangeAndWhatTheRateShould) {
   const Small small;
   const SearchArguments asked{.batches = {16, 64, 256, 1024}, .noise_scale = "100"};
   const PlanGoal goal(asked, small.config);
-  const auto plans = compare_plans(small.config, 4, asked, small.free, 1);
+  const auto plans = compare_plans(small.config, 4, asked, goal, small.free, 1);
   const std::string text = comparison_text(plans, goal, small.free, 8);
   EXPECT_THAT(text, HasSubstr("at a noise scale of 100 samples "));
-  const int chosen = plans[best_plan(plans, goal)].batch;
+  const int chosen = plans[best_plan(plans, goal)].size.batch;
   const double gain = (1 + 100.0 / 8) / (1 + 100.0 / chosen);
   EXPECT_THAT(text, HasSubstr(fmt::format("a step may go {:.2f} times as far", gain)));
+}
+
+int count_of(const std::string& text, const std::string& word) {
+  int count = 0;
+  for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) ++count;
+  return count;
+}
+
+TEST(PlanPage, DrawsWithinItsPicturesAndFetchesNothing) {
+  const Small small({"memory.device_limit=8GiB", "grid.pipeline=4", "grid.data=1", "grid.tensor=1"});
+  const SearchArguments asked{.batches = {128, 64}, .noise_scale = "100"};
+  const PlanGoal goal(asked, small.config);
+  const auto plans = compare_plans(small.config, 4, asked, goal, small.free, 1);
+  ASSERT_GE(best_plan(plans, goal), 0);
+  EXPECT_EQ(plans.front().size.batch, 64) << "batches ascend, so that the smaller of two equal ones wins";
+  const std::string page = plan_page(plans, goal, small.free, "a <b> & c");
+  EXPECT_EQ(count_of(page, "<svg"), 5);
+  EXPECT_EQ(count_of(page, ">stage 3<"), 2) << "a row of the step, and one of memory";
+  EXPECT_EQ(count_of(page, "http"), count_of(page, "http://www.w3.org/2000/svg"));
+  EXPECT_THAT(page, HasSubstr("a &lt;b> &amp; c"));
+  EXPECT_THAT(page, testing::Not(testing::ContainsRegex("[^a-z](nan|inf)[^a-z]")));
+  const std::regex box("<rect class=\"([a-z0-9]+)\" x=\"([-0-9.e]+)\" y=\"[-0-9.]+\" width=\"([-0-9.e]+)\"");
+  std::map<std::string, double> drawn;  // pixels of each kind
+  for (std::sregex_iterator at(page.begin(), page.end(), box), end; at != end; ++at) {
+    const double x = std::stod((*at)[2]), width = std::stod((*at)[3]);
+    EXPECT_TRUE(x >= 0 && width > 0 && x + width <= 961) << (*at)[0];
+    drawn[(*at)[1]] += width;
+  }
+  EXPECT_GT(drawn["backward"], 1.5 * drawn["forward"]) << "a backward takes about twice as long";
+  EXPECT_GT(drawn["forward"], 100);
+}
+
+TEST(PlanComparison, IsToldInJson) {
+  const Small small({"energy.carbon_intensity=400", "energy.source=a table"});
+  const SearchArguments asked{.goal = PlanGoalKind::cost, .most_ranks = 4, .rank_hour = 3600};
+  const PlanGoal goal(asked, small.config);
+  const auto plans = compare_plans(small.config, 2, asked, goal, small.free, 1);
+  const auto json = nlohmann::json::parse("[" + comparison_json(plans, goal, small.free) + "]");
+  ASSERT_EQ(json.size(), 2u);
+  for (const auto& plan : json) {
+    const double seconds = 1e-9 * plan["step_ns"].get<double>();
+    EXPECT_NEAR(plan["price"].get<double>(), plan["ranks"].get<double>() * seconds, 1e-9);
+    EXPECT_NEAR(plan["kg_co2e"].get<double>(), plan["estimated_joules"].get<double>() / 3.6e6 * 0.4, 1e-12);
+    EXPECT_EQ(plan["worth"], 64);
+  }
+}
+
+TEST(PlanGoal, CountsTheProcessorsOfARank) {
+  const Small small({"device.kind=cpu"});
+  const PlanGoal goal({}, small.config);
+  LayoutCandidate step;
+  step.step = step.work = 1'000'000'000;
+  EXPECT_NEAR(goal.joules(step, {1, 64, 8}), 8 * goal.joules(step, {1, 64, 1}), 1e-9);
 }
 
 }  // namespace

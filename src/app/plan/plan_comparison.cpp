@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "app/plan/grid_choice.h"
 #include "app/run/json_line.h"
@@ -10,9 +11,6 @@
 
 namespace mindpipe {
 namespace {
-
-/// Costs that differ by less count as equal.
-constexpr double equal_costs = 1.001;
 
 std::vector<int> numbers_of_ranks(int first, int last) {
   std::vector<int> numbers;
@@ -25,14 +23,14 @@ std::vector<int> numbers_of_ranks(int first, int last) {
 /// "  64    512  1.20 s  426k  3.1 J  0.2 g  1.2e-06"
 std::string line_of(const ComparedPlan& plan, const PlanGoal& goal, const SearchFreedom& free) {
   const LayoutCandidate& best = plan.best();
-  const double worth = goal.worth(plan.batch), seconds = 1e-9 * static_cast<double>(best.step),
-               joules = goal.joules(best, plan.ranks);
-  std::string text =
-      fmt::format("{:>7} {:>7} {:>11} {:>11} {:>11}", plan.ranks, plan.batch, human_seconds(seconds),
-                  human_count(worth / seconds), fmt::format("{:.3g} J", joules / worth));
+  const double worth = goal.worth(plan.size.batch), seconds = 1e-9 * static_cast<double>(best.step),
+               joules = goal.joules(best, plan.size);
+  std::string text = fmt::format("{:>7} {:>7} {:>11} {:>11} {:>11}", plan.size.ranks, plan.size.batch,
+                                 human_seconds(seconds), human_count(worth / seconds),
+                                 fmt::format("{:.3g} J", joules / worth));
   if (const auto kilograms = goal.kilograms(joules))
     text += fmt::format(" {:>11}", fmt::format("{:.3g} g", 1000 * *kilograms / worth));
-  if (const auto money = goal.money(best, plan.ranks)) text += fmt::format(" {:>11.3g}", *money / worth);
+  if (const auto money = goal.money(best, plan.size)) text += fmt::format(" {:>11.3g}", *money / worth);
   return text + "  " + words_of(best.layout, free);
 }
 
@@ -41,7 +39,7 @@ std::string head_of(const ComparedPlan& plan, const PlanGoal& goal) {
   std::string text =
       fmt::format("{:>7} {:>7} {:>11} {:>11} {:>11}", "ranks", "batch", "step", sample, "energy");
   if (goal.kilograms(1)) text += fmt::format(" {:>11}", "CO2e");
-  if (goal.money(plan.best(), plan.ranks)) text += fmt::format(" {:>11}", "price");
+  if (goal.money(plan.best(), plan.size)) text += fmt::format(" {:>11}", "price");
   return text;
 }
 
@@ -50,13 +48,13 @@ std::string noise_text(const std::vector<ComparedPlan>& plans, const PlanGoal& g
   const int best = best_plan(plans, goal);
   std::string text =
       fmt::format("at a noise scale of {:.4g} samples {:.0f} % of each sample counts", *goal.noise_scale(),
-                  100 * goal.worth(plans[best].batch) / plans[best].batch);
+                  100 * goal.worth(plans[best].size.batch) / plans[best].size.batch);
   bool differs = false;
   for (const double times : {0.5, 2.0}) {
     const int other = best_plan(plans, goal, times);
     if (other == best) continue;
     text += fmt::format("; at {:.4g} the best is {} ranks with train.batch={}", times * *goal.noise_scale(),
-                        plans[other].ranks, plans[other].batch);
+                        plans[other].size.ranks, plans[other].size.batch);
     differs = true;
   }
   return text + (differs ? "\n" : "; half or twice of it would choose the same\n");
@@ -68,24 +66,23 @@ std::string rate_text(int given, int chosen, double noise_scale) {
   const double gain = (1 + noise_scale / given) / (1 + noise_scale / chosen);
   return fmt::format(
       "train.batch {} instead of {}: a step may go {:.2f} times as far, so the rate of SGD times {:.2f}, of "
-      "AdamW "
-      "times {:.2f} (a rule of thumb; nothing is changed)\n",
+      "AdamW times {:.2f} (a rule of thumb; nothing is changed)\n",
       chosen, given, gain, gain, std::sqrt(gain));
 }
 
 }  // namespace
 
 std::vector<ComparedPlan> compare_plans(const Config& config, int ranks, const SearchArguments& asked,
-                                        const SearchFreedom& free, int wanted) {
-  const std::vector<int> batches = asked.batches.empty() ? std::vector{config.train.batch} : asked.batches;
+                                        const PlanGoal& goal, const SearchFreedom& free, int wanted) {
+  std::set<int> batches(asked.batches.begin(), asked.batches.end());
+  if (batches.empty()) batches.insert(config.train.batch);
   std::vector<ComparedPlan> plans;
   for (const int number : numbers_of_ranks(ranks, asked.most_ranks))
     for (const int batch : batches) {
-      ComparedPlan plan{.ranks = number, .batch = batch, .config = config};
+      ComparedPlan plan{.size = {number, batch, threads_on_paper(config, number)}, .config = config};
       plan.config.train.batch = batch;
-      plan.config.device.threads = threads_on_paper(config, number);
-      plan.search =
-          search_layouts(plan.config, number, free, wanted, PlanGoal(asked, plan.config).price(number));
+      plan.config.device.threads = plan.size.threads;
+      plan.search = search_layouts(plan.config, number, free, wanted, goal.price(plan.size));
       plans.push_back(std::move(plan));
     }
   return plans;
@@ -97,7 +94,7 @@ int best_plan(const std::vector<ComparedPlan>& plans, const PlanGoal& goal, doub
   for (int place = 0; place < std::ssize(plans); ++place) {
     if (!plans[place].has_layout()) continue;
     const ComparedPlan& plan = plans[place];
-    const double cost = goal.of_sample(plan.best(), plan.ranks, plan.batch, times);
+    const double cost = goal.of_sample(plan.best(), plan.size, times);
     if (best >= 0 && cost * equal_costs >= least) continue;
     best = place;
     least = cost;
@@ -114,23 +111,23 @@ std::string comparison_text(const std::vector<ComparedPlan>& plans, const PlanGo
   for (int place = 0; place < std::ssize(plans); ++place) {
     if (plans[place].has_layout()) text += line_of(plans[place], goal, free);
     else
-      text +=
-          fmt::format("{:>7} {:>7}  no layout is allowed or fits", plans[place].ranks, plans[place].batch);
+      text += fmt::format("{:>7} {:>7}  no layout is allowed or fits", plans[place].size.ranks,
+                          plans[place].size.batch);
     text += place == best ? "  <- the best\n" : "\n";
   }
   if (goal.noise_scale()) text += noise_text(plans, goal);
-  if (goal.noise_scale()) text += rate_text(given_batch, plans[best].batch, *goal.noise_scale());
+  if (goal.noise_scale()) text += rate_text(given_batch, plans[best].size.batch, *goal.noise_scale());
   return text + '\n';
 }
 
 std::string spent_text(const ComparedPlan& plan, const PlanGoal& goal) {
   if (!plan.has_layout()) return "";
-  const double joules = goal.joules(plan.best(), plan.ranks);
-  std::string text =
-      fmt::format("energy of a step {:.4g} J (estimated), {:.3g} J a sample", joules, joules / plan.batch);
+  const double joules = goal.joules(plan.best(), plan.size);
+  std::string text = fmt::format("energy of a step {:.4g} J (estimated), {:.3g} J a sample", joules,
+                                 joules / plan.size.batch);
   if (const auto kilograms = goal.kilograms(joules))
     text += fmt::format("; {:.3g} g CO2e", 1000 * *kilograms);
-  if (const auto money = goal.money(plan.best(), plan.ranks)) text += fmt::format("; price {:.4g}", *money);
+  if (const auto money = goal.money(plan.best(), plan.size)) text += fmt::format("; price {:.4g}", *money);
   return text + "\n";
 }
 
@@ -139,14 +136,14 @@ std::string comparison_json(const std::vector<ComparedPlan>& plans, const PlanGo
   std::string text, between = "\n";
   for (const ComparedPlan& plan : plans) {
     JsonLine line;
-    line.add("ranks", plan.ranks).add("batch", plan.batch);
+    line.add("ranks", plan.size.ranks).add("batch", plan.size.batch);
     if (plan.has_layout()) {
       const LayoutCandidate& best = plan.best();
-      const double joules = goal.joules(best, plan.ranks);
+      const double joules = goal.joules(best, plan.size);
       line.add("settings", words_of(best.layout, free)).add("step_ns", best.step);
-      line.add("worth", goal.worth(plan.batch)).add("estimated_joules", joules);
+      line.add("worth", goal.worth(plan.size.batch)).add("estimated_joules", joules);
       if (const auto kilograms = goal.kilograms(joules)) line.add("kg_co2e", *kilograms);
-      if (const auto money = goal.money(best, plan.ranks)) line.add("price", *money);
+      if (const auto money = goal.money(best, plan.size)) line.add("price", *money);
     }
     text += std::exchange(between, ",\n") + line.text();
   }

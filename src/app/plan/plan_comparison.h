@@ -9,7 +9,7 @@ namespace mindpipe {
 
 /// The layouts of one number of ranks and one batch.
 struct ComparedPlan {
-  int ranks = 1, batch = 1;
+  PlanSize size;
   Config config;        ///< with the batch, as it is on paper
   LayoutSearch search;  ///< without a best where no layout is allowed or fits
 
@@ -20,7 +20,7 @@ struct ComparedPlan {
 /// Searches the layouts of each number of ranks and each batch that were asked for: of ranks the first, its
 /// doubles, and the last. `wanted`: layouts that are simulated at least.
 std::vector<ComparedPlan> compare_plans(const Config& config, int ranks, const SearchArguments& asked,
-                                        const SearchFreedom& free, int wanted);
+                                        const PlanGoal& goal, const SearchFreedom& free, int wanted);
 
 /// The place of the best plan, at `times` the noise scale; of equal ones that of fewer ranks, then of the
 /// smaller batch. -1: none has a layout.

@@ -39,10 +39,10 @@ std::optional<double> noise_scale_named(const std::string& text) {
 }  // namespace
 
 PlanGoal::PlanGoal(const SearchArguments& asked, const Config& config)
-    : asked_(asked), energy_(config.energy), noise_scale_(noise_scale_named(asked.noise_scale)) {
-  const Powers powers = estimated_powers(device_on_paper(config), config.device.threads);
-  busy_watts_ = powers.busy_rank();
-  waiting_watts_ = powers.waiting_rank();
+    : asked_(asked),
+      energy_(config.energy),
+      device_(device_on_paper(config)),
+      noise_scale_(noise_scale_named(asked.noise_scale)) {
   MP_REQUIRE(
       asked.goal != PlanGoalKind::carbon || energy_.carbon_intensity > 0, Exit::bad_configuration,
       "--objective carbon: energy.carbon_intensity is 0 (set it to the grams of CO2 equivalent a kWh of "
@@ -61,17 +61,26 @@ double PlanGoal::facility_kwh(double joules) const {
   return facility_energy(kilowatt_hours(joules), energy_.pue);
 }
 
-StepPrice PlanGoal::price(int ranks) const {
-  const double joules_a_second = ranks * waiting_watts_, joules_of_work = busy_watts_ - waiting_watts_;
-  const double of_joule = facility_kwh(1) * (asked_.kwh + asked_.co2_kg * energy_.carbon_intensity / 1000);
+StepPrice PlanGoal::in_joules(const PlanSize& size) const {
+  const Powers rank = estimated_powers(device_, size.threads);
+  return {size.ranks * rank.waiting_rank(), rank.busy_rank() - rank.waiting_rank()};
+}
+
+StepPrice PlanGoal::in_money(const PlanSize& size) const {
+  const StepPrice joules = in_joules(size);
+  const double of_joule = facility_kwh(1) * asked_.kwh + kilograms(1).value_or(0) * asked_.co2_kg;
+  return {size.ranks * asked_.rank_hour / 3600 + joules.second * of_joule, joules.work * of_joule};
+}
+
+StepPrice PlanGoal::price(const PlanSize& size) const {
   switch (asked_.goal) {
     case PlanGoalKind::time:
       return {};
     case PlanGoalKind::energy:
     case PlanGoalKind::carbon:  // as many grams a joule whatever the layout
-      return {joules_a_second, joules_of_work};
+      return in_joules(size);
     case PlanGoalKind::cost:
-      return {ranks * asked_.rank_hour / 3600 + joules_a_second * of_joule, joules_of_work * of_joule};
+      return in_money(size);
   }
   return {};
 }
@@ -80,13 +89,12 @@ double PlanGoal::worth(int batch, double times) const {
   return noise_scale_ ? NoiseScale::worth(batch, times * *noise_scale_) : batch;
 }
 
-double PlanGoal::of_sample(const LayoutCandidate& step, int ranks, int batch, double times) const {
-  return 1e-9 * step.cost(price(ranks)) / worth(batch, times);
+double PlanGoal::of_sample(const LayoutCandidate& step, const PlanSize& size, double times) const {
+  return 1e-9 * step.cost(price(size)) / worth(size.batch, times);
 }
 
-double PlanGoal::joules(const LayoutCandidate& step, int ranks) const {
-  return 1e-9 * (ranks * waiting_watts_ * static_cast<double>(step.step) +
-                 (busy_watts_ - waiting_watts_) * static_cast<double>(step.work));
+double PlanGoal::joules(const LayoutCandidate& step, const PlanSize& size) const {
+  return 1e-9 * step.cost(in_joules(size));
 }
 
 std::optional<double> PlanGoal::kilograms(double joules) const {
@@ -94,11 +102,9 @@ std::optional<double> PlanGoal::kilograms(double joules) const {
   return kilograms_co2(facility_kwh(joules), energy_.carbon_intensity);
 }
 
-std::optional<double> PlanGoal::money(const LayoutCandidate& step, int ranks) const {
+std::optional<double> PlanGoal::money(const LayoutCandidate& step, const PlanSize& size) const {
   if (asked_.rank_hour == 0 && asked_.kwh == 0 && asked_.co2_kg == 0) return std::nullopt;
-  const double energy = joules(step, ranks);
-  return ranks * 1e-9 * static_cast<double>(step.step) * asked_.rank_hour / 3600 +
-         facility_kwh(energy) * asked_.kwh + kilograms(energy).value_or(0) * asked_.co2_kg;
+  return 1e-9 * step.cost(in_money(size));
 }
 
 }  // namespace mindpipe

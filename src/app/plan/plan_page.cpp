@@ -239,10 +239,10 @@ std::string ranks_picture(const std::vector<ComparedPlan>& plans, const PlanGoal
   for (int place = 0; place < std::ssize(plans); ++place) {
     const ComparedPlan& plan = plans[place];
     if (!plan.has_layout()) continue;
-    const double worth = goal.worth(plan.batch);
+    const double worth = goal.worth(plan.size.batch);
     points.push_back({1e-6 * static_cast<double>(plan.best().step) / worth,
-                      goal.joules(plan.best(), plan.ranks) / worth,
-                      fmt::format("{} ranks, batch {}", plan.ranks, plan.batch), place == best});
+                      goal.joules(plan.best(), plan.size) / worth,
+                      fmt::format("{} ranks, batch {}", plan.size.ranks, plan.size.batch), place == best});
   }
   const std::vector<Point> all = points;
   for (Point& point : points)
@@ -261,8 +261,8 @@ std::string batches_picture(const std::vector<ComparedPlan>& plans, const PlanGo
     std::map<int, double> least;
     for (const ComparedPlan& plan : plans) {
       if (!plan.has_layout()) continue;
-      const double cost = goal.of_sample(plan.best(), plan.ranks, plan.batch, times);
-      const auto [there, is_new] = least.emplace(plan.batch, cost);
+      const double cost = goal.of_sample(plan.best(), plan.size, times);
+      const auto [there, is_new] = least.emplace(plan.size.batch, cost);
       if (!is_new) there->second = std::min(there->second, cost);
     }
     const auto best = std::min_element(least.begin(), least.end(),
@@ -290,8 +290,8 @@ std::string plan_page(const std::vector<ComparedPlan>& plans, const PlanGoal& go
                       const std::string& text) {
   const ComparedPlan& best = plans[best_plan(plans, goal)];
   const RunPlan plan = make_run_plan(with_layout(best.config, best.best().layout));
-  const std::string title =
-      fmt::format("plan: {} on {} rank{}", best.config.model.kind, best.ranks, best.ranks == 1 ? "" : "s");
+  const std::string title = fmt::format("plan: {} on {} rank{}", best.config.model.kind, best.size.ranks,
+                                        best.size.ranks == 1 ? "" : "s");
   std::string page = fmt::format(
       "<!doctype html>\n<html lang=\"en\">\n<meta "
       "charset=\"utf-8\">\n<title>{0}</title>\n<style>{1}</style>\n"
@@ -300,7 +300,7 @@ std::string plan_page(const std::vector<ComparedPlan>& plans, const PlanGoal& go
   page += step_picture(plan.training) + memory_picture(plan, best.config.memory.device_limit) +
           layouts_picture(best);
   if (plans.size() > 1) page += ranks_picture(plans, goal);
-  if (goal.noise_scale() && plans.size() > 1) page += batches_picture(plans, goal);
+  if (plans.front().size.batch < plans.back().size.batch) page += batches_picture(plans, goal);
   return page + "<pre>" + escaped(text) + "</pre>\n</html>\n";
 }
 

@@ -339,20 +339,20 @@ int plan_search(const Arguments& arguments, const Config& given) {
   const SearchFreedom free = freedom_of(config, named);
   const PlanGoal goal(asked, config);
   std::vector<ComparedPlan> plans =
-      compare_plans(config, ranks, asked, free, std::max(asked.top, asked.measure));
+      compare_plans(config, ranks, asked, goal, free, std::max(asked.top, asked.measure));
   const int best = best_plan(plans, goal);
   ComparedPlan& chosen = best < 0 ? plans.back() : plans[best];
   std::string text = launch().rank == 0 ? comparison_text(plans, goal, free, config.train.batch) +
-                                              search_text(chosen.config, chosen.ranks, free, chosen.search,
-                                                          asked.top, spent_text(chosen, goal))
+                                              search_text(chosen.config, chosen.size.ranks, free,
+                                                          chosen.search, asked.top, spent_text(chosen, goal))
                                         : "";
   MP_REQUIRE(best >= 0, Exit::bad_configuration, "no layout of {} ranks is allowed or fits", ranks);
-  config.train.batch = chosen.batch;
+  config.train.batch = chosen.size.batch;
   if (asked.measure > 0) text += '\n' + measure(arguments, config, free, chosen.search);
   if (launch().rank != 0) return 0;
   print(text);
   if (!asked.json.empty())
-    replace_file(asked.json, search_json(chosen.config, chosen.ranks, free, chosen.search,
+    replace_file(asked.json, search_json(chosen.config, chosen.size.ranks, free, chosen.search,
                                          comparison_json(plans, goal, free)));
   if (!asked.html.empty()) replace_file(asked.html, plan_page(plans, goal, free, text));
   if (!asked.output.empty()) replace_file(asked.output, to_yaml(with_layout(config, chosen.best().layout)));

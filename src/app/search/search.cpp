@@ -45,7 +45,7 @@ std::string weights_to_score(const Config& config, const std::string& directory,
     file = run + "/model.safetensors";
     if (!has_newest_weights(run)) {
       file = directory + "/weights.safetensors";
-      // As they were trained, however the run leaves them for others.
+      // Weights are scored as they were trained, however the run leaves them for others.
       info("{}",
            export_weights(checkpoint_at(run), file, {"export.precision=f32", "export.names=transformers"}));
     }

@@ -91,8 +91,8 @@ std::string EndReport::text_of_noise() const {
     return "noise scale: not known, since the batch is one data shard (reproducible.data: 2 or more, from "
            "the first step on)\n";
   if (!noise_scale_)
-    return "noise scale: not known yet (it takes ten measured steps or more, whose gradients have more "
-           "signal than noise)\n";
+    return "noise scale: not known yet (it takes ten measured steps or more, and a signal that noise does "
+           "not hide)\n";
   constexpr double sure = 0.5;
   const double batch = config.train.batch, worth = NoiseScale::worth(batch, noise_scale_->samples);
   return fmt::format("batch {}, noise scale {:.3g} +- {:.0f} %: {:.0f} % of each sample counts{}\n",

@@ -110,6 +110,9 @@ Arguments parse_arguments(int argc, char** argv) {
   MP_REQUIRE(!a.reads_config || !a.config.empty(), Exit::usage,
              "command line: --config FILE is missing ({} needs one; configs/ holds examples)",
              a.tune.empty() ? a.verb : "doctor --tune");
+  MP_REQUIRE(a.layouts.most_ranks == 0 || a.layouts.search, Exit::usage,
+             "command line: --ranks {}..{} compares plans, which --search makes (give it, or one number)",
+             a.ranks, a.layouts.most_ranks);
   const bool exports = a.verb == "ckpt" || a.verb == "extract";
   MP_REQUIRE(a.reads_config || (a.config.empty() && (a.overrides.empty() || exports)), Exit::usage,
              "command line: a configuration is read only by doctor --tune TABLE; doctor alone examines this "
