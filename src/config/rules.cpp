@@ -158,6 +158,10 @@ void check_together(const Config& c, const Origin& origin) {
   check_energy(c, complain);
   complain.require(!c.run.resume.empty(), "run.resume",
                    "is empty (auto, never, or the directory of a checkpoint)");
+  complain.require(
+      !c.run.new_head || !c.run.weights.empty(), "run.new_head",
+      "is true and run.weights names no weights whose head it could leave out (name them; without "
+      "them the whole model is drawn)");
   complain.require(c.train.evaluate_every == 0 || !c.data.validation.empty(), "train.evaluate_every",
                    "is {}, but data.validation names nothing to evaluate on", c.train.evaluate_every);
   complain.require(c.device.kernels.empty() || c.device.kind == DeviceKind::cuda, "device.kernels",

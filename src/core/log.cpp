@@ -3,7 +3,10 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "core/log_mark.h"
+#include "core/text.h"
 
 namespace mindpipe {
 namespace {
@@ -41,6 +44,17 @@ std::string marked(const std::string& text) {
   return lines;
 }
 
+std::string legible(std::string_view sentence) {
+  constexpr std::size_t most_of_line = 8192;
+  std::string shown;
+  for (std::size_t begin = 0; begin <= sentence.size();) {
+    const std::size_t end = std::min(sentence.find('\n', begin), sentence.size());
+    shown += (begin > 0 ? "\n" : "") + printable(sentence.substr(begin, end - begin), most_of_line);
+    begin = end + 1;
+  }
+  return shown;
+}
+
 void set_log_stream(std::FILE* stream) {
   the_log().stream = stream;
   the_log().terminal = isatty(fileno(stream)) != 0;
@@ -52,7 +66,7 @@ void detail::log_line(const char* kind, const std::string& line) {
   // the progress line makes room
   const std::string room = log.open_width > 0 ? fmt::format("\r{:{}}\r", "", log.open_width) : "";
   log.open_width = 0;
-  write(room + marked(kind + line) + "\n");
+  write(room + marked(kind + legible(line)) + "\n");
 }
 
 bool detail::writes_log() { return the_log().rank == 0; }

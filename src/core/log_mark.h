@@ -1,5 +1,6 @@
 #pragma once
 #include <string>
+#include <string_view>
 
 namespace mindpipe {
 
@@ -7,5 +8,7 @@ namespace mindpipe {
 void set_log_mark(std::string mark);
 /// `text` with the log's mark before each line that is not empty.
 std::string marked(const std::string& text);
+/// A sentence as a terminal may show it: it may repeat any bytes of a file, any number of them.
+std::string legible(std::string_view sentence);
 
 }  // namespace mindpipe

@@ -12,7 +12,7 @@
 #include "core/check.h"
 #include "core/clock.h"
 #include "core/launcher.h"
-#include "core/text.h"
+#include "core/log_mark.h"
 #include "core/unfinished_file.h"
 
 namespace mindpipe {
@@ -30,18 +30,6 @@ struct Verdict {
   int code;
   std::string sentence;
 };
-
-/// A sentence as a terminal may show it: it may repeat any bytes of a file, any number of them.
-std::string legible(std::string_view sentence) {
-  constexpr std::size_t most_of_line = 8192;
-  std::string shown;
-  for (std::size_t begin = 0; begin <= sentence.size();) {
-    const std::size_t end = std::min(sentence.find('\n', begin), sentence.size());
-    shown += (begin > 0 ? "\n" : "") + printable(sentence.substr(begin, end - begin), most_of_line);
-    begin = end + 1;
-  }
-  return shown;
-}
 
 Verdict verdict_of(const std::exception_ptr& problem) {
   if (!problem)

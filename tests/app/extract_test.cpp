@@ -161,8 +161,7 @@ TEST_F(Extract, LeavesTheTokenizerOfTheRunBesideTheWeights) {
   ASSERT_EQ(trained.code, 0) << trained.text;
   const Answer made = extracted("run", "0,1,2,3", "net");
   ASSERT_EQ(made.code, 0) << made.text;
-  EXPECT_THAT(made.text,
-              HasSubstr("no config.json: transformers has no architecture for networks of spaces"));
+  EXPECT_THAT(made.text, HasSubstr("no config.json for transformers: it has no architecture for a subnet"));
   std::ostringstream whole;
   whole << std::ifstream(tokenizer).rdbuf();
   EXPECT_TRUE(read("net/tokenizer.json") == whole.str());

@@ -280,7 +280,7 @@ TEST(Architectures, AreNoneWhereTransformersHasNoSuchSetting) {
   config.model.gpt.positions = Positions::rotary;
   EXPECT_THAT(config_json(resolve(config)).why_none, HasSubstr("GPT2LMHeadModel has it not that"));
   config.model.kind = ModelKind::wide_resnet;
-  EXPECT_EQ(config_json(resolve(config)).why_none, "");
+  EXPECT_EQ(config_json(resolve(config)).why_none, "it has no architecture for a wide_resnet");
 }
 
 /// Files that were damaged at random: each is read, or refused with a sentence.

@@ -258,6 +258,18 @@ TEST(Rules, LogicalShardsGetEqualParts) {
             "equal part; the nearest that divides all that is cut is 2)");
 }
 
+TEST(Rules, AHeadIsDrawnAnewBesideWeightsAlone) {
+  EXPECT_EQ(
+      complaint_after([](Config& c) { c.run.new_head = true; }),
+      "configuration: run.new_head is true and run.weights names no weights whose head it could leave out "
+      "(name them; without them the whole model is drawn)");
+  EXPECT_EQ(complaint_after([](Config& c) {
+              c.run.new_head = true;
+              c.run.weights = "bert";
+            }),
+            "accepted");
+}
+
 TEST(Rules, CutsMatchTheStages) {
   EXPECT_EQ(complaint_after([](Config& c) { c.schedule.chunks = 2; }),
             "configuration: schedule.chunks is 2 and schedule.kind 1f1b (only interleaved and breadth-first "

@@ -49,6 +49,12 @@ TEST(Log, OnlyRankZeroSpeaks) {
   EXPECT_EQ(listener.heard(), "4 ranks\nwarning: threads share a processor\n");
 }
 
+TEST(Log, ShowsNoByteThatMovesATerminal) {
+  Listener listener;
+  info("left out: {}", "a\x1b[2J\r, \xff");
+  EXPECT_EQ(listener.heard(), "left out: a\\x1b[2J\\x0d, \\xff\n");
+}
+
 /// The steps that have a line: "step 20/1000 | loss 2.5 | 12.1 ms used" names 20.
 std::vector<int> steps_named(const std::string& text) {
   std::vector<int> steps;

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """A small BERT of MindSpore's own layers with weights of ours: what its embeddings, its layers and its head make of a batch.
 
-    bert_in_mindspore.py DIRECTORY BATCH ANSWER
+    bert_in_mindspore.py DIRECTORY MODEL ANSWER
 
-DIRECTORY has config.json and model.safetensors with the names of mindspore.nn (export.names: mindspore); BATCH is a file
-with tokens and the rows that are picked; ANSWER gets the logits. The weights are read by load_checkpoint, once as they
+DIRECTORY has model.safetensors with the names of mindspore.nn (export.names: mindspore); MODEL has config.json and
+expected.safetensors with tokens and the rows that are picked; ANSWER gets the logits. The weights are read by load_checkpoint, once as they
 are and once from what safetensors_to_ckpt makes of them. Exits 1 where a parameter is missing or is not used.
 """
 import json
@@ -89,11 +89,11 @@ def logits_of(config, weights, fields):
 
 
 def main():
-    directory, batch, answer = sys.argv[1:]
+    directory, model, answer = sys.argv[1:]
     mindspore.set_device("CPU")
-    with open(os.path.join(directory, "config.json")) as file:
+    with open(os.path.join(model, "config.json")) as file:
         config = json.load(file)
-    _, fields = read_safetensors(batch)
+    _, fields = read_safetensors(os.path.join(model, "expected.safetensors"))
     path = os.path.join(directory, "model.safetensors")
     logits = logits_of(config, mindspore.load_checkpoint(path, format="safetensors"), fields)
     with tempfile.TemporaryDirectory() as folder:

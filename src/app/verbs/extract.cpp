@@ -164,8 +164,6 @@ int extract(const Arguments& arguments, const Config&) {
   const std::string from =
       extract_weights(asked.from, supernet, choice, asked.output, {{"subnet.yaml", yaml}});
   print(fmt::format("{0}/subnet.yaml: the network\n{0}: its weights, from {1}\n", asked.output, from));
-  if (!is_there(asked.output + "/config.json"))
-    print("no config.json: transformers has no architecture for networks of spaces\n");
   return 0;
 }
 

@@ -6,6 +6,7 @@
 #include "app/verbs/verbs.h"
 #include "config/models/architectures.h"
 #include "config/settings.h"
+#include "core/log_mark.h"
 #include "core/text.h"
 #include "io/file.h"
 #include "tokenize/tokenizer.h"
@@ -78,7 +79,7 @@ int import_model(const Arguments& arguments, const Config&) {
   read_config(asked.output, {});
   print(fmt::format("{}: {} of {}; data.train is yours to name\n", asked.output, model.architecture,
                     asked.from));
-  if (!model.left_out.empty()) print(fmt::format("left out: {}\n", join(model.left_out, ", ")));
+  if (!model.left_out.empty()) print(legible(fmt::format("left out: {}\n", join(model.left_out, ", "))));
   return 0;
 }
 

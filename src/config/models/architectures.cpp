@@ -338,6 +338,8 @@ WrittenModel config_json(const Config& resolved) {
     written.why_none +=
         fmt::format("{}{} has it not that {}", written.why_none.empty() ? "" : "; ", one.name, misfit);
   }
+  if (written.why_none.empty())
+    written.why_none = fmt::format("it has no architecture for a {}", resolved.model.kind);
   return written;
 }
 

@@ -55,8 +55,7 @@ struct TheirModel {
 /// Reads a config.json, or refuses it with a sentence that names file and key.
 TheirModel their_model(const std::string& path);
 
-/// The config.json of a model's weights; none where no architecture has its
-/// settings, and why; without a reason where transformers has nothing like it.
+/// The config.json of a model's weights; none where no architecture has its settings, and why.
 struct WrittenModel {
   std::optional<std::string> json;
   std::string why_none;
