@@ -7,15 +7,19 @@
 namespace mindpipe {
 namespace {
 
-constexpr std::size_t part_bytes = bulk_part_bytes;
 constexpr std::size_t parts_ahead = 2;  // parts of one long message that are with MPI at a time
 
 bool is_bulk(TrafficClass kind) { return kind > TrafficClass::pipeline; }
 
 }  // namespace
 
-Channels::Channels(MPI_Comm ranks, Waiting& waiting, TrafficLedger* ledger, const Route& route, int of_lane)
-    : waiting_(waiting), ledger_(ledger), route_(route), of_lane_(of_lane) {
+Channels::Channels(MPI_Comm ranks, Waiting& waiting, TrafficLedger* ledger, const Route& route, int of_lane,
+                   std::int64_t part_bytes)
+    : waiting_(waiting),
+      ledger_(ledger),
+      route_(route),
+      of_lane_(of_lane),
+      part_bytes_(static_cast<std::size_t>(part_bytes)) {
   MPI_CHECK(MPI_Comm_dup(ranks, comm_.receive()));
   MPI_CHECK(MPI_Comm_rank(comm_.get(), &rank_));
   world_ranks_ = world_ranks(comm_.get());
@@ -72,7 +76,7 @@ Channels::Transfer Channels::receive(int peer, int payload, const Tensor& tensor
 }
 
 void Channels::begin_part(Message& message, bool sending) {
-  const std::size_t bytes = std::min(part_bytes, message.bytes - message.begun);
+  const std::size_t bytes = std::min(part_bytes_, message.bytes - message.begun);
   const Wire::Way way = !sending                              ? Wire::Way::receive
                         : route_.kind == Route::Kind::counted ? Wire::Way::send_when_met
                                                               : Wire::Way::send;

@@ -34,8 +34,9 @@ class Channels {
   /// Makes channels over `ranks`, which is duplicated; peers are ranks of it, lane by lane. Collective.
   /// `ledger` (may be null) counts traffic. `route`: how the tensors' bytes travel; a send of a counted
   /// tensor ends when its receiver is there. `of_lane`: how many ranks a lane has; 0: all are one.
+  /// `part_bytes`: how long the parts of long messages are, alike on all ranks.
   Channels(MPI_Comm ranks, Waiting& waiting, TrafficLedger* ledger = nullptr, const Route& route = {},
-           int of_lane = 0);
+           int of_lane = 0, std::int64_t part_bytes = most_part_bytes);
 
   /// Gives each of these channels a transport of its own: from now on a transfer is put into the device's
   /// current queue, whole, and is done for the host with that. The caller puts the waits for other queues
@@ -85,6 +86,7 @@ class Channels {
   TrafficLedger* ledger_;
   Route route_;
   int rank_ = 0, of_lane_;
+  std::size_t part_bytes_;
   std::vector<int> world_ranks_;
   std::map<ChannelName, std::unique_ptr<Transport>> queued_;  ///< this rank's queued channels
   Transfer next_ = 0;

@@ -3,29 +3,29 @@
 #include <algorithm>
 
 #include "comm/fault_points.h"
-#include "core/bulk_parts.h"
 
 namespace mindpipe {
 namespace {
 
 /// Bytes that arrive of one part, at most: less than the part itself from each rank's roots, but for the
 /// rounding of its pieces.
-std::size_t most_arriving(const SumTree& tree) {
+std::size_t most_arriving(const SumTree& tree, std::int64_t part_bytes) {
   const auto ranks = static_cast<std::size_t>(tree.ranks()),
              roots = static_cast<std::size_t>(tree.most_roots());
-  return roots * (static_cast<std::size_t>(longest_part(tree.ranks())) + ranks * alignment);
+  return roots * (static_cast<std::size_t>(longest_part(tree.ranks(), part_bytes)) + ranks * alignment);
 }
 
 }  // namespace
 
 Reductions::Reductions(Backend& backend, std::unique_ptr<Group> group, Axis axis, TrafficLedger* ledger,
-                       int shards)
+                       int shards, std::int64_t part_bytes)
     : backend_(backend),
       group_(std::move(group)),
       tree_(shards > 0 ? shards : size(), size(), rank()),
       of_ranks_(size(), size(), rank()),
       axis_(axis),
-      ledger_(ledger) {
+      ledger_(ledger),
+      part_bytes_(part_bytes) {
   for (int area = 0; area < parts_ahead; ++area) free_areas_.push_back(area);
 }
 
@@ -40,8 +40,9 @@ Reductions::Request Reductions::begin(const SumTree& tree, Exchange::Halves halv
   if (adds) earlier.push_back(pieces);
   Job job{&tree, halves, std::move(pieces), std::move(earlier), own};
   const std::size_t arriving = adds ? Exchange::scratch_bytes(tree, job.pieces[rank()].bytes()) : 0;
-  MP_CHECK(size() == 1 || arriving <= most_arriving(tree_),
-           "{} bytes arrive of one part, where a part brings {} at most", arriving, most_arriving(tree_));
+  MP_CHECK(size() == 1 || arriving <= most_arriving(tree_, part_bytes_),
+           "{} bytes arrive of one part, where a part brings {} at most", arriving,
+           most_arriving(tree_, part_bytes_));
   job.finished = size() == 1 || is_left_out(name_of(axis_), job.name());
   queue_.push_back(std::move(job));
   progress();

@@ -10,6 +10,7 @@
 #include "backend.h"
 #include "comm/exchange.h"
 #include "comm/ledger.h"
+#include "core/bulk_parts.h"
 #include "core/memory.h"
 
 namespace mindpipe {
@@ -28,9 +29,10 @@ class Reductions {
  public:
   using Request = std::int64_t;  ///< names something that was begun
 
-  /// `shards`: logical ones of the axis; 0: one for each rank.
+  /// `shards`: logical ones of the axis; 0: one for each rank. `part_bytes`: how long the parts are that the
+  /// caller cuts, alike on all ranks.
   Reductions(Backend& backend, std::unique_ptr<Group> group, Axis axis, TrafficLedger* ledger = nullptr,
-             int shards = 0);
+             int shards = 0, std::int64_t part_bytes = most_part_bytes);
   /// A group of one: everything is done at once.
   explicit Reductions(Backend& backend) : backend_(backend) {}
 
@@ -103,6 +105,7 @@ class Reductions {
   SumTree of_ranks_;  ///< one leaf a rank
   Axis axis_ = Axis::data;
   TrafficLedger* ledger_ = nullptr;
+  std::int64_t part_bytes_ = most_part_bytes;
   std::array<WorkArea, parts_ahead> scratch_;  ///< what arrives of each exchange under way
   std::deque<Job> queue_;                      ///< jobs that are not finished, in order
   std::deque<int> free_areas_;

@@ -4,25 +4,41 @@
 
 namespace mindpipe {
 
-/// Most bytes of a part of bulk traffic, so that nothing of a higher class ever waits long for the link.
-inline constexpr std::int64_t bulk_part_bytes = std::int64_t{4} << 20;
+/// Bytes of a part of bulk traffic, whatever its link: shorter ones would be all latency, and nothing of a
+/// higher class waits long for the longest.
+inline constexpr std::int64_t least_part_bytes = std::int64_t{256} << 10,
+                              most_part_bytes = std::int64_t{4} << 20;
 
 /// How much longer, in bytes, a rank's piece of a part may be than its share: parts are cut at edges of
 /// chunks of statistics (16,384 elements, f32).
 inline constexpr std::int64_t longest_overhang = std::int64_t{4} * 16384;
 
-/// Bytes of a part that all ranks' overhangs take; beyond 32 ranks chunks are what sets the size of a part.
-constexpr std::int64_t overhang(int ranks) { return std::min(bulk_part_bytes / 2, ranks * longest_overhang); }
+/// Bytes of a part: what the link carries in 250 us, within the limits, and a chunk for each of `ranks` that
+/// share a sum.
+constexpr std::int64_t part_bytes_of(double picoseconds_per_byte, int ranks) {
+  constexpr double longest_ps = 250e6;
+  const bool is_short = picoseconds_per_byte * static_cast<double>(most_part_bytes) > longest_ps;
+  const std::int64_t carried =
+      is_short ? static_cast<std::int64_t>(longest_ps / picoseconds_per_byte) : most_part_bytes;
+  return std::max({carried, least_part_bytes, ranks * longest_overhang});
+}
 
-/// Number of parts of a slab of `bytes`, cut among `ranks` ranks at edges of chunks; 0 ranks: anywhere.
-constexpr int parts_of(std::int64_t bytes, int ranks) {
-  const std::int64_t most = bulk_part_bytes - overhang(ranks);
+/// Bytes of a part of `part` bytes that all ranks' overhangs take; where ranks are many, chunks are what sets
+/// the size of a part.
+constexpr std::int64_t overhang(int ranks, std::int64_t part) {
+  return std::min(part / 2, ranks * longest_overhang);
+}
+
+/// Number of parts of `part` bytes of a slab of `bytes`, cut among `ranks` ranks at edges of chunks; 0 ranks:
+/// anywhere.
+constexpr int parts_of(std::int64_t bytes, int ranks, std::int64_t part) {
+  const std::int64_t most = part - overhang(ranks, part);
   return static_cast<int>(std::max<std::int64_t>(1, (bytes + most - 1) / most));
 }
 
 /// Most bytes that the pieces of one part can have together.
-constexpr std::int64_t longest_part(int ranks) {
-  return bulk_part_bytes - overhang(ranks) + ranks * longest_overhang;
+constexpr std::int64_t longest_part(int ranks, std::int64_t part) {
+  return part - overhang(ranks, part) + ranks * longest_overhang;
 }
 
 }  // namespace mindpipe

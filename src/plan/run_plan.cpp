@@ -321,6 +321,7 @@ void lay_out(Outline& outline, const Config& config) {
     }
   }
   outline.first_block = cuts_of(config, passes, outline.slower);
+  outline.part_bytes = part_bytes_on(network_on_paper(config), outline);
 }
 
 RunPlan make_run_plan(const Config& config, Purpose purpose, std::span<const Subnet> subnets,

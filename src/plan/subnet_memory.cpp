@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "comm/reduction.h"
-#include "core/bulk_parts.h"
 #include "program/clock/transfer.h"
 #include "program/lists/stretch_channels.h"
 #include "state/shared_windows.h"
@@ -33,7 +32,7 @@ void give_move_buffers(SubnetRooms& rooms, const Outline& outline, int stage, co
   for (const int unit : units)
     if (!outline.units[unit].shared) bytes += outline.units[unit].moved;
   rooms.moves = 2 * static_cast<int>(ranks.size());
-  rooms.move = static_cast<std::size_t>(std::min(bytes, bulk_part_bytes));
+  rooms.move = static_cast<std::size_t>(std::min(bytes, outline.part_bytes));
 }
 
 }  // namespace

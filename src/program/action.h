@@ -143,7 +143,8 @@ inline constexpr int wait_reasons = 3;
 ///   the optimizer is sharded). When gradients are sharded, the accumulators lie in slab `slab`, and this
 ///   rank's share of the sum moves out to place `apart`, or stays where it is until the update (-1) because
 ///   nobody else comes to the slab.
-/// - Bulk transfers (reduce, gather, messages of payload `unit_gradient`) come in `parts` of at most 4 MiB,
+/// - Bulk transfers (reduce, gather, messages of payload `unit_gradient`) come in `parts`
+/// (Outline::part_bytes),
 ///   each an entry of its own: part k is the k-th cut of every rank's share. They end in order; an executor
 ///   may begin the one behind a queue's head ahead of time, when its `after` have ended, and begins none
 ///   while a higher class has traffic on its way.

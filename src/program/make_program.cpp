@@ -1,6 +1,5 @@
 #include "program/make_program.h"
 
-#include "core/bulk_parts.h"
 #include "core/check.h"
 #include "program/check/checker.h"
 #include "program/fewest.h"
@@ -18,9 +17,10 @@ double count_of_actions(const Outline& outline, ScheduleKind schedule) {
   const double passes = (row_of(schedule).splits_backward ? 3 : 2) + (outline.all_chunks() > 1 ? 4 : 0);
   double count = passes * outline.all_chunks() * outline.micro_batches;
   for (const UnitCost& unit : outline.units)
-    count += 3 + (outline.data > 1 ? static_cast<double>(unit.gradients) / bulk_part_bytes *
-                                         (outline.sharded_optimizer ? 2 : 1)
-                                   : 0);
+    count += 3 + (outline.data > 1
+                      ? static_cast<double>(unit.gradients) / static_cast<double>(outline.part_bytes) *
+                            (outline.sharded_optimizer ? 2 : 1)
+                      : 0);
   return count;
 }
 
@@ -65,11 +65,13 @@ StepRooms rooms_of_step(const Outline& outline, StepOrder& step) {
 }  // namespace
 
 void require_few_actions(const Outline& outline, double count) {
-  MP_REQUIRE(count <= most_actions, Exit::bad_configuration,
-             "a step of {} micro-batches on {} stages has about {:.2g} actions, sums over data in parts of "
-             "{} MiB among them, and more than {:.2g} cannot be planned; take a larger train.micro_batch, a "
-             "smaller train.batch, fewer stages or more tensor ranks",
-             outline.micro_batches, outline.stages, count, bulk_part_bytes >> 20, most_actions);
+  MP_REQUIRE(
+      count <= most_actions, Exit::bad_configuration,
+      "a step of {} micro-batches on {} stages has about {:.2g} actions, sums over data in parts of "
+      "{:.3g} MiB among them, and more than {:.2g} cannot be planned; take a larger train.micro_batch, a "
+      "smaller train.batch, fewer stages or more tensor ranks",
+      outline.micro_batches, outline.stages, count, static_cast<double>(outline.part_bytes) / (1 << 20),
+      most_actions);
 }
 
 PlannedStep plan_step(const Outline& outline, const Order& order, const Network& network) {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/bulk_parts.h"
 #include "core/sum_tree.h"
 
 namespace mindpipe {
@@ -95,6 +96,8 @@ struct Outline {
   bool sharded_optimizer = false;
   bool sharded_gradients = false;  ///< too: whole ones live from a use's first backward to its sum over data
   bool training = true;            ///< false: forwards alone
+  /// Bytes of a part of sums, gathers, exchanges and moves, alike on all ranks.
+  std::int64_t part_bytes = most_part_bytes;
   std::vector<int> rank_of_chunk;  ///< stages x chunks entries
   std::vector<int> first_block;    ///< stages x chunks + 1 entries
   std::vector<std::vector<BlockCost>>

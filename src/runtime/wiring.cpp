@@ -5,6 +5,7 @@
 
 #include <fmt/ranges.h>
 #include "comm/group.h"
+#include "comm/part_length.h"
 #include "comm/watchdog.h"
 #include "program/lists/stretch_channels.h"
 
@@ -26,6 +27,7 @@ Wiring::Wiring(const Config& config, const World& world, const RunPlan& plan, Ba
     waiting.set_staging(&*staging);
   }
   const Coord shape = degrees_of(config);
+  require_one_part_length(world, plan.outline.part_bytes);
   if (world.size > 1) grid.emplace(world.comm, shape);
   if (memory == Memory::Kind::counted) {
     // One stage after the other may wait for a subnet: where passes are priced, each should see it come.
@@ -46,7 +48,7 @@ Wiring::Wiring(const Config& config, const World& world, const RunPlan& plan, Ba
   if (shape.pipeline * shape.supernet > 1) connect_stages(plan, route_of(backend.memory(), waiting));
   reductions = shape.data > 1 ? std::make_unique<Reductions>(
                                     backend, group_along(Axis::data, Transports::Use::sums, "gradient sums"),
-                                    Axis::data, &ledger, layout.data_shards)
+                                    Axis::data, &ledger, layout.data_shards, plan.outline.part_bytes)
                               : std::make_unique<Reductions>(backend);
   agreement = std::make_unique<Agreement>(world, waiting);
   if (world.size > 1) all_ranks = std::make_unique<Group>(world.comm, waiting);
@@ -76,7 +78,8 @@ std::unique_ptr<Communicator> Wiring::make_group(Backend& backend, Axis axis, in
 /// Every channel of the programs gets a transport of its own, before the first step.
 void Wiring::connect_stages(const RunPlan& plan, Route route) {
   const int stages = grid->shape().pipeline;
-  channels = std::make_unique<Channels>(grid->program(), waiting, &ledger, route, stages);
+  channels =
+      std::make_unique<Channels>(grid->program(), waiting, &ledger, route, stages, plan.outline.part_bytes);
   if (plan.subnets) reports = std::make_unique<Channels>(grid->program(), waiting, &ledger, Route{}, stages);
   if (carrier.transports == nullptr) return;
   std::set<ChannelName> names;

@@ -104,7 +104,7 @@ TEST_F(ChannelTest, BulkAndSmallMessagesInterleaveInAnyOrder) {
         const bool bulk = random() % 4 == 0;
         messages.push_back({from, to, bulk ? 3 : 0, number,
                             bulk ? TrafficClass::moves : TrafficClass::pipeline,
-                            std::vector<std::uint8_t>(bulk ? bulk_part_bytes + random() % bulk_part_bytes
+                            std::vector<std::uint8_t>(bulk ? most_part_bytes + random() % most_part_bytes
                                                            : random() % 70000)});
       }
     exchange(std::move(messages), seed);
@@ -123,6 +123,21 @@ TEST_F(ChannelTest, NeighboursThatBothSendFirstDoNotDeadlock) {
   channels.wait(receive);
   channels.wait(send);
   EXPECT_EQ(in[size - 1], left);
+}
+
+TEST_F(ChannelTest, LongMessagesGoInPartsOfTheLengthThatAllAgreeOn) {
+  for (const std::int64_t part : {least_part_bytes, std::int64_t{1'250'000}}) {
+    Channels channels(MPI_COMM_WORLD, waiting, &ledger, {}, 0, part);
+    std::vector<std::uint8_t> bytes(3'000'001);
+    const Tensor tensor{bytes.data(), {static_cast<std::int64_t>(bytes.size())}, DType::u8};
+    if (rank == 0) {
+      for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::uint8_t>(i % 251);
+      channels.wait(channels.send(1, 3, tensor, TrafficClass::moves));
+    } else if (rank == 1) {
+      channels.wait(channels.receive(0, 3, tensor));
+      for (std::size_t i = 0; i < bytes.size(); ++i) ASSERT_EQ(bytes[i], i % 251) << i;
+    }
+  }
 }
 
 TEST_F(ChannelTest, TheLedgerCountsWhatWasSentByClass) {
@@ -183,7 +198,7 @@ TEST_F(ChannelTest, NoBulkPartBeginsWhileAHigherClassIsOnItsWay) {
 
 TEST_F(ChannelTest, ASmallMessageOvertakesABulkOne) {
   Channels channels = this->channels();
-  std::vector<std::uint8_t> large(6 * bulk_part_bytes), small(100);
+  std::vector<std::uint8_t> large(6 * most_part_bytes), small(100);
   const Tensor bulk{large.data(), {static_cast<std::int64_t>(large.size())}, DType::u8},
       quick{small.data(), {100}, DType::u8};
   if (rank == 0) {

@@ -22,8 +22,9 @@ struct ReductionTest : ::testing::Test {
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     waiting.set_crowded(ranks > 2);
   }
-  Reductions reductions(int shards = 0) {
-    return {backend, std::make_unique<Group>(MPI_COMM_WORLD, waiting), Axis::data, &ledger, shards};
+  Reductions reductions(int shards = 0, std::int64_t part_bytes = most_part_bytes) {
+    return {backend,   std::make_unique<Group>(MPI_COMM_WORLD, waiting), Axis::data, &ledger, shards,
+            part_bytes};
   }
   std::vector<std::int64_t> equal_bounds(std::int64_t count) const {
     std::vector<std::int64_t> bounds;
@@ -45,7 +46,7 @@ struct ReductionTest : ::testing::Test {
   std::vector<Tensor> pieces(const Tensor& slab) const { return pieces(slab, equal_bounds(slab.count())); }
   /// Begins the sum of a slab in as many parts as its size asks for; returns the last one's request.
   Reductions::Request sum(Reductions& reductions, const Tensor& slab) const {
-    const int parts = parts_of(static_cast<std::int64_t>(slab.bytes()), ranks);
+    const int parts = parts_of(static_cast<std::int64_t>(slab.bytes()), ranks, most_part_bytes);
     Reductions::Request last = -1;
     for (int part = 0; part < parts; ++part)
       last = reductions.sum(pieces(slab, equal_bounds(slab.count()), part, parts));
@@ -149,10 +150,11 @@ TEST_F(ReductionTest, OneOwnerOfALargeSlabStaysWithinTheScratch) {
   bounds[0] = 0;
   Block slab({count}, DType::f32);
   for (std::int64_t i = 0; i < count; i += 4999) set_value(slab.tensor, i, leaf(rank, i));
-  reductions.reserve(
-      Exchange::scratch_bytes(SumTree(ranks, ranks), static_cast<std::size_t>(longest_part(ranks) / ranks)));
+  reductions.reserve(Exchange::scratch_bytes(
+      SumTree(ranks, ranks), static_cast<std::size_t>(longest_part(ranks, most_part_bytes) / ranks)));
   const Memory::Closed closed(memory);
-  const int parts = parts_of(count * 4 * ranks, ranks);  // its piece is the whole, on every rank
+  const int parts =
+      parts_of(count * 4 * ranks, ranks, most_part_bytes);  // its piece is the whole, on every rank
   for (int part = 0; part < parts; ++part)
     reductions.wait(reductions.sum_scatter(pieces(slab.tensor, bounds, part, parts)));
   for (std::int64_t i = 0; rank == 0 && i < count; i += 4999)
@@ -250,16 +252,29 @@ TEST_F(ReductionTest, WhatHasNoRoomIsRefused) {
   EXPECT_THROW(reductions.sum({slab.tensor.range(0, 64)}), Error) << "a piece for each rank";
 }
 
-TEST(Parts, AreAtMostFourMebibytesWithTheOverhangOfEveryRank) {
-  EXPECT_EQ(parts_of(0, 2), 1);
-  EXPECT_EQ(parts_of(bulk_part_bytes, 0), 1);
-  EXPECT_EQ(parts_of(bulk_part_bytes + 1, 0), 2);
-  EXPECT_EQ(parts_of(bulk_part_bytes, 2), 2) << "cut at edges of chunks, one part might be longer";
-  for (int ranks : {2, 3, 8, 32}) {
-    EXPECT_LE(longest_part(ranks), bulk_part_bytes);
-    for (std::int64_t bytes : {1000, 5'000'000, 154'389'504})
-      EXPECT_LE(bytes / parts_of(bytes, ranks) + ranks * longest_overhang, bulk_part_bytes) << ranks;
+TEST(Parts, AreAsLongAsSaidWithTheOverhangOfEveryRank) {
+  for (const std::int64_t part : {least_part_bytes, std::int64_t{1'250'000}, most_part_bytes}) {
+    EXPECT_EQ(parts_of(0, 2, part), 1);
+    EXPECT_EQ(parts_of(part, 0, part), 1);
+    EXPECT_EQ(parts_of(part + 1, 0, part), 2);
+    EXPECT_EQ(parts_of(part, 2, part), 2) << "cut at edges of chunks, one part might be longer";
+    for (int ranks : {2, 3, 8, 32}) {
+      const bool fits = 2 * ranks * longest_overhang <= part;
+      EXPECT_LE(longest_part(ranks, part), fits ? part : part / 2 + ranks * longest_overhang);
+      for (std::int64_t bytes : {1000, 5'000'000, 154'389'504})
+        EXPECT_LE(bytes / parts_of(bytes, ranks, part) + ranks * longest_overhang, longest_part(ranks, part))
+            << ranks;
+    }
   }
+}
+
+TEST(Parts, AreWhatALinkCarriesInAQuarterOfAMillisecond) {
+  EXPECT_EQ(part_bytes_of(0, 2), 4 << 20) << "a free link";
+  EXPECT_EQ(part_bytes_of(1e12 / 350e9, 2), 4 << 20);
+  EXPECT_EQ(part_bytes_of(1e12 / 4e9, 2), 1'000'000);
+  EXPECT_EQ(part_bytes_of(1e12 / 1e8, 2), 256 << 10);
+  EXPECT_EQ(part_bytes_of(1e12 / 1e8, 16), 1 << 20) << "a chunk of 64 KiB for each of its ranks";
+  EXPECT_EQ(part_bytes_of(1e12 / 1e8, 128), 8 << 20);
 }
 
 }  // namespace

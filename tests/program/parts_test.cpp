@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "core/bulk_parts.h"
+#include "program/clock/transfer.h"
 #include "program/make_program.h"
 #include "program/sample_outline.h"
 
@@ -58,13 +58,46 @@ TEST(Parts, HaveTheVolumeOfTheWhole) {
       if (action.kind == ActionKind::gather) gathered += action.bytes;
       if (action.kind == ActionKind::send && action.payload == Payload::unit_gradient) sent += action.bytes;
       if (action.queue == Queue::bulk) {
-        EXPECT_LE(action.bytes, bulk_part_bytes) << to_string(action);
+        EXPECT_LE(action.bytes, outline.part_bytes) << to_string(action);
       }
     }
     EXPECT_EQ(reduced, (10 * mebibyte * (data - 1) + data - 1) / data);
     EXPECT_EQ(gathered, (5 * mebibyte * (data - 1) + data - 1) / data);
     EXPECT_EQ(sent, (10 * mebibyte + data - 1) / data);
   }
+}
+
+/// Links of message and data that carry so many bytes a second.
+Network with_rates(double message, double data) {
+  Network network;
+  network.message.picoseconds_per_byte = 1e12 / message;
+  network.data.picoseconds_per_byte = 1e12 / data;
+  return network;
+}
+
+TEST(Parts, TakeTheSlowestLinkThatCarriesAnyAQuarterOfAMillisecond) {
+  Outline outline = with_a_large_block(equal_stages(2, 2));
+  EXPECT_EQ(part_bytes_on({}, outline), 4 * mebibyte) << "links are free";
+  EXPECT_EQ(part_bytes_on(with_rates(2e9, 4e9), outline), 1'000'000) << "nothing but messages goes there";
+  tie(outline, {0, 1}, 10 * mebibyte);
+  EXPECT_EQ(part_bytes_on(with_rates(2e9, 4e9), outline), 500'000) << "the table's gradient does";
+  outline.data = 1;
+  EXPECT_EQ(part_bytes_on(with_rates(4e9, 2e9), outline), 1'000'000) << "one replica sums nothing";
+  outline.data = 16;
+  EXPECT_EQ(part_bytes_on(with_rates(1e8, 1e8), outline), mebibyte) << "a chunk for each data rank";
+}
+
+TEST(Parts, AreAsManyAsTheirLengthSays) {
+  Outline outline = with_a_large_block(equal_stages(1, 2, 1, {}, 2));
+  outline.part_bytes = mebibyte;  // of which overhangs of two ranks may take an eighth
+  const Program program = make_program(outline, "1f1b").program;
+  int sums = 0, gathers = 0;
+  for (const Action& action : program.ranks[0]) {
+    sums += action.kind == ActionKind::reduce && action.unit == 0;
+    gathers += action.kind == ActionKind::gather && action.unit == 0;
+  }
+  EXPECT_EQ(sums, 12);
+  EXPECT_EQ(gathers, 6);
 }
 
 TEST(Parts, OfOneReplicaAreNotCut) {

@@ -1,5 +1,7 @@
 #include "program/clock/transfer.h"
 
+#include <algorithm>
+
 #include "core/bulk_parts.h"
 
 namespace mindpipe {
@@ -9,10 +11,21 @@ namespace {
 std::int64_t summed_bytes(const UnitCost& unit) { return unit.shared ? 2 * unit.gradients : unit.gradients; }
 
 int parts_over_data(const Outline& outline, std::int64_t bytes) {
-  return outline.data > 1 ? parts_of(bytes, outline.data) : 1;
+  return outline.data > 1 ? parts_of(bytes, outline.data, outline.part_bytes) : 1;
 }
 
 }  // namespace
+
+std::int64_t part_bytes_on(const Network& network, const Outline& outline) {
+  const bool has_exchanges =
+      outline.has_moves() ||
+      std::any_of(outline.units.begin(), outline.units.end(), [&](const UnitCost& unit) {
+        return outline.ranks_of(static_cast<int>(&unit - outline.units.data())).size() > 1;
+      });
+  return part_bytes_of(std::max(outline.data > 1 ? network.data.picoseconds_per_byte : 0,
+                                has_exchanges ? network.message.picoseconds_per_byte : 0),
+                       outline.data);
+}
 
 std::int64_t sent_in_group(int ranks, std::int64_t bytes) {
   return (bytes * (ranks - 1) + ranks - 1) / ranks;
@@ -36,13 +49,13 @@ Transfer gather_over_data(const Outline& outline, int unit) {
 Transfer exchange_of(const Outline& outline, int unit) {
   const std::int64_t all = summed_bytes(outline.units[unit]),
                      bytes = outline.sharded_optimizer ? (all + outline.data - 1) / outline.data : all;
-  return {bytes, parts_of(bytes, 0)};
+  return {bytes, parts_of(bytes, 0, outline.part_bytes)};
 }
 
 Transfer move_of(const Outline& outline, std::span<const int> units) {
   std::int64_t bytes = 0;
   for (const int unit : units) bytes += outline.units[unit].moved;
-  return {bytes, parts_of(bytes, 0)};
+  return {bytes, parts_of(bytes, 0, outline.part_bytes)};
 }
 
 }  // namespace mindpipe
