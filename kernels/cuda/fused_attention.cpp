@@ -24,12 +24,49 @@ CudnnPlan::Addresses addresses_of(const AttentionCall& c, bool backward) {
   return operands;
 }
 
+/// Plans of one GPU. They live as long as the process: every backend of it asks the same questions, and a
+/// plan takes half a second.
+class CudnnPlans {
+ public:
+  struct Made {
+    std::unique_ptr<CudnnPlan> plan;  ///< none: cuDNN refuses
+    std::size_t bytes = 0;            ///< working memory, without lengths
+  };
+  explicit CudnnPlans(std::unique_ptr<CudnnPlanner> planner) : planner_(std::move(planner)) {}
+  int version() const { return planner_->version(); }
+  const Made& of(const PlannedAttention& question) {
+    const auto [at, is_new] = made_.try_emplace(question);
+    if (is_new) {
+      AttentionAnswer answer;
+      at->second.plan = planner_->plan(graph_of(question), answer);
+      at->second.bytes = answer.bytes;
+    }
+    return at->second;
+  }
+
+ private:
+  std::unique_ptr<CudnnPlanner> planner_;
+  std::map<PlannedAttention, Made> made_;
+};
+
+/// The plans of this thread's GPU; none where make_cudnn_planner makes none. They are never given back: the
+/// driver may be gone when a process ends.
+CudnnPlans* plans_of_this_gpu() {
+  static auto& all = *new std::map<int, std::unique_ptr<CudnnPlans>>();
+  int gpu = 0;
+  MP_CUDA(cudaGetDevice(&gpu));
+  auto& plans = all[gpu];
+  if (!plans)
+    if (auto planner = make_cudnn_planner()) plans = std::make_unique<CudnnPlans>(std::move(planner));
+  return plans.get();
+}
+
 class CudnnAttention final : public FusedAttention {
  public:
-  CudnnAttention(Memory& memory, std::unique_ptr<CudnnPlanner> planner, const AttentionLimit& limit)
-      : memory_(memory), planner_(std::move(planner)), limit_(limit) {}
+  CudnnAttention(Memory& memory, CudnnPlans& plans, const AttentionLimit& limit)
+      : memory_(memory), plans_(plans), limit_(limit) {}
 
-  int version() const override { return planner_->version(); }
+  int version() const override { return plans_.version(); }
   void plan(const std::set<PlannedAttention>& questions) override {
     for (const PlannedAttention& question : questions) plan_of(question);
   }
@@ -43,29 +80,29 @@ class CudnnAttention final : public FusedAttention {
  private:
   bool answer(const AttentionCall& call, bool backward, cudaStream_t stream);
   CudnnPlan* plan_of(const PlannedAttention& question) {
-    const auto [at, is_new] = plans_.try_emplace(question);
-    if (is_new) at->second = make_plan(question);
-    return at->second.get();
+    const auto [at, is_new] = used_.try_emplace(question);
+    if (is_new) at->second = make_room(question);
+    return at->second;
   }
-  std::unique_ptr<CudnnPlan> make_plan(const PlannedAttention& question);
+  CudnnPlan* make_room(const PlannedAttention& question);
   void* workspace_at(std::size_t offset) {
     return offset < workspace_.size() ? workspace_.address_of(offset) : nullptr;
   }
 
   Memory& memory_;
-  std::unique_ptr<CudnnPlanner> planner_;
+  CudnnPlans& plans_;
   AttentionLimit limit_;
   /// Working memory of all plans, which run one after the other in the compute queue: lengths, then the
   /// plan's own.
   Arena workspace_;
-  std::map<PlannedAttention, std::unique_ptr<CudnnPlan>> plans_;  ///< none: cuDNN refuses
+  std::map<PlannedAttention, CudnnPlan*> used_;  ///< none: cuDNN refuses, or it wants too much
 };
 
-std::unique_ptr<CudnnPlan> CudnnAttention::make_plan(const PlannedAttention& question) {
-  AttentionAnswer answer;
-  std::unique_ptr<CudnnPlan> plan = planner_->plan(graph_of(question), answer);
-  if (!plan) return nullptr;
-  const std::size_t bytes = question.lengths_bytes() + answer.bytes;
+/// Takes the memory that a question's plan works in; none where that is more than the limit.
+CudnnPlan* CudnnAttention::make_room(const PlannedAttention& question) {
+  const CudnnPlans::Made& made = plans_.of(question);
+  if (!made.plan) return nullptr;
+  const std::size_t bytes = question.lengths_bytes() + made.bytes;
   if (bytes > limit_.most) {
     warning(
         "cudnn: the {} would take {} bytes of working memory, more than device.attention_workspace ({}); our "
@@ -78,7 +115,7 @@ std::unique_ptr<CudnnPlan> CudnnAttention::make_plan(const PlannedAttention& que
     workspace_ = Arena();
     workspace_ = Arena(memory_, MemoryClass::workspace, aligned(bytes));
   }
-  return plan;
+  return made.plan.get();
 }
 
 /// Pieces take their turns in one workspace.
@@ -113,8 +150,8 @@ bool CudnnAttention::answer(const AttentionCall& call, bool backward, cudaStream
 }  // namespace
 
 std::unique_ptr<FusedAttention> make_fused_attention(Memory& memory, const AttentionLimit& limit) {
-  auto planner = make_cudnn_planner();
-  return planner ? std::make_unique<CudnnAttention>(memory, std::move(planner), limit) : nullptr;
+  CudnnPlans* plans = plans_of_this_gpu();
+  return plans != nullptr ? std::make_unique<CudnnAttention>(memory, *plans, limit) : nullptr;
 }
 
 }  // namespace mindpipe::cuda

@@ -10,7 +10,7 @@
 namespace mindpipe::cuda {
 
 /// Attention by cuDNN's graphs: one call, the first plan of its heuristic, a backward that is deterministic.
-/// A plan is made once for each question and kept; one that wants more memory than the limit is not used.
+/// A plan is made once in a process for each question; one that wants more memory than the limit is not used.
 class FusedAttention {
  public:
   virtual ~FusedAttention() = default;

@@ -3,20 +3,22 @@
 needs no installation.
 
     gpu-check.sh [--device cuda|cpu] [--output FOLDER] [--minutes 8] [--only PART,...] [--python PYTHON]
-    [--list]
+    [--llmc PROGRAM] [--list]
 
-Every part has seconds of its own and a log; one that fails or takes too long does not stop the others. The
-verdict stands in the last lines; everything is in FOLDER/gpu-check.json. `--device cpu` rehearses all parts
-on the processor at tiny sizes: it says that the script runs, and nothing of any GPU. PyTorch's interpreter is
-the one that runs this script, or --python. Exit codes: 0 all good, 1 something is wrong, 2 usage, 69 there is
-no GPU (the parts are listed and not begun).
+Each part has seconds of its own. A part that fails, hangs or is killed does not stop the others. The verdict
+stands in the last lines. FOLDER/gpu-check.json is whole after every part, FOLDER/logs.txt.gz has all logs,
+FOLDER/gpu.json is the GPU's description. `--device cpu` rehearses all parts on the processor at tiny sizes: it
+says that the script runs, and nothing of any GPU. PyTorch's interpreter is the one that runs this script, or
+--python; --llmc names llm.c's train_gpt2cu. Exit codes: 0 all good, 1 something is wrong, 2 usage, 69 there is
+no GPU (the other parts are listed and not begun).
 """
 import argparse
 import json
 import os
 import shutil
-import subprocess
+import signal
 import sys
+import tempfile
 import time
 
 import libraries
@@ -24,39 +26,47 @@ import parts
 import tables
 import verdict
 from reading import FAILED, MISSING
-
+from report import Report
 
 REHEARSAL_PATIENCE = 4  # a processor that computes for others too is no sign of anything
+
+
+class EndedFromOutside(BaseException):
+    """A signal asks all of this to end."""
 
 
 class Check:
     """What all parts share: where things lie, in which environment programs run, and what was measured so
     far."""
 
-    def __init__(self, options, bundle):
+    def __init__(self, options, bundle, work):
         self.bundle, self.device, self.python = bundle, options.device, options.python
-        self.output = os.path.abspath(options.output)
+        self.llm_c, self.work = options.llmc, work
         self.users_environment = dict(os.environ)
         with open(os.path.join(bundle, "bundle.json")) as file:
             self.built = json.load(file)
         found, self.missing = libraries.find(self.built["libraries"], libraries.candidates(self.python),
                                              libraries.known_to_the_loader())
         self.environment = libraries.environment_of(bundle, found, os.environ)
-        self.libraries, self.kernels, self.runs = found, None, {}
+        self.libraries, self.kernels, self.runs, self.graphics = found, None, {}, ""
+        self.description = ""
 
     def path(self, name):
-        return os.path.join(self.output, name)
+        return os.path.join(self.work, name)
 
     def log(self, name):
         return self.path(name + ".log")
 
-    def graphics(self):
-        """The line of `mindpipe-train doctor` that names GPUs, or says why there are none."""
-        answer = subprocess.run([os.path.join(self.bundle, "bin", "mindpipe-train"), "doctor"],
-                                env=self.environment, capture_output=True, text=True, timeout=60)
-        line = next((line for line in answer.stdout.splitlines() if line.startswith("graphics")), "")
-        return line[len("graphics"):].strip() or "mindpipe-train doctor failed: " + (
-            answer.stderr.strip() or "exit code %d" % answer.returncode)
+    def described(self, text):
+        """Keeps what a part has printed of the GPU's properties."""
+        mark = "description of this GPU: "
+        for line in text.splitlines():
+            if line.startswith(mark):
+                self.description = line[len(mark):]
+
+    def has_no_gpu(self):
+        """Whether doctor has looked, and found none. A doctor that hangs or crashes has found nothing."""
+        return self.device == "cuda" and "no GPU" in self.graphics
 
 
 def goals_of(runs):
@@ -70,25 +80,51 @@ def goals_of(runs):
     return figures
 
 
-def run_parts(check, chosen, whole):
-    start, results = time.monotonic(), []
-    for part in chosen:
-        budget = part.seconds * (1 if check.device == "cuda" else REHEARSAL_PATIENCE)
-        seconds = verdict.allowance(budget, time.monotonic() - start, whole)
+def measured(check):
+    """What all parts so far have measured."""
+    return {
+        "graphics": check.graphics, "training": check.runs, "goals": goals_of(check.runs),
+        "heaviest": tables.kernel_rows(check.kernels) if check.kernels else []
+    }
+
+
+def outcome_of(part, check, seconds):
+    """(outcome, why, figures); whatever goes wrong in a part is its outcome."""
+    if seconds == 0:
+        return MISSING, "no time was left for it", {}
+    try:
+        return part.work(check, seconds)
+    except (Exception, SystemExit) as error:  # one part's trouble is not the others'
+        return FAILED, "%s: %s" % (type(error).__name__, error), {}
+
+
+def run_parts(check, report, chosen, whole, results):
+    """Runs the parts one after the other; `results` grows meanwhile. In less time than they want each has its
+    share."""
+    start, patience = time.monotonic(), 1 if check.device == "cuda" else REHEARSAL_PATIENCE
+    share = min(1, whole / sum(part.seconds for part in chosen))
+    for place, part in enumerate(chosen):
+        later = share * sum(other.seconds for other in chosen[place + 1:])
+        seconds = verdict.allowance(share * patience * part.seconds, time.monotonic() - start, whole, later,
+                                    part.most)
         begun = time.monotonic()
-        if seconds == 0:
-            outcome, why, figures = MISSING, "no time was left for it", {}
-        else:
-            print("... %s: %s (at most %.0f s)" % (part.name, part.settles, seconds), flush=True)
-            try:
-                outcome, why, figures = part.work(check, seconds)
-            except (OSError, ValueError, KeyError) as error:  # one part's trouble is not the others'
-                outcome, why, figures = FAILED, "%s: %s" % (type(error).__name__, error), {}
-        results.append({
-            "name": part.name, "settles": part.settles, "outcome": outcome, "why": why,
-            "seconds": time.monotonic() - begun, "figures": figures
-        })
-    return results, time.monotonic() - start
+        result = {"name": part.name, "settles": part.settles}
+        if seconds:
+            report.begins(part.name)
+            report.say("... %s: %s (at most %.0f s)" % (part.name, part.settles, seconds))
+        try:
+            outcome, why, figures = outcome_of(part, check, seconds)
+        except EndedFromOutside as sign:
+            outcome, why, figures = FAILED, "ended from outside by %s" % sign, {}
+            raise
+        finally:
+            result.update(outcome=outcome, why=why, seconds=time.monotonic() - begun, figures=figures)
+            results.append(result)
+            report.add(result, measured(check))
+            report.keep_logs(part.name, check.work)
+        report.say(verdict.part_line(result))
+        if part.name == "doctor" and check.has_no_gpu():
+            return
 
 
 def options_of(words):
@@ -99,25 +135,72 @@ def options_of(words):
     parser.add_argument("--minutes", type=float, default=8)
     parser.add_argument("--only", default="", metavar="PART,...")
     parser.add_argument("--python", default=sys.executable)
+    parser.add_argument("--llmc", default="", metavar="PROGRAM")
     parser.add_argument("--list", action="store_true", help="the parts, and nothing else")
     options = parser.parse_args(words)
-    options.chosen = [
-        part for part in parts.PARTS if not options.only or part.name in options.only.split(",")
-    ]
-    unknown = set(filter(None, options.only.split(","))) - {part.name for part in parts.PARTS}
+    there = list(parts.PARTS)
+    if options.llmc:
+        options.llmc = os.path.abspath(options.llmc)
+        there.insert([part.name for part in there].index("parity-2"), parts.LLM_C)
+    wished = set(filter(None, options.only.split(",")))
+    options.chosen = [part for part in there if not wished or part.name in wished]
+    unknown = wished - {part.name for part in there}
     if unknown:
         parser.error("--only names no part '%s'; --list shows them" % "', '".join(sorted(unknown)))
+    if options.chosen[0].name != "doctor":
+        options.chosen.insert(0, there[0])  # it says whether there is a GPU at all
     return options
 
 
-def list_parts(chosen):
+def list_parts(chosen, say=print):
     for part in chosen:
-        print("  %-24s %4.0f s  %s" % (part.name, part.seconds, part.settles))
+        say("  %-24s %4.0f s  %s" % (part.name, part.seconds, part.settles))
 
 
-def write(check, report):
-    with open(check.path("gpu-check.json"), "w") as file:
-        json.dump(report, file, indent=1)
+def say_tables(check, report, device):
+    if check.kernels:
+        report.say("\n" + "\n".join(tables.kernel_table(check.kernels)))
+    if check.runs:
+        report.say("\n" + "\n".join(
+            tables.training_table(check.runs, "" if device == "cuda" else "tiny, for ")))
+    if device == "cuda":
+        report.say("\n" + "\n".join(tables.goal_table(goals_of(check.runs))))
+
+
+def whole_check(check, report, options):
+    """All parts and the verdict; the exit code."""
+    results, start, ended_by = [], time.monotonic(), ""
+    for name in check.missing:
+        report.say("%s is nowhere: not in LD_LIBRARY_PATH, not known to the loader, not in /usr/local/cuda*, not "
+                   "beside %s" % (name, check.python))
+    try:
+        run_parts(check, report, options.chosen, 60 * options.minutes, results)
+    except EndedFromOutside as sign:
+        ended_by = str(sign)
+    if not ended_by and check.has_no_gpu():
+        report.say("gpu-check: no GPU that this process may use (%s). On one this would have run:" % check.graphics)
+        list_parts(options.chosen, report.say)
+        report.close(verdict="no GPU", code=verdict.NO_GPU)
+        return verdict.NO_GPU
+    missed = [
+        goal.what.strip() for goal in tables.GOALS
+        if options.device == "cuda" and goal.is_missed(goals_of(check.runs))
+    ]
+    seconds = time.monotonic() - start
+    code, lines = verdict.verdict(results, options.device, missed, seconds, ended_by)
+    report.close(verdict=lines[-1], code=code, seconds=seconds, below=missed)
+    if check.description:
+        report.describe(check.description + "\n")
+        report.say("this GPU's description, for data/devices: " + check.description)
+    say_tables(check, report, options.device)
+    report.say("\n" + "\n".join(lines))
+    return code
+
+
+def ends(number, _):
+    for sign in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(sign, signal.SIG_IGN)  # once is enough
+    raise EndedFromOutside(signal.Signals(number).name)
 
 
 def main(words):
@@ -125,54 +208,23 @@ def main(words):
     if options.list:
         list_parts(options.chosen)
         return 0
-    check = Check(options, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    os.makedirs(check.output, exist_ok=True)
-    graphics = check.graphics()
-    report = {
-        "date": time.strftime("%Y-%m-%dT%H:%M:%SZ",
-                              time.gmtime()), "device": options.device, "graphics": graphics,
-        "bundle": check.built, "libraries": check.libraries, "libraries_missing": check.missing
-    }
-    print("MindPipe %s; %s" % (check.built["commit"], graphics))
-    for name in check.missing:
-        print(
-            "%s is nowhere: not in LD_LIBRARY_PATH, not known to the loader, "
-            "not in /usr/local/cuda*, not beside %s"
-            % (name, check.python))
-    if options.device == "cuda" and ("no GPU" in graphics or " on a driver for " not in graphics):
-        print("gpu-check: no GPU that this process may use (%s). On one this would have run:" % graphics)
-        list_parts(options.chosen)
-        write(check, dict(report, verdict="no GPU", code=verdict.NO_GPU, parts=[]))
-        return verdict.NO_GPU
-    results, seconds = run_parts(check, options.chosen, 60 * options.minutes)
-    figures = goals_of(check.runs)
-    missed = [
-        goal.what.strip() for goal in tables.GOALS if options.device == "cuda" and goal.is_missed(figures)
-    ]
-    code, lines = verdict.verdict(results, options.device, missed, seconds)
-    if check.kernels:
-        print("\n" + "\n".join(tables.kernel_table(check.kernels)))
-    if check.runs:
-        print("\n" +
-              "\n".join(tables.training_table(check.runs, "" if options.device == "cuda" else "tiny, for ")))
-    if options.device == "cuda":
-        print("\n" + "\n".join(tables.goal_table(figures)))
-    print("\n" + "\n".join(lines))
-    write(
-        check,
-        dict(report, verdict=lines[-1], code=code, seconds=seconds, goals=figures, below=missed,
-             parts=results, training=check.runs,
-             heaviest=tables.kernel_rows(check.kernels) if check.kernels else []))
-    for name in training_folders(check):
-        shutil.rmtree(name, ignore_errors=True)
-    return code
-
-
-def training_folders(check):
-    return [
-        os.path.join(check.output, name) for name in os.listdir(check.output)
-        if name.startswith("train-") and not name.endswith(".log")
-    ]
+    output, work = os.path.abspath(options.output), tempfile.mkdtemp(prefix="gpu-check-")
+    try:
+        for sign in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(sign, ends)
+        check = Check(options, os.path.dirname(os.path.dirname(os.path.abspath(__file__))), work)
+        report = Report(
+            output, {
+                "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "device": options.device,
+                "bundle": check.built, "libraries": check.libraries, "libraries_missing": check.missing
+            })
+        report.say("MindPipe %s" % check.built["commit"])
+        return whole_check(check, report, options)
+    except EndedFromOutside as sign:
+        print("gpu-check: ended from outside by %s before any part had begun" % sign)
+        return verdict.SOMETHING_FAILED
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
 
 
 if __name__ == "__main__":

@@ -1,20 +1,22 @@
-"""The parts of gpu-check in the order of what they settle, each with its seconds."""
+"""The parts of gpu-check in the order of their worth, each with its seconds."""
 import json
 import os
 import shutil
-import subprocess
 
 import running
 import tables
 import training
+from devices import device_memory, looked_at, tuned
 from reading import FAILED, MISSING, PASSED, TIMED_OUT, first_complaint, read_sanitizer, read_tests
 
 
 class Part:
-    """work(check, seconds) returns (outcome, why, figures)."""
+    """work(check, seconds) returns (outcome, why, figures). `seconds` are kept for it; it may take `most` where
+    parts before it have left time."""
 
-    def __init__(self, name, settles, seconds, work):
+    def __init__(self, name, settles, seconds, work, most=0):
         self.name, self.settles, self.seconds, self.work = name, settles, seconds, work
+        self.most = most or seconds
 
 
 def program(check, name):
@@ -39,6 +41,7 @@ def test(name, only="*", ranks=0):
             ]
         code, text, _ = running.run(command, environment, seconds,
                                     check.log(log + ("-%d" % ranks if ranks else "")))
+        check.described(text)
         return read(code, text)
     return work
 
@@ -67,7 +70,8 @@ def measured_kernels(check, seconds):
         check.environment, seconds, check.log("kernels_bench"))
     if code != 0:
         return (TIMED_OUT, "after: " + first_complaint(text),
-                {}) if code is None else (FAILED, first_complaint(text), {})
+                {}) if code is None else (FAILED, "%s: %s" %
+                                          (running.how_it_ended(code), first_complaint(text)), {})
     with open(output) as file:
         check.kernels = json.load(file)
     report = check.kernels
@@ -75,49 +79,38 @@ def measured_kernels(check, seconds):
         report["operations_per_second"] * 1e-12, report["bytes_per_second"] * 1e-9), report
 
 
-def share_of_products(check, case, figures):
+def keep(check, name, case, figures):
+    """A training's figures stand beside the others', with their share of what large products reach."""
     if check.kernels:
         work = tables.operations_per_token(case.parameters, case.layers, case.width, case.sequence)
         figures["of_products"] = figures["tokens_per_second"] * work / check.kernels["operations_per_second"]
+    check.runs[name] = figures
 
 
 def trained(name):
     def work(check, seconds):
         case = training.CASES[name] if check.device == "cuda" else training.REHEARSAL
-        code, text, figures = training.train(case, name, check.device, check.bundle, check.output,
-                                             check.environment, seconds)
+        code, text, figures = training.train(case, name, check, seconds)
         if figures is None:
             return (TIMED_OUT if code is None else FAILED), first_complaint(text), {}
-        share_of_products(check, case, figures)
-        check.runs[name] = figures
+        keep(check, name, case, figures)
         return PASSED, "%.0f tokens/s, loss %.4f after %d steps" % (
             figures["tokens_per_second"], figures["loss"], figures["steps"]), figures
     return work
 
 
-def has_torch(check, seconds):
-    try:
-        command = [check.python, "-c", "import torch"]
-        return subprocess.run(command, env=check.users_environment, capture_output=True,
-                              timeout=min(seconds, 60)).returncode == 0
-    except (OSError, subprocess.TimeoutExpired):
-        return False
-
-
-def trained_by_torch(name):
+def trained_by_others(name, others, train):
     """What another program cannot do here is no fault of ours: named, and nothing more."""
     def work(check, seconds):
         case = training.CASES[name] if check.device == "cuda" else training.REHEARSAL
-        if not has_torch(check, seconds):
-            return MISSING, "%s has no torch; --python names another interpreter" % check.python, {}
-        code, text, figures = training.train_torch(case, name, check.device, check.bundle, check.output,
-                                                   check.users_environment, check.python, seconds)
+        try:
+            code, text, figures = train(case, name, check, seconds)
+        except OSError as error:
+            return MISSING, "%s cannot be started: %s" % (others, error), {}
         if figures is None:
-            return MISSING, "PyTorch %s: %s" % ("took too long" if code is None else "failed",
-                                                first_complaint(text)), {}
-        share_of_products(check, case, figures)
-        check.runs[name + "-torch"] = figures
-        return PASSED, "%.0f tokens/s, torch %s" % (figures["tokens_per_second"], figures["torch"]), figures
+            return MISSING, "%s %s: %s" % (others, running.how_it_ended(code), first_complaint(text)), {}
+        keep(check, name + "-" + others, case, figures)
+        return PASSED, "%.0f tokens/s" % figures["tokens_per_second"], figures
     return work
 
 
@@ -128,34 +121,42 @@ MEMCHECKED = ("Cuda.NormOf*:Cuda.ResidualNorm*:Cuda.SumsOverRows*:Cuda.Embedding
 RACECHECKED = "Cuda.NormOf*:Cuda.SumsOverRows*:Cuda.Embedding*:Cuda.Classifier*:Cuda.SumsOfSquares*"
 
 PARTS = (
-    Part(
-        "paper", "the GPU beside its description in data/devices, and the engine and workspace of each plan "
-        "beside those on paper", 90, test("test_paper_on_gpu")),
-    Part("kernels", "each operation that is a kernel of our own, per dtype, against the processor", 60,
+    Part("doctor", "what this machine has", 15, looked_at),
+    Part("kernels", "each operation that is a kernel of our own, per dtype, against the processor", 40,
          test(KERNELS)),
     Part(
         "library",
         "products by cuBLASLt, attention by cuDNN and by our own kernels, against the processor and the book",
-        75, test(LIBRARY)),
-    Part("models", "losses and gradients of small models against the processor", 45, test(MODELS)),
+        45, test(LIBRARY)),
     Part("ceilings",
-         "what this GPU does at best, and the share of it that each kernel of a step of GPT-2 124M has", 45,
+         "what this GPU does at best, and the share of it that each kernel of a step of GPT-2 124M has", 30,
          measured_kernels),
-    Part("gpt2-124m", "training GPT-2 124M", 45, trained("gpt2-124m")),
-    Part("gpt2-124m-torch", "the same by PyTorch: compiled, fused attention, fused AdamW", 90,
-         trained_by_torch("gpt2-124m")),
-    Part("parity-2", "the bits of one rank on grids of two that share this GPU", 45,
-         test(PARITY, "Parity.EveryLayout*", 2)),
-    Part("parity-4", "the same on grids of four", 45, test(PARITY, "Parity.EveryLayout*", 4)),
-    Part("subnets-2", "a supernet on two stages, and on two lanes, of this GPU", 20,
+    Part("gpt2-124m", "training GPT-2 124M", 30, trained("gpt2-124m")),
+    Part("gpt2-124m-torch", "the same by PyTorch: compiled, fused attention, fused AdamW", 45,
+         trained_by_others("gpt2-124m", "torch", training.train_torch), 90),
+    Part("parity-2", "the bits of one rank on grids of two that share this GPU", 30,
+         test(PARITY, "Parity.EveryLayout*", 2), 60),
+    Part("parity-4", "the same on grids of four", 25, test(PARITY, "Parity.EveryLayout*", 4), 60),
+    Part("subnets-2", "a supernet on two stages, and on two lanes, of this GPU", 15,
          test(PARITY, "Subnets.OnTheDeviceOfTheTests*", 2)),
-    Part("memcheck", "no kernel of ours reads or writes beside its operands", 40,
+    Part("models", "losses and gradients of small models against the processor", 20, test(MODELS)),
+    Part("gpt2-1.5b", "training GPT-2 1.5B", 20, trained("gpt2-1.5b")),
+    Part("llama-8b", "training a quarter of Llama 8B, sequences of 8192", 20, trained("llama-8b")),
+    Part("tune", "GPT-2 124M with the fastest algorithm of each product", 30, tuned),
+    Part("memory", "what the device holds of GPT-2 124M beside the ledger", 15, device_memory),
+    Part("nccl-self", "communicators of one rank, on several streams, that send to themselves", 10,
+         test(PARITY, "NcclOfOneRank.*", 1)),
+    Part("memcheck", "no kernel of ours reads or writes beside its operands", 20,
          sanitized("memcheck", KERNELS, MEMCHECKED)),
-    Part("racecheck", "no two threads of a block meet in shared memory", 40,
+    Part("racecheck", "no two threads of a block meet in shared memory", 20,
          sanitized("racecheck", KERNELS, RACECHECKED)),
-    Part("racecheck-attention", "the same in our own attention", 30,
+    Part("racecheck-attention", "the same in our own attention", 15,
          sanitized("racecheck", LIBRARY, "CudaAttentionCases.OurOwn*")),
-    Part("gpt2-1.5b", "training GPT-2 1.5B", 40, trained("gpt2-1.5b")),
-    Part("llama-8b", "training a quarter of Llama 8B, sequences of 8192", 40, trained("llama-8b")),
-    Part("gpt2-1.5b-torch", "GPT-2 1.5B by PyTorch, compiled", 90, trained_by_torch("gpt2-1.5b")),
+    Part(
+        "paper", "the engine and workspace of each plan beside those on paper, and this GPU's description", 20,
+        test("test_paper_on_gpu")),
+    Part("gpt2-1.5b-torch", "GPT-2 1.5B by PyTorch, compiled", 15,
+         trained_by_others("gpt2-1.5b", "torch", training.train_torch), 120),
 )
+LLM_C = Part("gpt2-124m-llm.c", "the same by llm.c", 30,
+             trained_by_others("gpt2-124m", "llm.c", training.train_llm_c))

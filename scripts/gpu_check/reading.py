@@ -2,7 +2,10 @@
 here."""
 import re
 
+from running import how_it_ended
+
 PASSED, FAILED, SKIPPED, TIMED_OUT, MISSING = "passed", "failed", "skipped", "timed out", "not run"
+IN_PART = "in part"  # all was good until time ended
 
 
 def number(pattern, text):
@@ -23,13 +26,17 @@ def read_tests(code, text):
     passed, skipped = number(r"\[  PASSED  \] (\d+) test", text), number(r"\[  SKIPPED \] (\d+) test", text)
     failed = sorted(set(re.findall(r"^\[  FAILED  \] (\w+\.\w+)", text, re.MULTILINE)))
     figures = {"tests_passed": passed, "tests_skipped": skipped, "tests_failed": failed}
+    layouts = re.findall(r"(\d+) of (\d+) layouts, (\d+) failed", text)
+    if code is None and layouts and not failed and int(layouts[-1][2]) == 0:
+        figures["layouts"] = int(layouts[-1][0])
+        return IN_PART, "%s of %s layouts had passed when time ended" % layouts[-1][:2], figures
     if code is None:
         running = re.findall(r"\[ RUN      \] (\S+)", text)
         return TIMED_OUT, "in %s, %d tests before it were over" % (
             running[-1], len(running) - 1) if running else "nothing had run", figures
     if code != 0:
-        named = ", ".join(failed) if failed else "ended with exit code %d" % code
-        return FAILED, "%s: %s" % (named, first_complaint(text)), figures
+        named = ", ".join(failed) if failed else how_it_ended(code)
+        return FAILED, ("%s: %s" % (named, first_complaint(text))).rstrip(": "), figures
     if passed == 0 and skipped == 0:
         return FAILED, "no test has run: the filter names none", figures
     if passed == 0:
@@ -44,6 +51,8 @@ def read_sanitizer(code, text):
     counts = re.findall(r"^=+ (ERROR|RACECHECK) SUMMARY: (\d+) (?:errors?|hazards?)", text, re.MULTILINE)
     wrong = sum(int(count) for _, count in counts)
     outcome, why, figures = read_tests(code, text)
+    if code is not None and not counts and "[ RUN      ]" not in text:
+        return MISSING, "the tool does not run here: %s" % first_complaint(text), figures
     figures["complaints"] = wrong
     if wrong:
         first = re.search(r"^=+ ((?:Invalid|Error|Race|Warning|Program hit|Uninitialized|Potential).+)", text,

@@ -1,7 +1,12 @@
 """Training runs of mindpipe-train and of PyTorch on the same model: tokens a second, the mean of the steps
 after the first two."""
+import array
 import json
 import os
+import random
+import re
+import shutil
+import struct
 import sys
 
 import running
@@ -77,28 +82,31 @@ def figures_of(rates, loss, case):
     }
 
 
-def train(case, name, device, bundle, folder, environment, seconds):
+def train(case, name, check, seconds, more=None, done=lambda: False):
     """(exit code, output, figures or None). The run is ended after its last step: the saving of weights is
-    nobody's question here."""
-    run_folder = os.path.join(folder, "train-" + name)
+    nobody's question here. `more` are settings; `done` is asked now and then."""
+    run_folder = check.path("train-" + name)
     os.makedirs(run_folder, exist_ok=True)
-    tokens = os.path.join(folder, "tokens-" + name)
+    tokens = check.path("tokens-" + name)
     write_tokens(tokens, (case.steps + 1) * case.batch * (case.sequence + 1), case.vocabulary)
     settings = {
-        "run.dir": run_folder, "run.resume": "never", "device.kind": device, "data.train": "[%s]" % tokens,
-        "data.validation": "[%s]" % tokens, "train.steps": case.steps, "train.batch": case.batch,
-        "train.micro_batch": case.micro_batch, "train.precision": "bf16", "train.evaluate_every": 0,
-        "checkpoint.every": 0, "optimizer.rate.warmup": 0, "grid.data": 1, "reproducible.data": 1
+        "run.dir": run_folder, "run.resume": "never", "device.kind": check.device,
+        "data.train": "[%s]" % tokens, "data.validation": "[%s]" % tokens, "train.steps": case.steps,
+        "train.batch": case.batch, "train.micro_batch": case.micro_batch, "train.precision": "bf16",
+        "train.evaluate_every": 0, "checkpoint.every": 0, "optimizer.rate.warmup": 0, "grid.data": 1,
+        "reproducible.data": 1
     }
     settings.update(case.settings)
+    settings.update(more or {})
     command = [
-        os.path.join(bundle, "bin", "mindpipe-train"), "train", "--config",
-        os.path.join(bundle, "configs", case.config + ".yaml"), *("%s=%s" % item for item in settings.items())
+        os.path.join(check.bundle, "bin", "mindpipe-train"), "train", "--config",
+        os.path.join(check.bundle, "configs", case.config + ".yaml"), *("%s=%s" % item for item in settings.items())
     ]
     metrics = os.path.join(run_folder, "metrics.jsonl")
-    code, text, _ = running.run(command, environment, seconds, os.path.join(folder, "train-%s.log" % name),
-                                lambda: len(steps_of(metrics)) >= case.steps)
+    code, text, _ = running.run(command, check.environment, seconds, check.log("train-" + name),
+                                lambda: done() or len(steps_of(metrics)) >= case.steps)
     steps = steps_of(metrics)
+    shutil.rmtree(run_folder, ignore_errors=True)
     for ending in (".bin", ".idx"):
         os.remove(tokens + ending)
     whole = len(steps) >= case.steps
@@ -106,18 +114,19 @@ def train(case, name, device, bundle, folder, environment, seconds):
                                    for step in steps], steps[-1]["loss"], case) if whole else None
 
 
-def train_torch(case, name, device, bundle, folder, environment, python, seconds):
+def train_torch(case, name, check, seconds):
     """The same by PyTorch: compiled, fused attention, fused AdamW, bf16 by autocast."""
     command = [
-        python,
-        os.path.join(bundle, "bench", "torch_gpt.py"), "--device", device, "--precision", "bf16", "--batch",
+        check.python,
+        os.path.join(check.bundle, "bench", "torch_gpt.py"), "--device", check.device, "--precision", "bf16",
+        "--batch",
         str(case.batch), "--micro-batch",
         str(case.micro_batch), "--sequence",
         str(case.sequence), "--steps",
         str(case.steps), *case.torch
     ]
-    code, text, _ = running.run(command + ["--compile"] * (device == "cuda"), environment, seconds,
-                                os.path.join(folder, "torch-%s.log" % name))
+    code, text, _ = running.run(command + ["--compile"] * (check.device == "cuda"), check.users_environment,
+                                seconds, check.log("torch-" + name))
     lines = [line for line in text.splitlines() if line.startswith("{") and '"tokens_per_second"' in line]
     if code != 0 or not lines:
         return code, text, None
@@ -128,3 +137,37 @@ def train_torch(case, name, device, bundle, folder, environment, python, seconds
     return code, text, dict(figures,
                             **{key: result[key]
                                for key in ("torch", "compiled", "optimizer", "peak_mib")})
+
+
+def write_llm_c_tokens(path, count, vocabulary):
+    """Random tokens in a file as llm.c reads it: 256 words of 32 bits (its number, version 1, the count), then
+    words of 16 bits."""
+    draw = random.Random(1)
+    with open(path, "wb") as file:
+        file.write(struct.pack("<3i", 20240520, 1, count).ljust(1024, b"\0"))
+        file.write(array.array("H", (draw.randrange(vocabulary) for _ in range(count))).tobytes())
+
+
+def llm_c_figures(text, case):
+    """Milliseconds and loss out of its lines: "step 3/20 | loss 10.9 (..)| norm .. | lr .. | 120.5 ms | ..."."""
+    steps = re.findall(r"^step\s+\d+/\d+ \| loss ([\d.]+).*?\| ([\d.]+) ms \|", text, re.MULTILINE)
+    if len(steps) <= WARM_UP:
+        return None
+    return figures_of([case.batch * case.sequence / (float(ms) * 1e-3) for _, ms in steps], float(steps[-1][0]),
+                      case)
+
+
+def train_llm_c(case, name, check, seconds):
+    """The same by the program of llm.c that --llmc names: a model of its own numbers, tokens of ours."""
+    tokens = check.path("tokens-llm.c.bin")
+    write_llm_c_tokens(tokens, (case.steps + 1) * case.batch * case.sequence + 1, case.vocabulary)
+    command = [
+        check.llm_c, "-i", tokens, "-j", tokens, "-e", "d%d" % case.layers, "-b",
+        str(case.micro_batch), "-t",
+        str(case.sequence), "-d",
+        str(case.batch * case.sequence), "-x",
+        str(case.steps), "-v", "0", "-s", "0"
+    ]
+    code, text, _ = running.run(command, check.users_environment, seconds, check.log("llm.c-" + name))
+    os.remove(tokens)
+    return code, text, llm_c_figures(text, case)

@@ -1,6 +1,7 @@
 """What gpu-check decides without running anything: time, outcomes, tables, the verdict; and that a program
 that hangs is ended."""
 import os
+import struct
 import sys
 import tempfile
 import time
@@ -9,6 +10,7 @@ import unittest
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "scripts",
                                 "gpu_check"))
+import devices
 import libraries
 import parts
 import reading
@@ -30,9 +32,19 @@ class Time(unittest.TestCase):
         self.assertEqual(verdict.allowance(60, 500, 480), 0)
         self.assertEqual(verdict.allowance(2, 478, 480), 2)
 
+    def test_a_part_may_take_what_others_have_left_but_nothing_of_those_behind_it(self):
+        self.assertEqual(verdict.allowance(30, 100, 480, 300, 90), 80)
+        self.assertEqual(verdict.allowance(30, 100, 480, 200, 90), 90)
+        self.assertEqual(verdict.allowance(30, 100, 480, 360, 90), 30)
+        self.assertEqual(verdict.allowance(30, 470, 480, 0, 90), 10)
+
+    def test_budgets_lie_within_the_whole(self):
+        self.assertLessEqual(sum(part.seconds for part in parts.PARTS), 8 * 60)
+        self.assertTrue(all(part.most >= part.seconds for part in parts.PARTS))
+
     def test_the_first_parts_settle_what_the_others_stand_on(self):
         names = [part.name for part in parts.PARTS]
-        self.assertEqual(names[:4], ["paper", "kernels", "library", "models"])
+        self.assertEqual(names[:5], ["doctor", "kernels", "library", "ceilings", "gpt2-124m"])
         self.assertEqual(len(names), len(set(names)))
         self.assertTrue(all("," not in name and " " not in name for name in names),
                         "--only takes them apart at commas")
@@ -66,6 +78,56 @@ class Time(unittest.TestCase):
                             log)[:2], (3, "out\nerr\n"))
             self.assertEqual(running.run(["sleep", "60"], dict(os.environ), 20, log, lambda: True)[0], 0)
 
+    def test_a_gigabyte_is_kept_by_its_begin_and_its_end(self):
+        with tempfile.TemporaryDirectory() as folder:
+            log = os.path.join(folder, "log")
+            code, text, _ = running.run(
+                ["/bin/sh", "-c", "echo begin; head -c 1000000000 /dev/zero | tr '\\0' x; echo; echo end"],
+                dict(os.environ), 60, log)
+            self.assertEqual((code, text[:6], text[-5:]), (0, "begin\n", "\nend\n"))
+            self.assertIn("bytes are left out", text)
+            self.assertLess(os.path.getsize(log), 2 << 20)
+
+    def test_what_a_program_leaves_behind_holds_nobody_up(self):
+        with tempfile.TemporaryDirectory() as folder:
+            start = time.monotonic()
+            code, text, _ = running.run(["/bin/sh", "-c", "setsid sleep 20 & echo done"], dict(os.environ), 60,
+                                        os.path.join(folder, "log"))
+            self.assertEqual((code, text), (0, "done\n"))
+            self.assertLess(time.monotonic() - start, 10)
+
+
+LEDGER = """  values                3.5 MiB
+  state copy            0.5 MiB
+  total                 4.0 MiB
+"""
+
+
+class OtherPrograms(unittest.TestCase):
+    def test_llm_c_says_milliseconds_and_loss_of_each_step(self):
+        case = training.Case("gpt-tiny", 4, 2, 1, 50)  # 100 tokens a step
+        line = "step %4d/4 | loss 10.%d (+nanz)| norm 1.5 (+nanz)| lr 3e-4 | %.2f ms | 40.0%% bf16 MFU | 1 tok/s\n"
+        text = "".join(line % (step, step, ms) for step, ms in enumerate((900, 800, 100, 300), 1))
+        figures = training.llm_c_figures("init\n" + text, case)
+        self.assertAlmostEqual(figures["tokens_per_second"], 500)
+        self.assertEqual((figures["loss"], figures["steps"]), (10.4, 4))
+        self.assertIsNone(training.llm_c_figures(line % (1, 1, 1), case))
+
+    def test_tokens_for_llm_c_have_its_head(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "tokens.bin")
+            training.write_llm_c_tokens(path, 100, 50257)
+            with open(path, "rb") as file:
+                data = file.read()
+            self.assertEqual(len(data), 1024 + 200)
+            self.assertEqual(struct.unpack("<3i", data[:12]), (20240520, 1, 100))
+            self.assertTrue(all(token < 50257 for token in struct.unpack("<100H", data[1024:])))
+
+    def test_the_ledger_is_summed_over_its_classes(self):
+        text = "x\nmemory of this rank:\n%s\nready after 2 s\n" % LEDGER
+        self.assertEqual(devices.ledger_bytes(text), 4 << 20)
+        self.assertEqual(devices.ledger_bytes("nothing"), 0)
+
 
 RUN = "[ RUN      ] Cuda.Swiglu\n"
 FAILURE = ("/x/mirror.h:60: Failure\nThe difference is 3,\nelement 7 of [9, 1]\n\n"
@@ -96,7 +158,14 @@ class Outcomes(unittest.TestCase):
             ("timed out", "in Cuda.Swiglu, 1 tests before it were over"))
         self.assertEqual(
             reading.read_tests(-11, RUN)[:2],
-            ("failed", "ended with exit code -11: [ RUN      ] Cuda.Swiglu"))
+            ("failed", "was ended by SIGSEGV: [ RUN      ] Cuda.Swiglu"))
+
+    def test_of_layouts_when_time_ends(self):
+        text = RUN + "4 ranks: 3 of 50 layouts, 0 failed, about 9 s left\n4 ranks: 12 of 50 layouts, %d failed\n"
+        outcome, why, figures = reading.read_tests(None, text % 0)
+        self.assertEqual((outcome, why, figures["layouts"]),
+                         ("in part", "12 of 50 layouts had passed when time ended", 12))
+        self.assertEqual(reading.read_tests(None, text % 1)[0], "timed out")
 
     def test_of_a_sanitizer(self):
         passed = "[  PASSED  ] 4 tests.\n"
@@ -106,7 +175,12 @@ class Outcomes(unittest.TestCase):
             reading.read_sanitizer(
                 0, passed + "========= RACECHECK SUMMARY: 0 hazards displayed (0 errors, 0 warnings)\n")[0],
             "passed")
-        self.assertEqual(reading.read_sanitizer(0, passed)[0], "failed", "no summary: the tool has not run")
+        self.assertEqual(
+            reading.read_sanitizer(0, RUN + passed)[0], "failed", "no summary: the tool was not there")
+        refusal = "========= Error: Device not supported. Please refer to the list of supported devices\n"
+        self.assertEqual(
+            reading.read_sanitizer(1, refusal)[:2],
+            ("not run", "the tool does not run here: " + refusal.strip()))
         outcome, why, _ = reading.read_sanitizer(
             99, "========= Invalid __global__ write of size 4 bytes\n" + passed +
             "========= ERROR SUMMARY: 2 errors\n")

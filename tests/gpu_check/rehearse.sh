@@ -13,18 +13,20 @@ scripts/gpu_check/bundle.sh "$build" "$folder/made" || fail "no bundle"
 mv "$folder/made" "$folder/moved"
 check() { (cd "$folder" && env -i PATH=/usr/bin:/bin HOME="$folder" "$folder/moved/gpu-check.sh" "$@" 2>&1); }
 
-output=$(check --device cpu --output "$folder/rehearsal" --only kernels,library,models,ceilings,gpt2-124m,parity-2,subnets-2)
+output=$(check --device cpu --output "$folder/rehearsal" --only kernels,library,models,ceilings,gpt2-124m,parity-2,subnets-2,tune,memory,nccl-self)
 code=$?
 echo "$output"
 [[ $code == 0 ]] || fail "the rehearsal ended with $code"
 grep -q '^REHEARSAL on the processor' <<<"$output" || fail "the rehearsal does not say what it is"
 python3 - "$folder/rehearsal/gpu-check.json" <<'END' || fail "the figures are not as they should be"
-import json, sys
+import json, os, sys
 report = json.load(open(sys.argv[1]))
 outcomes = {part["name"]: part["outcome"] for part in report["parts"]}
-assert outcomes.pop("ceilings") == outcomes.pop("gpt2-124m") == outcomes.pop("parity-2") == outcomes.pop("subnets-2") == "passed", report["parts"]
+assert outcomes.pop("doctor") == outcomes.pop("ceilings") == outcomes.pop("gpt2-124m") == outcomes.pop("parity-2") == outcomes.pop("subnets-2") == "passed", report["parts"]
+assert outcomes.pop("tune") == outcomes.pop("memory") == "not run" and outcomes.pop("nccl-self") == "skipped", report["parts"]
 assert set(outcomes) == {"kernels", "library", "models"} and set(outcomes.values()) <= {"skipped", "passed"}, outcomes
 assert len(report["heaviest"]) == 10 and all(row["microseconds"] > 0 for row in report["heaviest"])
+assert sorted(os.listdir(os.path.dirname(sys.argv[1]))) == ["gpu-check.json", "logs.txt.gz"]
 assert report["training"]["gpt2-124m"]["tokens_per_second"] > 0 and report["code"] == 0
 END
 

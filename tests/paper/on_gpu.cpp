@@ -8,7 +8,8 @@
 #include "make_backend.h"
 #include "paper/questions.h"
 
-/// On a GPU: whether it is what data/devices says, and whether cuDNN plans for it what it plans on paper.
+/// On a GPU: what it is beside its description in data/devices, and whether cuDNN plans for it what it plans
+/// on paper.
 using namespace mindpipe;
 
 namespace {
@@ -21,10 +22,19 @@ class CudaPaper : public ::testing::Test {
     planner_ = cuda::make_cudnn_planner();
     if (!planner_) GTEST_SKIP() << "no cuDNN that this build can use";
     here_ = nlohmann::json::parse(std::string(planner_->properties().c_str()));
+    fmt::print("description of this GPU: {}\n", here_.dump());
     for (const GpuDescription& gpu : described_gpus())
       if (nlohmann::json::parse(gpu.properties).at("deviceName") == here_.at("deviceName")) described_ = &gpu;
     if (described_ == nullptr)
-      GTEST_SKIP() << "data/devices does not describe this GPU; it would be " << here_.dump();
+      GTEST_SKIP() << "data/devices does not describe this GPU; a description of it stands above";
+    say_differences(nlohmann::json::parse(described_->properties));
+  }
+  /// A description that a machine contradicts is news, and no failure: plans are asked all the same.
+  void say_differences(const nlohmann::json& described) const {
+    for (const auto& [member, value] : here_.items())
+      if (!described.contains(member) || described.at(member) != value)
+        fmt::print("{} is {} here, and {} in data/devices/{}.json\n", member, value.dump(),
+                   described.contains(member) ? described.at(member).dump() : "missing", described_->name);
   }
   Memory memory_{Memory::Kind::device};
   std::unique_ptr<Backend> backend_;
@@ -32,20 +42,6 @@ class CudaPaper : public ::testing::Test {
   nlohmann::json here_;
   const GpuDescription* described_ = nullptr;
 };
-
-/// But the driver's version, and the numbers of this machine's slot and board, which are printed.
-TEST_F(CudaPaper, TheGpuIsWhatItsDescriptionSays) {
-  const auto wanted = nlohmann::json::parse(described_->properties);
-  for (const auto& [member, value] : here_.items()) {
-    ASSERT_TRUE(wanted.contains(member)) << member << " is " << value << " here";
-    if (member == "driverVer" || member == "cudaDeviceId" || member == "pciDeviceId") {
-      fmt::print("not compared: {} is {} here, and {} in data/devices/{}.json\n", member, value.dump(),
-                 wanted.at(member).dump(), described_->name);
-      continue;
-    }
-    EXPECT_EQ(value, wanted.at(member)) << member << ": correct data/devices/" << described_->name << ".json";
-  }
-}
 
 TEST_F(CudaPaper, PlansAreThoseOnPaper) {
   std::string why_not;

@@ -42,14 +42,14 @@ class References {
   std::map<std::string, Config> configs_;
 };
 
-/// Says every ten seconds how far a long list has come.
+/// Says every two seconds how far a long list has come.
 class Progress {
  public:
   Progress(int ranks, std::size_t all) : ranks_(ranks), all_(all) {}
   void show(std::size_t done, std::size_t failed) {
     const double seconds = seconds_since(start_ns_);
     if (seconds < next_) return;
-    next_ = seconds + 10;
+    next_ = seconds + 2;
     std::printf("%d ranks: %zu of %zu layouts, %zu failed, about %.0f s left\n", ranks_, done, all_, failed,
                 seconds / static_cast<double>(done) * static_cast<double>(all_ - done));
     std::fflush(stdout);
@@ -59,7 +59,7 @@ class Progress {
   int ranks_;
   std::size_t all_;
   std::int64_t start_ns_ = now_ns();
-  double next_ = 10;
+  double next_ = 2;
 };
 
 /// Whether it holds on every rank.
