@@ -5,11 +5,13 @@
 #include <utility>
 
 #include "comm/reduction.h"
+#include "core/sum_lists.h"
 #include "plan/network_on_paper.h"
 #include "plan/operation_counts.h"
 #include "plan/set_prices.h"
 #include "plan/subnet_memory.h"
 #include "program/causal/own_cuts.h"
+#include "program/check/tree_proof.h"
 #include "program/partition.h"
 #include "program/share_buffers.h"
 #include "state/gradient_updates.h"
@@ -73,7 +75,7 @@ std::vector<std::size_t> arriving_bytes(const Config& config, const RunPlan& pla
     for (int piece = 0; piece < data * action.parts; ++piece) {
       const auto bytes =
           static_cast<std::size_t>(cuts[piece + 1] - cuts[piece]) * bytes_of(unit.gradient_dtype());
-      std::size_t& most = arriving[piece / action.parts];
+      std::size_t& most = arriving[owner_of_piece(piece, action.parts)];
       most = std::max(most, Exchange::scratch_bytes(tree, bytes));
     }
   }
@@ -186,6 +188,13 @@ std::vector<int> cuts_of(const Config& config, const std::vector<std::int64_t>& 
     return manual_cuts(config.schedule.cuts, static_cast<int>(costs.size()), chunks);
   return row_of(config.schedule.kind).of_subnets ? even_cuts(costs, chunks, slower)
                                                  : balanced_cuts(costs, chunks);
+}
+
+/// The layout, whose tree of sums over tensor shards is proved: they lie inside passes, on no list.
+Layout proved_layout(const Config& config) {
+  const Layout layout = make_layout(config, {});
+  require_tree(layout.tensor_shards, layout.grid.tensor);
+  return layout;
 }
 
 }  // namespace
@@ -327,7 +336,7 @@ void lay_out(Outline& outline, const Config& config) {
 RunPlan make_run_plan(const Config& config, Purpose purpose, std::span<const Subnet> subnets,
                       std::int64_t batches) {
   const int stages = config.grid.pipeline;
-  const Layout layout = make_layout(config, {});
+  const Layout layout = proved_layout(config);
   CostModel costs(config, layout);
   RunPlan plan;
   plan.purpose = purpose;

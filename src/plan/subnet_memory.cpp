@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "comm/reduction.h"
+#include "core/sum_lists.h"
 #include "program/clock/transfer.h"
 #include "program/lists/stretch_channels.h"
 #include "state/shared_windows.h"
@@ -107,7 +108,7 @@ std::vector<std::size_t> arriving_of_subnets(const Config& config, const RunPlan
       const std::int64_t bytes =
           cost.shared ? 8 * (numbers * (piece + 1) / (data * parts) - numbers * piece / (data * parts))
                       : 4 * (cuts[piece + 1] - cuts[piece]);
-      std::size_t& most = arriving[piece / parts];
+      std::size_t& most = arriving[owner_of_piece(piece, parts)];
       most = std::max(
           most, Exchange::scratch_bytes(cost.shared ? of_ranks : of_shards, static_cast<std::size_t>(bytes)));
     }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "comm/fault_points.h"
+#include "core/sum_lists.h"
 
 namespace mindpipe {
 
@@ -76,19 +77,16 @@ void GradientUpdates::combine_sequence(Unit& unit, int use) {
   }
 }
 
-/// A binary counter: each shard closes the subtrees of which it is the last, small ones first. What is open
-/// then moves on to the levels, but for the last shard's, which stays in the root.
+/// The open sums of the binary counter are the levels, and the newest is the root.
 void GradientUpdates::count_shard(Unit& unit, int use, int shard, std::int64_t first, std::int64_t elements) {
   Backend& backend = stage_.context().backend;
   const Tensor root = unit.root(use).range(first, elements);
   const auto level_at = [&](int level) { return unit.level(level, use).range(first, elements); };
-  const auto add = [&](int level) {
+  const CounterStep step = counter_step(over_data_, shard);
+  for (const int level : step.takes)
     if (!is_left_out("gradients", "fold")) backend.add({level_at(level), root, root});
-  };
-  const int newest = over_data_.open_after(shard + 1) - 1;
-  for (int level = over_data_.open_after(shard); level-- > newest;) add(level);
-  if (shard + 1 == over_data_.leaves_here()) return;
-  backend.copy(root, level_at(newest));
+  if (step.moves_to < 0) return;
+  backend.copy(root, level_at(step.moves_to));
   backend.fill({root, 0});
 }
 
@@ -115,8 +113,10 @@ std::vector<Tensor> GradientUpdates::pieces_of(int unit, const Tensor& flat, int
   const int ranks = groups_.data.size();
   const auto cuts = share_edges(stage_.unit(unit), ranks * parts);
   std::vector<Tensor> pieces;
-  for (int r = 0; r < ranks; ++r)
-    pieces.push_back(flat.range(cuts[r * parts + part], cuts[r * parts + part + 1] - cuts[r * parts + part]));
+  for (int r = 0; r < ranks; ++r) {
+    const int piece = piece_of(r, part, parts);
+    pieces.push_back(flat.range(cuts[piece], cuts[piece + 1] - cuts[piece]));
+  }
   return pieces;
 }
 
@@ -129,7 +129,7 @@ Reductions::Request GradientUpdates::reduce(Reductions& over_data, const UnitUse
         pieces_of(use.unit, stage_.unit(use.unit).level(level, stage_.use_of(use)), part, parts));
   if (!residency_.is_sharded()) return over_data.sum(std::move(pieces), std::move(earlier));
   const auto cuts = share_edges(stage_.unit(use.unit), groups_.data.size() * parts);
-  const std::int64_t* own = &cuts[groups_.data.rank() * parts];
+  const std::int64_t* own = &cuts[piece_of(groups_.data.rank(), 0, parts)];
   const UnitOptimizer& optimizer = residency_.share(use.unit);
   const Tensor place =
       moves_out ? optimizer.gradient_share(stage_.use_of(use))
@@ -166,10 +166,10 @@ Tensor GradientUpdates::exchanged_part(const UnitUse& use, int part, int parts) 
 void GradientUpdates::add_uses() {
   for (int index : stage_.local_units()) {
     const UnitOptimizer& optimizer = residency_.share(index);
-    for (int use = 1; use < stage_.unit(index).uses(); ++use) {
-      const Tensor sum = optimizer.gradient_share(0);
+    for (const auto& [left, right] : additions_in_order(stage_.unit(index).uses())) {
+      const Tensor sum = optimizer.gradient_share(left);
       if (sum.count() > 0 && !is_left_out("gradients", "add_uses"))
-        stage_.context().backend.add({sum, optimizer.gradient_share(use), sum});
+        stage_.context().backend.add({sum, optimizer.gradient_share(right), sum});
     }
   }
 }

@@ -6,6 +6,7 @@
 
 #include "app/plan/grid_choice.h"
 #include "app/plan/plan_subnets.h"
+#include "app/plan/proof_text.h"
 #include "app/verbs/main_verb.h"
 #include "comm/reduction.h"
 #include "core/text.h"
@@ -210,6 +211,7 @@ void dry_run(const Config& given, int ranks) {
   const Config config = on_paper(given, ranks);
   const RunPlan plan = make_run_plan(config);
   print(dry_run_text(config, plan));
+  print(proof_text(config, plan) + "\n");
   require_fit(plan, config.memory.device_limit);
 }
 

@@ -8,6 +8,7 @@
 #include "app/plan/grid_choice.h"
 #include "app/plan/plan_search.h"
 #include "app/plan/plan_subnets.h"
+#include "app/plan/proof_text.h"
 #include "app/train/report_end.h"
 #include "app/verbs/main_verb.h"
 #include "app/verbs/verbs.h"
@@ -158,6 +159,7 @@ int plan(const Arguments& arguments, const Config& given) {
   const Config config = on_paper(given, ranks);
   const RunPlan made = make_run_plan(config);
   print(text_of(config, made, ranks, arguments.simulate));
+  print(proof_text(config, made) + "\n");
   if (!config.energy.forecast.empty())
     print(start_text(config, seconds_of_run(config, made), static_cast<double>(std::time(nullptr))));
   require_fit(made, config.memory.device_limit);

@@ -3,6 +3,7 @@
 #include "core/check.h"
 #include "program/check/check_communication.h"
 #include "program/check/list_check.h"
+#include "program/check/tree_proof.h"
 
 namespace mindpipe {
 namespace {
@@ -23,6 +24,8 @@ std::vector<std::string> check(const Program& program, const Outline& outline) {
     return {fmt::format("the program has lists for {} ranks, the pipeline has {} stages",
                         program.ranks.size(), outline.stages)};
   Findings findings;
+  const std::string fault = fault_of_tree(outline.data * outline.shards, outline.data);
+  if (!fault.empty()) findings.add("{}", fault);
   check_partners(program, findings);
   std::vector<std::string> errors = findings.take();
   for (int rank = 0; rank < outline.stages; ++rank) {
@@ -38,6 +41,7 @@ std::vector<std::string> check(const Program& program, const Outline& outline) {
 }
 
 CheckedStretch prove_list(ListStretch list, const Outline& outline, int rank) {
+  require_tree(outline.data * outline.shards, outline.data);
   ListCheck books(outline, rank, slabs_of(list.actions, outline));
   return books.prove(std::move(list), true);
 }

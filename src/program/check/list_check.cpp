@@ -5,6 +5,19 @@
 #include "program/check/checker.h"
 
 namespace mindpipe {
+namespace {
+
+/// The uses of units in blocks [first, last) of a subnet, block by block.
+std::vector<UnitUse> uses_of(const Outline& outline, const Subnet& subnet, int first, int last) {
+  std::vector<UnitUse> uses;
+  for (int block = first; block < last; ++block)
+    outline.for_candidates(subnet.choice, block, [&](int candidate) {
+      for (const int unit : outline.units_used[block][candidate]) uses.push_back({unit, block});
+    });
+  return uses;
+}
+
+}  // namespace
 
 ListCheck::ListCheck(const Outline& outline, ListOf of, int rank)
     : reading_(std::make_unique<Reading>(outline, of, rank)),
@@ -15,6 +28,7 @@ ListCheck::ListCheck(const Outline& outline, ListOf of, int rank)
 ListCheck::ListCheck(const Outline& outline, int rank, std::map<UnitUse, int> slabs)
     : ListCheck(outline, ListOf::step, rank) {
   if (outline.training) step_.emplace(*reading_, std::move(slabs));
+  if (outline.training) sums_.emplace(*reading_);
   passes_.expect(0, outline.first_block);
 }
 
@@ -22,6 +36,7 @@ ListCheck::ListCheck(const Outline& outline, const SubnetRules& rules, int rank,
     : ListCheck(outline, ListOf::subnets, rank) {
   subnets_.emplace(*reading_, rules, first);
   windows_.emplace(*reading_, rules, first);
+  sums_.emplace(*reading_);
   own_cuts_.emplace(outline);
   known_ = first;
 }
@@ -36,7 +51,12 @@ void ListCheck::know(std::span<const Subnet> more, std::int64_t oldest) {
   for (const Subnet& subnet : more) {
     const std::vector<int>& cut = own_cuts_->of(subnet.choice);
     subnets_->know(subnet, cut);
-    if (subnet.id % outline.lanes == outline.lane_of_rank(reading_->rank)) passes_.expect(subnet.id, cut);
+    if (subnet.id % outline.lanes == outline.lane_of_rank(reading_->rank)) {
+      const int stage = outline.stage_of_rank(reading_->rank);
+      passes_.expect(subnet.id, cut);
+      sums_->expect(subnet.id, cut[stage], cut[stage + 1],
+                    uses_of(outline, subnet, cut[stage], cut[stage + 1]));
+    }
     windows_->know(known_ = subnet.id + 1);
   }
 }
@@ -72,6 +92,7 @@ void ListCheck::see() {
   rooms_.see(blocks);
   passes_.see();
   if (step_) step_->see();
+  if (sums_) sums_->see();
   if (!subnets_) return;
   if (!windows_->is_of_shared(action)) subnets_->see();
   windows_->see(ends_pass);
@@ -81,6 +102,7 @@ void ListCheck::end() {
   transfers_.end();
   passes_.end();
   if (step_) step_->end();
+  if (sums_) sums_->end();
   if (subnets_) subnets_->end();
   if (windows_) windows_->end();
 }

@@ -8,6 +8,7 @@
 #include "program/check/room_book.h"
 #include "program/check/step_book.h"
 #include "program/check/subnet_book.h"
+#include "program/check/sum_book.h"
 #include "program/check/transfer_book.h"
 #include "program/check/window_book.h"
 
@@ -45,6 +46,7 @@ class ListCheck {
   RoomBook rooms_;
   TransferBook transfers_;
   std::optional<StepBook> step_;
+  std::optional<SumBook> sums_;
   std::optional<SubnetBook> subnets_;
   std::optional<WindowBook> windows_;
   std::optional<OwnCuts> own_cuts_;

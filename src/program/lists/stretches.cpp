@@ -1,6 +1,7 @@
 #include "program/lists/stretches.h"
 
 #include "core/give_way.h"
+#include "program/check/tree_proof.h"
 
 namespace mindpipe {
 
@@ -11,6 +12,7 @@ Rings rings_of_subnets(int rank) {
 Stretches::Stretches(const Outline& outline, const Network& network, const SubnetRules& rules,
                      const std::vector<int>& ranks, std::int64_t first)
     : planner_(outline, network, rules, first), communications_(outline) {
+  require_tree(outline.data * outline.shards, outline.data);
   for (const int rank : ranks)
     ranks_.push_back({ListWriter(outline, rank, rings_of_subnets(rank), rules.window),
                       ListCheck(outline, rules, rank, first)});

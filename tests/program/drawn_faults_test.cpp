@@ -1,0 +1,113 @@
+// thorough
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "program/checked_lists.h"
+#include "program/drawn_steps.h"
+#include "program/played_step.h"
+
+// Sound programs of every kind are taken, and a fault that leaves other bits is found before anything runs.
+namespace mindpipe {
+namespace {
+
+using testing::IsEmpty;
+
+TEST(SoundSteps, AreNeverRefused) {
+  for (unsigned seed = 1; seed <= 1800; ++seed) {
+    const DrawnStep drawn(seed);
+    EXPECT_NO_THROW(make_program(drawn.outline, drawn.schedule)) << seed << ' ' << drawn.schedule;
+  }
+}
+
+TEST(SoundSubnets, AreNeverRefused) {
+  for (unsigned seed = 1; seed <= 200; ++seed) {
+    std::mt19937 random(seed);
+    const auto below = [&](int count) { return static_cast<int>(random() % static_cast<unsigned>(count)); };
+    Outline outline = sample_lanes(1 + below(3), 1 + below(4), 1 + below(6), 1 + below(3), 0.1 * below(10));
+    outline.own_cuts = below(2) == 0;
+    outline.data = 1 << below(4);
+    for (UnitCost& unit : outline.units) unit.gradients = 1 + below(6'000'000);
+    if (outline.lanes == 1 && below(2) == 0) share_a_table(outline);
+    const auto subnets = sample_subnets(outline, static_cast<Draw>(below(3)), 8 + below(24), seed);
+    EXPECT_NO_THROW(whole_program(outline, sample_network(outline.micro_batches),
+                                  {.admission = 1 + below(12), .window = 1 + below(8)}, subnets, {8}))
+        << seed;
+  }
+}
+
+/// A list with one fault, and what it is.
+std::string spoil_by_lot(Lists& lists, std::mt19937& random) {
+  const auto below = [&](int count) { return static_cast<int>(random() % static_cast<unsigned>(count)); };
+  lists.rank = below(lists.outline.stages);
+  const int place = below(static_cast<int>(lists.list().size()));
+  const std::string text = fmt::format("rank {}, {}: ", lists.rank, line_of(lists.list()[place], place));
+  Action& action = lists.list()[place];
+  switch (below(9)) {
+    case 0:
+      lists.leave_out(place);
+      return text + "left out";
+    case 1: {
+      const Action copy = action;
+      for (Action& other : lists.list())
+        for (int& earlier : other.after) earlier += earlier > place ? 1 : 0;
+      lists.list().insert(lists.list().begin() + place, copy);
+      return text + "doubled";
+    }
+    case 2: {
+      const int other = below(static_cast<int>(lists.list().size()));
+      swap_places(lists.list(), place, other);
+      return text + fmt::format("exchanged with {}", other);
+    }
+    case 3:
+      action.peer = below(lists.outline.stages);
+      return text + "another peer";
+    case 4:
+      action.shard = below(lists.outline.shards);
+      return text + "another shard";
+    case 5:
+      action.micro_batch = below(lists.outline.micro_batches);
+      return text + "another micro-batch";
+    case 6:
+      action.part = below(action.parts);
+      return text + "another part";
+    case 7:
+      if (names_unit(action)) action.unit = below(static_cast<int>(lists.outline.units.size()));
+      else action.clears = !action.clears;
+      return text + "another unit, or zeroed otherwise";
+    default:
+      action.fold = !action.fold;
+      return text + "folded otherwise";
+  }
+}
+
+std::map<UnitUse, int> slabs_in(const Lists& lists) {
+  std::map<UnitUse, int> slabs;
+  if (lists.outline.sharded_gradients)
+    for (const auto& list : lists.program.ranks)
+      for (const Action& action : list)
+        if (action.kind == ActionKind::reduce) slabs.try_emplace({action.unit, action.first}, action.slab);
+  return slabs;
+}
+
+TEST(DrawnFaults, ThatLeaveOtherBitsAreFound) {
+  int found = 0, other_bits = 0;
+  for (unsigned seed = 1; seed <= 200; ++seed) {
+    std::mt19937 random(seed);
+    const DrawnStep drawn(seed, 4);
+    Lists lists = lists_of_step(drawn.outline, drawn.schedule.c_str());
+    const std::map<UnitUse, int> slabs = slabs_in(lists);
+    const std::vector<float> sound = PlayedStep(lists.program, lists.outline, slabs).after(2);
+    ASSERT_FALSE(sound.empty()) << seed;
+    const std::string fault = spoil_by_lot(lists, random);
+    const bool is_found = !lists.errors().empty();
+    const bool differs = PlayedStep(lists.program, lists.outline, slabs).after(2) != sound;
+    EXPECT_TRUE(is_found || !differs) << seed << ' ' << drawn.schedule << ": " << fault;
+    found += is_found ? 1 : 0;
+    other_bits += differs ? 1 : 0;
+  }
+  EXPECT_GT(other_bits, 60);
+  EXPECT_GE(found, other_bits);
+}
+
+}  // namespace
+}  // namespace mindpipe

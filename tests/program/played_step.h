@@ -1,0 +1,342 @@
+#pragma once
+#include <bit>
+#include <deque>
+#include <map>
+#include <tuple>
+
+#include "core/sum_lists.h"
+#include "program/action.h"
+
+namespace mindpipe {
+
+/// A step's lists played with numbers: every pass makes f32 gradients that follow from all it reads, and
+/// additions are rounded, so that any other sum, order, version or micro-batch gives other bits. Data ranks
+/// play in lockstep, since their lists are equal. It knows what actions do, and nothing of what is sound.
+class PlayedStep {
+ public:
+  PlayedStep(const Program& program, const Outline& outline, std::map<UnitUse, int> slabs)
+      : program_(program), outline_(outline), slab_of_(std::move(slabs)), stages_(outline.stages) {
+    for (Stage& stage : stages_)
+      for (int data = 0; data < outline.data; ++data) {
+        stage.ranks.emplace_back();
+        for (int unit = 0; unit < std::ssize(outline.units); ++unit)
+          for (int e = 0; e < elements(); ++e) {
+            stage.ranks.back().values[unit].push_back(number_of({17, unit, e}));
+            stage.ranks.back().masters[unit].push_back(number_of({17, unit, e}));
+          }
+      }
+  }
+  /// The bits of all values after so many steps; empty where the lists stand still.
+  std::vector<float> after(int steps) {
+    for (int step = 0; step < steps; ++step)
+      if (!play()) return {};
+    std::vector<float> all;
+    for (const Stage& stage : stages_)
+      for (const Rank& rank : stage.ranks) {
+        for (const auto& [unit, values] : rank.values) all.insert(all.end(), values.begin(), values.end());
+        for (const auto& [unit, values] : rank.masters) all.insert(all.end(), values.begin(), values.end());
+        all.push_back(rank.loss);
+      }
+    return all;
+  }
+
+ private:
+  using Numbers = std::vector<float>;
+  static constexpr int of_share = 6;  ///< elements of a share
+  struct Sums {
+    Numbers at_once, later;
+    std::vector<Numbers> levels_at_once, levels_later;
+  };
+  struct Tape {
+    std::map<int, float> entered;  ///< by block
+    std::map<int, float> put_off;
+    float gradient = 0, encoder_gradient = 0;
+  };
+  struct Rank {
+    std::map<int, Numbers> values, masters;
+    std::map<UnitUse, Sums> sums;  ///< unit -1: a slab
+    std::map<UnitUse, Numbers> shares, arrived;
+    std::map<int, Numbers> decided;
+    std::map<std::pair<int, Payload>, float> buffers;
+    std::map<int, Tape> tapes;
+    std::map<int, float> losses;
+    float loss = 0, squares = 0;
+  };
+  struct Stage {
+    std::vector<Rank> ranks;
+    std::size_t next = 0;
+  };
+  using Message = std::vector<Numbers>;  ///< numbers of each data rank
+
+  static float number_of(std::initializer_list<std::int64_t> words) {
+    std::uint64_t hash = 0x9e3779b97f4a7c15u;
+    for (const std::int64_t word : words) {
+      hash = (hash ^ static_cast<std::uint64_t>(word)) * 0xbf58476d1ce4e5b9u;
+      hash ^= hash >> 29;
+    }
+    return static_cast<float>(hash >> 40) / 16777216.0F - 0.5F;
+  }
+  static std::int64_t bits(float number) { return std::bit_cast<std::uint32_t>(number); }
+  int elements() const { return outline_.data * of_share; }
+  Numbers zeros() const { return Numbers(elements(), 0.0F); }
+
+  bool play() {
+    for (Stage& stage : stages_) stage.next = 0;
+    for (bool moved = true; moved;) {
+      moved = false;
+      bool all_at_scalars = true;
+      for (int rank = 0; rank < std::ssize(stages_); ++rank) {
+        while (may_start(rank)) {
+          act(rank);
+          moved = true;
+        }
+        all_at_scalars = all_at_scalars && is_at_scalars(rank);
+      }
+      if (!all_at_scalars) continue;
+      decide();
+      for (Stage& stage : stages_) ++stage.next;
+      moved = true;
+    }
+    for (int rank = 0; rank < std::ssize(stages_); ++rank)
+      if (stages_[rank].next < program_.ranks[rank].size()) return false;
+    return true;
+  }
+  const Action* next_of(int rank) const {
+    const Stage& stage = stages_[rank];
+    return stage.next < program_.ranks[rank].size() ? &program_.ranks[rank][stage.next] : nullptr;
+  }
+  bool is_at_scalars(int rank) const {
+    const Action* action = next_of(rank);
+    return action != nullptr && action->kind == ActionKind::sum_scalar;
+  }
+  bool may_start(int rank) {
+    const Action* action = next_of(rank);
+    if (action == nullptr || action->kind == ActionKind::sum_scalar) return false;
+    return action->kind != ActionKind::receive || !channels_[{action->peer, rank, action->payload}].empty();
+  }
+
+  void act(int rank) {
+    const Action& action = program_.ranks[rank][stages_[rank].next++];
+    std::vector<Rank>& ranks = stages_[rank].ranks;
+    if (action.kind == ActionKind::reduce) return reduce(ranks, action);
+    if (action.kind == ActionKind::gather) return gather(ranks, action);
+    if (action.kind == ActionKind::send) {
+      Message message;
+      for (int data = 0; data < outline_.data; ++data) message.push_back(leaving(ranks[data], action, data));
+      channels_[{rank, action.peer, action.payload}].push_back(std::move(message));
+      return;
+    }
+    Message message;
+    if (action.kind == ActionKind::receive) {
+      auto& channel = channels_[{action.peer, rank, action.payload}];
+      message = std::move(channel.front());
+      channel.pop_front();
+    }
+    for (int data = 0; data < outline_.data; ++data) {
+      if (action.kind == ActionKind::receive) arrive(ranks[data], action, message[data], data);
+      else if (action.kind == ActionKind::update) update(ranks[data], action.unit, data);
+      else if (is_forward(action)) forward(ranks[data], action, data);
+      else if (is_backward(action)) backward(ranks[data], action, data);
+      else weight(ranks[data], action, data);
+    }
+  }
+
+  /// What a block makes of what enters, with all the units that it uses.
+  float through(const Rank& rank, int block, float in) const {
+    for (const int unit : outline_.units_used[block][0])
+      for (const float value : rank.values.at(unit)) in = number_of({block, bits(in), bits(value)});
+    return number_of({block, bits(in)});
+  }
+  void forward(Rank& rank, const Action& action, int data) {
+    float x = action.from_buffer < 0 ? number_of({5, data * outline_.micro_batches + action.micro_batch})
+                                     : rank.buffers[{action.from_buffer, Payload::activation}];
+    const float encoder =
+        action.from_buffer < 0 ? x : rank.buffers[{action.from_buffer, Payload::encoder_output}];
+    Tape& tape = rank.tapes[action.tape];
+    tape = {};
+    for (int block = action.first; block < action.last; ++block) {
+      tape.entered[block] = x;
+      x = through(rank, block, number_of({bits(x), bits(encoder)}));
+    }
+    if (action.to_buffer >= 0) {
+      rank.buffers[{action.to_buffer, Payload::activation}] = x;
+      rank.buffers[{action.to_buffer, Payload::encoder_output}] = number_of({bits(x), bits(encoder)});
+    }
+    if (action.last == outline_.all_blocks()) rank.losses[action.micro_batch] = x;
+  }
+  void backward(Rank& rank, const Action& action, int data) {
+    Tape& tape = rank.tapes[action.tape];
+    const MadeGradients made = pass_of(action)->makes;
+    if (action.last == outline_.first_block[action.chunk + 1]) {
+      const bool ends = action.from_buffer < 0;
+      tape.gradient = ends ? 1.0F : rank.buffers[{action.from_buffer, Payload::gradient}];
+      tape.encoder_gradient =
+          ends ? 1.0F : rank.buffers[{action.from_buffer, Payload::encoder_output_gradient}];
+    }
+    for (const UnitUse& use : outline_.uses_in(action.first, action.last))
+      if (action.clears) {
+        sums_of(rank, use).at_once = zeros();
+        sums_of(rank, use).later = zeros();
+      }
+    for (int block = action.last; block-- > action.first;) {
+      tape.gradient =
+          number_of({bits(tape.gradient), bits(tape.encoder_gradient), bits(tape.entered[block])});
+      tape.put_off[block] = tape.gradient;
+      tape.gradient = through(rank, block, tape.gradient);
+      for (const UnitUse& use : outline_.uses_in(block, block + 1)) {
+        add(sums_of(rank, use).at_once, block, tape.put_off[block], tape.entered[block], 1);
+        if (made == MadeGradients::all)
+          add(sums_of(rank, use).later, block, tape.put_off[block], tape.entered[block], 2);
+      }
+    }
+    if (action.to_buffer >= 0 && action.first == outline_.first_block[action.chunk]) {
+      rank.buffers[{action.to_buffer, Payload::gradient}] = tape.gradient;
+      rank.buffers[{action.to_buffer, Payload::encoder_output_gradient}] = number_of({bits(tape.gradient)});
+    }
+    fold(rank, action, data);
+  }
+  void weight(Rank& rank, const Action& action, int data) {
+    Tape& tape = rank.tapes[action.tape];
+    for (int block = action.last; block-- > action.first;)
+      for (const UnitUse& use : outline_.uses_in(block, block + 1))
+        add(sums_of(rank, use).later, block, tape.put_off[block], tape.entered[block], 2);
+    fold(rank, action, data);
+  }
+  void add(Numbers& sum, int block, float gradient, float entered, int half) const {
+    sum.resize(elements());
+    for (int e = 0; e < elements(); ++e) sum[e] += number_of({block, e, half, bits(gradient), bits(entered)});
+  }
+
+  /// Where a use's gradient is added up: in a slab, if the sums over data find it there.
+  Sums& sums_of(Rank& rank, const UnitUse& use) const {
+    const auto slab = slab_of_.find(use);
+    return rank.sums[slab == slab_of_.end() ? use : UnitUse{-1, slab->second}];
+  }
+  SumTree tree(int data) const { return SumTree(outline_.data * outline_.shards, outline_.data, data); }
+  void fold(Rank& rank, const Action& action, int data) {
+    const MadeGradients made = pass_of(action)->makes;
+    if (!action.fold || action.shard < 0 || action.shard >= outline_.shards) return;
+    for (const UnitUse& use : outline_.uses_in(action.first, action.last)) {
+      Sums& sums = sums_of(rank, use);
+      if (made != MadeGradients::later) count(sums.at_once, sums.levels_at_once, action.shard, data);
+      if (made != MadeGradients::at_once) count(sums.later, sums.levels_later, action.shard, data);
+    }
+  }
+  void count(Numbers& root, std::vector<Numbers>& levels, int shard, int data) const {
+    root.resize(elements());
+    levels.resize(tree(0).levels() + 1, zeros());
+    const CounterStep step = counter_step(tree(data), shard);
+    for (const int level : step.takes)
+      for (int e = 0; e < elements(); ++e) root[e] = levels[level][e] + root[e];
+    if (step.moves_to < 0) return;
+    levels[step.moves_to] = root;
+    root = zeros();
+  }
+
+  /// The elements of a part of a share.
+  static std::pair<int, int> part_of(const Action& action) {
+    const int parts = std::max(1, action.parts);
+    return {of_share * action.part / parts, of_share * (action.part + 1) / parts};
+  }
+  void reduce(std::vector<Rank>& ranks, const Action& action) {
+    const UnitUse use{action.unit, action.first};
+    const bool in_slab = outline_.sharded_gradients && action.slab >= 0;
+    const auto [begin, end] = part_of(action);
+    const SumTree all = tree(0);
+    for (int owner = 0; owner < outline_.data; ++owner)
+      for (int e = owner * of_share + begin; e < owner * of_share + end; ++e) {
+        Numbers roots;
+        for (int data = 0; data < outline_.data; ++data) {
+          Sums& sums = in_slab ? ranks[data].sums[{-1, action.slab}] : sums_of(ranks[data], use);
+          for (Numbers* half : {&sums.at_once, &sums.later}) half->resize(elements());
+          sums.levels_at_once.resize(all.levels() + 1, zeros());
+          sums.levels_later.resize(all.levels() + 1, zeros());
+          for (int level = 0; level + 1 < all.roots_of(data); ++level)
+            roots.push_back(sums.levels_at_once[level][e] * 3 + sums.levels_later[level][e]);
+          roots.push_back(sums.at_once[e] * 3 + sums.later[e]);
+        }
+        for (const auto& [left, right] : all.of_roots()) roots[left] += roots[right];
+        for (int data = 0; data < outline_.data; ++data) {
+          if (outline_.sharded_optimizer && data != owner) continue;
+          Numbers& share = ranks[data].shares[use];
+          share.resize(elements());
+          share[e] = roots[0];
+        }
+      }
+  }
+  void gather(std::vector<Rank>& ranks, const Action& action) {
+    const auto [begin, end] = part_of(action);
+    for (int owner = 0; owner < outline_.data; ++owner)
+      for (int e = owner * of_share + begin; e < owner * of_share + end; ++e)
+        for (Rank& rank : ranks) rank.values[action.unit][e] = ranks[owner].values[action.unit][e];
+  }
+  Numbers leaving(Rank& rank, const Action& action, int data) const {
+    if (action.payload != Payload::unit_gradient) return {rank.buffers[{action.from_buffer, action.payload}]};
+    const auto [begin, end] = part_of(action);
+    Numbers& share = rank.shares[{action.unit, action.first}];
+    share.resize(elements());
+    Numbers part;
+    for (int owner = 0; owner < outline_.data; ++owner)
+      if (owner == data || !outline_.sharded_optimizer)
+        part.insert(part.end(), share.begin() + owner * of_share + begin,
+                    share.begin() + owner * of_share + end);
+    return part;
+  }
+  void arrive(Rank& rank, const Action& action, const Numbers& message, int data) const {
+    if (action.payload != Payload::unit_gradient) {
+      rank.buffers[{action.to_buffer, action.payload}] = message[0];
+      return;
+    }
+    const auto [begin, end] = part_of(action);
+    Numbers& share = rank.arrived[{action.unit, action.first}];
+    share.resize(elements());
+    std::size_t next = 0;
+    for (int owner = 0; owner < outline_.data; ++owner)
+      for (int e = owner * of_share + begin; e < owner * of_share + end; ++e)
+        if ((owner == data || !outline_.sharded_optimizer) && next < message.size())
+          share[e] = message[next++];
+  }
+  void update(Rank& rank, int unit, int data) const {
+    rank.decided[unit].resize(elements());
+    for (int e = 0; e < elements(); ++e) {
+      if (outline_.sharded_optimizer && e / of_share != data) continue;
+      rank.masters[unit][e] -= rank.decided[unit][e] / (1 + rank.squares);
+      rank.values[unit][e] = rank.masters[unit][e];
+    }
+  }
+  /// All ranks meet: uses are added up, losses and squares are of everybody.
+  void decide() {
+    float loss = 0, squares = 0;
+    for (int stage = 0; stage < std::ssize(stages_); ++stage)
+      for (int data = 0; data < outline_.data; ++data) {
+        Rank& rank = stages_[stage].ranks[data];
+        for (const int unit : outline_.units_of_rank(stage)) {
+          Numbers sum;
+          for (const int block : outline_.units[unit].blocks) {
+            const bool is_here = outline_.rank_of_block(block) == stage;
+            Numbers& part = is_here ? rank.shares[{unit, block}] : rank.arrived[{unit, block}];
+            part.resize(elements());
+            sum.resize(elements());
+            for (int e = 0; e < elements(); ++e) sum[e] += part[e];
+          }
+          rank.decided[unit] = sum;
+          for (const float one : sum) squares += one * one;
+        }
+        for (const auto& [micro_batch, one] : rank.losses) loss += one;
+        rank.losses.clear();
+      }
+    for (Stage& stage : stages_)
+      for (Rank& rank : stage.ranks) {
+        rank.loss = loss;
+        rank.squares = squares;
+      }
+  }
+
+  const Program& program_;
+  const Outline& outline_;
+  std::map<UnitUse, int> slab_of_;
+  std::vector<Stage> stages_;
+  std::map<std::tuple<int, int, Payload>, std::deque<Message>> channels_;
+};
+
+}  // namespace mindpipe
