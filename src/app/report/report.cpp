@@ -2,6 +2,7 @@
 
 #include "app/report/loss_curve.h"
 #include "app/run/json_read.h"
+#include "app/run/run_directory.h"
 #include "app/verbs/main_verb.h"
 #include "app/verbs/verbs.h"
 #include "core/input_file.h"
@@ -22,6 +23,17 @@ void write_picture(const std::string& path, const std::string& picture) {
   file.commit();
 }
 
+/// The name of the arithmetic, which the line of the first step has; empty in runs from before there were
+/// any.
+std::string arithmetic_line(const std::string& run) {
+  std::string line;
+  read_metrics(run, [&](const JsonMembers& members) {
+    const auto name = members.texts.find("arithmetic");
+    if (line.empty() && name != members.texts.end()) line = "arithmetic: " + name->second;
+  });
+  return line;
+}
+
 /// What energy.json of a run says in a line; nothing where there is none.
 std::string energy_line(const std::string& run) {
   const std::optional<JsonMembers> members =
@@ -39,6 +51,7 @@ int report(const Arguments& arguments, const Config&) {
   const LossCurve curve = read_losses(run);
   print(fmt::format("{}: training loss of {} steps, {} of computing\n\n{}", run, curve.training.size(),
                     human_seconds(curve.seconds), drawn_as_text(curve, columns, rows, is_utf8_locale())));
+  if (const std::string name = arithmetic_line(run); !name.empty()) print("\n" + name + "\n");
   if (const std::string energy = energy_line(run); !energy.empty()) print("\n" + energy + "\n");
   if (const std::string& svg = arguments.report.svg; !svg.empty()) {
     write_picture(svg, drawn_as_svg(curve, std::filesystem::path(run).lexically_normal().string()));

@@ -70,15 +70,18 @@ void require_same_settings(const World& world, const Config& config) {
 }
 
 std::string arithmetic_of(const std::string& description, Precision precision) {
-  return description.substr(0, description.find_first_of(precision == Precision::bf16 ? "," : ",+"));
+  const std::string set =
+      description.substr(0, description.find_first_of(precision == Precision::bf16 ? "," : ",+"));
+  return set == "cpu: avx2" || set == "cpu: avx512" ? "cpu: avx2 or avx512" : set;
 }
 
-void require_same_arithmetic(const World& world, const std::string& description, Precision precision) {
-  const std::string here = arithmetic_of(description, precision), there = text_of_rank_0(world, here);
-  require_none(world, here == there ? ""
-                                    : fmt::format("its instruction set is {} here and {} on rank 0; set "
-                                                  "device.instructions to one that all have",
-                                                  here, there));
+void require_same_arithmetic(const World& world, const RunArithmetic& here) {
+  const std::string differs =
+      first_difference(here, RunArithmetic(text_of_rank_0(world, here.text())), "on rank 0");
+  const char* const advice = differs.starts_with("kernels ")
+                                 ? "set device.instructions to one that all have"
+                                 : "start the same program with the same files everywhere";
+  require_none(world, differs.empty() ? "" : fmt::format("{}; {}", differs, advice));
 }
 
 }  // namespace mindpipe

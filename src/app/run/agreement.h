@@ -1,6 +1,7 @@
 #pragma once
 #include <string>
 
+#include "app/run/run_arithmetic.h"
 #include "comm/mpi.h"
 #include "config/config.h"
 
@@ -11,9 +12,10 @@ namespace mindpipe {
 /// Same binary, same settings (device.threads aside), same contents of device.kernels on every rank. Before
 /// anything depends on the grid, which is one of the settings. Collective.
 void require_same_settings(const World& world, const Config& config);
-/// The instruction set: a backend's description begins with it. A unit for bf16 counts for bf16.
+/// The class of instruction sets that have equal bits: a backend's description begins with the set. A unit
+/// for bf16 counts for bf16.
 std::string arithmetic_of(const std::string& description, Precision precision);
-/// Same instruction set. Collective.
-void require_same_arithmetic(const World& world, const std::string& description, Precision precision);
+/// Same arithmetic: says the first part that differs. Collective.
+void require_same_arithmetic(const World& world, const RunArithmetic& here);
 
 }  // namespace mindpipe

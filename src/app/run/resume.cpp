@@ -217,10 +217,13 @@ Resumed load_newest(Run& run, Resumed from) {
     from = *told(run.world(), older);
     continued(run.config(), from, false);
   }
-  const std::string here = arithmetic_of(run.worker().backend().description(), run.config().train.precision);
-  if (from.manifest.arithmetic != here)
-    warning("the checkpoint was made with other kernels ({}; here {}): bits may differ from here on",
-            from.manifest.arithmetic, here);
+  const std::string differs =
+      first_difference(run.arithmetic(), RunArithmetic(from.manifest.arithmetic), "in the checkpoint");
+  MP_REQUIRE(!differs.starts_with("device."), Exit::bad_configuration,
+             "{}: a checkpoint of a run with other arithmetic: {} (take its settings, or choose another "
+             "run.dir)",
+             from.directory, differs);
+  if (!differs.empty()) warning("{}: bits may differ from here on", differs);
   if (from.manifest.created_by != version())
     warning("the checkpoint was made by {} (here {}): bits may differ from here on", from.manifest.created_by,
             version());

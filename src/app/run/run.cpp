@@ -109,13 +109,17 @@ void Run::make_worker(Purpose purpose, std::int64_t batches) {
   }
   worker_ = std::make_unique<Worker>(mine, world(), std::move(plan), make_backend, make_transports,
                                      watchdog_.get());
-  require_same_arithmetic(world(), worker_->backend().description(), mine.train.precision);
+  // One rank reads for all: files are inputs of every rank's numbers, and may be long.
+  const std::string inputs = text_of_rank_0(world(), is_rank_0() ? inputs_of(mine) : "");
+  arithmetic_.emplace(mine, worker_->backend().description(), inputs);
+  require_same_arithmetic(world(), *arithmetic_);
   find_places(worker_->threads());
   worker_->waiting().set_crowded(is_crowded(places_, session_.rank()));
   if (!is_rank_0()) return;
   const Worker& w = *worker_;
   info("{}: {} parameters on {}; {}", config_.model.kind, w.plan().parameters, to_string(w.layout().grid),
        worker_->backend().description());
+  info("arithmetic: {} (equal names, equal bits)", arithmetic_->name());
   if (const std::string& carrier = worker_->wiring().carrier.why; !carrier.empty())
     info("messages between ranks: {}", carrier);
   info("logical shards: tensor {}, data {} (reproducible); schedule {}; {} blocks cut at {}",

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "app/plan/grid_choice.h"
+#include "app/run/run_arithmetic.h"
 #include "app/verbs/arguments.h"
 #include "comm/affinity.h"
 #include "comm/mpi.h"
@@ -42,6 +43,8 @@ class Run {
   Watchdog& watchdog() { return *watchdog_; }
   /// Threads of this rank: as many as said, or as all ranks of its machine can have at once.
   int threads() const;
+  /// All that the bits of the run depend on, once there is a worker.
+  const RunArithmetic& arithmetic() const { return *arithmetic_; }
   /// Where all ranks run, once there is a worker.
   const std::vector<RankPlace>& places() const { return places_; }
   bool is_rank_0() const { return session_.rank() == 0; }
@@ -80,6 +83,7 @@ class Run {
   MpiSession session_;
   Config config_;
   std::unique_ptr<Worker> worker_;
+  std::optional<RunArithmetic> arithmetic_;
   std::vector<RankPlace> places_;
 };
 

@@ -65,7 +65,7 @@ Manifest Saves::manifest_after(std::int64_t steps) const {
   manifest.progress.tokens = manifest.progress.samples * run_.worker().plan().counted.of_sample;
   manifest.restarts = restarts_;
   manifest.created_by = version();
-  manifest.arithmetic = arithmetic_of(run_.worker().backend().description(), config.train.precision);
+  manifest.arithmetic = run_.arithmetic().text();
   manifest.settings = lasting_settings(config);
   if (row_of(config.model.kind).trains_subnets) manifest.choices = hash_of_choices(config, steps);
   manifest.grid = named(run_.worker().layout().grid);

@@ -66,7 +66,8 @@ void StepLog::add(const StepScalars& scalars) {
       .add("gradient_norm", scalars.gradient_norm)
       .add("tokens", scalars.valid)
       .add("skipped", skipped_);
-  if (begun.step == 0) line.add("seconds_to_first_step", begun.before);
+  if (begun.step == 0)
+    line.add("seconds_to_first_step", begun.before).add("arithmetic", run_.arithmetic().name());
   if (scalars.noise) add_noise(*scalars.noise, line);
   keep(begun.step + 1, std::move(line),
        fmt::format("loss {:.4f} | {} {}s/s", scalars.loss, human_count(speed), counted_.what));

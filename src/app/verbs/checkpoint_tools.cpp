@@ -7,8 +7,10 @@
 #include <cstring>
 #include <filesystem>
 #include <limits>
+#include <map>
 #include <vector>
 
+#include "app/run/run_arithmetic.h"
 #include "app/run/weights.h"
 #include "app/run/whole_checkpoint.h"
 #include "app/verbs/main_verb.h"
@@ -31,6 +33,15 @@ std::string difference(const std::vector<float>& a, const std::vector<float>& b)
   }
   return fmt::format("{} of {} elements differ, by {:.3g} at most, {:.3g} of the norm", count, a.size(),
                      largest, norm > 0 ? std::sqrt(squares / norm) : std::numeric_limits<double>::infinity());
+}
+
+/// "optimizer.rate.peak is 0.1 in the first and 0.2 in the second": the first setting that differs.
+std::string other_course(const std::map<std::string, std::string>& one,
+                         const std::map<std::string, std::string>& other) {
+  for (const auto& [key, value] : one)
+    if (const auto there = other.find(key); there != other.end() && there->second != value)
+      return fmt::format("{} is {} in the first and {} in the second", key, value, there->second);
+  return "";
 }
 
 }  // namespace
@@ -58,6 +69,11 @@ bool print_difference(const std::string& a, const std::string& b) {
   }
   for (const auto& [path, tensor] : other.tensors)
     if (one.tensors.count(path) == 0) text += fmt::format("{}: only in {}\n", path, b);
+  if (!text.empty() && one.manifest.progress.step == other.manifest.progress.step)
+    text += meaning_of_other_bits(RunArithmetic(one.manifest.arithmetic),
+                                  RunArithmetic(other.manifest.arithmetic),
+                                  other_course(one.manifest.settings, other.manifest.settings)) +
+            "\n";
   const bool differ = !text.empty() || one.manifest.progress.step != other.manifest.progress.step;
   print(text + fmt::format("{} tensors are equal; steps {} and {}\n", equal, one.manifest.progress.step,
                            other.manifest.progress.step));

@@ -2,6 +2,7 @@
 #include <filesystem>
 #include <map>
 
+#include "app/run/run_arithmetic.h"
 #include "app/verbs/checkpoint_tools.h"
 #include "app/verbs/main_verb.h"
 #include "app/verbs/verbs.h"
@@ -47,6 +48,15 @@ std::string list(const std::string& run_directory) {
   return text;
 }
 
+/// "arithmetic: 0123456789abcdef", and its parts that are no settings.
+std::string name_and_parts(const RunArithmetic& arithmetic) {
+  std::string text =
+      fmt::format("arithmetic: {}", arithmetic.has_name() ? arithmetic.name() : "without a name");
+  for (const auto& [part, value] : arithmetic.parts())
+    if (part.find('.') == std::string::npos) text += fmt::format("\n    {}: {}", part, value);
+  return text;
+}
+
 std::string info_of(const std::string& directory) {
   const Manifest m = read_manifest(directory);
   const RunProgress& p = m.progress;
@@ -56,10 +66,10 @@ std::string info_of(const std::string& directory) {
       parameters += tensor.bytes / static_cast<std::int64_t>(sizeof(float));
   std::string text = fmt::format(
       "{}\n  step {} ({} changed the weights), {} tokens, samples {} of {} planned\n  best loss {}; taken up "
-      "again {} times\n  {} parameters, {} tensors, {}\n  saved by {} on {}\n  kernels: {}\n",
+      "again {} times\n  {} parameters, {} tensors, {}\n  saved by {} on {}\n  {}\n",
       directory, p.step, p.applied, p.tokens, p.samples, p.planned_samples, loss_of(p), m.restarts,
       parameters, m.tensors.size(), human_bytes(static_cast<double>(m.file_bytes)), m.created_by, grid_of(m),
-      m.arithmetic);
+      name_and_parts(RunArithmetic(m.arithmetic)));
   for (const auto& [key, value] : m.settings) text += fmt::format("  {}: {}\n", key, value);
   return text;
 }

@@ -277,6 +277,12 @@ const Verb verbs[] = {
          "messages take, and write a file that plans take their prices from (device.profile).",
      .declare = declare_profile,
      .run = profile},
+    {.name = "arithmetic",
+     .summary = "all that the bits of a training depend on, part by part, and its name",
+     .meaning = "All that the bits of a training depend on, part by part, and the name of it all: equal "
+                "names, equal bits.",
+     .declare = declare_config,
+     .run = arithmetic},
     {.name = "report",
      .summary = "the losses of a run, drawn in the terminal and as SVG",
      .meaning = "The losses of a run, drawn in the terminal and, with --svg, as a picture.",

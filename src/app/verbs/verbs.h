@@ -34,6 +34,7 @@ int generate(const Arguments& arguments, const Config& config);
 int search(const Arguments& arguments, const Config& config);
 int plan(const Arguments& arguments, const Config& config);
 int profile(const Arguments& arguments, const Config& config);
+int arithmetic(const Arguments& arguments, const Config& config);
 int report(const Arguments& arguments, const Config& config);
 int data(const Arguments& arguments, const Config& config);
 int ckpt(const Arguments& arguments, const Config& config);

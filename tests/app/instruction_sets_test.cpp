@@ -1,0 +1,69 @@
+// thorough
+#include "app/the_program.h"
+
+#include "cpu/isa.h"
+
+// What a training leaves under all instruction sets of a class is the same, bit for bit.
+namespace mindpipe {
+namespace {
+
+class InstructionSets : public TheProgram {
+ protected:
+  /// The weights that three steps of a configuration leave.
+  std::string weights(const std::string& name, const char* precision, const std::string& set) const {
+    const fs::path directory = root_ / (name + "-" + set);
+    const Answer answer = run(
+        "train --config " MINDPIPE_SOURCE_DIR "/configs/" + name + ".yaml run.dir=" + directory.string() +
+        " train.steps=3 train.evaluate_every=0 optimizer.rate.warmup=0 device.threads=1 train.precision=" +
+        precision + " device.instructions=" + set);
+    EXPECT_EQ(answer.code, 0) << answer.text;
+    const std::string bytes = read(directory.filename().string() + "/model.safetensors");
+    fs::remove_all(directory);
+    return bytes;
+  }
+};
+
+TEST_F(InstructionSets, OfOneClassLeaveTheSameWeights) {
+  if (!processor_has(Isa::avx512)) GTEST_SKIP() << "this processor has no avx512";
+  for (const char* name : {"gpt-tiny", "bert-tiny", "vit-tiny", "evolved-transformer-tiny", "supernet-tiny",
+                           "wide-resnet-tiny"}) {
+    for (const char* precision : {"f32", "bf16"}) {
+      const std::string one = weights(name, precision, "avx2");
+      EXPECT_GT(one.size(), 1000U);
+      EXPECT_TRUE(one == weights(name, precision, "avx512")) << name << ' ' << precision;
+    }
+    const std::string in_f32 = weights(name, "f32", "avx512");
+    for (const Isa isa : {Isa::avx512_bf16, Isa::avx512_amx}) {
+      if (!processor_has(isa)) continue;
+      EXPECT_TRUE(in_f32 == weights(name, "f32", name_of(isa))) << name;
+    }
+    EXPECT_FALSE(in_f32 == weights(name, "f32", "baseline")) << name << ": another class";
+  }
+}
+
+// A run goes on with another set of its class, without a word, and with the bits of one that never stopped.
+TEST_F(InstructionSets, MayChangeWhereARunGoesOn) {
+  if (!processor_has(Isa::avx512)) GTEST_SKIP() << "this processor has no avx512";
+  const auto go = [&](const char* folder, const std::string& more) {
+    return tiny("run.dir=" + (root_ / folder).string() + " " + more);
+  };
+  EXPECT_EQ(go("whole", "device.instructions=avx512").code, 0);
+  EXPECT_EQ(go("two", "run.stop_after=2 device.instructions=avx512").code, 75);
+  const Answer second = go("two", "device.instructions=avx2");
+  EXPECT_EQ(second.code, 0) << second.text;
+  EXPECT_EQ(second.text.find("bits may differ"), std::string::npos) << second.text;
+  EXPECT_TRUE(read("whole/model.safetensors") == read("two/model.safetensors"));
+  const Answer other = go("three", "run.stop_after=2 device.instructions=avx512");
+  EXPECT_EQ(other.code, 75);
+  const Answer baseline = go("three", "device.instructions=baseline");
+  EXPECT_NE(
+      baseline.text.find("kernels is cpu: baseline here and cpu: avx2 or avx512 in the checkpoint: bits "
+                         "may differ"),
+      std::string::npos)
+      << baseline.text;
+  const Answer apart = run("ckpt diff " + (root_ / "whole").string() + " " + (root_ / "three").string());
+  EXPECT_NE(apart.text.find("so other bits are no wonder: kernels is "), std::string::npos) << apart.text;
+}
+
+}  // namespace
+}  // namespace mindpipe
