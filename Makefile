@@ -4,7 +4,7 @@ PREFIX ?= /usr/local
 BUILD := build
 TRAIN := $(BUILD)/mindpipe-train
 
-.PHONY: help all build cuda gpu-check plans configure configure-cuda setup test-tools install test test-rest test-all test-layouts test-supernets test-ranking test-faults test-bubbles test-speed-ups test-lane-speeds test-peers test-demo test-models asan tidy demo demo-layouts demo-supernet bench bench-supernet bench-weights bench-peers format check-format clean fuzz
+.PHONY: help all build cuda gpu-check plans configure configure-cuda setup test-tools install test test-rest test-all test-layouts test-supernets test-ranking test-faults test-bubbles test-speed-ups test-lane-speeds test-peers test-demo test-models asan tidy demo demo-layouts demo-supernet bench bench-supernet bench-plan bench-weights bench-peers published format check-format clean fuzz
 
 help:            ## this list
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -145,9 +145,17 @@ bench: configure ## measure products, steps of GPT-2 124M and of other models, a
 	cmake -B $(BUILD) -DMINDPIPE_BENCH=ON >>$(BUILD)/configure.log && cmake --build $(BUILD) -j $(JOBS) --target mindpipe-train ids_of_texts products_bench sums_bench runtime_bench checkpoints_bench
 	python3 scripts/bench/bench.py $(BENCH)
 
+published: configure ## every step of data/published that others have measured, beside what plans say of it: 2 minutes (PUBLISHED="--vtrain": 1,440 steps of one node, too)
+	cmake --build $(BUILD) -j $(JOBS) --target mindpipe-train
+	python3 scripts/published.py --program $(BUILD)/mindpipe-train $(PUBLISHED)
+
 bench-supernet: configure ## supernets against a GPT of the same shape, on two ranks against one; what orders, samplers and windows do: 15 minutes
 	cmake --build $(BUILD) -j $(JOBS) --target mindpipe-train test_program
 	python3 scripts/bench/supernet.py $(BENCH)
+
+bench-plan: configure ## steps that plans predict from one profile beside steps that run, real and emulated, on a machine that runs nothing else: 10 minutes (PREDICTION="--cells 5")
+	cmake --build $(BUILD) -j $(JOBS) --target mindpipe-train
+	python3 scripts/bench/prediction.py --binary $(BUILD)/mindpipe-train $(PREDICTION)
 
 bench-weights: configure ## time and memory of writing and reading the weights of GPT-2 124M on four ranks against one, five times in turn: a minute (BENCH="--repeats 3")
 	cmake --build $(BUILD) -j $(JOBS) --target weights_bench

@@ -21,6 +21,11 @@ const std::array devices{
 
 }  // namespace
 
+double DeviceDescription::efficiency(double rows, double columns, double depth) const {
+  if (half_rate == 0) return 1;
+  return 1 / ((1 + half_rate / rows) * (1 + half_rate / columns) * (1 + half_rate / depth));
+}
+
 DeviceDescription describe_device(const std::string& name) {
   std::string known;
   for (const DeviceDescription& device : devices) {

@@ -17,6 +17,13 @@ struct DeviceDescription {
   double bytes = 0;                      ///< bytes of memory traffic a second
   double launch = 0;                     ///< seconds before any operation
   LinkDescription links = {};
+  /// Rows, columns or depth at which a product reaches half its rate; 0: it always reaches all of it.
+  double half_rate = 0;
+  /// How many times attention writes or reads its whole scores forward, backward 1.3 times as often; 0: they
+  /// never leave the processor.
+  double attention_scores = 0;
+  /// The share of its rate that a product of these extents reaches.
+  double efficiency(double rows, double columns, double depth) const;
 };
 /// One of the bundled devices ("h200", "h100", "a100", "core", "instant"), or a sentence that lists them.
 DeviceDescription describe_device(const std::string& name);

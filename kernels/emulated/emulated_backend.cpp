@@ -32,12 +32,13 @@ EmulatedBackend::EmulatedBackend(Memory& memory, DeviceDescription device, Pace 
   MP_CHECK(memory.kind() == Memory::Kind::counted, "an emulated device counts its memory");
 }
 
-void EmulatedBackend::spend(std::string_view name, double flops, double bytes, DType dtype) {
+void EmulatedBackend::spend(std::string_view name, double flops, double bytes, DType dtype, double slower,
+                            double beside) {
   for (const std::uint64_t part : {purpose_of(name), std::bit_cast<std::uint64_t>(flops),
                                    std::bit_cast<std::uint64_t>(bytes), static_cast<std::uint64_t>(dtype)})
     work_ = mixed(work_ ^ part);
   const double rate = dtype == DType::bf16 ? device_.flops_bf16 : device_.flops_f32;
-  const double cost = device_.launch + std::max(flops / rate, bytes / device_.bytes);
+  const double cost = device_.launch + std::max(slower * flops / rate, (bytes + beside) / device_.bytes);
   seconds_ += cost;
   flops_ += flops;
   if (pace_ == Pace::wait) {

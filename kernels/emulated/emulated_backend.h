@@ -42,7 +42,10 @@ class EmulatedBackend final : public PricingBackend {
   void price(std::string_view name, const Operands& operands);
   /// Working memory is told a result's rows and columns, and the depth.
   void tell_of(const ProductCall& call);
-  void spend(std::string_view name, double flops, double bytes, DType dtype);
+  /// `slower`: times as long as its operations take at the device's full rate; `beside`: bytes that this
+  /// device moves and others do not.
+  void spend(std::string_view name, double flops, double bytes, DType dtype, double slower = 1,
+             double beside = 0);
   void wait_until(std::int64_t end_ns);
 
   Memory& memory_;

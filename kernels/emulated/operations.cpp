@@ -16,6 +16,12 @@ template <class... Tensors>
 double moved(const Tensors&... tensors) {
   return (... + size(tensors));
 }
+/// Bytes of the whole scores of attention, over all heads and samples.
+template <class Operands>
+double scores_of(const Operands& o) {
+  return static_cast<double>(o.parameters.queries) * o.parameters.keys * o.q.count * o.out.shape[0] *
+         static_cast<double>(bytes_of(o.out.dtype));
+}
 /// Pairs of a query and a key that see each other, over all heads and samples.
 template <class Operands>
 double pairs_of(const Operands& o) {
@@ -146,17 +152,25 @@ Cost cost(const SgdOperands& o) {
 
 template <class Operands>
 void EmulatedBackend::price(std::string_view name, const Operands& o) {
+  double slower = 1, beside = 0;
   if constexpr (requires {
                   { o.checked() } -> std::same_as<ProductCall>;
-                })
-    tell_of(o.checked());
+                }) {
+    const ProductCall call = o.checked();
+    tell_of(call);
+    slower = 1 / device_.efficiency(static_cast<double>(call.n), static_cast<double>(call.m),
+                                    static_cast<double>(call.k));
+  }
+  if constexpr (std::same_as<Operands, AttentionOperands>) beside = device_.attention_scores * scores_of(o);
+  if constexpr (std::same_as<Operands, AttentionBackwardOperands>)
+    beside = 1.3 * device_.attention_scores * scores_of(o);
   if (workspace_ != nullptr) {
     if constexpr (requires { workspace_->attention(o); }) workspace_->attention(o);
     if constexpr (requires { workspace_->attention_backward(o); }) workspace_->attention_backward(o);
     if constexpr (std::same_as<Operands, RotaryOperands>) workspace_->rotary(o.heads);
   }
   const Cost spent = cost(o);
-  spend(name, spent.flops, spent.bytes, spent.dtype);
+  spend(name, spent.flops, spent.bytes, spent.dtype, slower, beside);
 }
 
 #define MINDPIPE_PRICED(name, Operands) \

@@ -1,15 +1,29 @@
 #pragma once
+#include <vector>
+
 #include "comm/mpi.h"
 
 namespace mindpipe {
 
-/// What messages between two ranks take: seconds before any arrives, and bytes a second behind that.
+/// What messages between two ranks take: seconds before any arrives, and bytes a second behind that. 0: there
+/// are no two such ranks.
 struct LinkTimes {
   double latency = 0, rate = 0;
 };
+/// What they take within a node and between two.
+struct NodeLinkTimes {
+  LinkTimes within, between;
+};
 
-/// Times messages between neighbours (0 and 1, 2 and 3, ...), all at once and both ways, medians over rounds.
-/// Rank 0's are given back, on every rank those of its own pair. Collective over the world.
-LinkTimes time_links(const World& world);
+/// The rank that each rank exchanges messages with in its own node, and in the next one: neighbours of a node
+/// in pairs, and of two nodes the ranks that have equal places there. -1: none. `nodes`: of each rank.
+struct LinkPartners {
+  std::vector<int> within, between;
+};
+LinkPartners link_partners(const std::vector<int>& nodes);
+
+/// Times messages between partners, all at once and both ways, medians over rounds. Rank 0's are given back,
+/// on every rank those of its own pairs. Collective over the world.
+NodeLinkTimes time_links(const World& world, const std::vector<int>& nodes);
 
 }  // namespace mindpipe

@@ -212,6 +212,15 @@ struct ExportConfig {
   bool operator==(const ExportConfig&) const = default;
 };
 
+/// What plan --search compares plans by, and what things cost.
+struct PlanConfig {
+  PlanGoalKind objective = PlanGoalKind::time;
+  std::vector<int> batches;                   ///< train.batch that are compared; empty: the one of this run
+  std::string noise_scale;                    ///< samples, or a run that measured it; empty: not known
+  double rank_hour = 0, kwh = 0, co2_kg = 0;  ///< prices of an hour of a rank, of energy, of CO2
+  bool operator==(const PlanConfig&) const = default;
+};
+
 struct Config {
   std::uint64_t seed = 1;
   RunConfig run;
@@ -229,6 +238,7 @@ struct Config {
   WatchdogConfig watchdog;
   TraceConfig trace;
   EnergyConfig energy;
+  PlanConfig plan;
   GenerateConfig generate;
   SupernetConfig supernet;
   SearchConfig search;

@@ -78,6 +78,11 @@ struct OptimizerRow {
   kind(emulated, "emulated", Memory::Kind::counted, false, false, "core")
 #define MINDPIPE_TRANSPORTS(kind) kind(automatic, "auto") kind(nccl, "nccl") kind(mpi, "mpi")
 #define MINDPIPE_BEYONDS(kind) kind(pieces, "pieces") kind(own, "own")
+#define MINDPIPE_PLAN_GOALS(kind) \
+  kind(time, "time") \
+  kind(energy, "energy") \
+  kind(carbon, "carbon") \
+  kind(cost, "cost")
 #define MINDPIPE_ENERGY_METERS(kind) \
   kind(automatic, "auto") \
   kind(rapl, "rapl") \
@@ -139,6 +144,8 @@ MINDPIPE_KINDS(MlpKind, NamedRow, MINDPIPE_MLPS)
 MINDPIPE_KINDS(ScheduleKind, ScheduleRow, MINDPIPE_SCHEDULES)
 MINDPIPE_KINDS(Precision, PrecisionRow, MINDPIPE_PRECISIONS)
 MINDPIPE_KINDS(RecomputeKind, NamedRow, MINDPIPE_RECOMPUTES)
+/// What a plan is to have least of, for what its step is worth.
+MINDPIPE_KINDS(PlanGoalKind, NamedRow, MINDPIPE_PLAN_GOALS)
 MINDPIPE_KINDS(EnergyMeter, NamedRow, MINDPIPE_ENERGY_METERS)
 MINDPIPE_KINDS(RateKind, NamedRow, MINDPIPE_RATES)
 MINDPIPE_KINDS(OptimizerKind, OptimizerRow, MINDPIPE_OPTIMIZERS)

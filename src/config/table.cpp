@@ -181,8 +181,8 @@ std::vector<Setting> common_settings(Config& c) {  // table
           .one_of({"auto", "avx512+amx", "avx512+bf16", "avx512", "avx2", "baseline"}),
       SETTING(
           layout, device.description,
-          "the device to imitate (emulated) or to price plans for (h200, h100, a100, core); empty: core for "
-          "cpu, h200 for cuda"),
+          "the device to imitate (emulated) or to price plans for: h200, h100, a100, core, or a file like "
+          "configs/devices/a100.yaml; empty: core for cpu, h200 for cuda"),
       SETTING(layout, device.profile,
               "a file of mindpipe-train profile, whose prices plans take in place of a description's; an "
               "emulated device takes as long as they say"),
@@ -247,6 +247,16 @@ std::vector<Setting> common_settings(Config& c) {  // table
       SETTING(layout, energy.deadline, "by when, from now on, it has to end (36h); 0: the forecast's end",
               Range{0, 1e9})
           .in(Unit::seconds),
+
+      SETTING(layout, plan.objective,
+              "what the best plan of plan --search has least of, for what its step is worth"),
+      SETTING(layout, plan.batches,
+              "train.batch that it compares; empty: the run's (others need plan.noise_scale)", count),
+      SETTING(layout, plan.noise_scale,
+              "the noise scale in samples, or a run with train.noise_every; auto: run.dir; empty: not known"),
+      SETTING(layout, plan.rank_hour, "objective cost: price of an hour of a rank", Range{0, 1e12}),
+      SETTING(layout, plan.kwh, "objective cost: price of a kilowatt-hour", Range{0, 1e12}),
+      SETTING(layout, plan.co2_kg, "objective cost: price of a kilogram of CO2 equivalent", Range{0, 1e12}),
 
       SETTING(layout, generate.prompt, "text to go on from"),
       SETTING(layout, generate.tokens, "tokens to write", count),

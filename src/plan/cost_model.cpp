@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "config/device_file.h"
 #include "layers/embedding.h"
 
 namespace mindpipe {
@@ -29,15 +30,42 @@ AttentionLimit attention_limit(const Config& config) {
 }
 
 std::string device_on_paper(const Config& config) {
+  return is_device_file(config.device.description) ? read_device_file(config.device.description).like
+                                                   : device_name(config);
+}
+
+std::string device_name(const Config& config) {
   const std::string& chosen = config.device.description;
   return chosen.empty() ? std::string(row_of(config.device.kind).on_paper) : chosen;
+}
+
+DeviceDescription description_of(const Config& config) {
+  if (!is_device_file(config.device.description)) return describe_device(device_name(config));
+  const DeviceFile file = read_device_file(config.device.description);
+  DeviceDescription device = describe_device(file.like);
+  const auto take = [](auto said, auto& known, auto unsaid) {
+    if (said != unsaid) known = said;
+  };
+  device.name = config.device.description;
+  take(file.flops_f32, device.flops_f32, 0);
+  take(file.flops_bf16, device.flops_bf16, 0);
+  take(file.bytes, device.bytes, 0);
+  take(file.launch, device.launch, -1);
+  take(file.half_rate, device.half_rate, -1);
+  take(file.attention_scores, device.attention_scores, -1);
+  take(file.ranks_per_node, device.links.ranks_per_node, 0);
+  take(file.latency, device.links.latency, -1);
+  take(file.rate, device.links.bytes, 0);
+  take(file.latency_between_nodes, device.links.latency_between_nodes, -1);
+  take(file.rate_between_nodes, device.links.bytes_between_nodes, 0);
+  return device;
 }
 
 CostModel::CostModel(const Config& config, const Layout& layout)
     : config_(config),
       layout_(layout),
       memory_(Memory::Kind::counted),
-      backend_(make_pricing_backend(memory_, describe_device(device_on_paper(config)))),
+      backend_(make_pricing_backend(memory_, description_of(config))),
       workspace_(workspace_of(config)),
       tensor_(*backend_, layout.tensor_shards, OnPaper{layout.grid.tensor, layout.coord.tensor}),
       data_(*backend_, layout.data_shards, OnPaper{layout.grid.data, layout.coord.data}),

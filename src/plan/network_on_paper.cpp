@@ -15,7 +15,7 @@ Link link_of(double latency, double bytes_per_second) {
 }  // namespace
 
 LinkDescription links_on_paper(const Config& config) {
-  LinkDescription links = describe_device(device_on_paper(config)).links;
+  LinkDescription links = description_of(config).links;
   const LinksConfig& said = config.device.links;
   const auto take = [](auto given, auto& known) {
     if (given > 0) known = given;
@@ -24,6 +24,9 @@ LinkDescription links_on_paper(const Config& config) {
     const Profile profile = read_profile(config.device.profile);
     take(profile.latency, links.latency);
     take(profile.rate, links.bytes);
+    take(profile.latency_between_nodes, links.latency_between_nodes);
+    take(profile.rate_between_nodes, links.bytes_between_nodes);
+    take(profile.ranks_per_node, links.ranks_per_node);
   }
   take(said.ranks_per_node, links.ranks_per_node);
   take(said.latency, links.latency);

@@ -38,9 +38,8 @@ std::unique_ptr<Backend> make_backend(const Config& config, Memory& memory, int 
     case DeviceKind::emulated:
       // The executor lets passes last as priced: what they consist of takes no time.
       if (prices_of(config) || !config.device.profile.empty())
-        return make_pricing_backend(memory, describe_device(device_on_paper(config)));
-      return make_emulated_backend(memory, describe_device(device_on_paper(config)),
-                                   500'000 * std::max(1, world.size / 16));
+        return make_pricing_backend(memory, description_of(config));
+      return make_emulated_backend(memory, description_of(config), 500'000 * std::max(1, world.size / 16));
   }
   fail(Exit::internal, "a device of no kind");
 }

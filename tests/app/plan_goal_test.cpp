@@ -14,6 +14,7 @@
 #include "app/plan/plan_page.h"
 #include "app/plan/plan_search.h"
 #include "core/check.h"
+#include "core/text.h"
 
 namespace mindpipe {
 namespace {
@@ -35,9 +36,9 @@ struct Small {
   }
 };
 
-std::string refusal(const SearchArguments& asked, const std::vector<std::string>& settings = {}) {
+std::string refusal(const std::vector<std::string>& settings) {
   try {
-    PlanGoal(asked, Small(settings).config);
+    PlanGoal(Small(settings).config);
   } catch (const Error& error) {
     return error.what();
   }
@@ -45,15 +46,17 @@ std::string refusal(const SearchArguments& asked, const std::vector<std::string>
 }
 
 TEST(PlanGoal, RefusesWhatItCannotKnow) {
-  EXPECT_THAT(refusal({.goal = PlanGoalKind::carbon}), HasSubstr("energy.carbon_intensity is 0"));
-  EXPECT_EQ(refusal({.goal = PlanGoalKind::carbon}, {"energy.carbon_intensity=300", "energy.source=a table"}),
-            "accepted");
-  EXPECT_THAT(refusal({.goal = PlanGoalKind::cost}), HasSubstr("nothing has a price"));
-  EXPECT_THAT(refusal({.goal = PlanGoalKind::cost, .co2_kg = 0.1}), HasSubstr("no CO2 is known"));
-  EXPECT_THAT(refusal({.batches = {64, 128}}), HasSubstr("give --noise-scale"));
-  EXPECT_EQ(refusal({.batches = {64, 128}, .noise_scale = "500"}), "accepted");
-  EXPECT_THAT(refusal({.noise_scale = "-3"}), HasSubstr("is no number of samples"));
-  EXPECT_THAT(refusal({.noise_scale = "no/such/run"}), HasSubstr("no/such/run/metrics.jsonl cannot be read"));
+  const std::string intensity = "energy.carbon_intensity=300", source = "energy.source=a table";
+  EXPECT_THAT(refusal({"plan.objective=carbon"}), HasSubstr("energy.carbon_intensity is 0"));
+  EXPECT_EQ(refusal({"plan.objective=carbon", intensity, source}), "accepted");
+  EXPECT_THAT(refusal({"plan.objective=cost"}), HasSubstr("nothing has a price"));
+  EXPECT_THAT(refusal({"plan.objective=cost", "plan.co2_kg=0.1"}), HasSubstr("no CO2 is known"));
+  EXPECT_EQ(refusal({"plan.objective=cost", "plan.kwh=0.3"}), "accepted");
+  EXPECT_THAT(refusal({"plan.batches=[64,128]"}), HasSubstr("set plan.noise_scale"));
+  EXPECT_EQ(refusal({"plan.batches=[64,128]", "plan.noise_scale=500"}), "accepted");
+  EXPECT_THAT(refusal({"plan.noise_scale=-3"}), HasSubstr("is no number of samples"));
+  EXPECT_THAT(refusal({"plan.noise_scale=no/such/run"}),
+              HasSubstr("no/such/run/metrics.jsonl cannot be read"));
 }
 
 TEST(PlanGoal, TakesTheNoiseScaleThatARunHasMeasuredLast) {
@@ -61,9 +64,10 @@ TEST(PlanGoal, TakesTheNoiseScaleThatARunHasMeasuredLast) {
   std::filesystem::create_directories(run);
   std::ofstream(run + "/metrics.jsonl") << "{\"step\": 1}\n{\"step\": 2, \"noise_scale\": 300.5}\n"
                                            "{\"step\": 3, \"noise_scale\": 400.5}\n{\"step\": 4}\n";
-  EXPECT_EQ(PlanGoal({.noise_scale = run}, Small().config).noise_scale(), 400.5);
+  EXPECT_EQ(PlanGoal(Small({"plan.noise_scale=" + run}).config).noise_scale(), 400.5);
+  EXPECT_EQ(PlanGoal(Small({"plan.noise_scale=auto", "run.dir=" + run}).config).noise_scale(), 400.5);
   std::ofstream(run + "/metrics.jsonl") << "{\"step\": 1}\n";
-  EXPECT_THAT(refusal({.noise_scale = run}), HasSubstr("has no noise_scale"));
+  EXPECT_THAT(refusal({"plan.noise_scale=" + run}), HasSubstr("has no noise_scale"));
   std::filesystem::remove_all(run);
 }
 
@@ -83,9 +87,8 @@ double least_joules(const Small& small, const PlanGoal& goal, int ranks, LayoutS
 }
 
 TEST(PlanGoal, TheLeastEnergyIsThatOfTheWholeSpace) {
-  const Small small;
-  const SearchArguments asked{.goal = PlanGoalKind::energy};
-  const PlanGoal goal(asked, small.config);
+  const Small small({"plan.objective=energy"});
+  const PlanGoal goal(small.config);
   for (const int ranks : {4, 8}) {
     const LayoutSearch search = search_layouts(small.config, ranks, small.free, 1, goal.price(on(ranks)));
     const double found = goal.joules(search.all[search.best.front()], on(ranks));
@@ -95,13 +98,13 @@ TEST(PlanGoal, TheLeastEnergyIsThatOfTheWholeSpace) {
 
 /// The batch of the least time for what it is worth, where a step takes so long and each sample adds so much.
 TEST(PlanGoal, TheBestBatchIsTheRootOfNoiseScaleTimesFixedOverAddedTime) {
-  const Small small;
   const std::vector<int> batches{16, 32, 64, 128, 256, 512, 1024};
   std::vector<int> chosen;
   for (const double noise_scale : {30.0, 300.0, 3000.0}) {
-    const SearchArguments asked{.batches = batches, .noise_scale = fmt::format("{}", noise_scale)};
-    const PlanGoal goal(asked, small.config);
-    const auto plans = compare_plans(small.config, 4, asked, goal, small.free, 1);
+    const Small small(
+        {"plan.batches=[" + joined(batches) + "]", fmt::format("plan.noise_scale={}", noise_scale)});
+    const PlanGoal goal(small.config);
+    const auto plans = compare_plans(small.config, 4, 0, goal, small.free, 1);
     const int best = best_plan(plans, goal);
     ASSERT_GE(best, 0);
     const auto seconds = [&](int place) { return static_cast<double>(plans[place].best().step); };
@@ -118,19 +121,21 @@ TEST(PlanGoal, TheBestBatchIsTheRootOfNoiseScaleTimesFixedOverAddedTime) {
 }
 
 TEST(PlanGoal, ADearerKilogramOfCarbonTakesFewerRanksAndBothPlansAreTold) {
-  const Small small({"energy.carbon_intensity=400", "energy.source=a table"});
-  const auto told = [&](SearchArguments asked) {
-    asked.most_ranks = 32;
-    asked.noise_scale = "1e9";
-    const PlanGoal goal(asked, small.config);
-    const auto plans = compare_plans(small.config, 1, asked, goal, small.free, 1);
+  const auto told = [&](std::vector<std::string> settings) {
+    for (const char* always :
+         {"energy.carbon_intensity=400", "energy.source=a table", "plan.noise_scale=1e9"})
+      settings.emplace_back(always);
+    const Small small(settings);
+    const PlanGoal goal(small.config);
+    const auto plans = compare_plans(small.config, 1, 32, goal, small.free, 1);
     EXPECT_EQ(plans.size(), 6u);
     return std::pair(plans[best_plan(plans, goal)].size.ranks,
                      comparison_text(plans, goal, small.free, small.config.train.batch));
   };
-  const auto fast = told({}), green = told({.goal = PlanGoalKind::carbon}),
-             cheap = told({.goal = PlanGoalKind::cost, .rank_hour = 2, .kwh = 0.2, .co2_kg = 0.1}),
-             dear = told({.goal = PlanGoalKind::cost, .rank_hour = 2, .kwh = 0.2, .co2_kg = 1e6});
+  const std::string cost = "plan.objective=cost", hour = "plan.rank_hour=2", power = "plan.kwh=0.2";
+  const auto fast = told({}), green = told({"plan.objective=carbon"}),
+             cheap = told({cost, hour, power, "plan.co2_kg=0.1"}),
+             dear = told({cost, hour, power, "plan.co2_kg=1e6"});
   EXPECT_LT(green.first, fast.first);
   EXPECT_LE(dear.first, cheap.first);
   EXPECT_EQ(dear.first, green.first) << "where carbon is all that counts";
@@ -142,10 +147,9 @@ TEST(PlanGoal, ADearerKilogramOfCarbonTakesFewerRanksAndBothPlansAreTold) {
 }
 
 TEST(PlanGoal, SaysWhatAnotherNoiseScaleWouldChangeAndWhatTheRateShould) {
-  const Small small;
-  const SearchArguments asked{.batches = {16, 64, 256, 1024}, .noise_scale = "100"};
-  const PlanGoal goal(asked, small.config);
-  const auto plans = compare_plans(small.config, 4, asked, goal, small.free, 1);
+  const Small small({"plan.batches=[16,64,256,1024]", "plan.noise_scale=100"});
+  const PlanGoal goal(small.config);
+  const auto plans = compare_plans(small.config, 4, 0, goal, small.free, 1);
   const std::string text = comparison_text(plans, goal, small.free, 8);
   EXPECT_THAT(text, HasSubstr("at a noise scale of 100 samples "));
   const int chosen = plans[best_plan(plans, goal)].size.batch;
@@ -160,10 +164,10 @@ int count_of(const std::string& text, const std::string& word) {
 }
 
 TEST(PlanPage, DrawsWithinItsPicturesAndFetchesNothing) {
-  const Small small({"memory.device_limit=8GiB", "grid.pipeline=4", "grid.data=1", "grid.tensor=1"});
-  const SearchArguments asked{.batches = {128, 64}, .noise_scale = "100"};
-  const PlanGoal goal(asked, small.config);
-  const auto plans = compare_plans(small.config, 4, asked, goal, small.free, 1);
+  const Small small({"memory.device_limit=8GiB", "grid.pipeline=4", "grid.data=1", "grid.tensor=1",
+                     "plan.batches=[128,64]", "plan.noise_scale=100"});
+  const PlanGoal goal(small.config);
+  const auto plans = compare_plans(small.config, 4, 0, goal, small.free, 1);
   ASSERT_GE(best_plan(plans, goal), 0);
   EXPECT_EQ(plans.front().size.batch, 64) << "batches ascend, so that the smaller of two equal ones wins";
   const std::string page = plan_page(plans, goal, small.free, "a <b> & c");
@@ -184,10 +188,10 @@ TEST(PlanPage, DrawsWithinItsPicturesAndFetchesNothing) {
 }
 
 TEST(PlanComparison, IsToldInJson) {
-  const Small small({"energy.carbon_intensity=400", "energy.source=a table"});
-  const SearchArguments asked{.goal = PlanGoalKind::cost, .most_ranks = 4, .rank_hour = 3600};
-  const PlanGoal goal(asked, small.config);
-  const auto plans = compare_plans(small.config, 2, asked, goal, small.free, 1);
+  const Small small(
+      {"energy.carbon_intensity=400", "energy.source=a table", "plan.objective=cost", "plan.rank_hour=3600"});
+  const PlanGoal goal(small.config);
+  const auto plans = compare_plans(small.config, 2, 4, goal, small.free, 1);
   const auto json = nlohmann::json::parse("[" + comparison_json(plans, goal, small.free) + "]");
   ASSERT_EQ(json.size(), 2u);
   for (const auto& plan : json) {
@@ -200,7 +204,7 @@ TEST(PlanComparison, IsToldInJson) {
 
 TEST(PlanGoal, CountsTheProcessorsOfARank) {
   const Small small({"device.kind=cpu"});
-  const PlanGoal goal({}, small.config);
+  const PlanGoal goal(small.config);
   LayoutCandidate step;
   step.step = step.work = 1'000'000'000;
   EXPECT_NEAR(goal.joules(step, {1, 64, 8}), 8 * goal.joules(step, {1, 64, 1}), 1e-9);

@@ -96,7 +96,7 @@ TEST(Profile, RefusesWhatIsNoProfileByLineAndKey) {
     }
     return std::string("taken");
   };
-  EXPECT_THAT(complaint("update: 1", "update: 0"), AllOf(HasSubstr("broken.yaml:7"), HasSubstr("update")));
+  EXPECT_THAT(complaint("update: 1", "update: 0"), AllOf(HasSubstr("broken.yaml:9"), HasSubstr("update")));
   EXPECT_THAT(complaint("forward: ", "forwards: "), HasSubstr("forwards is not a setting"));
   EXPECT_THAT(complaint("factor: 3\n", ""), HasSubstr("factor is missing"));
   EXPECT_THAT(complaint("  w", "  x"), HasSubstr("is no digest"));

@@ -9,11 +9,15 @@
 #include "app/plan/plan_search.h"
 #include "app/plan/plan_subnets.h"
 #include "app/plan/proof_text.h"
+#include "app/plan/profile_origin.h"
+#include "app/run/json_line.h"
+#include "app/run/version.h"
 #include "app/train/report_end.h"
 #include "app/verbs/main_verb.h"
 #include "app/verbs/verbs.h"
 #include "core/launcher.h"
 #include "core/text.h"
+#include "io/file.h"
 #include "plan/network_on_paper.h"
 
 namespace mindpipe {
@@ -69,11 +73,15 @@ std::string shares_of(const Timeline& expected, int stage) {
 
 std::string prices_text(const Config& config, const RunPlan& plan) {
   if (config.device.profile.empty())
-    return fmt::format("the device {} (device.description)", device_on_paper(config));
+    return fmt::format("the device {} (device.description)", device_name(config));
   const Profile profile = read_profile(config.device.profile);
+  const bool is_foreign =
+      row_of(config.device.kind).computes && !foreign_in(profile, origin_here(config)).empty();
   return fmt::format(
-      "{} (device.profile: {}, {} rank{} of {} thread{}{})", config.device.profile, profile.machine,
+      "{} (device.profile: {}, {} rank{} of {} thread{}{}{}{})", config.device.profile, profile.machine,
       profile.ranks, profile.ranks == 1 ? "" : "s", profile.threads, profile.threads == 1 ? "" : "s",
+      is_foreign ? ", another machine than this one" : "",
+      profile.program == version() ? "" : ", measured by version " + profile.program,
       plan.estimated < 0.0005
           ? ""
           : fmt::format("; it lacks blocks with {:.1f} % of the time of passes, which are estimated",
@@ -137,6 +145,22 @@ std::string text_of(const Config& config, const RunPlan& plan, int ranks, bool s
          stages_text(reading, reading.evaluation, false);
 }
 
+/// The figures of a plan, for programs.
+std::string json_of(const Config& config, const RunPlan& plan, int ranks) {
+  const Timeline& expected = plan.expected();
+  std::vector<double> memory, idle;
+  for (int stage = 0; stage < plan.outline.stages; ++stage) {
+    memory.push_back(static_cast<double>(total_of(plan.most_memory(stage))));
+    if (plan.trains_steps()) idle.push_back(expected.bubble(stage));
+  }
+  JsonLine line;
+  line.add("model", name_of(config.model.kind)).add("ranks", ranks).add("device", device_name(config));
+  if (plan.trains_steps()) line.add("step_ns", expected.step).add("idle", idle);
+  if (plan.subnets) line.add("subnet_ns", 1e9 * plan.subnets->paper.seconds_each());
+  line.add("batch", config.train.batch).add("memory", memory).add("estimated", plan.estimated);
+  return line.text() + "\n";
+}
+
 /// energy.duration, or all steps or subnets on paper.
 double seconds_of_run(const Config& config, const RunPlan& plan) {
   if (config.energy.duration > 0) return config.energy.duration;
@@ -153,6 +177,10 @@ std::string plan_text(const Config& given, int ranks, bool simulate) {
 }
 
 int plan(const Arguments& arguments, const Config& given) {
+  const std::string& json = arguments.layouts.json;
+  MP_REQUIRE(json.empty() || arguments.layouts.search || arguments.simulate, Exit::usage,
+             "plan --json: figures of what? (add --simulate or --search)");
+  require_own_profile(given, arguments.foreign_profile);
   if (arguments.layouts.search) return plan_search(arguments, given);
   if (launch().rank != 0) return 0;
   const int ranks = arguments.ranks > 0 ? arguments.ranks : ranks_of_grid(given);
@@ -160,6 +188,7 @@ int plan(const Arguments& arguments, const Config& given) {
   const RunPlan made = make_run_plan(config);
   print(text_of(config, made, ranks, arguments.simulate));
   print(proof_text(config, made) + "\n");
+  if (!json.empty()) replace_file(json, json_of(config, made, ranks));
   if (!config.energy.forecast.empty())
     print(start_text(config, seconds_of_run(config, made), static_cast<double>(std::time(nullptr))));
   require_fit(made, config.memory.device_limit);

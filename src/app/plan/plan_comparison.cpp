@@ -72,12 +72,12 @@ std::string rate_text(int given, int chosen, double noise_scale) {
 
 }  // namespace
 
-std::vector<ComparedPlan> compare_plans(const Config& config, int ranks, const SearchArguments& asked,
-                                        const PlanGoal& goal, const SearchFreedom& free, int wanted) {
-  std::set<int> batches(asked.batches.begin(), asked.batches.end());
+std::vector<ComparedPlan> compare_plans(const Config& config, int ranks, int most_ranks, const PlanGoal& goal,
+                                        const SearchFreedom& free, int wanted) {
+  std::set<int> batches(config.plan.batches.begin(), config.plan.batches.end());
   if (batches.empty()) batches.insert(config.train.batch);
   std::vector<ComparedPlan> plans;
-  for (const int number : numbers_of_ranks(ranks, asked.most_ranks))
+  for (const int number : numbers_of_ranks(ranks, most_ranks))
     for (const int batch : batches) {
       ComparedPlan plan{.size = {number, batch, threads_on_paper(config, number)}, .config = config};
       plan.config.train.batch = batch;

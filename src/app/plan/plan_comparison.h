@@ -19,8 +19,8 @@ struct ComparedPlan {
 
 /// Searches the layouts of each number of ranks and each batch that were asked for: of ranks the first, its
 /// doubles, and the last. `wanted`: layouts that are simulated at least.
-std::vector<ComparedPlan> compare_plans(const Config& config, int ranks, const SearchArguments& asked,
-                                        const PlanGoal& goal, const SearchFreedom& free, int wanted);
+std::vector<ComparedPlan> compare_plans(const Config& config, int ranks, int most_ranks, const PlanGoal& goal,
+                                        const SearchFreedom& free, int wanted);
 
 /// The place of the best plan, at `times` the noise scale; of equal ones that of fewer ranks, then of the
 /// smaller batch. -1: none has a layout.

@@ -19,7 +19,7 @@ std::optional<double> noise_scale_named(const std::string& text) {
   double number = 0;
   const auto end = std::from_chars(text.data(), text.data() + text.size(), number);
   if (end.ec == std::errc{} && end.ptr == text.data() + text.size()) {
-    MP_REQUIRE(number > 0, Exit::usage, "--noise-scale: {} is no number of samples", text);
+    MP_REQUIRE(number > 0, Exit::bad_configuration, "plan.noise_scale: {} is no number of samples", text);
     return number;
   }
   std::optional<double> last;
@@ -28,9 +28,9 @@ std::optional<double> noise_scale_named(const std::string& text) {
     if (found != line.numbers.end()) last = found->second;
   });
   MP_REQUIRE(is_there, Exit::input_missing,
-             "--noise-scale: {} is no number of samples, and {}/metrics.jsonl cannot be read", text, text);
+             "plan.noise_scale: {} is no number of samples, and {}/metrics.jsonl cannot be read", text, text);
   MP_REQUIRE(last.has_value(), Exit::bad_data,
-             "--noise-scale: {}/metrics.jsonl has no noise_scale (train with train.noise_every, and with "
+             "plan.noise_scale: {}/metrics.jsonl has no noise_scale (train with train.noise_every, and with "
              "reproducible.data of 2 or more)",
              text);
   return last;
@@ -38,23 +38,26 @@ std::optional<double> noise_scale_named(const std::string& text) {
 
 }  // namespace
 
-PlanGoal::PlanGoal(const SearchArguments& asked, const Config& config)
-    : asked_(asked),
+PlanGoal::PlanGoal(const Config& config)
+    : asked_(config.plan),
       energy_(config.energy),
       device_(device_on_paper(config)),
-      noise_scale_(noise_scale_named(asked.noise_scale)) {
-  MP_REQUIRE(
-      asked.goal != PlanGoalKind::carbon || energy_.carbon_intensity > 0, Exit::bad_configuration,
-      "--objective carbon: energy.carbon_intensity is 0 (set it to the grams of CO2 equivalent a kWh of "
-      "your power, and energy.source to who says so)");
+      noise_scale_(
+          noise_scale_named(config.plan.noise_scale == "auto" ? config.run.dir : config.plan.noise_scale)) {
+  const PlanConfig& asked = config.plan;
+  MP_REQUIRE(asked.objective != PlanGoalKind::carbon || energy_.carbon_intensity > 0, Exit::bad_configuration,
+             "plan.objective is carbon, and energy.carbon_intensity is 0 (set it to the grams of CO2 "
+             "equivalent a kWh "
+             "of your power, and energy.source to who says so)");
   MP_REQUIRE(asked.co2_kg == 0 || energy_.carbon_intensity > 0, Exit::bad_configuration,
-             "--carbon-kg: energy.carbon_intensity is 0, so no CO2 is known (set it)");
-  MP_REQUIRE(asked.goal != PlanGoalKind::cost || asked.rank_hour > 0 || asked.kwh > 0 || asked.co2_kg > 0,
-             Exit::usage, "--objective cost: nothing has a price (give --rank-hour, --kwh or --carbon-kg)");
+             "plan.co2_kg is {}, and energy.carbon_intensity is 0, so no CO2 is known (set it)",
+             asked.co2_kg);
+  MP_REQUIRE(asked.objective != PlanGoalKind::cost || has_prices(), Exit::bad_configuration,
+             "plan.objective is cost, and nothing has a price (set plan.rank_hour, plan.kwh or plan.co2_kg)");
   MP_REQUIRE(
-      asked.batches.empty() || noise_scale_.has_value(), Exit::usage,
-      "--batches: a sample of a large batch is worth less than one of a small batch, and nobody said how "
-      "much (give --noise-scale, a number or a run with train.noise_every)");
+      asked.batches.empty() || noise_scale_.has_value(), Exit::bad_configuration,
+      "plan.batches: a sample of a large batch is worth less than one of a small batch, and nobody said how "
+      "much (set plan.noise_scale, a number or a run with train.noise_every; --noise-scale)");
 }
 
 double PlanGoal::facility_kwh(double joules) const {
@@ -73,7 +76,7 @@ StepPrice PlanGoal::in_money(const PlanSize& size) const {
 }
 
 StepPrice PlanGoal::price(const PlanSize& size) const {
-  switch (asked_.goal) {
+  switch (asked_.objective) {
     case PlanGoalKind::time:
       return {};
     case PlanGoalKind::energy:
@@ -103,7 +106,7 @@ std::optional<double> PlanGoal::kilograms(double joules) const {
 }
 
 std::optional<double> PlanGoal::money(const LayoutCandidate& step, const PlanSize& size) const {
-  if (asked_.rank_hour == 0 && asked_.kwh == 0 && asked_.co2_kg == 0) return std::nullopt;
+  if (!has_prices()) return std::nullopt;
   return 1e-9 * step.cost(in_money(size));
 }
 

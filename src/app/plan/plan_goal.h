@@ -2,7 +2,6 @@
 #include <optional>
 #include <string>
 
-#include "app/verbs/arguments.h"
 #include "plan/layout_search.h"
 
 namespace mindpipe {
@@ -18,7 +17,7 @@ class PlanGoal {
  public:
   /// Reads what was asked for. Refuses carbon without an intensity, costs without prices, batches without a
   /// noise scale.
-  PlanGoal(const SearchArguments& asked, const Config& config);
+  explicit PlanGoal(const Config& config);
 
   /// What layouts are searched by.
   StepPrice price(const PlanSize& size) const;
@@ -37,8 +36,9 @@ class PlanGoal {
   StepPrice in_joules(const PlanSize& size) const;
   StepPrice in_money(const PlanSize& size) const;
   double facility_kwh(double joules) const;
+  bool has_prices() const { return asked_.rank_hour > 0 || asked_.kwh > 0 || asked_.co2_kg > 0; }
 
-  SearchArguments asked_;
+  PlanConfig asked_;
   EnergyConfig energy_;
   std::string device_;
   std::optional<double> noise_scale_;

@@ -6,6 +6,7 @@
 #include "app/plan/grid_choice.h"
 #include "app/plan/measure_layouts.h"
 #include "app/plan/plan_comparison.h"
+#include "app/plan/plan_lanes.h"
 #include "app/plan/plan_page.h"
 #include "app/plan/plan_subnets.h"
 #include "app/run/json_line.h"
@@ -16,6 +17,7 @@
 #include "io/file.h"
 #include "plan/network_on_paper.h"
 #include "plan/run_plan.h"
+#include "plan/unequal_stages.h"
 
 namespace mindpipe {
 namespace {
@@ -33,6 +35,8 @@ struct SearchedKey {
   std::function<std::string(const LayoutChoice&)> value;
 };
 const SearchedKey searched_keys[] = {
+    {"grid.supernet", &SearchFreedom::supernet,
+     [](const LayoutChoice& l) { return fmt::format("{}", l.grid.supernet); }},
     {"grid.pipeline", &SearchFreedom::pipeline,
      [](const LayoutChoice& l) { return fmt::format("{}", l.grid.pipeline); }},
     {"grid.data", &SearchFreedom::data, [](const LayoutChoice& l) { return fmt::format("{}", l.grid.data); }},
@@ -47,6 +51,8 @@ const SearchedKey searched_keys[] = {
      [](const LayoutChoice& l) { return fmt::format("{}", l.recompute); }},
     {"train.sequence_parallel", &SearchFreedom::sequence_parallel,
      [](const LayoutChoice& l) { return fmt::format("{}", l.sequence_parallel); }},
+    {"supernet.cuts", &SearchFreedom::subnet_cuts,
+     [](const LayoutChoice& l) { return fmt::format("{}", l.subnet_cuts); }},
 };
 
 /// Where the time of a step goes, in the mean of all stages.
@@ -116,11 +122,15 @@ std::string others_text(const Config& config, const SearchFreedom& free, LayoutS
       if (told.count(value) || first.fate == Fate::refused || first.fate == Fate::too_large) continue;
       told.insert(value);
       if (first.fate == Fate::slower) simulate_layout(config, first);
-      const LayoutCandidate* found = &first;
-      for (const LayoutCandidate& other : search.all)
-        if (other.fate == Fate::simulated && key.value(other.layout) == value &&
-            (found->fate != Fate::simulated || other.cost(search.price) < found->cost(search.price)))
-          found = &other;
+      LayoutCandidate* found = &first;
+      for (bool is_settled = false; !is_settled;) {
+        for (LayoutCandidate& other : search.all)
+          if (other.fate == Fate::simulated && key.value(other.layout) == value &&
+              (found->fate != Fate::simulated || other.cost(search.price) < found->cost(search.price)))
+            found = &other;
+        is_settled = found->fate != Fate::simulated || found->memory > 0;
+        if (!is_settled) simulate_layout(config, *found);
+      }
       const std::string beside = differing(best.layout, found->layout, key.key);
       text += fmt::format("  {}={}: {}{}\n", key.key, value, worse(search.price, *found, best), beside);
     }
@@ -163,9 +173,11 @@ std::string bits_text(const Config& config, const SearchFreedom& free, const Lay
                             keep);
 }
 
+bool is_of_subnets(const LayoutSearch& search) { return search.all[search.best.front()].subnets.has_value(); }
+
 std::string top_text(const SearchFreedom& free, const LayoutSearch& search, int top) {
-  std::string text =
-      fmt::format("{:>11} {:>11}  the best of those simulated, each with its best cut\n", "step", "memory");
+  std::string text = fmt::format("{:>11} {:>11}  the best of those simulated, each with its best cut\n",
+                                 is_of_subnets(search) ? "a subnet" : "step", "memory");
   for (const int place : best_of_each(search, top)) {
     const LayoutCandidate& one = search.all[place];
     text += fmt::format("{:>11} {:>11}  {}\n", seconds_of(one.step),
@@ -182,9 +194,10 @@ std::string own_text(const Config& config, int ranks, const StepPrice& price, co
   if (num_ranks(own.layout.grid) != ranks) return "";
   simulate_layout(config, own);
   if (own.fate == Fate::refused) return "the configuration as it stands is refused: " + own.refusal + "\n";
-  return fmt::format("the configuration as it stands{}: step {}, so this is {:.2f} times as fast{}\n",
+  return fmt::format("the configuration as it stands{}: {} {}, so this is {:.2f} times as fast{}\n",
                      own.fate == Fate::too_large ? " needs more than memory.device_limit" : "",
-                     seconds_of(own.step), static_cast<double>(own.step) / static_cast<double>(best.step),
+                     own.subnets ? "a subnet takes" : "step", seconds_of(own.step),
+                     static_cast<double>(own.step) / static_cast<double>(best.step),
                      price.is_time() ? ""
                                      : fmt::format(" and takes {:.3f} of what that takes of the objective",
                                                    best.cost(price) / own.cost(price)));
@@ -207,13 +220,16 @@ std::string name_of_fate(const LayoutCandidate& one) {
 std::string json_of(const LayoutCandidate& one) {
   const LayoutChoice& layout = one.layout;
   JsonLine line;
+  if (layout.grid.supernet > 1 || one.subnets) line.add("supernet", layout.grid.supernet);
+  if (one.subnets) line.add("subnet_cuts", name_of(layout.subnet_cuts)).add("idle", one.subnets->idle);
   line.add("pipeline", layout.grid.pipeline).add("data", layout.grid.data).add("tensor", layout.grid.tensor);
   line.add("schedule", name_of(layout.schedule)).add("chunks", layout.chunks).add("cuts", layout.cuts);
   line.add("zero", layout.zero).add("recompute", name_of(layout.recompute));
   line.add("sequence_parallel", layout.sequence_parallel).add("outcome", name_of_fate(one));
   line.add("bound_ns", one.bound).add("least_memory", one.least_memory);
   line.add("least_work_ns", one.least_work);
-  if (one.step > 0) line.add("step_ns", one.step).add("work_ns", one.work).add("memory", one.memory);
+  if (one.step > 0) line.add("step_ns", one.step).add("work_ns", one.work);
+  if (one.memory > 0) line.add("memory", one.memory);
   if (!one.refusal.empty()) line.add("refusal", one.refusal);
   return line.text();
 }
@@ -240,6 +256,11 @@ SearchFreedom freedom_of(const Config& config, const std::set<std::string>& name
   free.pipeline = open("grid.pipeline", config.grid.pipeline == 0);
   free.data = open("grid.data", config.grid.data == 0);
   free.tensor = open("grid.tensor", config.grid.tensor == 0);
+  if (row_of(config.model.kind).trains_subnets) {
+    free.supernet = open("grid.supernet", config.grid.supernet == 0);
+    free.subnet_cuts = open("supernet.cuts");
+    return free;
+  }
   free.schedule = open("schedule.kind");
   free.chunks = open("schedule.chunks");
   free.cuts = open("schedule.cuts");
@@ -256,6 +277,11 @@ std::string search_text(const Config& config, int ranks, const SearchFreedom& fr
   const Config chosen = with_layout(config, best.layout);
   const RunPlan plan = make_run_plan(chosen);
   const double step = 1e-9 * static_cast<double>(best.step);
+  if (best.subnets)
+    return subnet_search_text(chosen, plan, ranks, best, words_of(best.layout, free)) + spent +
+           own_text(config, ranks, search.price, best) + bits_text(config, free, best.layout) + '\n' +
+           top_text(free, search, top) + '\n' + others_text(config, free, search) +
+           excluded_text(config, search);
   return fmt::format(
              "{}: {} parameters on {} rank{}, priced for {}\n{}\n  {}\n\n"
              "step {} (simulated), {} {}s/s\n",
@@ -266,14 +292,15 @@ std::string search_text(const Config& config, int ranks, const SearchFreedom& fr
          spent + own_text(config, ranks, search.price, best) + shares_text(plan.training) +
          binding_text(config, plan) + bits_text(config, free, best.layout) + '\n' +
          top_text(free, search, top) + '\n' + others_text(config, free, search) +
-         excluded_text(config, search);
+         excluded_text(config, search) +
+         (free.pipeline && free.data && free.tensor ? unequal_text(chosen, ranks) : "");
 }
 
 std::string search_json(const Config& config, int ranks, const SearchFreedom& free,
                         const LayoutSearch& search, const std::string& plans) {
   std::string text =
       fmt::format("{{\"model\": {}, \"ranks\": {}, \"device\": {},\n",
-                  json_string(name_of(config.model.kind)), ranks, json_string(device_on_paper(config)));
+                  json_string(name_of(config.model.kind)), ranks, json_string(device_name(config)));
   if (!search.best.empty()) {
     const LayoutCandidate& best = search.all[search.best.front()];
     text += fmt::format("\"settings\": {},\n\"chosen\": {},\n", json_string(words_of(best.layout, free)),
@@ -326,20 +353,16 @@ int plan_search(const Arguments& arguments, const Config& given) {
   MP_REQUIRE(asked.measure == 0 || ranks == job, Exit::usage,
              "plan --measure runs layouts of {} ranks, and this job has {} (start {})", ranks, job, ranks);
   MP_REQUIRE(
-      asked.measure == 0 || (asked.most_ranks == 0 && asked.batches.empty()), Exit::usage,
-      "plan --measure runs layouts of the ranks and the batch that the job has (leave --batches and the "
+      asked.measure == 0 || (asked.most_ranks == 0 && given.plan.batches.empty()), Exit::usage,
+      "plan --measure runs layouts of the ranks and the batch that the job has (leave plan.batches and the "
       "range of --ranks out)");
-  MP_REQUIRE(!row_of(given.model.kind).trains_subnets, Exit::bad_configuration,
-             "plan --search chooses the layout of steps, and model.kind is {} (plan --simulate compares the "
-             "lanes, stages and cuts of a supernet)",
-             given.model.kind);
   if (launch().rank != 0 && asked.measure == 0) return 0;
   std::set<std::string> named;
   Config config = read_config(arguments.config, arguments.overrides, &named);
   const SearchFreedom free = freedom_of(config, named);
-  const PlanGoal goal(asked, config);
+  const PlanGoal goal(config);
   std::vector<ComparedPlan> plans =
-      compare_plans(config, ranks, asked, goal, free, std::max(asked.top, asked.measure));
+      compare_plans(config, ranks, asked.most_ranks, goal, free, std::max(asked.top, asked.measure));
   const int best = best_plan(plans, goal);
   ComparedPlan& chosen = best < 0 ? plans.back() : plans[best];
   std::string text = launch().rank == 0 ? comparison_text(plans, goal, free, config.train.batch) +

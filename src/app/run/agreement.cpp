@@ -52,20 +52,24 @@ void require_none(const World& world, const std::string& difference) {
 }  // namespace
 
 void require_same_settings(const World& world, const Config& config) {
-  const std::string program = version(), settings = text_of(config),
-                    table = contents_of(config.device.kernels);
+  const std::string program = version(), settings = text_of(config);
   const std::string their_program = text_of_rank_0(world, program),
-                    their_settings = text_of_rank_0(world, settings),
-                    their_table = text_of_rank_0(world, table);
+                    their_settings = text_of_rank_0(world, settings);
   std::string differs;
   if (program != their_program)
     differs = fmt::format("the program is {} here and {} on rank 0; start the same binary everywhere",
                           program, their_program);
   else if (settings != their_settings)
     differs = difference(settings, their_settings) + "; start with the same settings everywhere";
-  else if (table != their_table)
-    differs = fmt::format("the table of device.kernels ({}) has other contents; give every machine the same",
-                          config.device.kernels);
+  const DeviceConfig& device = config.device;
+  for (const auto& [key, file] : {std::pair("device.kernels", &device.kernels),
+                                  {"device.profile", &device.profile},
+                                  {"device.description", &device.description}}) {
+    const std::string table = contents_of(*file), theirs = text_of_rank_0(world, table);
+    if (differs.empty() && table != theirs)
+      differs =
+          fmt::format("the table of {} ({}) has other contents; give every machine the same", key, *file);
+  }
   require_none(world, differs);
 }
 

@@ -9,8 +9,8 @@ namespace mindpipe {
 
 // Bits are promised among equals. A rank that is not like rank 0 fails with code 78 and says what differs.
 
-/// Same binary, same settings (device.threads aside), same contents of device.kernels on every rank. Before
-/// anything depends on the grid, which is one of the settings. Collective.
+/// Same binary, same settings (device.threads aside), same contents of the files of prices and kernels on
+/// every rank. Before anything depends on the grid, which is one of the settings. Collective.
 void require_same_settings(const World& world, const Config& config);
 /// The class of instruction sets that have equal bits: a backend's description begins with the set. A unit
 /// for bf16 counts for bf16.

@@ -3,6 +3,7 @@
 
 #include "app/energy/run_energy.h"
 #include "app/plan/dry_run.h"
+#include "app/plan/profile_origin.h"
 #include "app/run/resume.h"
 #include "app/run/subnet_config.h"
 #include "app/run/weights.h"
@@ -185,6 +186,7 @@ int train_on_this_job(const Arguments& arguments, const Config& given) {
 }  // namespace
 
 int train(const Arguments& arguments, const Config& given) {
+  require_own_profile(given, arguments.foreign_profile);
   if (!arguments.dry_run) return train_on_this_job(arguments, given);
   if (launch().rank == 0) dry_run(given, arguments.ranks > 0 ? arguments.ranks : ranks_of_grid(given));
   return 0;

@@ -49,24 +49,15 @@ struct ReportArguments {
   std::string svg;  ///< the picture to write; empty: none
 };
 
-#define MINDPIPE_PLAN_GOALS(kind) \
-  kind(time, "time") kind(energy, "energy") kind(carbon, "carbon") kind(cost, "cost")
-/// What a plan is to have least of.
-MINDPIPE_KINDS(PlanGoalKind, NamedRow, MINDPIPE_PLAN_GOALS)
-
 /// What `plan --search` is asked to do.
 struct SearchArguments {
   bool search = false;
-  PlanGoalKind goal = PlanGoalKind::time;
-  int most_ranks = 0;        ///< numbers of ranks up to this one are compared; 0: one alone
-  std::vector<int> batches;  ///< train.batch that are compared; empty: the configuration's
-  std::string noise_scale;   ///< a number of samples, or a run that measured it; empty: not known
-  double rank_hour = 0, kwh = 0, co2_kg = 0;  ///< prices of an hour of a rank, of energy, of CO2
-  int top = 5;                                ///< layouts that are listed
-  int measure = 0;                            ///< layouts whose steps are measured in this job
-  std::string output;                         ///< the configuration with the best layout; empty: none
-  std::string json;                           ///< the file for all layouts; empty: none
-  std::string html;                           ///< the page with pictures; empty: none
+  int most_ranks = 0;  ///< numbers of ranks up to this one are compared; 0: one alone
+  int top = 5;         ///< layouts that are listed
+  int measure = 0;     ///< layouts whose steps are measured in this job
+  std::string output;  ///< the configuration with the best layout; empty: none
+  std::string json;    ///< the file for all layouts; empty: none
+  std::string html;    ///< the page with pictures; empty: none
 };
 
 /// What `profile` is asked to do.
@@ -84,6 +75,7 @@ struct Arguments {
   bool dry_run = false;                ///< say what would be done, allocate nothing
   bool print_config = false;           ///< print the resolved configuration
   bool simulate = false;               ///< plan: run the programs in virtual time
+  bool foreign_profile = false;        ///< take a device.profile that another machine measured
   bool is_part = false;                ///< part of other work: the training prints no table of its own
   int ranks = 0;                       ///< plan and dry run: for this many ranks; 0: the grid's product
   std::string tune;  ///< doctor: the file for a table of algorithms; empty: the machine is examined

@@ -24,6 +24,8 @@ struct Machine {
 };
 
 Machine look_at_this_machine();
+/// The name of this machine's processor.
+std::string processor_here();
 /// Judges a machine; a pure function, so that machines that are not at hand can be judged too.
 std::vector<Finding> examine(const Machine& machine);
 std::string report(const std::vector<Finding>& findings);

@@ -60,10 +60,12 @@ std::string chosen_huge_pages() {
 
 }  // namespace
 
+std::string processor_here() { return value_in("/proc/cpuinfo", "model name"); }
+
 Machine look_at_this_machine() {
   Machine m;
   m.host = host_name();
-  m.processor = value_in("/proc/cpuinfo", "model name");
+  m.processor = processor_here();
   m.processors = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
   m.allowed = allowed_processors();
   m.instruction_sets = instruction_sets();

@@ -3,6 +3,7 @@
 #include <charconv>
 #include <limits>
 
+#include "config/kinds.h"
 #include "core/check.h"
 #include "core/text.h"
 
@@ -21,6 +22,11 @@ void declare_config(CLI::App& app, Arguments& a) {
   app.add_option("--config", a.config, "the configuration, a YAML file")->option_text("FILE");
   app.add_option("key=value", a.overrides, "settings that override the file's")->option_text("...");
   app.add_flag("--print-config", a.print_config, "print every setting, resolved, and stop");
+}
+
+void declare_foreign_profile(CLI::App& app, Arguments& a) {
+  app.add_flag("--foreign-profile", a.foreign_profile,
+               "take the prices of device.profile though another machine measured them");
 }
 
 void declare_ranks(CLI::App& app, Arguments& a) {
@@ -55,37 +61,31 @@ void read_ranks(const std::string& text, Arguments& a) {
 void declare_goal(CLI::App& app, Arguments& a, CLI::Option* search) {
   std::vector<std::string> goals;
   for (const PlanGoalKind goal : all_kinds<PlanGoalKind>()) goals.emplace_back(name_of(goal));
+  const auto add = [&](const char* name, const char* setting, const char* of, const std::string& shown) {
+    return app
+        .add_option_function<std::string>(
+            name, [&a, setting](const std::string& value) { a.overrides.push_back(setting + ("=" + value)); },
+            fmt::format("--search: {}, short for {}", of, setting))
+        ->needs(search)
+        ->option_text(shown);
+  };
+  add("--objective", "plan.objective", "what the best plan has least of, for what its step is worth",
+      join(goals, "|"))
+      ->check(CLI::IsMember(goals));
   app.add_option_function<std::string>(
-         "--objective", [&a](const std::string& name) { a.layouts.goal = *kind_named<PlanGoalKind>(name); },
-         "--search: what the best plan has least of, for what its step is worth (time)")
-      ->check(CLI::IsMember(goals))
-      ->needs(search)
-      ->option_text(join(goals, "|"));
-  app.add_option("--batches", a.layouts.batches, "--search: compare these train.batch (needs --noise-scale)")
-      ->check(plain_integer())
-      ->check(CLI::Range(1, std::numeric_limits<int>::max()))
-      ->delimiter(',')
+         "--batches", [&a](const std::string& list) { a.overrides.push_back("plan.batches=[" + list + "]"); },
+         "--search: compare these train.batch (needs --noise-scale), short for plan.batches")
       ->needs(search)
       ->option_text("B,B,...");
-  app.add_option("--noise-scale", a.layouts.noise_scale,
-                 "--search: the noise scale in samples, or a run with train.noise_every")
-      ->needs(search)
-      ->option_text("N|RUN");
-  const auto add_price = [&](const char* name, double& price, const char* of) {
-    app.add_option(name, price, std::string("--search --objective cost: price of ") + of)
-        ->check(CLI::NonNegativeNumber)
-        ->needs(search)
-        ->option_text("PRICE");
-  };
-  add_price("--rank-hour", a.layouts.rank_hour, "an hour of a rank");
-  add_price("--kwh", a.layouts.kwh, "a kilowatt-hour");
-  add_price("--carbon-kg", a.layouts.co2_kg, "a kilogram of CO2 equivalent");
+  add("--noise-scale", "plan.noise_scale", "the noise scale in samples, or a run with train.noise_every",
+      "N|RUN");
 }
 
 }  // namespace
 
 void declare_plan(CLI::App& app, Arguments& a) {
   declare_config(app, a);
+  declare_foreign_profile(app, a);
   app.add_flag("--simulate", a.simulate,
                "run the step in virtual time on device.description and device.links: its length, tokens/s, "
                "and the idle share of every stage");
@@ -107,8 +107,10 @@ void declare_plan(CLI::App& app, Arguments& a) {
   app.add_option("--output", a.layouts.output, "--search: write the configuration with the best layout")
       ->needs(search)
       ->option_text("FILE");
-  app.add_option("--json", a.layouts.json, "--search: write all layouts, each with its time, bound or reason")
-      ->needs(search)
+  app.add_option(
+         "--json", a.layouts.json,
+         "--search: write all layouts, each with its time, bound or reason; --simulate: the figures of "
+         "the step")
       ->option_text("FILE");
   app.add_option("--html", a.layouts.html, "--search: write a page with pictures, whole in itself")
       ->needs(search)

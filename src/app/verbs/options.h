@@ -12,6 +12,8 @@ const CLI::Validator& plain_integer();
 // Options that several verbs have, and those of plan.
 void declare_config(CLI::App& app, Arguments& a);
 void declare_ranks(CLI::App& app, Arguments& a);
+/// Adds --foreign-profile.
+void declare_foreign_profile(CLI::App& app, Arguments& a);
 void declare_plan(CLI::App& app, Arguments& a);
 
 }  // namespace mindpipe

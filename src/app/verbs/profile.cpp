@@ -5,9 +5,9 @@
 #include <set>
 
 #include "app/plan/plan_search.h"
+#include "app/plan/profile_origin.h"
 #include "app/run/run.h"
 #include "app/run/version.h"
-#include "app/verbs/doctor.h"
 #include "app/verbs/main_verb.h"
 #include "app/verbs/verbs.h"
 #include "comm/link_times.h"
@@ -135,6 +135,27 @@ class Profiling {
   std::vector<Wish> wishes_;
 };
 
+/// Messages between ranks of a node and, where the job has several, between two nodes.
+void measure_links(Profile& profile, const Run& run) {
+  std::map<std::string, int> numbers;
+  std::vector<int> nodes;
+  for (const RankPlace& place : run.places())
+    nodes.push_back(numbers.emplace(place.host, static_cast<int>(numbers.size())).first->second);
+  const NodeLinkTimes links = time_links(run.world(), nodes);
+  profile.latency = links.within.latency;
+  profile.rate = links.within.rate;
+  profile.latency_between_nodes = links.between.latency;
+  profile.rate_between_nodes = links.between.rate;
+  if (numbers.size() > 1)
+    profile.ranks_per_node = static_cast<int>(std::count(nodes.begin(), nodes.end(), nodes.front()));
+  const auto tell = [](const char* where, const LinkTimes& link) {
+    if (link.rate > 0)
+      info("messages {}: {:.3g} GB/s after {}", where, link.rate * 1e-9, human_seconds(link.latency));
+  };
+  tell("within a node", links.within);
+  tell("between nodes", links.between);
+}
+
 }  // namespace
 
 int profile(const Arguments& arguments, const Config& given) {
@@ -153,16 +174,14 @@ int profile(const Arguments& arguments, const Config& given) {
   Run run(arguments, config, [&](const Config& known, const World&) { return known; });
   config.device.threads = run.threads();
   Profile measured = Profiling(run, config, layouts).measure(arguments.profile.budget);
-  measured.machine = fmt::format("{}, {}", look_at_this_machine().processor, config.device.kind);
+  const ProfileOrigin origin = origin_here(config);
+  measured.machine = origin.machine;
+  measured.instructions = origin.instructions;
+  measured.kernels = origin.kernels;
   measured.program = version();
   measured.threads = config.device.threads;
   measured.ranks = ranks;
-  if (ranks > 1) {
-    const LinkTimes link = time_links(run.world());
-    measured.latency = link.latency;
-    measured.rate = link.rate;
-    info("messages: {:.3g} GB/s after {}", link.rate * 1e-9, human_seconds(link.latency));
-  }
+  if (ranks > 1) measure_links(measured, run);
   if (!run.is_rank_0()) return 0;
   replace_file(arguments.profile.output, text_of(measured));
   print(fmt::format(

@@ -30,6 +30,7 @@ void declare_train(CLI::App& app, Arguments& a) {
          "short for run.max_walltime=TIME (23h50m)")
       ->option_text("TIME");
   declare_ranks(app, a);
+  declare_foreign_profile(app, a);
 }
 
 void declare_profile(CLI::App& app, Arguments& a) {

@@ -1,0 +1,23 @@
+#pragma once
+#include <string>
+
+#include "config/config.h"
+#include "config/profile.h"
+
+namespace mindpipe {
+
+/// What measured prices hold for, beside a model.
+struct ProfileOrigin {
+  std::string machine;       ///< processor, and the kind of device
+  std::string instructions;  ///< instruction sets that kernels use, or the GPU
+  std::string kernels;       ///< digest of the table of device.kernels; empty: there is none
+};
+ProfileOrigin origin_here(const Config& config);
+
+/// In what a profile's origin is not this one: "machine: X there, Y here; ..."; empty: in nothing.
+std::string foreign_in(const Profile& profile, const ProfileOrigin& here);
+
+/// Refuses a device.profile of another machine, unless `foreign`. An emulated device imitates any.
+void require_own_profile(const Config& config, bool foreign);
+
+}  // namespace mindpipe

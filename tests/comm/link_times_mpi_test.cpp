@@ -1,0 +1,41 @@
+// ranks: 2 4
+#include "comm/link_times.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace mindpipe {
+namespace {
+
+using testing::ElementsAre;
+
+World world() {
+  World all{MPI_COMM_WORLD};
+  MPI_Comm_rank(all.comm, &all.rank);
+  MPI_Comm_size(all.comm, &all.size);
+  return all;
+}
+
+TEST(LinkTimes, PairsNeighboursOfANodeAndEqualPlacesOfTwoNodes) {
+  const LinkPartners even = link_partners({0, 0, 1, 1});
+  EXPECT_THAT(even.within, ElementsAre(1, 0, 3, 2));
+  EXPECT_THAT(even.between, ElementsAre(2, 3, 0, 1));
+  const LinkPartners uneven = link_partners({0, 1, 0, 1, 2, 0});
+  EXPECT_THAT(uneven.within, ElementsAre(2, 3, 0, 1, -1, -1));
+  EXPECT_THAT(uneven.between, ElementsAre(1, 0, 3, 2, -1, -1)) << "three nodes: the last one is alone";
+}
+
+TEST(LinkTimes, AreMeasuredWithinANodeAndBetweenTwo) {
+  std::vector<int> nodes(world().size, 0);  // one node; then two halves that are taken for two
+  const NodeLinkTimes one = time_links(world(), nodes);
+  EXPECT_GT(one.within.rate, 1e6);
+  EXPECT_GT(one.within.latency, 0);
+  EXPECT_EQ(one.between.rate, 0);
+  for (int rank = world().size / 2; rank < world().size; ++rank) nodes[rank] = 1;
+  const NodeLinkTimes two = time_links(world(), nodes);
+  EXPECT_GT(two.between.rate, 1e6);
+  EXPECT_EQ(two.within.rate > 0, world().size == 4);
+}
+
+}  // namespace
+}  // namespace mindpipe

@@ -1,0 +1,91 @@
+#include "config/device_file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "core/check.h"
+#include "plan/cost_model.h"
+#include "plan/network_on_paper.h"
+
+namespace mindpipe {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+std::string written(const std::string& text) {
+  const std::string path = testing::TempDir() + "device_of_test.yaml";
+  std::ofstream(path) << text;
+  return path;
+}
+
+Config described_by(const std::string& description) {
+  return read_config(std::string(MINDPIPE_SOURCE_DIR) + "/configs/gpt2-124m.yaml",
+                     {"device.kind=cuda", "device.description=" + description, "grid.data=1"});
+}
+
+/// Seconds of a forward and a backward of one block.
+double seconds_of(const Config& config, int block) {
+  return CostModel(config, make_layout(config, {})).described_seconds(block);
+}
+
+TEST(DeviceFile, SaysWhatIsOtherwiseThanABundledDevice) {
+  const Config config = described_by(written("like: a100\nbytes: 2e12\nlinks: {rate_between_nodes: 9e9}\n"));
+  const DeviceDescription device = description_of(config), bundled = describe_device("a100");
+  EXPECT_EQ(device.bytes, 2e12);
+  EXPECT_EQ(device.flops_bf16, bundled.flops_bf16);
+  EXPECT_EQ(device.launch, bundled.launch);
+  EXPECT_EQ(links_on_paper(config).bytes_between_nodes, 9e9);
+  EXPECT_EQ(links_on_paper(config).bytes, bundled.links.bytes);
+  EXPECT_EQ(device_on_paper(config), "a100") << "whose power and plans of attention hold";
+  EXPECT_EQ(device_name(config), config.device.description);
+}
+
+TEST(DeviceFile, SmallProductsReachLessOfTheRate) {
+  DeviceDescription device = describe_device("a100");
+  EXPECT_EQ(device.efficiency(16, 16, 16), 1);
+  device.half_rate = 128;
+  EXPECT_NEAR(device.efficiency(128, 1e12, 1e12), 0.5, 1e-6);
+  EXPECT_NEAR(device.efficiency(128, 128, 128), 0.125, 1e-12);
+  const Config plain = described_by("a100"), slow = described_by(written("like: a100\nhalf_rate: 512\n"));
+  constexpr int mlp = 2;
+  EXPECT_GT(seconds_of(slow, mlp), 1.2 * seconds_of(plain, mlp));
+}
+
+TEST(DeviceFile, ScoresThatGoToMemoryMakeAttentionLongerAndKeepItsDigest) {
+  const Config plain = described_by("a100"),
+               scores = described_by(written("like: a100\nattention_scores: 4\n"));
+  constexpr int attention = 1, mlp = 2;
+  const ModelConfig& model = plain.model;
+  const double bytes = 4.0 * 2.3 * plain.train.micro_batch * model.gpt.heads * model.gpt.context *
+                       model.gpt.context * (plain.train.precision == Precision::bf16 ? 2 : 4);
+  EXPECT_NEAR(seconds_of(scores, attention) - seconds_of(plain, attention),
+              bytes / describe_device("a100").bytes, 0.3 * bytes / describe_device("a100").bytes);
+  EXPECT_EQ(seconds_of(scores, mlp), seconds_of(plain, mlp));
+  EXPECT_EQ(CostModel(scores, make_layout(scores, {})).work_of(attention),
+            CostModel(plain, make_layout(plain, {})).work_of(attention))
+      << "a profile holds beside any description";
+}
+
+TEST(DeviceFile, RefusesByLineAndKeyWhatNoDeviceHas) {
+  const auto complaint = [](const std::string& text) {
+    try {
+      description_of(described_by(written(text)));
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code, text.find("like: b200") == 0 ? Exit::bad_configuration : Exit::bad_data);
+      return std::string(error.what());
+    }
+    return std::string("taken");
+  };
+  EXPECT_THAT(complaint("like: a100\nbytes: 0\n"),
+              AllOf(HasSubstr("device_of_test.yaml:2: bytes is '0'"), HasSubstr("above 0")));
+  EXPECT_THAT(complaint("like: a100\nlinks: {rate: 0}\n"), HasSubstr("links.rate is '0'"));
+  EXPECT_THAT(complaint("like: a100\nflops: 1e12\n"), HasSubstr("flops is not a setting"));
+  EXPECT_THAT(complaint("bytes: 1e12\n"), HasSubstr("like is missing"));
+  EXPECT_THAT(complaint("like: b200\n"), HasSubstr("bundled devices: h200"));
+}
+
+}  // namespace
+}  // namespace mindpipe
