@@ -10,6 +10,7 @@
 #include "plan/network_on_paper.h"
 #include "plan/run_plan.h"
 #include "plan/step_bound.h"
+#include "plan/subnet_search.h"
 #include "program/partition.h"
 
 namespace mindpipe {
@@ -32,19 +33,20 @@ std::vector<T> values(bool free, T given, const All& all) {
 /// The grids of `ranks` ranks that have the configuration's degrees where it says some.
 std::vector<Coord> grids_of(const Config& config, int ranks, const SearchFreedom& free) {
   const GridConfig& given = config.grid;
-  const int lanes = std::max(1, given.supernet);
   const auto may_be = [](bool is_free, int said, int degree) { return is_free || said == degree; };
   std::vector<Coord> grids;
-  if (ranks % lanes != 0) return grids;
-  const int places = ranks / lanes;
-  for (int tensor = 1; tensor <= places; ++tensor)
-    for (int data = 1; places % tensor == 0 && data <= places / tensor; ++data) {
-      if (places / tensor % data != 0) continue;
-      const int pipeline = places / tensor / data;
-      if (may_be(free.tensor, given.tensor, tensor) && may_be(free.data, given.data, data) &&
-          may_be(free.pipeline, given.pipeline, pipeline))
-        grids.push_back({tensor, data, pipeline, lanes});
-    }
+  for (int lanes = 1; lanes <= ranks; ++lanes) {
+    const int places = ranks / lanes;
+    if (ranks % lanes != 0 || !may_be(free.supernet, std::max(1, given.supernet), lanes)) continue;
+    for (int tensor = 1; tensor <= places; ++tensor)
+      for (int data = 1; places % tensor == 0 && data <= places / tensor; ++data) {
+        if (places / tensor % data != 0) continue;
+        const int pipeline = places / tensor / data;
+        if (may_be(free.tensor, given.tensor, tensor) && may_be(free.data, given.data, data) &&
+            may_be(free.pipeline, given.pipeline, pipeline))
+          grids.push_back({tensor, data, pipeline, lanes});
+      }
+  }
   return grids;
 }
 
@@ -86,7 +88,7 @@ std::vector<LayoutChoice> layouts_of(const Config& config, const Coord& grid, co
 /// Where ties are broken: less is better.
 auto preference(const LayoutChoice& layout) {
   return std::tuple(layout.grid.tensor, layout.grid.pipeline, layout.zero, layout.recompute, layout.chunks,
-                    layout.sequence_parallel, layout.schedule);
+                    layout.sequence_parallel, layout.schedule, layout.subnet_cuts);
 }
 
 /// The blocks of a model as they are priced for the layouts that share their products in one way.
@@ -172,11 +174,19 @@ std::vector<int> ranking(const LayoutSearch& search) {
 /// The layouts that rules allow, each with its bound.
 void take_stock(LayoutSearch& search, const Config& config, int ranks, const SearchFreedom& free,
                 PricedBlocks& blocks) {
+  const bool is_supernet = row_of(config.model.kind).trains_subnets;
+  SubnetSketches subnets;
   for (const Coord& grid : grids_of(config, ranks, free)) {
     std::optional<std::string> refusal;
     bool allowed = false;
-    for (const LayoutChoice& layout : layouts_of(config, grid, free)) {
+    for (const LayoutChoice& layout :
+         is_supernet ? subnet_layouts(config, grid, free) : layouts_of(config, grid, free)) {
       try {
+        if (is_supernet) {
+          search.all.push_back(subnets.candidate(config, layout));
+          allowed = true;
+          continue;
+        }
         const Sketch sketch(with_layout(config, layout), blocks);
         const std::vector<int>& balanced = sketch.outline.first_block;
         search.all.push_back(sketch.candidate(layout, balanced));
@@ -186,6 +196,8 @@ void take_stock(LayoutSearch& search, const Config& config, int ranks, const Sea
       } catch (const Error& error) {
         if (error.code == Exit::internal) throw;
         if (!refusal) refusal = error.what();
+        if (is_supernet)
+          search.all.push_back({.layout = layout, .fate = Fate::refused, .refusal = error.what()});
       }
     }
     if (!allowed && refusal) count_refusal(search, *refusal);
@@ -199,61 +211,21 @@ void take_stock(LayoutSearch& search, const Config& config, int ranks, const Sea
 
 }  // namespace
 
-double LayoutCandidate::least_cost(const StepPrice& price) const {
-  return price.second * static_cast<double>(bound) + price.work * static_cast<double>(least_work);
-}
-
-double LayoutCandidate::cost(const StepPrice& price) const {
-  return price.second * static_cast<double>(step) + price.work * static_cast<double>(work);
-}
-
 int LayoutSearch::count(Fate fate) const {
   return static_cast<int>(std::count_if(
       all.begin(), all.end(), [&](const LayoutCandidate& candidate) { return candidate.fate == fate; }));
 }
 
-LayoutChoice layout_of(const Config& config) {
-  return {degrees_of(config), config.schedule.kind,   config.schedule.chunks,        config.schedule.cuts,
-          config.train.zero,  config.train.recompute, config.train.sequence_parallel};
-}
-
-Config with_layout(const Config& config, const LayoutChoice& layout) {
-  Config known = config;
-  known.grid = {layout.grid.supernet, layout.grid.pipeline, layout.grid.data, layout.grid.tensor};
-  known.schedule = {layout.schedule, layout.chunks, layout.cuts};
-  known.train.zero = layout.zero;
-  known.train.recompute = layout.recompute;
-  known.train.sequence_parallel = layout.sequence_parallel;
-  if (known.reproducible.tensor_follows) known.reproducible.tensor = 0;
-  if (known.reproducible.data_follows) known.reproducible.data = 0;
-  return resolve(known);
-}
-
-std::string words_of(const LayoutChoice& layout, const SearchFreedom& free) {
-  std::vector<std::string> words;
-  const auto say = [&](bool is_free, const char* key, const auto& value) {
-    if (is_free) words.push_back(fmt::format("{}={}", key, value));
-  };
-  say(free.pipeline, "grid.pipeline", layout.grid.pipeline);
-  say(free.data, "grid.data", layout.grid.data);
-  say(free.tensor, "grid.tensor", layout.grid.tensor);
-  say(free.schedule, "schedule.kind", layout.schedule);
-  say(free.chunks && layout.chunks > 1, "schedule.chunks", layout.chunks);
-  say(free.cuts && !layout.cuts.empty(), "schedule.cuts", "[" + joined(layout.cuts) + "]");
-  say(free.zero && layout.grid.data > 1, "train.zero", layout.zero);
-  say(free.recompute, "train.recompute", layout.recompute);
-  say(free.sequence_parallel && layout.grid.tensor > 1, "train.sequence_parallel", layout.sequence_parallel);
-  return join(words, " ");
-}
-
 void simulate_layout(const Config& config, LayoutCandidate& candidate) {
   const std::int64_t limit = config.memory.device_limit;
   try {
-    const RunPlan plan = make_run_plan(with_layout(config, candidate.layout));
+    const Config known = with_layout(config, candidate.layout);
+    const RunPlan plan = make_run_plan(known);
     const Timeline& expected = plan.training.expected;
     candidate.step = expected.step;
     candidate.work = std::accumulate(expected.busy.begin(), expected.busy.end(), std::int64_t{0}) *
                      (num_ranks(candidate.layout.grid) / plan.outline.stages);
+    if (plan.subnets) take_figures(known, plan, candidate);
     for (int stage = 0; stage < plan.outline.stages; ++stage)
       candidate.memory = std::max(candidate.memory, total_of(plan.most_memory(stage)));
     candidate.fate = limit == 0 || candidate.memory <= limit ? Fate::simulated : Fate::too_large;
@@ -264,7 +236,65 @@ void simulate_layout(const Config& config, LayoutCandidate& candidate) {
   }
 }
 
+std::vector<int> best_of_each(const LayoutSearch& search, int most) {
+  std::vector<int> places;
+  for (const int place : search.best) {
+    const auto is_kin = [&](int other) {
+      return preference(search.all[other].layout) == preference(search.all[place].layout);
+    };
+    if (static_cast<int>(places.size()) < most && std::none_of(places.begin(), places.end(), is_kin))
+      places.push_back(place);
+  }
+  return places;
+}
+
 namespace {
+
+/// What the simulator says of one layout, without what its ranks hold: a fraction of the work of a whole
+/// plan.
+void time_layout(const Config& config, LayoutCandidate& candidate, PricedBlocks& blocks) {
+  if (row_of(config.model.kind).trains_subnets) return simulate_layout(config, candidate);
+  try {
+    const Config known = with_layout(config, candidate.layout);
+    const Sketch sketch(known, blocks);
+    const Timeline expected = make_program(sketch.outline, known.schedule.kind, sketch.network).expected;
+    candidate.step = expected.step;
+    candidate.work = std::accumulate(expected.busy.begin(), expected.busy.end(), std::int64_t{0}) *
+                     (num_ranks(candidate.layout.grid) / sketch.outline.stages);
+    candidate.fate = Fate::simulated;
+  } catch (const Error& error) {
+    if (error.code == Exit::internal) throw;
+    candidate.fate = Fate::refused;
+    candidate.refusal = error.what();
+  }
+}
+
+/// Times a layout, and plans it whole if it is to be the best: then it has to fit.
+void try_layout(const Config& config, LayoutCandidate& candidate, const StepPrice& price, double best,
+                PricedBlocks& blocks) {
+  time_layout(config, candidate, blocks);
+  const bool leads = best == 0 || candidate.cost(price) < best;
+  if (candidate.fate == Fate::simulated && leads && candidate.memory == 0) simulate_layout(config, candidate);
+}
+
+/// Plans the best few whole, and those that count as equal to the best, until all of them are known to fit.
+void settle(LayoutSearch& search, const Config& config, int wanted) {
+  for (bool changed = true; changed;) {
+    changed = false;
+    search.best = ranking(search);
+    std::vector<int> places = best_of_each(search, wanted);
+    for (const int place : search.best)
+      if (search.all[place].cost(search.price) <=
+          equal_costs * search.all[search.best.front()].cost(search.price))
+        places.push_back(place);
+    for (const int place : places) {
+      LayoutCandidate& candidate = search.all[place];
+      if (candidate.memory > 0 || candidate.fate != Fate::simulated) continue;
+      simulate_layout(config, candidate);
+      changed = true;
+    }
+  }
+}
 
 bool is_known(const LayoutSearch& search, const LayoutChoice& layout) {
   return std::any_of(search.all.begin(), search.all.end(), [&](const LayoutCandidate& known) {
@@ -290,7 +320,7 @@ void improve_cuts(LayoutSearch& search, const Config& config, LayoutCandidate be
         if (candidate.least_cost(search.price) >= best.cost(search.price) ||
             is_known(search, candidate.layout) || left-- <= 0)
           continue;
-        simulate_layout(config, candidate);
+        try_layout(config, candidate, search.price, best.cost(search.price), blocks);
         search.all.push_back(candidate);
         if (candidate.fate != Fate::simulated || candidate.cost(search.price) >= best.cost(search.price))
           continue;
@@ -303,18 +333,6 @@ void improve_cuts(LayoutSearch& search, const Config& config, LayoutCandidate be
 
 }  // namespace
 
-std::vector<int> best_of_each(const LayoutSearch& search, int most) {
-  std::vector<int> places;
-  for (const int place : search.best) {
-    const auto is_kin = [&](int other) {
-      return preference(search.all[other].layout) == preference(search.all[place].layout);
-    };
-    if (static_cast<int>(places.size()) < most && std::none_of(places.begin(), places.end(), is_kin))
-      places.push_back(place);
-  }
-  return places;
-}
-
 LayoutSearch search_layouts(const Config& config, int ranks, const SearchFreedom& free, int wanted,
                             const StepPrice& price) {
   LayoutSearch search{.price = price};
@@ -323,22 +341,23 @@ LayoutSearch search_layouts(const Config& config, int ranks, const SearchFreedom
   const std::int64_t limit = config.memory.device_limit;
   double best = 0;  // of those that fit; 0: none yet
   for (LayoutCandidate& candidate : search.all) {
+    if (candidate.fate == Fate::refused) continue;
     const bool is_slower = best > 0 && candidate.least_cost(price) > best * equal_costs;
     if (is_slower && search.count(Fate::simulated) >= wanted) break;
     if (limit > 0 && candidate.least_memory > limit) {
       candidate.fate = Fate::too_large;
       continue;
     }
-    simulate_layout(config, candidate);
+    try_layout(config, candidate, price, best, blocks);
     const double cost = candidate.cost(price);
     if (candidate.fate == Fate::simulated && (best == 0 || cost < best)) best = cost;
   }
-  search.best = ranking(search);
+  settle(search, config, std::max(wanted, most_finalists));
   if (free.cuts && !search.best.empty()) {
     for (const int place : best_of_each(search, most_finalists))
       if (search.all[place].cost(price) <= near_costs * best)
         improve_cuts(search, config, search.all[place], blocks);
-    search.best = ranking(search);
+    settle(search, config, wanted);
   }
   return search;
 }

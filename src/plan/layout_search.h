@@ -1,11 +1,14 @@
 #pragma once
+#include <array>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "comm/grid.h"
 #include "config/config.h"
+#include "program/clock/idle_clock.h"
 
 namespace mindpipe {
 
@@ -14,6 +17,7 @@ struct SearchFreedom {
   bool pipeline = false, data = false, tensor = false;
   bool schedule = false, chunks = false, cuts = false;
   bool zero = false, recompute = false, sequence_parallel = false;
+  bool supernet = false, subnet_cuts = false;
 };
 
 /// One way to run a model on all ranks. None of its settings changes a bit where `reproducible` is given.
@@ -25,6 +29,7 @@ struct LayoutChoice {
   int zero = 0;
   RecomputeKind recompute = RecomputeKind::none;
   bool sequence_parallel = false;
+  SubnetCuts subnet_cuts = SubnetCuts::home;
   bool operator==(const LayoutChoice&) const = default;
 };
 LayoutChoice layout_of(const Config& config);
@@ -43,18 +48,27 @@ struct StepPrice {
   bool is_time() const { return work == 0; }
 };
 
+/// How the ranks of a supernet's layout spend their time on paper, in parts of it.
+struct SubnetFigures {
+  double speed_up = 0;        ///< over one stage that does everything
+  double idle = 0, lost = 0;  ///< the mean of all ranks; what moves cost
+  std::array<double, wait_reasons> because{};
+  double ratio = 0;  ///< how long a stage's units are under way, in passes
+};
+
 /// A layout that was looked at, and how far.
 struct LayoutCandidate {
   enum class Fate : std::uint8_t { slower, too_large, simulated, refused };
   LayoutChoice layout;
-  Fate fate = Fate::slower;       ///< slower: its bound is above the best step
-  std::int64_t bound = 0;         ///< nanoseconds that its step takes at least
-  std::int64_t least_memory = 0;  ///< bytes that a rank takes at least
-  std::int64_t least_work = 0;    ///< nanoseconds that all ranks compute in a step, at least
-  std::int64_t step = 0;          ///< nanoseconds, simulated
-  std::int64_t work = 0;          ///< nanoseconds that all ranks compute in a step, simulated
-  std::int64_t memory = 0;        ///< bytes of the rank with the most; 0: not known
-  std::string refusal = {};       ///< the sentence of the rule
+  Fate fate = Fate::slower;                   ///< slower: its bound is above the best step
+  std::int64_t bound = 0;                     ///< nanoseconds that its step, or a subnet, takes at least
+  std::int64_t least_memory = 0;              ///< bytes that a rank takes at least
+  std::int64_t least_work = 0;                ///< nanoseconds that all ranks compute in a step, at least
+  std::int64_t step = 0;                      ///< nanoseconds of a step, or a subnet, simulated
+  std::int64_t work = 0;                      ///< nanoseconds that all ranks compute in a step, simulated
+  std::int64_t memory = 0;                    ///< bytes of the rank with the most; 0: not known
+  std::string refusal = {};                   ///< the sentence of the rule
+  std::optional<SubnetFigures> subnets = {};  ///< where a supernet was simulated
   /// What it costs at least, and as simulated.
   double least_cost(const StepPrice& price) const;
   double cost(const StepPrice& price) const;
@@ -73,7 +87,8 @@ struct LayoutSearch {
 /// those that fit into memory.device_limit: each is simulated in the order of what it costs at least, until
 /// that is above the best. Layouts within 0.1 % of it count as equal: fewer tensor ranks win, then fewer
 /// stages, less sharding, less recomputation. The same configuration gives the same answer on every machine.
-/// At least `wanted` layouts are simulated, where there are so many that fit.
+/// At least `wanted` layouts are simulated, where there are so many that fit. A supernet's are compared by
+/// what a subnet takes: lanes, stages, shared products and batches, cuts.
 LayoutSearch search_layouts(const Config& config, int ranks, const SearchFreedom& free, int wanted = 1,
                             const StepPrice& price = {});
 

@@ -21,11 +21,15 @@ class RoomSearch {
              std::span<const Subnet> subnets)
       : outline_(outline), network_(network), wishes_(wishes), subnets_(subnets) {}
 
-  RoomsOnPaper run() {
+  std::int64_t with_all_rooms() {
     rules_.order = wishes_.order;
     rules_.window = wishes_.window;
     rules_.admission = std::max(wishes_.admission, 2 * outline_.ranks());
-    const std::int64_t with_all = hold_back_or_not();
+    return hold_back_or_not();
+  }
+
+  RoomsOnPaper run() {
+    const std::int64_t with_all = with_all_rooms();
     if (wishes_.admission > 0) rules_.admission = wishes_.admission;
     else
       rules_.admission =
@@ -134,6 +138,11 @@ RoomsOnPaper simulate_rooms(const Outline& outline, const Network& network, cons
   found.subnets = static_cast<std::int64_t>(subnets.size());
   for (int rank = 0; rank < outline.ranks(); ++rank) found.idle.push_back(planner.idle(rank));
   return found;
+}
+
+std::int64_t time_with_all_rooms(const Outline& outline, const Network& network, const RoomWishes& wishes,
+                                 std::span<const Subnet> subnets) {
+  return RoomSearch(outline, network, wishes, subnets).with_all_rooms();
 }
 
 RoomsOnPaper choose_rooms(const Outline& outline, const Network& network, const RoomWishes& wishes,

@@ -39,6 +39,10 @@ struct RoomsOnPaper {
 RoomsOnPaper choose_rooms(const Outline& outline, const Network& network, const RoomWishes& wishes,
                           std::span<const Subnet> subnets);
 
+/// Nanoseconds that the stream takes where no room binds anybody, from which choose_rooms goes out.
+std::int64_t time_with_all_rooms(const Outline& outline, const Network& network, const RoomWishes& wishes,
+                                 std::span<const Subnet> subnets);
+
 /// What the stream takes with these rules.
 RoomsOnPaper simulate_rooms(const Outline& outline, const Network& network, const SubnetRules& rules,
                             std::span<const Subnet> subnets);

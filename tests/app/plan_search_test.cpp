@@ -6,6 +6,8 @@
 
 #include <array>
 #include <cstdio>
+#include <filesystem>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "app/plan/grid_choice.h"
@@ -70,12 +72,50 @@ TEST(PlanSearch, TellsTheChoiceItsReasonsAndWhatElseThereWas) {
 TEST(PlanSearch, ALimitLeavesOutNothingThatFits) {
   const Searched searched("gpt2-1.5b", 64, any_grid);  // its blocks are recomputed
   for (const LayoutCandidate& one : searched.search.all) {
-    if (one.fate != LayoutCandidate::Fate::simulated) continue;
+    if (one.fate != LayoutCandidate::Fate::simulated || one.memory == 0) continue;
     EXPECT_LE(one.least_memory, one.memory) << words_of(one.layout, searched.free);
   }
   std::vector<std::string> limited = any_grid;
   limited.push_back(fmt::format("memory.device_limit={}", searched.best().memory));
   EXPECT_EQ(Searched("gpt2-1.5b", 64, limited).best().step, searched.best().step);
+}
+
+TEST(PlanSearch, TimesOfLayoutsAreThoseOfTheirWholePlans) {
+  Searched searched("gpt2-1.5b", 64, any_grid);
+  int compared = 0;
+  for (const LayoutCandidate& one : searched.search.all) {
+    if (one.fate != LayoutCandidate::Fate::simulated || ++compared > 12) continue;
+    LayoutCandidate whole{.layout = one.layout};
+    simulate_layout(searched.config, whole);
+    EXPECT_EQ(whole.step, one.step) << words_of(one.layout, searched.free);
+    EXPECT_EQ(whole.work, one.work) << words_of(one.layout, searched.free);
+  }
+  EXPECT_GT(compared, 5);
+}
+
+TEST(PlanSearch, ASupernetsChoiceIsTheBestOfItsWholeSpace) {
+  for (const char* name : {"supernet-tiny", "supernet-dates"}) {
+    std::filesystem::current_path(MINDPIPE_SOURCE_DIR);  // from which files name their spaces
+    Searched searched(name, 4, {"grid=auto"});
+    std::int64_t least = std::numeric_limits<std::int64_t>::max();
+    int planned = 0;
+    for (LayoutCandidate one : searched.search.all) {
+      if (one.fate == LayoutCandidate::Fate::refused) continue;
+      simulate_layout(searched.config, one);
+      if (one.fate != LayoutCandidate::Fate::simulated) continue;
+      ++planned;
+      EXPECT_LE(static_cast<double>(one.bound), 1.005 * static_cast<double>(one.step))
+          << words_of(one.layout, searched.free) << ": rooms cost, they save nothing";
+      least = std::min(least, one.step);
+    }
+    EXPECT_GT(planned, 4) << name;
+    EXPECT_LE(static_cast<double>(searched.best().step), equal_costs * static_cast<double>(least)) << name;
+    EXPECT_EQ(num_ranks(degrees_of(with_grid(searched.config, 4))), 4) << "grid: auto";
+    const std::string text = searched.text();
+    EXPECT_THAT(text, AllOf(HasSubstr("grid.supernet="), HasSubstr(" subnets/s (simulated), "),
+                            HasSubstr("where the time goes, in the mean of all ranks: work ")))
+        << text;
+  }
 }
 
 TEST(PlanSearch, ItsWordsAreTheLayoutAsSettings) {

@@ -78,13 +78,11 @@ int open_degrees(const Config& config) {
 
 /// The grid of the fastest layout on paper, where several degrees are left to the program.
 Coord fastest_grid(const Config& config, int ranks) {
-  MP_REQUIRE(!row_of(config.model.kind).trains_subnets, Exit::bad_configuration,
-             "grid: {} degrees are auto, and model.kind is {} (at most one follows from the number of ranks; "
-             "plan --simulate compares lanes and stages)",
-             open_degrees(config), config.model.kind);
   const Coord degrees = degrees_of(config);
-  const SearchFreedom free{
-      .pipeline = degrees.pipeline == 0, .data = degrees.data == 0, .tensor = degrees.tensor == 0};
+  const SearchFreedom free{.pipeline = degrees.pipeline == 0,
+                           .data = degrees.data == 0,
+                           .tensor = degrees.tensor == 0,
+                           .supernet = degrees.supernet == 0 && row_of(config.model.kind).trains_subnets};
   const LayoutSearch search = search_layouts(config, ranks, free);
   if (search.best.empty()) return nearest_grids({1, 1, 1, 1}, ranks, {}, 1).front();
   return search.all[search.best.front()].layout.grid;

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
+#include <limits>
 
-#include "app/plan/grid_choice.h"
+#include "app/plan/plan_subnets.h"
 #include "core/text.h"
 #include "plan/moves_on_paper.h"
 #include "plan/network_on_paper.h"
@@ -13,90 +13,46 @@
 namespace mindpipe {
 namespace {
 
-/// One way to divide a supernet's ranks, and what it gives on paper.
-struct Choice {
-  int lanes = 1, stages = 1;
-  SubnetCuts cuts = SubnetCuts::home;
-  double each = 0, speed_up = 0;  ///< seconds a subnet; over one stage
-  double idle = 0;                ///< the mean of all ranks, a part of the time
-  std::array<double, wait_reasons> because{};
-  std::int64_t memory = 0;  ///< memory of the rank that needs the most
-  double lost = 0;          ///< to moves, a part of the time
-  double ratio = 0;         ///< how long moves take, in passes
-  bool fits = true;         ///< into memory.device_limit
-};
+using Fate = LayoutCandidate::Fate;
 
-std::string words_of(const Choice& choice) {
-  return fmt::format("{} x {}{}", choice.lanes, choice.stages,
-                     choice.cuts == SubnetCuts::own ? ", own cuts" : "");
+std::string words_of(const LayoutChoice& layout) {
+  return fmt::format("{} x {}{}", layout.grid.supernet, layout.grid.pipeline,
+                     layout.subnet_cuts == SubnetCuts::own ? ", own cuts" : "");
 }
 
-Choice choice_of(const Config& config, const RunPlan& plan) {
-  const RoomsOnPaper& paper = plan.subnets->paper;
-  Choice choice{.lanes = plan.outline.lanes,
-                .stages = plan.outline.stages,
-                .cuts = config.supernet.cuts,
-                .each = paper.seconds_each(),
-                .speed_up = paper.speed_up()};
-  const double all = static_cast<double>(paper.time) * static_cast<double>(paper.busy.size());
-  for (std::size_t rank = 0; rank < paper.busy.size(); ++rank) {
-    choice.idle += static_cast<double>(paper.time - paper.busy[rank]) / all;
-    for (int k = 0; k < wait_reasons; ++k)
-      choice.because[k] += static_cast<double>(paper.idle[rank][k]) / all;
-  }
-  for (int stage = 0; stage < plan.outline.stages; ++stage)
-    choice.memory = std::max(choice.memory, total_of(plan.most_memory(stage)));
-  choice.lost = lost_to_moves(config, plan);
-  choice.ratio = move_ratio(plan.outline, network_on_paper(config));
-  choice.fits = config.memory.device_limit == 0 || choice.memory <= config.memory.device_limit;
-  return choice;
-}
-
-/// What a choice gives; nothing where it is refused.
-std::optional<Choice> tried(const Config& config, int lanes, int stages, SubnetCuts cuts, int ranks) {
-  Config other = config;
-  other.grid.supernet = lanes;
-  other.grid.pipeline = stages;
-  other.supernet.cuts = cuts;
-  try {
-    const Config known = on_paper(other, ranks);
-    return choice_of(known, make_run_plan(known));
-  } catch (const Error& error) {
-    if (error.code == Exit::internal) throw;  // a mistake, no refusal
-    return std::nullopt;
-  }
+double part_for(const LayoutCandidate& choice, WaitReason reason) {
+  return choice.subnets->because[static_cast<int>(reason)];
 }
 
 struct Choices {
-  std::vector<Choice> all;           ///< the fastest first
+  std::vector<LayoutCandidate> all;  ///< the fastest first
   std::vector<std::string> refused;  ///< in words
 };
 
+/// All lanes x stages of so many ranks, with one cut and with cuts of subnets' own, each of them planned.
 Choices all_choices(const Config& config, int ranks) {
-  const int places = ranks / (config.grid.data * config.grid.tensor);
+  const SearchFreedom free{.pipeline = true, .supernet = true, .subnet_cuts = true};
   Choices found;
-  for (int lanes = 1; lanes <= places; ++lanes)
-    for (const SubnetCuts cuts : {SubnetCuts::home, SubnetCuts::own}) {
-      if (places % lanes != 0 || (cuts == SubnetCuts::own && lanes == places)) continue;
-      if (const auto choice = tried(config, lanes, places / lanes, cuts, ranks)) found.all.push_back(*choice);
-      else found.refused.push_back(words_of({.lanes = lanes, .stages = places / lanes, .cuts = cuts}));
-    }
+  for (LayoutCandidate& one : search_layouts(config, ranks, free, std::numeric_limits<int>::max()).all)
+    if (one.subnets) found.all.push_back(std::move(one));
+    else found.refused.push_back(words_of(one.layout));
   std::stable_sort(found.all.begin(), found.all.end(),
-                   [](const Choice& a, const Choice& b) { return a.each < b.each; });
+                   [](const LayoutCandidate& a, const LayoutCandidate& b) { return a.step < b.step; });
   return found;
 }
 
 /// Why one is faster than another: what its ranks wait less for.
-std::string reason(const Choice& best, const Choice& other) {
+std::string reason(const LayoutCandidate& best, const LayoutCandidate& other) {
+  const SubnetFigures &mine = *best.subnets, &others = *other.subnets;
   constexpr std::array<const char*, wait_reasons> names{"what others have yet to send",
                                                         "older subnets' updates and moves", "rooms"};
   std::size_t most = 0;
   for (std::size_t k = 1; k < names.size(); ++k)
-    if (other.because[k] - best.because[k] > other.because[most] - best.because[most]) most = k;
+    if (others.because[k] - mine.because[k] > others.because[most] - mine.because[most]) most = k;
   return fmt::format(
       "its ranks stand idle {:.1f} % of the time, those of {} {:.1f} %: {:.1f} instead of {:.1f} % for {}",
-      100 * best.idle, words_of(other), 100 * other.idle, 100 * best.because[most], 100 * other.because[most],
-      names[most]);
+      100 * mine.idle, words_of(other.layout), 100 * others.idle, 100 * mine.because[most],
+      100 * others.because[most], names[most]);
 }
 
 /// "2 lanes are 1.61 times as fast on paper as one of them alone"
@@ -115,31 +71,58 @@ std::string lanes_text(const Config& config, int ranks) {
       "\nlanes x stages of as many ranks, on paper\n"
       "lanes  stages  cuts   subnets/s  over one stage     idle   owners    rooms    moves   memory of a "
       "rank\n";
-  for (const Choice& choice : choices)
+  for (const LayoutCandidate& choice : choices) {
+    const SubnetFigures& figures = *choice.subnets;
     text += fmt::format(
         "{:<6} {:<7} {:<5} {:>10.4g} {:>15.2f} {:>7.1f}% {:>7.1f}% {:>7.1f}% {:>7.1f}% {:>18}{}\n",
-        choice.lanes, choice.stages, name_of(choice.cuts), 1 / choice.each, choice.speed_up,
-        100 * choice.idle, 100 * choice.because[static_cast<int>(WaitReason::owner)],
-        100 * choice.because[static_cast<int>(WaitReason::room)], 100 * choice.lost,
-        human_bytes(static_cast<double>(choice.memory)), choice.fits ? "" : ", too much");
+        choice.layout.grid.supernet, choice.layout.grid.pipeline, name_of(choice.layout.subnet_cuts),
+        1e9 / static_cast<double>(choice.step), figures.speed_up, 100 * figures.idle,
+        100 * part_for(choice, WaitReason::owner), 100 * part_for(choice, WaitReason::room),
+        100 * figures.lost, human_bytes(static_cast<double>(choice.memory)),
+        choice.fate == Fate::too_large ? ", too much" : "");
+  }
   if (!refused.empty()) text += fmt::format("refused: {}\n", join(refused, "; "));
   text += fmt::format(
       "moves: the part of the time that they cost; a subnet's units on a stage are under way {:.2f} times as "
       "long as its passes there take (r)\n",
-      choices.front().ratio);
-  const auto best =
-      std::find_if(choices.begin(), choices.end(), [](const Choice& choice) { return choice.fits; });
-  const auto own = std::find_if(choices.begin(), choices.end(), [&](const Choice& choice) {
-    return choice.lanes == config.grid.supernet && choice.cuts == config.supernet.cuts;
+      choices.front().subnets->ratio);
+  const auto best = std::find_if(choices.begin(), choices.end(), [](const LayoutCandidate& choice) {
+    return choice.fate == Fate::simulated;
+  });
+  const auto own = std::find_if(choices.begin(), choices.end(), [&](const LayoutCandidate& choice) {
+    return choice.layout.grid.supernet == config.grid.supernet &&
+           choice.layout.subnet_cuts == config.supernet.cuts;
   });
   if (best == choices.end()) return text + "none of them fits into memory.device_limit\n";
   if (own == choices.end()) return text;
-  const double gain = own->each / best->each - 1;
-  if (own->fits && gain < 0.005) return text + "this configuration is as fast as any of them\n";
-  text += fmt::format("take grid.supernet={} grid.pipeline={} supernet.cuts={}: ", best->lanes, best->stages,
-                      best->cuts);
-  if (!own->fits) return text + "this configuration does not fit into memory.device_limit\n";
+  const double gain = static_cast<double>(own->step) / static_cast<double>(best->step) - 1;
+  const bool fits = own->fate == Fate::simulated;
+  if (fits && gain < 0.005) return text + "this configuration is as fast as any of them\n";
+  text += fmt::format("take grid.supernet={} grid.pipeline={} supernet.cuts={}: ", best->layout.grid.supernet,
+                      best->layout.grid.pipeline, best->layout.subnet_cuts);
+  if (!fits) return text + "this configuration does not fit into memory.device_limit\n";
   return text + fmt::format("{:.0f} % faster than this configuration; {}\n", 100 * gain, reason(*best, *own));
+}
+
+std::string subnet_search_text(const Config& chosen, const RunPlan& plan, int ranks,
+                               const LayoutCandidate& best, const std::string& words) {
+  const SubnetFigures& figures = *best.subnets;
+  return fmt::format(
+      "{}: {} parameters on {} rank{}, priced for {}\n{}\n  {}\n\n"
+      "{:.4g} subnets/s (simulated), {:.2f} times as fast as one stage\n"
+      "where the time goes, in the mean of all ranks: work {:.1f} %, idle {:.1f} %: {:.1f} % until older "
+      "subnets have updated a unit or moved it, {:.1f} % for rooms; moves cost {:.1f} %\n"
+      "a rank needs {} at most{}\n{}",
+      chosen.model.kind, plan.parameters, ranks, ranks == 1 ? "" : "s", text_of_prices(chosen),
+      links_text(chosen, ranks), words, 1e9 / static_cast<double>(best.step), figures.speed_up,
+      100 * (1 - figures.idle), 100 * figures.idle, 100 * part_for(best, WaitReason::owner),
+      100 * part_for(best, WaitReason::room), 100 * figures.lost,
+      human_bytes(static_cast<double>(best.memory)),
+      chosen.memory.device_limit > 0
+          ? fmt::format(" of memory.device_limit={}",
+                        human_bytes(static_cast<double>(chosen.memory.device_limit)))
+          : "",
+      cost_of_window(plan.subnets->paper));
 }
 
 MovesText moves_text(const Config& config, const RunPlan& plan) {

@@ -220,13 +220,14 @@ std::string scatter(const std::string& title, const std::string& across, const s
   return text + text_at(width - right, height - 14, across, "end") + text_at(left, 44, up) + "</svg>\n";
 }
 
-/// All layouts that were simulated: step against memory.
+/// All layouts that were simulated: step against memory, which is known from below where it did not matter.
 std::string layouts_picture(const ComparedPlan& plan) {
   std::vector<Point> points;
   const LayoutCandidate& best = plan.best();
   for (const LayoutCandidate& one : plan.search.all)
     if (one.step > 0 && static_cast<double>(one.step) < 3 * static_cast<double>(best.step))
-      points.push_back({1e-6 * static_cast<double>(one.step), static_cast<double>(one.memory) / (1 << 30),
+      points.push_back({1e-6 * static_cast<double>(one.step),
+                        static_cast<double>(std::max(one.memory, one.least_memory)) / (1 << 30),
                         &one == &best ? "the best" : "", &one == &best});
   return scatter("layouts that were simulated, with steps up to three times the best's", "ms a step",
                  "GiB of a rank", points, static_cast<double>(plan.config.memory.device_limit) / (1 << 30));
@@ -297,8 +298,8 @@ std::string plan_page(const std::vector<ComparedPlan>& plans, const PlanGoal& go
       "charset=\"utf-8\">\n<title>{0}</title>\n<style>{1}</style>\n"
       "<h1>{0}</h1>\n<p><code>{2}</code></p>\n",
       title, page_style, escaped(words_of(best.best().layout, free)));
-  page += step_picture(plan.training) + memory_picture(plan, best.config.memory.device_limit) +
-          layouts_picture(best);
+  if (plan.trains_steps()) page += step_picture(plan.training);
+  page += memory_picture(plan, best.config.memory.device_limit) + layouts_picture(best);
   if (plans.size() > 1) page += ranks_picture(plans, goal);
   if (plans.front().size.batch < plans.back().size.batch) page += batches_picture(plans, goal);
   return page + "<pre>" + escaped(text) + "</pre>\n</html>\n";

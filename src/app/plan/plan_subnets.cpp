@@ -46,13 +46,6 @@ std::string order_of_subnets(const Config& config, const RunPlan& plan) {
   return text;
 }
 
-/// Where the costs of passes come from.
-std::string text_of_prices(const Config& config) {
-  const std::string& prices = config.supernet.prices;
-  if (!prices.empty() && prices != "paper") return "supernet.prices, " + prices;
-  return fmt::format("the device {} (device.description)", device_on_paper(config));
-}
-
 std::string stages_of_subnets(const RunPlan& plan) {
   const Outline& outline = plan.outline;
   const RoomsOnPaper& paper = plan.subnets->paper;
@@ -102,6 +95,12 @@ std::string costs_of_rooms(const Config& config, const RoomsOnPaper& paper) {
 }
 
 }  // namespace
+
+std::string text_of_prices(const Config& config) {
+  const std::string& prices = config.supernet.prices;
+  if (!prices.empty() && prices != "paper") return "supernet.prices, " + prices;
+  return fmt::format("the device {} (device.description)", device_name(config));
+}
 
 std::string stages_left_out(const Config& config) {
   const auto prices = prices_of(config);

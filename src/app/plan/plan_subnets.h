@@ -22,6 +22,8 @@ std::string blocks_of_stage(const Outline& outline, int rank);
 /// What passes were priced by: "the device h200 (device.description)", or a profile, with where it was
 /// measured and how much of the plan it has no prices for.
 std::string prices_text(const Config& config, const RunPlan& plan);
+/// What passes of a supernet were priced by.
+std::string text_of_prices(const Config& config);
 /// What messages were priced for.
 std::string links_text(const Config& config, int ranks);
 

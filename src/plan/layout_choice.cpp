@@ -1,0 +1,52 @@
+#include "core/text.h"
+#include "plan/layout_search.h"
+#include "state/layout.h"
+
+namespace mindpipe {
+
+double LayoutCandidate::least_cost(const StepPrice& price) const {
+  return price.second * static_cast<double>(bound) + price.work * static_cast<double>(least_work);
+}
+
+double LayoutCandidate::cost(const StepPrice& price) const {
+  return price.second * static_cast<double>(step) + price.work * static_cast<double>(work);
+}
+
+LayoutChoice layout_of(const Config& config) {
+  return {degrees_of(config), config.schedule.kind,   config.schedule.chunks,         config.schedule.cuts,
+          config.train.zero,  config.train.recompute, config.train.sequence_parallel, config.supernet.cuts};
+}
+
+Config with_layout(const Config& config, const LayoutChoice& layout) {
+  Config known = config;
+  known.grid = {layout.grid.supernet, layout.grid.pipeline, layout.grid.data, layout.grid.tensor};
+  known.schedule = {layout.schedule, layout.chunks, layout.cuts};
+  known.train.zero = layout.zero;
+  known.train.recompute = layout.recompute;
+  known.train.sequence_parallel = layout.sequence_parallel;
+  known.supernet.cuts = layout.subnet_cuts;
+  if (known.reproducible.tensor_follows) known.reproducible.tensor = 0;
+  if (known.reproducible.data_follows) known.reproducible.data = 0;
+  return resolve(known);
+}
+
+std::string words_of(const LayoutChoice& layout, const SearchFreedom& free) {
+  std::vector<std::string> words;
+  const auto say = [&](bool is_free, const char* key, const auto& value) {
+    if (is_free) words.push_back(fmt::format("{}={}", key, value));
+  };
+  say(free.supernet, "grid.supernet", layout.grid.supernet);
+  say(free.pipeline, "grid.pipeline", layout.grid.pipeline);
+  say(free.data, "grid.data", layout.grid.data);
+  say(free.tensor, "grid.tensor", layout.grid.tensor);
+  say(free.schedule, "schedule.kind", layout.schedule);
+  say(free.chunks && layout.chunks > 1, "schedule.chunks", layout.chunks);
+  say(free.cuts && !layout.cuts.empty(), "schedule.cuts", "[" + joined(layout.cuts) + "]");
+  say(free.zero && layout.grid.data > 1, "train.zero", layout.zero);
+  say(free.recompute, "train.recompute", layout.recompute);
+  say(free.sequence_parallel && layout.grid.tensor > 1, "train.sequence_parallel", layout.sequence_parallel);
+  say(free.subnet_cuts, "supernet.cuts", layout.subnet_cuts);
+  return join(words, " ");
+}
+
+}  // namespace mindpipe

@@ -1,0 +1,28 @@
+#pragma once
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "plan/layout_search.h"
+#include "plan/run_plan.h"
+
+namespace mindpipe {
+
+/// All ways to run a supernet on one grid, rules aside.
+std::vector<LayoutChoice> subnet_layouts(const Config& config, const Coord& grid, const SearchFreedom& free);
+
+/// Sketches of a supernet's layouts, for whom blocks are priced once for all grids that share products alike.
+class SubnetSketches {
+ public:
+  /// A layout with what a subnet takes where no room binds anybody, as its bound: rooms are chosen so that
+  /// they cost at most 1 % beside that.
+  LayoutCandidate candidate(const Config& config, const LayoutChoice& layout);
+
+ private:
+  std::map<std::pair<int, int>, Outline> known_;  ///< by tensor and data ranks
+};
+
+/// What a plan of a supernet says of its layout: nanoseconds a subnet, and why ranks wait.
+void take_figures(const Config& known, const RunPlan& plan, LayoutCandidate& candidate);
+
+}  // namespace mindpipe
