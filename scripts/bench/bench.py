@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """MindPipe on this machine's processors: against PyTorch side by side, and against what the design demands.
 
-    bench.py [--parts products,training,models,layouts,sums,runtime,checkpoints,orders,tokenizing] [--precisions f32,bf16] [--batch 4]
+    bench.py [--parts products,training,models,layouts,sums,runtime,checkpoints,orders,tokenizing,noise] [--precisions f32,bf16] [--batch 4]
     [--micro-batch 4] [--steps 2] [--repeats 3]
              [--threads 2] [--eager] [--judge] [--output runs/bench/bench.json] [--set key=value ...]
 
@@ -32,7 +32,8 @@ against one rank with two threads (data, tensor, pipeline), and one rank whose a
 four (shards); few layers of GPT-2's width, see layouts.py. orders: a job of one step on four ranks over 50 million
 documents, where it makes the order of their samples and where it finds the order's file. tokenizing: three
 tokenizers on English and code beside Hugging Face's tokenizers on one thread, one letter and spaces, two threads;
-the training of one; the memory of an import of 2 GB.
+the training of one; the memory of an import of 2 GB. noise: what the noise scale takes of a step of GPT-2 124M that
+measures it, beside the steps before and behind it in the same run.
 At the end every must of the design stands with its verdict, here and in the JSON, with the peer it is held
 against and the reason for a bound that depends on the machine. Exit code 0 when the figures were taken,
 whatever they are; with --judge 1 if a must is missed.
@@ -52,11 +53,12 @@ import verdicts
 from figures import figures
 from layouts import layouts
 from models import models
+from noise import noise
 from orders import orders
 from running import ROOT, Ended, fail, run_program
 from tokenizing import tokenizing
 
-PARTS = ("products", "training", "models", "layouts", "sums", "runtime", "checkpoints", "orders", "tokenizing")
+PARTS = ("products", "training", "models", "layouts", "sums", "runtime", "checkpoints", "orders", "tokenizing", "noise")
 PRECISIONS = ("f32", "bf16")
 WARM_UP = 2  # steps
 PACKED_WEIGHTS = False  # no engine of ours keeps weights packed between products
@@ -152,6 +154,8 @@ def measure(options):
         report["runtime"] = runtime(options)
     if "checkpoints" in parts:
         report["checkpoints"] = checkpoints(options)
+    if "noise" in parts:
+        report["noise"] = noise(options)
     if "orders" in parts:
         report["orders"] = orders(options.binary, options.runs)
     if "tokenizing" in parts:

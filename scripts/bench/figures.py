@@ -80,6 +80,8 @@ def figures(report):
     if "runtime" in report:
         found["waiting"] = min(line["share"] for line in report["runtime"]["waiting"])
         found["recording"] = report["runtime"]["recording"][0]["share"]
+    if "noise" in report:
+        found["noise"] = report["noise"]["share"]
     for ranks, line in report.get("checkpoints", {}).items():
         for name in ("save", "load", "background_cost", "stood_still"):
             found["%s %s" % (name, ranks)] = line[name]

@@ -150,7 +150,9 @@ def run_mindpipe(options, precision, batch, micro_batch, threads, ranks=1, seque
             "batch": batch, "micro_batch": micro_batch, "threads": threads,
             "samples_per_second": batch / statistics.median(seconds[warm_up:]),
             "tokens_per_second": batch * sequence / statistics.median(seconds[warm_up:]),
-            "step_seconds": seconds[warm_up:], "first_step_seconds": seconds[0], "loss_last": steps[-1]["loss"],
+            "step_seconds": seconds[warm_up:],
+            "noise_measured": ["gradient_noise" in step for step in steps[warm_up:]],
+            "first_step_seconds": seconds[0], "loss_last": steps[-1]["loss"],
             "peak_mib": seen.get("peak") or whole_peak if ranks == 1 else whole_peak,
             "whole_peak_mib": whole_peak,
             "to_first_step_seconds": seen["first"] - start - seconds[0] if "first" in seen else None

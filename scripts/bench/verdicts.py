@@ -77,6 +77,7 @@ MUSTS = (
     Must("tokenizer trained", "2,000 merges on 20 MB, one thread", 10, True, "s"),
     Must("import memory", "memory of an import of 2 GB", 200, True, "MB"),
     Must("recording", "the trace's recording, of the shortest actions", 0.01, True, "%"),
+    Must("noise", "the noise scale, of a step that measures it", 0.005, True, "%"),
 )
 NEVER = {
     "shards": "not measurable here: every run is cut so, there is none to hold it against",

@@ -9,6 +9,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import large_products
 import layouts
 import machine
+import noise
 import peers
 import running
 import verdicts
@@ -165,6 +166,17 @@ class LargeProducts(unittest.TestCase):
     def test_one_row_is_a_share_of_a_copy(self):
         row = large_products.one_row(self.SHAPES)
         self.assertEqual((row["bf16"], row["cached_bf16"]), (0.75, 2.25))
+
+
+class Noise(unittest.TestCase):
+    def test_a_measured_step_is_held_against_its_neighbours(self):
+        shares = noise.shares_of([9, 10, 11, 12, 12.5, 13], [False, True, False, False, True, False])
+        self.assertEqual(shares, [0, 0])
+        self.assertAlmostEqual(noise.shares_of([10, 11, 10], [False, True, False])[0], 0.1)
+
+    def test_it_is_judged(self):
+        self.assertEqual(verdict_of("noise", 0.004), "met")
+        self.assertEqual(verdict_of("noise", 0.01), "missed by 100.0 %")
 
 
 class Figures(unittest.TestCase):

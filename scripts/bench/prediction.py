@@ -1,0 +1,186 @@
+#!/usr/bin/env python3
+"""Steps that plans predict beside steps that run: real arithmetic on two ranks, and emulated ranks.
+
+    prediction.py [--binary build/mindpipe-train] [--parts real,emulated] [--cells 30] [--output runs/bench/prediction.csv]
+
+real: one profile of a small GPT on two ranks of one thread, which runs no step; then cells, layouts of the same model that the
+profile has never run, each between two runs of a reference cell and corrected by how far these are from all of them: a machine that
+others use grows slower and faster meanwhile. Where the two differ by more than 10 % the cell is run again, three times at most. Raw
+figures stand beside. emulated: ranks that only wait, as long as the same profile says, on 4 to 32 ranks.
+A measured step is the median of steps 3 to 7. The table of all cells is written as CSV."""
+
+import argparse
+import csv
+import itertools
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+
+sys.dont_write_bytecode = True
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(ROOT, "scripts"))
+from published_steps import rank_correlation
+
+MODEL = {"model.layers": 8, "model.width": 256, "model.heads": 8, "model.context": 256, "train.micro_batch": 2,
+         "train.batch": 16, "device.threads": 1}
+REFERENCE = {"grid.pipeline": 1, "grid.data": 2, "grid.tensor": 1}
+WARM_UP, COUNTED, TRIES, DRIFT = 2, 5, 3, 0.1
+
+
+def real_cells():
+    """Layouts of two ranks: what divides, in which order, what is computed again, sharded or summed."""
+    schedules = [{"schedule.kind": kind} for kind in ("gpipe", "1f1b", "zb-h1")]
+    schedules += [{"schedule.kind": kind, "schedule.chunks": 2} for kind in ("interleaved", "breadth-first")]
+    cells = [{"grid.pipeline": 2, **schedule, "train.recompute": recompute, "train.batch": batch}
+             for recompute, batch, schedule in itertools.product(("none", "block"), (8, 16), schedules)]
+    cells += [{"grid.data": 2, "train.zero": zero, "train.recompute": recompute, "train.batch": batch}
+              for zero, recompute, batch in itertools.product((0, 1, 2), ("none", "block"), (8, 32))]
+    cells += [{"grid.tensor": 2, "train.sequence_parallel": shared, "train.recompute": recompute, "train.batch": batch}
+              for shared, recompute, batch in itertools.product(("false", "true"), ("none", "block"), (8, 16))]
+    return [whole(cell) for cell in cells]
+
+
+def emulated_cells():
+    cells = []
+    for ranks in (4, 8, 16, 32):
+        for pipeline, tensor in ((1, 1), (2, 1), (2, 2), (4, 1), (4, 2), (8, 1), (8, 2)):
+            if ranks % (pipeline * tensor):
+                continue
+            schedule = ("1f1b", "zb-h1", "interleaved", "gpipe")[len(cells) % 4]
+            if pipeline == 1:
+                schedule = "1f1b"
+            chunks = 2 if schedule == "interleaved" and pipeline <= 4 else 1
+            if schedule == "interleaved" and chunks == 1:
+                schedule = "1f1b"
+            cells.append(whole({"grid.pipeline": pipeline, "grid.tensor": tensor,
+                                "grid.data": ranks // pipeline // tensor, "schedule.kind": schedule,
+                                "schedule.chunks": chunks, "train.zero": len(cells) % 3, "train.batch": 4 * ranks}))
+    return cells
+
+
+def whole(cell):
+    """A cell with all degrees, and logical shards to match."""
+    degrees = {f"grid.{axis}": cell.get(f"grid.{axis}", 1) for axis in ("pipeline", "data", "tensor")}
+    return {**MODEL, **cell, **degrees, "reproducible.data": degrees["grid.data"],
+            "reproducible.tensor": degrees["grid.tensor"]}
+
+
+def ranks_of(cell):
+    return cell["grid.pipeline"] * cell["grid.data"] * cell["grid.tensor"]
+
+
+class Bench:
+    def __init__(self, binary, folder):
+        self.binary, self.folder = binary, folder
+        self.profile = os.path.join(folder, "profile.yaml")
+        self.environment = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
+                                OMPI_MCA_btl_vader_single_copy_mechanism="none", OMP_WAIT_POLICY="passive")
+
+    def call(self, words, settings, ranks=0):
+        launcher = ["mpirun", "--oversubscribe", "--bind-to", "none", "-np", str(ranks)] if ranks else []
+        command = [*launcher, self.binary, *words, "--config", os.path.join(ROOT, "configs", "demo.yaml"),
+                   *(f"{key}={value}" for key, value in settings.items())]
+        done = subprocess.run(command, cwd=ROOT, env=self.environment, capture_output=True, text=True)
+        if done.returncode:
+            sys.exit(f"prediction.py: '{' '.join(command)}' ended with {done.returncode}:\n{done.stderr[-2000:]}")
+
+    def measure_prices(self):
+        self.call(["profile", "--output", self.profile, "--budget", "60s"],
+                  {**MODEL, "grid": "auto"}, 2)
+
+    def predicted(self, cell, more):
+        figures = os.path.join(self.folder, "plan.json")
+        self.call(["plan", "--simulate", "--json", figures, "--ranks", str(ranks_of(cell))],
+                  {**cell, "device.profile": self.profile, **more})
+        with open(figures, encoding="utf-8") as file:
+            found = json.load(file)
+        return found["step_ns"] * 1e-9, found["estimated"]
+
+    def measured(self, cell, more):
+        run = tempfile.mkdtemp(dir=self.folder)
+        try:
+            self.call(["train"], {**cell, **more, "run.dir": run, "run.resume": "never",
+                                  "train.steps": WARM_UP + COUNTED, "train.evaluate_every": 0, "checkpoint.every": 0,
+                                  "energy.meter": "none"}, ranks_of(cell))
+            emulated = os.path.join(run, "metrics.emulated.jsonl")
+            with open(emulated if os.path.exists(emulated) else os.path.join(run, "metrics.jsonl"), encoding="utf-8") as file:
+                steps = [json.loads(line) for line in file]
+            return statistics.median([step["seconds"] for step in steps if "seconds" in step][WARM_UP:])
+        finally:
+            shutil.rmtree(run)
+
+
+def describe(cell):
+    return " ".join(f"{key.split('.')[1]}={value}" for key, value in cell.items()
+                    if key not in MODEL or MODEL[key] != value if not key.startswith("reproducible"))
+
+
+def tell(title, rows, columns):
+    for column in columns:
+        errors = [abs(row["predicted"] / row[column] - 1) for row in rows]
+        print(f"{title}, {column}: mean error {100 * statistics.mean(errors):.2f} %, worst {100 * max(errors):.2f} %, rank "
+              f"correlation {rank_correlation([row['predicted'] for row in rows], [row[column] for row in rows]):.3f}")
+
+
+def real(bench, number):
+    reference = whole(REFERENCE)
+    rows, references = [], [bench.measured(reference, {})]
+    for cell in real_cells()[:number]:
+        for _ in range(TRIES):
+            before = references[-1]
+            raw = bench.measured(cell, {})
+            references.append(bench.measured(reference, {}))
+            if abs(references[-1] / before - 1) <= DRIFT:
+                break
+        predicted, estimated = bench.predicted(cell, {})
+        rows.append({"part": "real", "cell": describe(cell), "ranks": 2, "predicted": predicted, "raw": raw,
+                     "beside": (before + references[-1]) / 2, "estimated": estimated})
+        print(f"{rows[-1]['cell']}: {1e3 * predicted:.1f} ms predicted, {1e3 * raw:.1f} ms raw", flush=True)
+    usual = statistics.median(references)
+    for row in rows:
+        row["corrected"] = row["raw"] * usual / row["beside"]
+    tell("real arithmetic, two ranks", rows, ("corrected", "raw"))
+    return rows
+
+
+def emulated(bench, number):
+    rows = []
+    for cell in emulated_cells()[:number]:
+        more = {"device.kind": "emulated", "device.description": "core", "device.profile": bench.profile}
+        predicted, estimated = bench.predicted(cell, more)
+        rows.append({"part": "emulated", "cell": describe(cell), "ranks": ranks_of(cell), "predicted": predicted,
+                     "raw": bench.measured(cell, more), "estimated": estimated})
+        rows[-1]["corrected"] = rows[-1]["raw"]
+        print(f"{ranks_of(cell)} ranks, {rows[-1]['cell']}: {1e3 * predicted:.1f} ms predicted, "
+              f"{1e3 * rows[-1]['raw']:.1f} ms", flush=True)
+    tell("emulated ranks", rows, ("raw",))
+    return rows
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--binary", default=os.path.join(ROOT, "build", "mindpipe-train"))
+    parser.add_argument("--parts", default="real,emulated")
+    parser.add_argument("--cells", type=int, default=1000, help="at most so many of each part")
+    parser.add_argument("--output", default=os.path.join(ROOT, "runs", "bench", "prediction.csv"))
+    arguments = parser.parse_args()
+    os.makedirs(os.path.dirname(os.path.abspath(arguments.output)), exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder:
+        bench = Bench(os.path.abspath(arguments.binary), folder)
+        bench.measure_prices()
+        parts = {"real": real, "emulated": emulated}
+        rows = [row for part in arguments.parts.split(",") for row in parts[part](bench, arguments.cells)]
+    with open(arguments.output, "w", newline="", encoding="utf-8") as file:
+        columns = ["part", "cell", "ranks", "predicted", "corrected", "raw", "beside", "estimated"]
+        writer = csv.DictWriter(file, columns)
+        writer.writeheader()
+        writer.writerows(rows)
+    print(f"written to {arguments.output}")
+
+
+if __name__ == "__main__":
+    main()
