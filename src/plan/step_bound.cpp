@@ -91,7 +91,7 @@ std::int64_t least_memory(const Outline& outline, const std::vector<int>& first_
     const int stage = outline.rank_of(chunk);
     const std::int64_t in_flight = fills ? std::min(outline.micro_batches, outline.stages - stage) : 1;
     for (int block = first_block[chunk]; block < first_block[chunk + 1]; ++block) {
-      if (!recomputed) bytes[stage] += in_flight * outline.cost(block).saved;
+      bytes[stage] += in_flight * (recomputed ? outline.cuts[block].activation : outline.cost(block).saved);
       for (int unit : outline.units_used[block][0]) {
         if (counted[stage][unit]++ > 0) continue;
         const UnitCost& cost = outline.units[unit];

@@ -31,8 +31,8 @@ class StepBound {
 };
 
 /// Bytes that the stage with the most takes at least: values, state, gradients and tapes. `fills`: whether a
-/// stage begins a micro-batch for each stage from it on before its first backward. `recomputed`: tapes are
-/// left out, since a block's price has what its second forward keeps, one block at a time.
+/// stage begins a micro-batch for each stage from it on before its first backward. `recomputed`: of tapes
+/// what enters each block counts alone, since a block's price has what its second forward keeps.
 std::int64_t least_memory(const Outline& outline, const std::vector<int>& first_block, bool fills,
                           bool recomputed);
 

@@ -80,6 +80,22 @@ TEST(PlanSearch, ALimitLeavesOutNothingThatFits) {
   EXPECT_EQ(Searched("gpt2-1.5b", 64, limited).best().step, searched.best().step);
 }
 
+TEST(PlanSearch, NoLayoutNeedsLessMemoryThanItsBoundSays) {
+  for (const char* recompute : {"none", "block"}) {
+    Searched searched("gpt2-124m", 8,
+                      {"device.kind=cuda", "grid=auto", "schedule.chunks=2", "train.batch=32",
+                       fmt::format("train.recompute={}", recompute)});
+    int compared = 0;
+    for (LayoutCandidate one : searched.search.all) {
+      simulate_layout(searched.config, one);
+      if (one.memory == 0) continue;
+      ++compared;
+      EXPECT_LE(one.least_memory, one.memory) << words_of(one.layout, searched.free) << ' ' << recompute;
+    }
+    EXPECT_GT(compared, 20);
+  }
+}
+
 TEST(PlanSearch, TimesOfLayoutsAreThoseOfTheirWholePlans) {
   Searched searched("gpt2-1.5b", 64, any_grid);
   int compared = 0;

@@ -123,8 +123,8 @@ std::string comparison_text(const std::vector<ComparedPlan>& plans, const PlanGo
 std::string spent_text(const ComparedPlan& plan, const PlanGoal& goal) {
   if (!plan.has_layout()) return "";
   const double joules = goal.joules(plan.best(), plan.size);
-  std::string text = fmt::format("energy of a step {:.4g} J (estimated), {:.3g} J a sample", joules,
-                                 joules / plan.size.batch);
+  std::string text = fmt::format("energy of a {} {:.4g} J (estimated), {:.3g} J a sample",
+                                 plan.best().subnets ? "subnet" : "step", joules, joules / plan.size.batch);
   if (const auto kilograms = goal.kilograms(joules))
     text += fmt::format("; {:.3g} g CO2e", 1000 * *kilograms);
   if (const auto money = goal.money(plan.best(), plan.size)) text += fmt::format("; price {:.4g}", *money);

@@ -112,7 +112,7 @@ std::string subnet_search_text(const Config& chosen, const RunPlan& plan, int ra
       "{:.4g} subnets/s (simulated), {:.2f} times as fast as one stage\n"
       "where the time goes, in the mean of all ranks: work {:.1f} %, idle {:.1f} %: {:.1f} % until older "
       "subnets have updated a unit or moved it, {:.1f} % for rooms; moves cost {:.1f} %\n"
-      "a rank needs {} at most{}\n{}",
+      "a rank needs {} at most{}\n{}\n",
       chosen.model.kind, plan.parameters, ranks, ranks == 1 ? "" : "s", text_of_prices(chosen),
       links_text(chosen, ranks), words, 1e9 / static_cast<double>(best.step), figures.speed_up,
       100 * (1 - figures.idle), 100 * figures.idle, 100 * part_for(best, WaitReason::owner),

@@ -141,9 +141,10 @@ std::string others_text(const Config& config, const SearchFreedom& free, LayoutS
 
 std::string excluded_text(const Config& config, const LayoutSearch& search) {
   std::string text = fmt::format(
-      "looked at {} layouts: {} simulated, {} cannot be better by a bound, {} need too much memory\n",
+      "looked at {} layouts: {} simulated, {} cannot be better by a bound, {} need too much memory{}\n",
       search.all.size(), search.count(Fate::simulated), search.count(Fate::slower),
-      search.count(Fate::too_large));
+      search.count(Fate::too_large),
+      search.count(Fate::refused) > 0 ? fmt::format(", {} are refused", search.count(Fate::refused)) : "");
   const LayoutCandidate* nearest = nullptr;
   const auto need = [](const LayoutCandidate& one) { return std::max(one.memory, one.least_memory); };
   for (const LayoutCandidate& one : search.all)
