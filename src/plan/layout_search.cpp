@@ -2,11 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <memory>
 #include <numeric>
 #include <optional>
 #include <tuple>
 
-#include "core/text.h"
+#include "optim/unit_optimizer.h"
 #include "plan/network_on_paper.h"
 #include "plan/run_plan.h"
 #include "plan/step_bound.h"
@@ -94,17 +95,41 @@ auto preference(const LayoutChoice& layout) {
 /// The blocks of a model as they are priced for the layouts that share their products in one way.
 class PricedBlocks {
  public:
-  const Outline& of(const Config& config) {
+  Outline of(const Config& config) {
     const auto key = std::tuple(config.grid.tensor, config.train.sequence_parallel, config.train.recompute,
                                 row_of(config.schedule.kind).splits_backward);
     auto found = known_.find(key);
-    if (found == known_.end())
-      found = known_.emplace(key, CostModel(config, make_layout(config, {})).outline()).first;
-    return found->second;
+    if (found == known_.end()) {
+      auto costs = std::make_unique<CostModel>(config, make_layout(config, {}));
+      Outline outline = costs->outline();
+      found = known_.emplace(key, Priced{std::move(costs), std::move(outline), {}}).first;
+    }
+    Outline outline = found->second.outline;
+    const std::vector<std::int64_t>& shares = shares_of(found->second, config.grid.data);
+    for (std::size_t unit = 0; unit < shares.size(); ++unit) outline.units[unit].share = shares[unit];
+    return outline;
   }
 
  private:
-  std::map<std::tuple<int, bool, RecomputeKind, bool>, Outline> known_;
+  struct Priced {
+    std::unique_ptr<CostModel> costs;
+    Outline outline;
+    std::map<int, std::vector<std::int64_t>> shares;  ///< by data ranks: each unit's largest, bytes
+  };
+
+  static const std::vector<std::int64_t>& shares_of(Priced& priced, int data) {
+    const auto [found, is_new] = priced.shares.try_emplace(data);
+    for (const auto& unit : priced.costs->model().units()) {
+      if (!is_new) break;
+      const auto edges = share_edges(*unit, data);
+      std::int64_t most = 0;
+      for (int share = 0; share < data; ++share) most = std::max(most, 4 * (edges[share + 1] - edges[share]));
+      found->second.push_back(most);
+    }
+    return found->second;
+  }
+
+  std::map<std::tuple<int, bool, RecomputeKind, bool>, Priced> known_;
 };
 
 /// A layout on paper, ready to be bounded with one cut or another.
