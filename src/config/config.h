@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "config/groups.h"
 #include "config/models/table.h"
 
 namespace mindpipe {
@@ -52,8 +53,9 @@ struct GridConfig {  ///< degrees; 0: auto, the rest of the ranks, or, where sev
 
 struct ScheduleConfig {
   ScheduleKind kind = ScheduleKind::one_forward_one_backward;
-  int chunks = 1;         ///< chunks of the model per stage
-  std::vector<int> cuts;  ///< first block of each stage but the first; empty: balanced
+  int chunks = 1;           ///< chunks of the model per stage
+  std::vector<int> cuts;    ///< first block of each stage but the first; empty: balanced
+  MicroBatchGroups groups;  ///< groups of an elastic schedule; empty: auto
   bool operator==(const ScheduleConfig&) const = default;
 };
 

@@ -22,6 +22,7 @@ struct ScheduleRow {
   bool any_placement;    ///< chunks may lie on any stage
   bool sums_early;       ///< the gradients of a chunk, over data, while the next one computes
   bool of_subnets;       ///< orders the subnets of a supernet, not the micro-batches of a step
+  bool has_groups;       ///< orders micro-batches in groups that may be chosen
 };
 
 struct SearcherRow {
@@ -99,16 +100,17 @@ struct OptimizerRow {
 #define MINDPIPE_PRECISIONS(kind) \
   kind(f32, "f32", DType::f32) \
   kind(bf16, "bf16", DType::bf16)
-#define MINDPIPE_STEP_SCHEDULES(kind) /* has_chunks, splits_backward, any_placement, sums_early */ \
-  kind(gpipe, "gpipe", false, false, false, false, false) \
-  kind(one_forward_one_backward, "1f1b", false, false, false, false, false) \
-  kind(interleaved, "interleaved", true, false, false, false, false) \
-  kind(breadth_first, "breadth-first", true, false, true, true, false) \
-  kind(zero_bubble, "zb-h1", false, true, false, false, false)
+#define MINDPIPE_STEP_SCHEDULES(kind) /* the properties in their order */ \
+  kind(gpipe, "gpipe", false, false, false, false, false, false) \
+  kind(one_forward_one_backward, "1f1b", false, false, false, false, false, false) \
+  kind(interleaved, "interleaved", true, false, false, false, false, false) \
+  kind(breadth_first, "breadth-first", true, false, true, true, false, false) \
+  kind(elastic, "elastic", true, false, false, true, false, true) \
+  kind(zero_bubble, "zb-h1", false, true, false, false, false, false)
 #define MINDPIPE_SUBNET_SCHEDULES(kind) \
-  kind(causal, "causal", false, false, false, false, true) \
-  kind(bulk, "bulk", false, false, false, false, true) \
-  kind(free, "free", false, false, false, false, true)
+  kind(causal, "causal", false, false, false, false, true, false) \
+  kind(bulk, "bulk", false, false, false, false, true, false) \
+  kind(free, "free", false, false, false, false, true, false)
 #define MINDPIPE_SCHEDULES(kind) MINDPIPE_STEP_SCHEDULES(kind) MINDPIPE_SUBNET_SCHEDULES(kind)
 #define MINDPIPE_SAMPLERS(kind) \
   kind(uniform, "uniform") \

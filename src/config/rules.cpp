@@ -115,6 +115,10 @@ void check_grid(const Config& c, const Complaints& complain) {
   complain.require(row_of(s.kind).has_chunks || s.chunks == 1, "schedule.chunks",
                    "is {} and schedule.kind {} (only {} cut stages into chunks)", s.chunks, s.kind,
                    names_with<ScheduleKind>(&ScheduleRow::has_chunks, " and "));
+  complain.require(row_of(s.kind).has_groups || s.groups.empty(),
+                   s.groups.forward.empty() ? "schedule.groups.backward" : "schedule.groups.forward",
+                   "is given and schedule.kind is {} (only {} has groups)", s.kind,
+                   names_with<ScheduleKind>(&ScheduleRow::has_groups, " and "));
   complain.require(std::is_sorted(s.cuts.begin(), s.cuts.end(), std::less_equal<>()), "schedule.cuts",
                    "is [{}] (each cut lies behind the one before)", joined(s.cuts));
   if (!s.cuts.empty() && c.grid.pipeline > 0)

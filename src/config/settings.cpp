@@ -196,13 +196,18 @@ std::string Setting::allowed() const {
   return word_ ? word_ + (" or " + kind) : kind;
 }
 
+/// A list that is open is empty.
+void Setting::take_word() const {
+  if (auto* const list = std::get_if<std::vector<int>*>(&member_)) (*list)->clear();
+  else *std::get<int*>(member_) = word_number_;
+}
+
 void Setting::read(const Node& node) const {
   const Reading reading{*this, node};
   MP_REQUIRE(node.kind != Node::Kind::empty, Exit::bad_configuration, "{}: {} has no value; allowed: {}",
              node.where, key_, allowed());
   if (word_ && node.kind == Node::Kind::text && node.text == word_) {
-    *std::get<int*>(member_) = word_number_;
-    return;
+    return take_word();
   }
   std::visit(Overloaded{[&](int* member) { *member = reading.whole<int>(); },
                         [&](std::int64_t* member) {
@@ -228,7 +233,8 @@ void Setting::read(const Node& node) const {
                           member.choose(reading.one_of(member.names));
                         },
                         [&](std::vector<int>* member) {
-                          if (node.kind != Node::Kind::list) reading.refuse();
+                          if (node.kind != Node::Kind::list || (word_ && node.items.empty()))
+                            reading.refuse();
                           member->clear();
                           for (const Node& item : node.items)
                             member->push_back(Reading{*this, item}.whole<int>());
@@ -268,7 +274,10 @@ std::string Setting::written() const {
                  [](bool* member) { return std::string(*member ? "true" : "false"); },
                  [](std::string* member) { return quoted_if_needed(*member); },
                  [](const KindMember& member) { return quoted_if_needed(member.names[member.chosen()]); },
-                 [](std::vector<int>* member) { return fmt::format("[{}]", joined(*member)); },
+                 [&](std::vector<int>* member) {
+                   return word_ && member->empty() ? std::string(word_)
+                                                   : fmt::format("[{}]", joined(*member));
+                 },
                  [](std::vector<double>* member) {
                    std::vector<std::string> numbers;
                    for (const double number : *member) numbers.push_back(shortest(number));

@@ -24,7 +24,7 @@ struct Range {
   double least = -std::numeric_limits<double>::infinity(), most = std::numeric_limits<double>::infinity();
   bool open_below = false, open_above = false;  ///< the bound itself is not allowed
   const char* word = nullptr;                   ///< the file may say it: auto
-  int word_number = 0;                          ///< what the member is then
+  int word_number = 0;                          ///< what the member is then; a list is empty
 };
 
 /// One setting: its key, what it may be, what it means, and the member of a Config that holds it. Reading,
@@ -96,6 +96,7 @@ class Setting {
 
  private:
   struct Reading;
+  void take_word() const;
 
   template <ListedKind Kind>
   static KindMember kind_member(Kind* member) {

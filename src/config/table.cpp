@@ -81,6 +81,15 @@ std::vector<Setting> common_settings(Config& c) {  // table
                   names_with<ScheduleKind>(&ScheduleRow::has_chunks, ", ") + ")",
               Range{1, 1024}),
       SETTING(layout, schedule.cuts, "first block of each stage but the first; empty: balanced", count),
+      SETTING(
+          layout, schedule.groups.forward,
+          "micro-batches of each group of forwards (elastic), which add up to a rank's, each at least the "
+          "number of stages; auto: the fastest on paper",
+          or_auto(many)),
+      SETTING(layout, schedule.groups.backward,
+              "micro-batches of each group of backwards (elastic); the sums of a chunk over data go on under "
+              "the last one; auto: the fastest on paper",
+              or_auto(many)),
 
       SETTING(arithmetic, reproducible.tensor,
               "logical shards of each product, fixed for the life of a run; auto: grid.tensor", degree),

@@ -20,7 +20,8 @@ LayoutChoice layout_of(const Config& config) {
 Config with_layout(const Config& config, const LayoutChoice& layout) {
   Config known = config;
   known.grid = {layout.grid.supernet, layout.grid.pipeline, layout.grid.data, layout.grid.tensor};
-  known.schedule = {layout.schedule, layout.chunks, layout.cuts};
+  known.schedule = {layout.schedule, layout.chunks, layout.cuts,
+                    row_of(layout.schedule).has_groups ? config.schedule.groups : MicroBatchGroups{}};
   known.train.zero = layout.zero;
   known.train.recompute = layout.recompute;
   known.train.sequence_parallel = layout.sequence_parallel;

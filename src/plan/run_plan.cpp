@@ -6,6 +6,7 @@
 
 #include "comm/reduction.h"
 #include "core/sum_lists.h"
+#include "plan/group_choice.h"
 #include "plan/network_on_paper.h"
 #include "plan/operation_counts.h"
 #include "plan/set_prices.h"
@@ -166,21 +167,6 @@ BytesByClass bytes_of_rank(const Config& config, const Layout& layout, const Run
   return bytes;
 }
 
-void require_below(const RunPlan& plan, const BytesByClass& bytes, int stage, std::int64_t limit,
-                   const char* name_of_limit) {
-  const std::int64_t total = total_of(bytes);
-  const Workspace& kernels = plan.footprints[stage].passes.backend;
-  const std::string estimated = kernels.attention_is_estimated
-                                    ? fmt::format(" (attention's {:.1f} MiB of the workspace are estimated)",
-                                                  static_cast<double>(kernels.attention) / 1048576.0)
-                                    : "";
-  MP_REQUIRE(limit == 0 || total <= limit, Exit::out_of_memory,
-             "memory: a rank of stage {} will need {:.1f} MiB, and {} is {:.1f} MiB; take a smaller "
-             "train.micro_batch, train.recompute: block, or more stages. Predicted{}:\n{}",
-             stage, static_cast<double>(total) / 1048576.0, name_of_limit,
-             static_cast<double>(limit) / 1048576.0, estimated, ledger_of(bytes));
-}
-
 std::vector<int> cuts_of(const Config& config, const std::vector<std::int64_t>& costs,
                          const std::vector<double>& slower = {}) {
   const int chunks = config.grid.pipeline * config.schedule.chunks;
@@ -195,6 +181,59 @@ Layout proved_layout(const Config& config) {
   const Layout layout = make_layout(config, {});
   require_tree(layout.tensor_shards, layout.grid.tensor);
   return layout;
+}
+
+/// Plans the forwards of a batch in the rooms of the step, and counts the memory of each rank.
+void count_memory(RunPlan& plan, const Config& config, const Layout& layout, CostModel& costs) {
+  const Outline& outline = plan.outline;
+  Outline forward_only = outline;
+  forward_only.training = false;
+  plan.evaluation = plan_forwards(forward_only, network_on_paper(config),
+                                  plan.trains_steps() ? &plan.training.placement : nullptr);
+  plan.passing = most_passing;
+  for (int rank = 0; rank < outline.stages; ++rank) {
+    plan.footprints.push_back(footprint_of(plan, costs, rank));
+    RankFootprint& footprint = plan.footprints.back();
+    if (plan.subnets) plan.subnets->rooms.push_back(rooms_of(config, plan, costs, rank, footprint.passes));
+    footprint.reduction = arriving_bytes(config, plan, costs, rank);
+    footprint.scalars = scalars_of(config, layout, plan, costs, rank);
+    // Besides a piece, a sum over a group works in an alignment for each of its ranks.
+    const auto degree =
+        static_cast<std::size_t>(std::max({outline.stages, outline.data, layout.grid.tensor}));
+    footprint.passes.scratch = std::max(footprint.passes.scratch, least_passing + degree * alignment);
+    plan.passing = std::min(plan.passing, footprint.passes.scratch / alignment * alignment);
+    footprint.passes.exchange = std::max(footprint.passes.exchange, footprint.scalars.tensor_exchange);
+    if (!row_of(config.device.kind).computes)
+      footprint.passes.backend = {};  // no operation works in anything
+    auto& memory = plan.memory.emplace_back();
+    const std::vector<std::int64_t> copies = copies_of(config, layout, plan, costs, rank);
+    for (int d = 0; d < outline.data; ++d) {
+      memory.push_back(bytes_of_rank(config, layout, plan, costs, rank, d));
+      if (!copies.empty()) memory.back()[static_cast<int>(MemoryClass::copy)] = aligned(copies[d]);
+      plan.copies_state = !copies.empty();
+    }
+  }
+  plan.copy_in_host = row_of(config.device.kind).memory == Memory::Kind::device;
+  if (copies_too_much(plan, config)) plan.save_without_copy();
+}
+
+/// The groups of a schedule that has some: those that are written, and what is left open chosen, within
+/// memory.device_limit.
+MicroBatchGroups groups_of(const RunPlan& plan, const Config& config, const Layout& layout,
+                           const Network& network, CostModel& costs) {
+  const MicroBatchGroups& written = config.schedule.groups;
+  const bool is_open = written.forward.empty() || written.backward.empty();
+  if (!row_of(config.schedule.kind).has_groups || !is_open) return written;
+  const std::int64_t limit = config.memory.device_limit;
+  if (limit == 0) return choose_groups(plan.outline, network, written);
+  return choose_groups(plan.outline, network, written, [&](const MicroBatchGroups& groups) {
+    RunPlan tried = plan;
+    tried.training = make_program(tried.outline, config.schedule.kind, network, 0, groups);
+    count_memory(tried, config, layout, costs);
+    for (int stage = 0; stage < tried.outline.stages; ++stage)
+      if (total_of(tried.most_memory(stage)) > limit) return false;
+    return true;
+  });
 }
 
 }  // namespace
@@ -264,36 +303,10 @@ std::optional<Model::Continuation> continuation_of(const Config& config) {
   return CostModel(config, make_layout(config, {})).model().continuation();
 }
 
-void require_fit(const RunPlan& plan, std::int64_t limit) {
-  for (int stage = 0; stage < static_cast<int>(plan.memory.size()); ++stage) {
-    BytesByClass bytes = plan.most_memory(stage);
-    if (plan.copy_in_host) bytes[static_cast<int>(MemoryClass::copy)] = 0;
-    require_below(plan, bytes, stage, limit, "memory.device_limit");
-  }
-}
-
-void require_fit_here(const RunPlan& plan, const std::vector<Coord>& ranks, const MemoryLimit& here) {
-  std::int64_t together = 0;
-  for (const Coord& rank : ranks) {
-    require_below(plan, plan.memory_of(rank), rank.pipeline, here.bytes, here.name.c_str());
-    together += total_of(plan.memory_of(rank));
-  }
-  MP_REQUIRE(
-      here.bytes == 0 || together <= here.bytes, Exit::out_of_memory,
-      "memory: the {} ranks on this machine will need {:.1f} MiB together, and {} is {:.1f} MiB; start fewer "
-      "of them on one machine, or take a smaller train.micro_batch or train.recompute: block",
-      ranks.size(), static_cast<double>(together) / 1048576.0, here.name,
-      static_cast<double>(here.bytes) / 1048576.0);
-}
-
-bool fits_here(const RunPlan& plan, const std::vector<Coord>& ranks, const MemoryLimit& here) {
-  std::int64_t together = 0;
-  for (const Coord& rank : ranks) together += total_of(plan.memory_of(rank));
-  return here.bytes == 0 || together <= here.bytes;
-}
-
 void require_grid(const Config& config) {
-  CostModel costs(config, make_layout(config, {}));
+  const Layout layout = make_layout(config, {});
+  CostModel costs(config, layout);
+  require_groups(config.schedule.groups, config.grid.pipeline, layout.micro_batches());
   cuts_of(config, std::vector<std::int64_t>(costs.model().blocks().size(), 1));
 }
 
@@ -353,8 +366,6 @@ RunPlan make_run_plan(const Config& config, Purpose purpose, std::span<const Sub
                                batches + calibrations_of(config, layout.grid.data)));
   lay_out(plan.outline, config);
   const Outline& outline = plan.outline;
-  Outline forward_only = outline;
-  forward_only.training = false;
   const Network network = network_on_paper(config);
   if (purpose == Purpose::training && row_of(config.model.kind).trains_subnets) {
     plan.subnets.emplace();
@@ -362,35 +373,10 @@ RunPlan make_run_plan(const Config& config, Purpose purpose, std::span<const Sub
                               ? choose_rooms(outline, network, wishes_of(config), first_subnets(config))
                               : choose_rooms(outline, network, wishes_of(config), subnets);
   } else if (purpose == Purpose::training) {
-    plan.training = make_program(outline, config.schedule.kind, network);
+    plan.groups = groups_of(plan, config, layout, network, costs);
+    plan.training = make_program(outline, config.schedule.kind, network, 0, plan.groups);
   }
-  plan.evaluation =
-      plan_forwards(forward_only, network, plan.trains_steps() ? &plan.training.placement : nullptr);
-
-  plan.passing = most_passing;
-  for (int rank = 0; rank < stages; ++rank) {
-    plan.footprints.push_back(footprint_of(plan, costs, rank));
-    RankFootprint& footprint = plan.footprints.back();
-    if (plan.subnets) plan.subnets->rooms.push_back(rooms_of(config, plan, costs, rank, footprint.passes));
-    footprint.reduction = arriving_bytes(config, plan, costs, rank);
-    footprint.scalars = scalars_of(config, layout, plan, costs, rank);
-    // Besides a piece, a sum over a group works in an alignment for each of its ranks.
-    const auto degree = static_cast<std::size_t>(std::max({stages, outline.data, layout.grid.tensor}));
-    footprint.passes.scratch = std::max(footprint.passes.scratch, least_passing + degree * alignment);
-    plan.passing = std::min(plan.passing, footprint.passes.scratch / alignment * alignment);
-    footprint.passes.exchange = std::max(footprint.passes.exchange, footprint.scalars.tensor_exchange);
-    if (!row_of(config.device.kind).computes)
-      footprint.passes.backend = {};  // no operation works in anything
-    auto& memory = plan.memory.emplace_back();
-    const std::vector<std::int64_t> copies = copies_of(config, layout, plan, costs, rank);
-    for (int d = 0; d < outline.data; ++d) {
-      memory.push_back(bytes_of_rank(config, layout, plan, costs, rank, d));
-      if (!copies.empty()) memory.back()[static_cast<int>(MemoryClass::copy)] = aligned(copies[d]);
-      plan.copies_state = !copies.empty();
-    }
-  }
-  plan.copy_in_host = row_of(config.device.kind).memory == Memory::Kind::device;
-  if (copies_too_much(plan, config)) plan.save_without_copy();
+  count_memory(plan, config, layout, costs);
   return plan;
 }
 

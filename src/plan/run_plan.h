@@ -3,7 +3,6 @@
 #include <optional>
 #include <vector>
 
-#include "core/machine_memory.h"
 #include "plan/cost_model.h"
 #include "plan/subnet_rooms.h"
 #include "program/choose_rooms.h"
@@ -37,7 +36,8 @@ struct SubnetPlan {
 struct RunPlan {
   Purpose purpose = Purpose::training;
   Outline outline;
-  PlannedStep training;  ///< a step; empty where the purpose is reading, or a supernet is trained
+  MicroBatchGroups groups;  ///< groups of a schedule that has some
+  PlannedStep training;     ///< a step; empty where the purpose is reading, or a supernet is trained
   std::optional<SubnetPlan> subnets;  ///< where a supernet is trained
   PlannedForwards evaluation;         ///< forwards over one batch
   bool trains_steps() const { return purpose == Purpose::training && !subnets; }
@@ -84,14 +84,6 @@ void lay_out(Outline& outline, const Config& config);
 RoomWishes wishes_of(const Config& config);
 /// Fails where make_run_plan would because the degrees do not suit batch, model or schedule; plans nothing.
 void require_grid(const Config& config);
-
-/// Refuses, with the ledger, a run of which some rank needs more than `limit` bytes (0: no limit).
-void require_fit(const RunPlan& plan, std::int64_t limit);
-/// Refuses ranks that share a machine and together need more memory than it has.
-void require_fit_here(const RunPlan& plan, const std::vector<Coord>& ranks, const MemoryLimit& here);
-
-/// Whether require_fit_here would pass.
-bool fits_here(const RunPlan& plan, const std::vector<Coord>& ranks, const MemoryLimit& here);
 
 /// The bytes of memory that fields of a step's samples take on a rank.
 std::int64_t input_bytes(const std::vector<Field>& fields, const Layout& layout);

@@ -84,16 +84,20 @@ PlannedStep plan_step(const Outline& outline, const Order& order, const Network&
   return step;
 }
 
+OrderRequest request_of(const Outline& outline, const MicroBatchGroups& groups) {
+  return {.stages = outline.stages,
+          .micro_batches = outline.micro_batches,
+          .chunks = outline.chunks,
+          .micro_batches_of_shard = outline.micro_batches_of_shard(),
+          .rank_of_chunk = outline.rank_of_chunk,
+          .groups = groups};
+}
+
 PlannedStep make_program(const Outline& outline, ScheduleKind schedule, const Network& network,
-                         std::int64_t memory_limit) {
+                         std::int64_t memory_limit, const MicroBatchGroups& groups) {
   require_few_actions(outline, count_of_actions(outline, schedule));
   MP_CHECK(outline.training, "forwards alone are no step");
-  const Order order = make_order(schedule, {.stages = outline.stages,
-                                            .micro_batches = outline.micro_batches,
-                                            .chunks = outline.chunks,
-                                            .micro_batches_of_shard = outline.micro_batches_of_shard(),
-                                            .rank_of_chunk = outline.rank_of_chunk});
-  PlannedStep step = plan_step(outline, order, network);
+  PlannedStep step = plan_step(outline, make_order(schedule, request_of(outline, groups)), network);
   require_sound(check(step.program, outline));
   const auto too_large = check_memory(step.placement, memory_limit);
   MP_REQUIRE(too_large.empty(), Exit::out_of_memory,

@@ -25,8 +25,12 @@ void require_few_actions(const Outline& outline, double count);
 /// Writes the step of an order in the fewest rooms that cost little; nobody has checked it yet.
 PlannedStep plan_step(const Outline& outline, const Order& order, const Network& network = {});
 
-/// Plans the step of a schedule and checks it. `memory_limit`: bytes of a rank, 0 for none.
+/// What a schedule is to order for an outline.
+OrderRequest request_of(const Outline& outline, const MicroBatchGroups& groups = {});
+
+/// Plans the step of a schedule and checks it. `memory_limit`: bytes of a rank, 0 for none. `groups`: where
+/// the schedule has some.
 PlannedStep make_program(const Outline& outline, ScheduleKind schedule, const Network& network = {},
-                         std::int64_t memory_limit = 0);
+                         std::int64_t memory_limit = 0, const MicroBatchGroups& groups = {});
 
 }  // namespace mindpipe

@@ -6,6 +6,7 @@
 #include "config/models/prices.h"
 #include "hardware.h"
 #include "make_backend.h"
+#include "plan/memory_limits.h"
 
 namespace mindpipe {
 namespace {

@@ -10,6 +10,7 @@
 
 #include "app/plan/grid_choice.h"
 #include "app/plan/plan.h"
+#include "plan/memory_limits.h"
 
 // What a plan says of lanes, of cuts of subnets' own and of what moves for them is what plans of the layouts
 // that it speaks of say.

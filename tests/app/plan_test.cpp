@@ -9,6 +9,7 @@
 #include "app/run/run.h"
 #include "core/check.h"
 #include "core/clock.h"
+#include "plan/memory_limits.h"
 #include "runtime/worker.h"
 
 namespace mindpipe {

@@ -242,8 +242,8 @@ TEST(Config, RefusesValuesOutOfRange) {
   EXPECT_EQ(complaint_of("generate: {top_p: 0}\n"),
             ":3: generate.top_p is '0'; allowed: a number above 0 to 1");
   EXPECT_EQ(complaint_of("schedule: {kind: 1f1B}\n"),
-            ":3: schedule.kind is '1f1B'; allowed: gpipe, 1f1b, interleaved, breadth-first, zb-h1, causal, "
-            "bulk, free; did you mean 1f1b?");
+            ":3: schedule.kind is '1f1B'; allowed: gpipe, 1f1b, interleaved, breadth-first, elastic, "
+            "zb-h1, causal, bulk, free; did you mean 1f1b?");
   EXPECT_EQ(complaint_of("grid: {tensor: 0}\n"),
             ":3: grid.tensor is '0'; allowed: auto or a whole number from 1 to 1048576");
   EXPECT_THAT(complaint_of("seed: -1\n"),

@@ -49,6 +49,8 @@ const std::set<std::string> layout{
     "search.halving",
     "schedule.chunks",
     "schedule.cuts",
+    "schedule.groups.forward",
+    "schedule.groups.backward",
     "train.recompute",
     "train.sequence_parallel",
     "train.zero",

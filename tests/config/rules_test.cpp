@@ -273,7 +273,7 @@ TEST(Rules, AHeadIsDrawnAnewBesideWeightsAlone) {
 TEST(Rules, CutsMatchTheStages) {
   EXPECT_EQ(complaint_after([](Config& c) { c.schedule.chunks = 2; }),
             "configuration: schedule.chunks is 2 and schedule.kind 1f1b (only interleaved and breadth-first "
-            "cut stages into chunks)");
+            "and elastic cut stages into chunks)");
   EXPECT_EQ(complaint_after([](Config& c) {
               c.grid.pipeline = 3;
               c.schedule.cuts = {2, 2};
@@ -284,6 +284,19 @@ TEST(Rules, CutsMatchTheStages) {
               c.schedule.cuts = {1, 2};
             }),
             "configuration: schedule.cuts names 2 cuts, but 2 stages of 1 chunks have 1");
+}
+
+TEST(Rules, OnlyElasticSchedulesHaveGroups) {
+  EXPECT_EQ(complaint_after([](Config& c) {
+              c.schedule.groups.backward = {4, 8};
+            }),
+            "configuration: schedule.groups.backward is given and schedule.kind is 1f1b (only elastic has "
+            "groups)");
+  EXPECT_THAT(complaint_after([](Config& c) {
+                c.schedule.kind = ScheduleKind::interleaved;
+                c.schedule.groups = {{4}, {4}};
+              }),
+              HasSubstr("schedule.groups.forward is given and schedule.kind is interleaved"));
 }
 
 TEST(Rules, WhatIsAskedForIsNamed) {

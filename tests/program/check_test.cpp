@@ -229,8 +229,7 @@ TEST(Check, WhatAScheduleCannotDoIsRefused) {
   };
   EXPECT_EQ(refusal("1f1b", 2),
             "schedule.chunks is 2, but schedule 1f1b runs one chunk on each stage (set schedule.chunks to 1, "
-            "or take interleaved or "
-            "breadth-first)");
+            "or take interleaved or breadth-first or elastic)");
 }
 
 }  // namespace

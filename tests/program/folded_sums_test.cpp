@@ -24,7 +24,7 @@ struct Folded {
   double sums = 0;  ///< in forwards of a stage
   PlannedStep step;
 
-  Folded(const std::string& schedule, int chunks, double forwards)
+  Folded(const std::string& schedule, int chunks, double forwards, const MicroBatchGroups& groups = {})
       : outline(equal_stages(stages, micro_batches, chunks,
                              {.forward = forward,
                               .backward = 2 * forward,
@@ -40,7 +40,7 @@ struct Folded {
       network.data.picoseconds_per_byte =
           1000 * of_chunk / static_cast<double>(sum_over_data(outline, &unit - outline.units.data()).bytes);
     }
-    step = make_program(outline, schedule, network);
+    step = make_program(outline, schedule_named(schedule), network, 0, groups);
   }
   Durations durations() const { return durations_of(step.program, outline, network); }
   double in_forwards(const Timeline& line) const {
@@ -122,12 +122,14 @@ struct FoldedRow {
   int chunks;
   int last_group;  ///< micro-batches whose backwards of a chunk follow each other at the end
   double folded[3], unfolded[3], in_one_piece[3];
+  MicroBatchGroups groups = {};
 };
-constexpr FoldedRow folded_rows[] = {
+const FoldedRow folded_rows[] = {
     {"1f1b", 1, 1, {71.9, 79.9, 102.8}, {71.9, 79.9, 102.8}, {71.9, 79.9, 102.8}},
     {"interleaved", 4, 4, {58.9, 66.9, 89.7}, {65.2, 73.2, 96.1}, {63.6, 71.6, 94.4}},
     {"breadth-first", 4, 16, {53.8, 55.8, 72.0}, {64.8, 72.8, 95.6}, {63.3, 71.3, 94.2}},
-    {"breadth-first", 2, 16, {59.3, 63.3, 81.2}, {67.0, 75.0, 97.9}, {66.1, 74.1, 96.9}}};
+    {"breadth-first", 2, 16, {59.3, 63.3, 81.2}, {67.0, 75.0, 97.9}, {66.1, 74.1, 96.9}},
+    {"elastic", 4, 8, {54.2, 61.2, 84.0}, {65.2, 73.2, 96.0}, {63.7, 71.7, 94.6}, {{4, 4, 4, 4}, {4, 4, 8}}}};
 
 /// Calls see(row, share, step) for each row and share.
 template <class See>
@@ -136,7 +138,7 @@ void for_folded_rows(const See& see) {
     for (int share = 0; share < 3; ++share) {
       SCOPED_TRACE(std::string(row.schedule) + " of " + std::to_string(row.chunks) + " chunks, share " +
                    std::to_string(share));
-      see(row, share, Folded(row.schedule, row.chunks, folded_shares[share]));
+      see(row, share, Folded(row.schedule, row.chunks, folded_shares[share], row.groups));
     }
 }
 
@@ -161,6 +163,13 @@ TEST(FoldedSums, HoldAMessageUpForOnePartAtMost) {
     EXPECT_LE(step.slow_message(),
               static_cast<double>(Folded::message + Folded::part) / Folded::forward + 1e-6);
   });
+}
+
+TEST(FoldedSums, OfAnElasticScheduleTakeHalfTheTapes) {
+  const Folded step("elastic", 4, folded_shares[0], {{4, 4, 4, 4}, {4, 4, 8}});
+  EXPECT_NEAR(peak_tapes(step.step.program, step.outline)[0] / 4.0, 7.8, 0.05);
+  const Folded all("breadth-first", 4, folded_shares[0]);
+  EXPECT_EQ(peak_tapes(all.step.program, all.outline)[0], 4 * 16);
 }
 
 }  // namespace

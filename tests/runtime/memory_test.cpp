@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "plan/memory_limits.h"
 #include "runtime/predicted.h"
 #include "runtime/resident.h"
 

@@ -24,9 +24,11 @@ enum Dimension {
 };
 using Choice = std::array<int, dimensions>;
 
-inline constexpr std::array schedules{ScheduleKind::gpipe, ScheduleKind::one_forward_one_backward,
+inline constexpr std::array schedules{ScheduleKind::gpipe,       ScheduleKind::one_forward_one_backward,
                                       ScheduleKind::interleaved, ScheduleKind::breadth_first,
-                                      ScheduleKind::zero_bubble};
+                                      ScheduleKind::zero_bubble, ScheduleKind::elastic};
+/// Schedules that golden hashes know stand first.
+inline constexpr int first_schedules = 5;
 
 /// All grids of so many ranks, axes up to 8.
 inline std::vector<GridConfig> grids_of(int ranks) {
@@ -42,10 +44,10 @@ inline std::vector<GridConfig> grids_of(int ranks) {
 inline constexpr int first_shardings = 3, shardings = 4;
 
 /// How many options each dimension has, with models of the first styles only if so many are named.
-inline Choice options_of(int ranks, int first_styles = style_count,
-                         int first_of_shardings = first_shardings) {
+inline Choice options_of(int ranks, int first_styles = style_count, int first_of_shardings = first_shardings,
+                         int first_of_schedules = static_cast<int>(schedules.size())) {
   return {static_cast<int>(grids_of(ranks).size()),
-          static_cast<int>(schedules.size()),
+          first_of_schedules,
           first_styles,
           2,
           3,
@@ -74,6 +76,13 @@ inline bool is_possible(const Choice& choice, int ranks) {
   return true;
 }
 
+/// Groups as uneven as a rank's micro-batches allow: small ones of forwards first, of backwards last.
+inline MicroBatchGroups groups_of(const Config& c) {
+  const int stages = c.grid.pipeline, all = c.train.batch / (c.train.micro_batch * c.grid.data);
+  if (all < 2 * stages) return {{all}, {all}};
+  return {{stages, all - stages}, {all - stages, stages}};
+}
+
 /// The configuration of a choice. Stages are uneven by hand where cuts_at says so: every chunk but the last
 /// is one block.
 inline Config config_of(const Choice& choice, int ranks) {
@@ -86,6 +95,7 @@ inline Config config_of(const Choice& choice, int ranks) {
   c.grid = grid;
   c.schedule.kind = schedule;
   c.schedule.chunks = chunks;
+  if (row_of(schedule).has_groups) c.schedule.groups = groups_of(c);
   if (choice[cuts_at] == 1)
     for (int i = 1; i < all; ++i) c.schedule.cuts.push_back(i);
   c.train.precision = choice[precision_at] == 0 ? Precision::f32 : Precision::bf16;
@@ -135,11 +145,13 @@ inline std::string describe(const Config& c) {
 
 /// Few choices in which every possible pair of options of two dimensions occurs.
 inline std::vector<Choice> covering_choices(int ranks, int first_styles = style_count,
-                                            int first_of_shardings = first_shardings) {
+                                            int first_of_shardings = first_shardings,
+                                            int first_of_schedules = static_cast<int>(schedules.size())) {
   std::vector<Choice> possible;
-  for_each_choice<dimensions>(options_of(ranks, first_styles, first_of_shardings), [&](const Choice& c) {
-    if (is_possible(c, ranks)) possible.push_back(c);
-  });
+  for_each_choice<dimensions>(options_of(ranks, first_styles, first_of_shardings, first_of_schedules),
+                              [&](const Choice& c) {
+                                if (is_possible(c, ranks)) possible.push_back(c);
+                              });
   return covering<dimensions>(possible);
 }
 

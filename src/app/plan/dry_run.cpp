@@ -11,6 +11,7 @@
 #include "comm/reduction.h"
 #include "core/text.h"
 #include "plan/cost_model.h"
+#include "plan/memory_limits.h"
 #include "plan/operation_counts.h"
 
 namespace mindpipe {

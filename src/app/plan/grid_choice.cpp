@@ -8,6 +8,7 @@
 #include "core/check.h"
 #include "core/launcher.h"
 #include "plan/layout_search.h"
+#include "plan/memory_limits.h"
 #include "plan/run_plan.h"
 
 namespace mindpipe {
@@ -134,6 +135,7 @@ Config with_any_grid(const Config& given, int ranks) {
   if (num_ranks(wanted) == ranks) return with_degrees(config, ranks, Purpose::reading);
   config.schedule.chunks = 1;  // both divide training's work
   config.schedule.cuts.clear();
+  config.schedule.groups = {};
   if (!row_of(config.schedule.kind).of_subnets) config.schedule.kind = ScheduleConfig{}.kind;
   const std::vector<Coord> nearest = nearest_grids(wanted, ranks, fits(config, Purpose::reading), 1);
   MP_REQUIRE(!nearest.empty(), Exit::bad_configuration,

@@ -18,6 +18,7 @@
 #include "core/launcher.h"
 #include "core/text.h"
 #include "io/file.h"
+#include "plan/memory_limits.h"
 #include "plan/network_on_paper.h"
 
 namespace mindpipe {
@@ -103,6 +104,17 @@ std::string links_text(const Config& config, int ranks) {
 
 namespace {
 
+/// The groups of a schedule that has some, and whether they were chosen.
+std::string groups_text(const Config& config, const RunPlan& plan) {
+  if (plan.groups.empty()) return "";
+  const auto one = [](const std::vector<int>& groups, const std::vector<int>& written) {
+    return fmt::format("[{}]{}", joined(groups), written.empty() ? " (auto)" : "");
+  };
+  const MicroBatchGroups& written = config.schedule.groups;
+  return fmt::format("groups of micro-batches (schedule.groups): forwards {}, backwards {}\n",
+                     one(plan.groups.forward, written.forward), one(plan.groups.backward, written.backward));
+}
+
 /// The blocks, tapes and memory of each stage; simulated, its idle time too.
 std::string stages_text(const RunPlan& plan, const PlannedStep& step, bool simulate) {
   const Outline& outline = plan.outline;
@@ -126,7 +138,8 @@ std::string text_of(const Config& config, const RunPlan& plan, int ranks, bool s
   std::string text =
       fmt::format("{}: {} parameters, {} rank{} ({}), schedule {}, {} micro-batches a rank\n",
                   config.model.kind, plan.parameters, ranks, ranks == 1 ? "" : "s",
-                  to_string(make_layout(config, {}).grid), config.schedule.kind, outline.micro_batches);
+                  to_string(make_layout(config, {}).grid), config.schedule.kind, outline.micro_batches) +
+      groups_text(config, plan);
   if (simulate)
     text += fmt::format("simulated on paper for {}: step {}, {} {}s/s\n{}", prices_text(config, plan),
                         human_seconds(step), human_count(counted / step), plan.counted.what,

@@ -8,6 +8,7 @@
 #include "core/log.h"
 #include "core/log_mark.h"
 #include "core/text.h"
+#include "plan/memory_limits.h"
 #include "runtime/diagnose.h"
 
 namespace mindpipe {

@@ -1,6 +1,7 @@
 #pragma once
 #include <vector>
 
+#include "config/groups.h"
 #include "config/kinds.h"
 #include "program/action.h"
 
@@ -10,6 +11,8 @@ namespace mindpipe {
 struct Pass {
   ActionKind kind = ActionKind::forward;
   int chunk = 0, micro_batch = 0;
+  /// The pass of stage 0 as a stage has it, where chunks lie round the stages.
+  Pass on(int stage) const { return {kind, chunk + stage, micro_batch}; }
   bool operator==(const Pass&) const = default;
 };
 /// The work of every pipeline rank, in order. A schedule is a function that writes one.
@@ -22,6 +25,7 @@ struct OrderRequest {
   int micro_batches_of_shard = 1;       ///< divides micro_batches
   std::vector<int> rank_of_chunk = {};  ///< stages x chunks entries; empty: chunk c on stage c mod stages
   int most_kept_back = -1;  ///< weight gradients that a stage may put off; -1: as many as the schedule wants
+  MicroBatchGroups groups = {};  ///< where the schedule has groups; empty: one of all micro-batches
 
   int rank_of(int chunk) const { return rank_of_chunk.empty() ? chunk % stages : rank_of_chunk[chunk]; }
 };
@@ -30,6 +34,17 @@ struct OrderRequest {
 #define MINDPIPE_DECLARE_ORDER(schedule, ...) Order schedule##_order(const OrderRequest& request);
 MINDPIPE_STEP_SCHEDULES(MINDPIPE_DECLARE_ORDER)
 #undef MINDPIPE_DECLARE_ORDER
+
+/// The passes of one kind on stage 0, where chunk c lies on stage c mod stages: group after group of
+/// micro-batches; in a group chunk after chunk, backwards from the last; in a chunk micro-batch after
+/// micro-batch. No groups: one of all.
+std::vector<Pass> passes_in_groups(ActionKind kind, const std::vector<int>& groups,
+                                   const OrderRequest& request);
+
+/// Groups that an elastic schedule can have, as near as possible to those asked for.
+std::vector<int> nearest_groups(const std::vector<int>& groups, int stages, int micro_batches);
+/// Refuses groups that do not add up to the micro-batches of a rank, or are smaller than the pipeline.
+void require_groups(const MicroBatchGroups& groups, int stages, int micro_batches);
 
 /// The order of a schedule. Refuses what the schedule cannot do.
 Order make_order(ScheduleKind schedule, const OrderRequest& request);

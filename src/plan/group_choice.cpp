@@ -1,0 +1,150 @@
+#include "plan/group_choice.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include "core/check.h"
+#include "program/schedules/step_order.h"
+
+namespace mindpipe {
+namespace {
+
+/// Steps that are longer by less count as equal: with rooms that are bounded, each may be half a percent
+/// longer.
+constexpr double equal_steps = 1.005;
+
+/// The most passes of a step, and the most groups of p, with which all groups are tried.
+constexpr int few_passes = 512, few_groups = 4;
+
+/// Groups of p but for one of `size`: the first of forwards, the last of backwards. What is no multiple of p
+/// goes to a group at the other end. None: the rest is too small for a group.
+std::vector<int> groups_with(int size, int stages, int micro_batches, bool is_first) {
+  if (size >= micro_batches) return {micro_batches};
+  std::vector<int> groups;
+  const int rest = micro_batches - size;
+  if (rest < stages) return {};
+  groups.assign(rest / stages, stages);
+  groups.front() += rest % stages;
+  groups.push_back(size);
+  if (is_first) std::reverse(groups.begin(), groups.end());
+  return groups;
+}
+
+/// All groups in multiples of p, where p divides what a rank has.
+std::vector<std::vector<int>> all_groups(int stages, int micro_batches) {
+  if (micro_batches == 0) return {{}};
+  std::vector<std::vector<int>> all;
+  for (int first = stages; first <= micro_batches; first += stages)
+    for (const std::vector<int>& rest : all_groups(stages, micro_batches - first)) {
+      std::vector<int>& groups = all.emplace_back(1, first);
+      groups.insert(groups.end(), rest.begin(), rest.end());
+    }
+  return all;
+}
+
+/// The most micro-batches on any stage whose passes take as long as what travels over data meanwhile.
+struct Hidden {
+  int sums = 0, gathers = 0;
+};
+Hidden hidden_of(const Outline& outline, const PriceList& prices) {
+  Hidden most;
+  for (int rank = 0; rank < outline.stages; ++rank) {
+    std::int64_t forward = 0, backward = 0, sums = 0, gathers = 0;
+    for (int block = 0; block < outline.all_blocks(); ++block) {
+      if (outline.rank_of_block(block) != rank) continue;
+      forward += outline.cost(block).forward;
+      backward += outline.cost(block).backward;
+      for (const UnitUse& use : outline.uses_in(block, block + 1)) sums += prices.sum(use.unit).load.takes;
+    }
+    for (const int unit : outline.units_of_rank(rank)) gathers += prices.gather(unit).load.takes;
+    const auto under = [&](std::int64_t takes, std::int64_t pass) {
+      const std::int64_t lasts = std::max<std::int64_t>(1, outline.lasting(rank, pass));
+      return static_cast<int>(std::min<std::int64_t>(outline.micro_batches, (takes + lasts - 1) / lasts));
+    };
+    most.sums = std::max(most.sums, under(sums, backward));
+    if (outline.sharded_optimizer) most.gathers = std::max(most.gathers, under(gathers, forward));
+  }
+  return most;
+}
+
+/// Micro-batches times chunks that a rank holds tapes of, at most, on the rank with the most.
+int most_tapes(const Order& order) {
+  int most = 0;
+  for (const auto& passes : order) {
+    int held = 0;
+    for (const Pass& pass : passes) most = std::max(most, held += pass.kind == ActionKind::forward ? 1 : -1);
+  }
+  return most;
+}
+
+struct Tried {
+  MicroBatchGroups groups;
+  std::int64_t step = 0;  ///< with all the rooms that it could use
+  int tapes = 0;
+};
+
+/// The place of the one to take: the fewest tapes among those about as fast as the fastest.
+std::vector<Tried>::iterator best_of(std::vector<Tried>& tried) {
+  std::int64_t least = tried.front().step;
+  for (const Tried& one : tried) least = std::min(least, one.step);
+  const auto rank = [&](const Tried& one) {
+    return std::tuple(static_cast<double>(one.step) > equal_steps * static_cast<double>(least), one.tapes,
+                      one.step);
+  };
+  return std::min_element(tried.begin(), tried.end(),
+                          [&](const Tried& a, const Tried& b) { return rank(a) < rank(b); });
+}
+
+}  // namespace
+
+std::vector<MicroBatchGroups> groups_to_try(const Outline& outline, const Network& network,
+                                            const MicroBatchGroups& given) {
+  const PriceList prices(outline, network);
+  const Hidden hidden = hidden_of(outline, prices);
+  const int stages = outline.stages, all = outline.micro_batches;
+  const auto lists = [&](const std::vector<int>& said, int under, bool is_first) {
+    if (!said.empty()) return std::vector<std::vector<int>>{said};
+    const bool are_few =
+        all % stages == 0 && all / stages <= few_groups && 2 * stages * outline.chunks * all <= few_passes;
+    if (are_few) return all_groups(stages, all);
+    std::vector<int> sizes{stages, 2 * stages, (under + stages - 1) / stages * stages, all};
+    std::sort(sizes.begin(), sizes.end());
+    std::vector<std::vector<int>> made;
+    for (const int size : sizes)
+      if (const auto groups = groups_with(size, stages, all, is_first); size > 0 && !groups.empty())
+        made.push_back(groups);
+    made.erase(std::unique(made.begin(), made.end()), made.end());
+    return made;
+  };
+  std::vector<MicroBatchGroups> candidates;
+  for (const auto& forward : lists(given.forward, hidden.gathers, true))
+    for (const auto& backward : lists(given.backward, hidden.sums, false))
+      candidates.push_back({forward, backward});
+  return candidates;
+}
+
+MicroBatchGroups choose_groups(const Outline& outline, const Network& network, const MicroBatchGroups& given,
+                               const std::function<bool(const MicroBatchGroups&)>& fits) {
+  require_groups(given, outline.stages, outline.micro_batches);
+  MP_REQUIRE(outline.data == 1 || network.data.picoseconds_per_byte > 0, Exit::bad_configuration,
+             "schedule.groups is auto, and nothing says how long sums over data take: set device.links, or "
+             "name the groups");
+  const PriceList prices(outline, network);
+  std::vector<Tried> tried;
+  for (const MicroBatchGroups& groups : groups_to_try(outline, network, given)) {
+    const Order order = make_order(ScheduleKind::elastic, request_of(outline, groups));
+    tried.push_back({groups, StepOrder(outline, prices, order).run({}), most_tapes(order)});
+  }
+  const auto fewest = std::min_element(tried.begin(), tried.end(), [](const Tried& a, const Tried& b) {
+    return std::tuple(a.tapes, a.step) < std::tuple(b.tapes, b.step);
+  });
+  const MicroBatchGroups least = fewest->groups;
+  while (!tried.empty()) {
+    const auto best = best_of(tried);
+    if (!fits || fits(best->groups)) return best->groups;
+    tried.erase(best);
+  }
+  return least;
+}
+
+}  // namespace mindpipe

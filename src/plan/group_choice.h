@@ -1,0 +1,21 @@
+#pragma once
+#include <functional>
+
+#include "program/make_program.h"
+
+namespace mindpipe {
+
+/// Groups of an elastic schedule that are worth trying where `given` leaves them open: p, twice as many, as
+/// many as gathers last under forwards or sums under backwards, in multiples of p, and all. Of small steps
+/// with at most four times p micro-batches all groups in multiples of p.
+std::vector<MicroBatchGroups> groups_to_try(const Outline& outline, const Network& network,
+                                            const MicroBatchGroups& given);
+
+/// Chooses what `given` leaves open: the shortest step by the simulator among those that fit; of those within
+/// 1 % of it, where bounded rooms cost half a percent, the one with the fewest tapes. Where nothing fits, the
+/// one with the fewest tapes. `fits`: asked of those that would be taken; none: all fit. Refuses links that
+/// take no time.
+MicroBatchGroups choose_groups(const Outline& outline, const Network& network, const MicroBatchGroups& given,
+                               const std::function<bool(const MicroBatchGroups&)>& fits = nullptr);
+
+}  // namespace mindpipe

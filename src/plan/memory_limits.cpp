@@ -1,0 +1,51 @@
+#include "plan/memory_limits.h"
+
+namespace mindpipe {
+namespace {
+
+void require_below(const RunPlan& plan, const BytesByClass& bytes, int stage, std::int64_t limit,
+                   const char* name_of_limit) {
+  const std::int64_t total = total_of(bytes);
+  const Workspace& kernels = plan.footprints[stage].passes.backend;
+  const std::string estimated = kernels.attention_is_estimated
+                                    ? fmt::format(" (attention's {:.1f} MiB of the workspace are estimated)",
+                                                  static_cast<double>(kernels.attention) / 1048576.0)
+                                    : "";
+  MP_REQUIRE(limit == 0 || total <= limit, Exit::out_of_memory,
+             "memory: a rank of stage {} will need {:.1f} MiB, and {} is {:.1f} MiB; take a smaller "
+             "train.micro_batch, train.recompute: block, or more stages. Predicted{}:\n{}",
+             stage, static_cast<double>(total) / 1048576.0, name_of_limit,
+             static_cast<double>(limit) / 1048576.0, estimated, ledger_of(bytes));
+}
+
+}  // namespace
+
+void require_fit(const RunPlan& plan, std::int64_t limit) {
+  for (int stage = 0; stage < static_cast<int>(plan.memory.size()); ++stage) {
+    BytesByClass bytes = plan.most_memory(stage);
+    if (plan.copy_in_host) bytes[static_cast<int>(MemoryClass::copy)] = 0;
+    require_below(plan, bytes, stage, limit, "memory.device_limit");
+  }
+}
+
+void require_fit_here(const RunPlan& plan, const std::vector<Coord>& ranks, const MemoryLimit& here) {
+  std::int64_t together = 0;
+  for (const Coord& rank : ranks) {
+    require_below(plan, plan.memory_of(rank), rank.pipeline, here.bytes, here.name.c_str());
+    together += total_of(plan.memory_of(rank));
+  }
+  MP_REQUIRE(
+      here.bytes == 0 || together <= here.bytes, Exit::out_of_memory,
+      "memory: the {} ranks on this machine will need {:.1f} MiB together, and {} is {:.1f} MiB; start fewer "
+      "of them on one machine, or take a smaller train.micro_batch or train.recompute: block",
+      ranks.size(), static_cast<double>(together) / 1048576.0, here.name,
+      static_cast<double>(here.bytes) / 1048576.0);
+}
+
+bool fits_here(const RunPlan& plan, const std::vector<Coord>& ranks, const MemoryLimit& here) {
+  std::int64_t together = 0;
+  for (const Coord& rank : ranks) together += total_of(plan.memory_of(rank));
+  return here.bytes == 0 || together <= here.bytes;
+}
+
+}  // namespace mindpipe

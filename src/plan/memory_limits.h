@@ -1,0 +1,17 @@
+#pragma once
+#include <vector>
+
+#include "core/machine_memory.h"
+#include "plan/run_plan.h"
+
+namespace mindpipe {
+
+/// Refuses, with the ledger, a run of which some rank needs more than `limit` bytes (0: no limit).
+void require_fit(const RunPlan& plan, std::int64_t limit);
+/// Refuses ranks that share a machine and together need more memory than it has.
+void require_fit_here(const RunPlan& plan, const std::vector<Coord>& ranks, const MemoryLimit& here);
+
+/// Whether require_fit_here would pass.
+bool fits_here(const RunPlan& plan, const std::vector<Coord>& ranks, const MemoryLimit& here);
+
+}  // namespace mindpipe

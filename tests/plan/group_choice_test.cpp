@@ -1,0 +1,167 @@
+#include "plan/group_choice.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "core/check.h"
+#include "core/random.h"
+#include "core/text.h"
+#include "plan/run_plan.h"
+#include "program/sample_outline.h"
+#include "runtime/small_models.h"
+
+// Groups that are chosen, against all that an elastic schedule could have.
+namespace mindpipe {
+namespace {
+
+using ::testing::HasSubstr;
+
+/// A setting drawn by lot: stages, chunks, prices of passes, messages, sums and gathers.
+struct Drawn {
+  Outline outline;
+  Network network;
+
+  explicit Drawn(int number) {
+    const RandomStream lots{static_cast<std::uint64_t>(number), purpose_of("settings of elastic schedules")};
+    std::uint64_t draws = 0;
+    const auto from = [&](int least, int most) {
+      return least + static_cast<int>(lots.word(draws++) % static_cast<std::uint64_t>(most - least + 1));
+    };
+    const int stages = from(2, 4), chunks = from(2, 3), groups = from(1, 4);
+    const std::int64_t forward = 1000 * from(600, 3000);
+    outline = equal_stages(stages, stages * groups, chunks, {forward, forward * from(15, 25) / 10});
+    outline.data = 2;
+    outline.sharded_optimizer = from(0, 1) == 1;
+    network.message.picoseconds_per_byte = static_cast<double>(forward) * from(5, 100);
+    const std::int64_t sums = forward * from(0, 20);
+    network.data.picoseconds_per_byte = 1;
+    for (UnitCost& unit : outline.units) {
+      unit.gradients = std::int64_t{1} << 20;
+      unit.values = std::int64_t{1} << 20;
+    }
+    const std::int64_t bytes = sum_over_data(outline, 0).bytes;
+    network.data.picoseconds_per_byte =
+        std::max(1e-3, 1000.0 * static_cast<double>(sums) / chunks / static_cast<double>(bytes));
+  }
+  PlannedStep step(const MicroBatchGroups& groups) const {
+    return make_program(outline, ScheduleKind::elastic, network, 0, groups);
+  }
+  int tapes(const PlannedStep& step) const {
+    const std::vector<int> peaks = peak_tapes(step.program, outline);
+    return *std::max_element(peaks.begin(), peaks.end());
+  }
+};
+
+/// All groups in multiples of p that add up to m.
+std::vector<std::vector<int>> all_groups(int stages, int micro_batches) {
+  if (micro_batches == 0) return {{}};
+  std::vector<std::vector<int>> all;
+  for (int first = stages; first <= micro_batches; first += stages)
+    for (std::vector<int> rest : all_groups(stages, micro_batches - first)) {
+      rest.insert(rest.begin(), first);
+      all.push_back(rest);
+    }
+  return all;
+}
+
+struct Best {
+  std::int64_t step = 0;
+  int tapes = 0;
+};
+/// The shortest step of all groups with at most so many tapes.
+Best best_of_all(const Drawn& drawn, int most_tapes) {
+  Best best;
+  const auto lists = all_groups(drawn.outline.stages, drawn.outline.micro_batches);
+  for (const auto& forward : lists)
+    for (const auto& backward : lists) {
+      const PlannedStep step = drawn.step({forward, backward});
+      const int tapes = drawn.tapes(step);
+      if (tapes > most_tapes || (best.step > 0 && step.expected.step >= best.step)) continue;
+      best = {step.expected.step, tapes};
+    }
+  return best;
+}
+
+TEST(GroupChoice, IsWithinAPercentOfTheBestOfAllGroupsAndWithinItsLimit) {
+  for (int number = 0; number < 40; ++number) {
+    const Drawn drawn(number);
+    const int all = drawn.outline.chunks * drawn.outline.micro_batches,
+              least = drawn.tapes(drawn.step(
+                  {std::vector<int>(drawn.outline.micro_batches / drawn.outline.stages, drawn.outline.stages),
+                   std::vector<int>(drawn.outline.micro_batches / drawn.outline.stages,
+                                    drawn.outline.stages)}));
+    const int limit = number % 2 == 0 ? all : least + (all - least) * (number % 5) / 5;
+    const MicroBatchGroups chosen = choose_groups(
+        drawn.outline, drawn.network, {},
+        [&](const MicroBatchGroups& groups) { return drawn.tapes(drawn.step(groups)) <= limit; });
+    const PlannedStep step = drawn.step(chosen);
+    const Best best = best_of_all(drawn, limit);
+    EXPECT_LE(static_cast<double>(step.expected.step), 1.01 * static_cast<double>(best.step))
+        << number << ": [" << joined(chosen.forward) << "] and [" << joined(chosen.backward) << "], p "
+        << drawn.outline.stages << " m " << drawn.outline.micro_batches << " v " << drawn.outline.chunks
+        << " limit " << limit;
+    EXPECT_LE(drawn.tapes(step), limit) << number;
+  }
+}
+
+TEST(GroupChoice, KeepsWhatIsWritten) {
+  const Drawn drawn(3);
+  const int m = drawn.outline.micro_batches;
+  EXPECT_EQ(choose_groups(drawn.outline, drawn.network, {{m}, {}}).forward, std::vector<int>{m});
+  EXPECT_EQ(choose_groups(drawn.outline, drawn.network, {{}, {m}}).backward, std::vector<int>{m});
+}
+
+TEST(GroupChoice, TakesTheFewestTapesWhereNothingIsSummed) {
+  Drawn drawn(3);
+  drawn.outline = equal_stages(4, 16, 4);
+  const MicroBatchGroups chosen = choose_groups(drawn.outline, drawn.network, {});
+  EXPECT_EQ(chosen, (MicroBatchGroups{{4, 4, 4, 4}, {4, 4, 4, 4}}));
+}
+
+TEST(GroupChoice, WithoutLinksIsRefused) {
+  try {
+    choose_groups(Drawn(0).outline, {}, {});
+    FAIL() << "nothing was refused";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code, Exit::bad_configuration);
+    EXPECT_THAT(error.what(), HasSubstr("schedule.groups is auto, and nothing says how long sums over data"));
+  }
+}
+
+Config elastic_gpt(std::int64_t limit) {
+  Config config = gpt2_style();
+  config.model.gpt.layers = 8;
+  config.grid = {1, 2, 2, 1};
+  config.schedule.kind = ScheduleKind::elastic;
+  config.schedule.chunks = 2;
+  config.train.micro_batch = 1;
+  config.train.batch = 32;
+  config.memory.device_limit = limit;
+  return resolve(config);
+}
+
+std::int64_t most_bytes(const RunPlan& plan) {
+  std::int64_t most = 0;
+  for (int stage = 0; stage < plan.outline.stages; ++stage)
+    most = std::max(most, total_of(plan.most_memory(stage)));
+  return most;
+}
+
+TEST(GroupChoice, OfARunStaysWithinTheLimitOfADevice) {
+  Config config = elastic_gpt(0);
+  config.schedule.groups = {{16}, {16}};
+  const std::int64_t all = most_bytes(make_run_plan(config));
+  config.schedule.groups = {{2, 2, 2, 2, 2, 2, 2, 2}, {2, 2, 2, 2, 2, 2, 2, 2}};
+  const std::int64_t least = most_bytes(make_run_plan(config));
+  ASSERT_LT(least, all);
+  for (const std::int64_t limit : {least, (least + all) / 2, all}) {
+    const RunPlan plan = make_run_plan(elastic_gpt(limit));
+    EXPECT_LE(most_bytes(plan), limit);
+    EXPECT_FALSE(plan.groups.forward.empty() || plan.groups.backward.empty());
+  }
+}
+
+}  // namespace
+}  // namespace mindpipe
