@@ -117,8 +117,10 @@ class RoomSearch {
 }  // namespace
 
 RoomsOnPaper simulate_rooms(const Outline& outline, const Network& network, const SubnetRules& rules,
-                            std::span<const Subnet> subnets) {
+                            std::span<const Subnet> subnets,
+                            const std::function<void(const Ports::Left&)>& watch_ports) {
   CausalPlanner planner(outline, network, rules);
+  if (watch_ports) planner.watch_ports(watch_ports);
   RoomsOnPaper found{.rules = rules};
   found.busy.resize(outline.ranks());
   std::int64_t home = -1;  // when units begin to go there, once all else has ended

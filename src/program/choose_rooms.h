@@ -1,4 +1,5 @@
 #pragma once
+#include <functional>
 #include <span>
 
 #include "program/causal/subnet_rules.h"
@@ -43,8 +44,9 @@ RoomsOnPaper choose_rooms(const Outline& outline, const Network& network, const 
 std::int64_t time_with_all_rooms(const Outline& outline, const Network& network, const RoomWishes& wishes,
                                  std::span<const Subnet> subnets);
 
-/// What the stream takes with these rules.
+/// What the stream takes with these rules. `watch_ports`: told of each transfer that leaves a port.
 RoomsOnPaper simulate_rooms(const Outline& outline, const Network& network, const SubnetRules& rules,
-                            std::span<const Subnet> subnets);
+                            std::span<const Subnet> subnets,
+                            const std::function<void(const Ports::Left&)>& watch_ports = nullptr);
 
 }  // namespace mindpipe

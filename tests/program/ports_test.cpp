@@ -3,9 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <deque>
 
 #include "program/clock/clock.h"
+#include "program/clock/port_waits.h"
 #include "program/clock/simulate.h"
 
 namespace mindpipe {
@@ -20,8 +22,10 @@ struct Offered {
   std::int64_t at = 0;
   Ports::Transfer transfer;
 };
-std::vector<std::int64_t> arrivals(const std::vector<Offered>& offers) {
-  Ports ports;
+std::vector<std::int64_t> arrivals(const std::vector<Offered>& offers,
+                                   const std::optional<Unseen>& unseen = {},
+                                   std::vector<Ports::Left>* all = nullptr) {
+  Ports ports(unseen);
   std::vector<std::int64_t> arrived(offers.size(), -1);
   std::size_t next = 0;
   while (next < offers.size() || ports.next() != Ports::never) {
@@ -29,6 +33,7 @@ std::vector<std::int64_t> arrivals(const std::vector<Offered>& offers) {
     while (ports.next() == now) {
       const Ports::Left left = ports.leave();
       arrived[left.transfer.number] = left.arrived;
+      if (all != nullptr) all->push_back(left);
     }
     for (; next < offers.size() && offers[next].at == now; ++next) {
       Ports::Transfer transfer = offers[next].transfer;
@@ -78,6 +83,48 @@ TEST(Ports, TakeNoLongerForAllThanTheirTransfersTake) {
   for (const Offered& each : offers) all += each.transfer.takes;
   const std::vector<std::int64_t> arrived = arrivals(offers);
   EXPECT_LE(*std::max_element(arrived.begin(), arrived.end()), all);
+}
+
+TEST(Ports, HideAClassFromAnotherOneAlone) {
+  const Unseen unseen{.by = messages, .what = sums};
+  EXPECT_THAT(
+      arrivals({offer(0, sums, 0, 1, 100), offer(10, messages, 0, 1, 7), offer(12, messages, 0, 1, 5)},
+               unseen),
+      ElementsAre(112, 17, 22))
+      << "messages find each other and no sum, which finds them at its in port";
+  EXPECT_THAT(arrivals({offer(0, messages, 0, 1, 50), offer(10, sums, 0, 1, 7)}, unseen), ElementsAre(50, 57))
+      << "sums find messages";
+  EXPECT_THAT(arrivals({offer(0, sums, 0, 1, 100), offer(10, messages, 0, 1, 200), offer(20, sums, 0, 1, 30)},
+                       unseen),
+              ElementsAre(100, 210, 240))
+      << "a sum waits for the message that began while another one left";
+  EXPECT_THAT(arrivals({offer(0, sums, 1, 0, 100), offer(98, messages, 2, 0, 7)}, unseen),
+              ElementsAre(100, 105))
+      << "nor at the in port";
+  EXPECT_THAT(arrivals({offer(0, sums, 0, 1, 100), offer(1, TrafficClass::moves, 0, 1, 8),
+                        offer(2, TrafficClass::tensor, 0, 1, 4)},
+                       unseen),
+              ElementsAre(100, 112, 104))
+      << "others find all";
+}
+
+TEST(Ports, SayWhoWaitedForWhom) {
+  std::vector<Ports::Left> all;
+  arrivals({offer(0, sums, 0, 1, 100), offer(10, messages, 0, 1, 7), offer(12, messages, 0, 2, 5),
+            offer(13, sums, 0, 1, 20)},
+           {}, &all);
+  TimesByPair times = waits_at_ports(all);
+  EXPECT_EQ(at(times, messages, sums), 90 + 88);
+  EXPECT_EQ(at(times, messages, messages), 7);
+  EXPECT_EQ(at(times, sums, messages), 12);
+  EXPECT_EQ(at(times, sums, sums), 87);
+  all.clear();
+  arrivals({offer(0, sums, 1, 0, 100), offer(90, messages, 2, 0, 7)}, {}, &all);
+  std::reverse(all.begin(), all.end());
+  times = waits_at_ports(all);
+  EXPECT_EQ(at(times, sums, messages), 7);
+  EXPECT_EQ(at(times, messages, sums), 0);
+  EXPECT_EQ(waits_at_ports({}), TimesByPair{});
 }
 
 /// Lists of some ranks, with links of 10 ns latency and a nanosecond a byte, in the simulator.

@@ -6,6 +6,7 @@
 #include "app/energy/energy_text.h"
 #include "app/plan/dry_run.h"
 #include "app/plan/grid_choice.h"
+#include "app/plan/plan_ports.h"
 #include "app/plan/plan_search.h"
 #include "app/plan/plan_subnets.h"
 #include "app/plan/proof_text.h"
@@ -147,8 +148,10 @@ std::string text_of(const Config& config, const RunPlan& plan, int ranks, bool s
   text += '\n' + stages_text(plan, plan.training, simulate) + roots_text(config, plan) +
           undivided_text(config) + attention_text(config, plan);
   if (simulate)
-    return text + fmt::format("evaluation of a batch: {}\n",
-                              human_seconds(static_cast<double>(plan.evaluation.expected.step) * 1e-9));
+    return text +
+           fmt::format("evaluation of a batch: {}\n",
+                       human_seconds(static_cast<double>(plan.evaluation.expected.step) * 1e-9)) +
+           ports_text(config, port_costs_of(plan, config), true);
   const RunPlan reading = make_run_plan(config, Purpose::reading);
   return text +
          order_text("a step: passes of each stage in order, F forward, B backward, I and W its halves",
@@ -171,7 +174,9 @@ std::string json_of(const Config& config, const RunPlan& plan, int ranks) {
   if (plan.trains_steps()) line.add("step_ns", expected.step).add("idle", idle);
   if (plan.subnets) line.add("subnet_ns", 1e9 * plan.subnets->paper.seconds_each());
   line.add("batch", config.train.batch).add("memory", memory).add("estimated", plan.estimated);
-  return line.text() + "\n";
+  std::string text = line.text();
+  text.pop_back();
+  return fmt::format("{}, \"ports\": {}}}\n", text, ports_json(port_costs_of(plan, config)));
 }
 
 /// energy.duration, or all steps or subnets on paper.

@@ -8,6 +8,7 @@
 #include "app/plan/plan_comparison.h"
 #include "app/plan/plan_lanes.h"
 #include "app/plan/plan_page.h"
+#include "app/plan/plan_ports.h"
 #include "app/plan/plan_subnets.h"
 #include "app/run/json_line.h"
 #include "app/train/report_end.h"
@@ -291,9 +292,9 @@ std::string search_text(const Config& config, int ranks, const SearchFreedom& fr
              human_count(static_cast<double>(config.train.batch * plan.counted.of_sample) / step),
              plan.counted.what) +
          spent + own_text(config, ranks, search.price, best) + shares_text(plan.training) +
-         binding_text(config, plan) + bits_text(config, free, best.layout) + '\n' +
-         top_text(free, search, top) + '\n' + others_text(config, free, search) +
-         excluded_text(config, search) +
+         binding_text(config, plan) + ports_text(chosen, port_costs_of(plan, chosen), false) +
+         bits_text(config, free, best.layout) + '\n' + top_text(free, search, top) + '\n' +
+         others_text(config, free, search) + excluded_text(config, search) +
          (free.pipeline && free.data && free.tensor ? unequal_text(chosen, ranks) : "");
 }
 

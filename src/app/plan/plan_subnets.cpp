@@ -4,6 +4,7 @@
 
 #include "app/plan/dry_run.h"
 #include "app/plan/plan_lanes.h"
+#include "app/plan/plan_ports.h"
 #include "app/train/report_end.h"
 #include "config/models/prices.h"
 #include "core/text.h"
@@ -144,7 +145,8 @@ std::string subnets_text(const Config& config, const RunPlan& plan, int ranks, b
   if (!stages.empty()) text += stages + "\n";
   text += rooms_text(config, plan) + moves_text(config, plan).text + roots_text(config, plan) +
           undivided_text(config) + attention_text(config, plan);
-  return text + (simulate ? lanes_text(config, ranks) : order_of_subnets(config, plan));
+  return text + (simulate ? ports_text(config, port_costs_of(plan, config), true) + lanes_text(config, ranks)
+                          : order_of_subnets(config, plan));
 }
 
 }  // namespace mindpipe

@@ -110,7 +110,7 @@ void declare_plan(CLI::App& app, Arguments& a) {
   app.add_option(
          "--json", a.layouts.json,
          "--search: write all layouts, each with its time, bound or reason; --simulate: the figures of "
-         "the step")
+         "the step, and which traffic delays which, pair by pair")
       ->option_text("FILE");
   app.add_option("--html", a.layouts.html, "--search: write a page with pictures, whole in itself")
       ->needs(search)

@@ -15,7 +15,9 @@ class CausalPlanner {
  public:
   /// Begins with subnet `first`, a multiple of the window, as after a drain before it.
   CausalPlanner(const Outline& outline, const Network& network, SubnetRules rules, std::int64_t first = 0)
-      : prices_(outline, network), rule_(outline, prices_, std::move(rules), first), clock_(outline.ranks()) {
+      : prices_(outline, network),
+        rule_(outline, prices_, std::move(rules), first),
+        clock_(outline.ranks(), network.unseen) {
     for (int rank = 0; rank < outline.ranks(); ++rank) clock_.touch(rank);
   }
   CausalPlanner(const CausalPlanner&) = delete;
@@ -39,6 +41,9 @@ class CausalPlanner {
 
   /// Calls see(task) when a task ends: begun() is told when that is expected.
   void watch_ends(std::function<void(const Task&)> see) { clock_.watch_ends(std::move(see)); }
+
+  /// Calls see(left) for each transfer that leaves a port.
+  void watch_ports(std::function<void(const Ports::Left&)> see) { clock_.watch_ports(std::move(see)); }
 
   std::int64_t time() const { return clock_.now(); }
   std::int64_t oldest() const { return rule_.subnets().oldest(); }  ///< subnet that has not ended

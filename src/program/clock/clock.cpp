@@ -37,7 +37,8 @@ std::int64_t of_turn(int turn, int turns, std::int64_t whole) {
 
 }  // namespace
 
-Clock::Clock(int ranks) : running_(ranks, -1), idle_(ranks), touched_((ranks + 63) / 64), lines_of_(ranks) {}
+Clock::Clock(int ranks, const std::optional<Unseen>& unseen)
+    : ports_(unseen), running_(ranks, -1), idle_(ranks), touched_((ranks + 63) / 64), lines_of_(ranks) {}
 
 int Clock::hold(const Task& task) {
   if (free_ < 0) {

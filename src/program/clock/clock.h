@@ -27,8 +27,8 @@ class Clock {
     bool operator==(const Way&) const = default;
   };
 
-  /// `ranks`: that a source is asked for.
-  explicit Clock(int ranks);
+  /// `ranks`: that a source is asked for. `unseen`: traffic that some does not find at ports.
+  explicit Clock(int ranks, const std::optional<Unseen>& unseen = {});
 
   std::int64_t now() const { return now_; }
   /// What a rank's compute queue runs; null: it is idle.

@@ -22,7 +22,7 @@ std::size_t Ports::place(int rank, Level level) {
 }
 
 void Ports::touch(std::size_t port) {
-  if (ports_[port].is_touched || ports_[port].busy_until >= 0) return;
+  if (ports_[port].is_touched || (!unseen_ && ports_[port].views[0].leaving > 0)) return;
   ports_[port].is_touched = true;
   touched_.push_back(port);
 }
@@ -36,20 +36,33 @@ void Ports::offer(const Transfer& transfer, std::int64_t now) {
 void Ports::serve(std::int64_t now) {
   for (const std::size_t number : touched_) {
     ports_[number].is_touched = false;
-    if (ports_[number].waiting.empty()) continue;
-    std::vector<Waiting>& waiting = ports_[number].waiting;
-    const auto first = std::min_element(waiting.begin(), waiting.end(), is_before);
-    const Waiting next = *first;
-    *first = waiting.back();
-    waiting.pop_back();
-    const std::size_t in = place(next.transfer.to, next.transfer.level);
-    Port& out = ports_[number];
-    out.busy_until = now + next.transfer.takes;
-    out.leaves = next.transfer.number;
-    leaving_.push_back({next, out.busy_until, ports_[in].taken});
-    std::push_heap(leaving_.begin(), leaving_.end(), is_later);
+    while (begin_next(number, now)) {
+    }
   }
   touched_.clear();
+}
+
+/// Lets the first begin of those that find the port free; false: there is none.
+bool Ports::begin_next(std::size_t number, std::int64_t now) {
+  std::vector<Waiting>& waiting = ports_[number].waiting;
+  if (!unseen_ && ports_[number].views[0].leaving > 0) return false;
+  auto first = waiting.end();
+  for (auto one = waiting.begin(); one != waiting.end(); ++one)
+    if (may_begin(ports_[number], one->transfer.traffic) &&
+        (first == waiting.end() || is_before(*one, *first)))
+      first = one;
+  if (first == waiting.end()) return false;
+  const Waiting next = *first;
+  *first = waiting.back();
+  waiting.pop_back();
+  const std::size_t in = place(next.transfer.to, next.transfer.level);
+  Port& out = ports_[number];
+  const std::int64_t left = now + next.transfer.takes;
+  out.busy_until = std::max(out.busy_until, left);
+  for (int view = 0; view < views_with(next.transfer.traffic); ++view) ++out.views[view].leaving;
+  leaving_.push_back({next, left, ports_[in].views[view_of(next.transfer.traffic)].taken});
+  std::push_heap(leaving_.begin(), leaving_.end(), is_later);
+  return true;
 }
 
 Ports::Left Ports::leave() {
@@ -58,23 +71,27 @@ Ports::Left Ports::leave() {
   leaving_.pop_back();
   const Transfer& transfer = leaving.transfer;
   Port& in = ports_[place(transfer.to, transfer.level)];
-  const std::int64_t others = in.taken - leaving.taken_before,
-                     arrived =
-                         std::max(leaving.left, std::min(in.in_free + transfer.takes, leaving.left + others));
-  in.in_free = std::max(in.in_free, arrived);
-  in.taken += transfer.takes;
+  const View& found = in.views[view_of(transfer.traffic)];
+  const std::int64_t others = found.taken - leaving.taken_before,
+                     arrived = std::max(leaving.left,
+                                        std::min(found.in_free + transfer.takes, leaving.left + others));
   const std::size_t out = place(transfer.from, transfer.level);
-  ports_[out].busy_until = -1;
+  for (int view = 0; view < views_with(transfer.traffic); ++view) {
+    in.views[view].in_free = std::max(in.views[view].in_free, arrived);
+    in.views[view].taken += transfer.takes;
+    --ports_[out].views[view].leaving;
+  }
   touch(out);
   return {transfer, leaving.offered, leaving.left, arrived};
 }
 
+/// One that does not wait leaves: it ends when the port is free again.
 std::int64_t Ports::expected(int from, Level level, int number, std::int64_t now) const {
   const Port& out = ports_[static_cast<std::size_t>(from) * levels + static_cast<std::size_t>(level)];
   std::int64_t time = std::max(now, out.busy_until);
-  if (out.busy_until >= 0 && out.leaves == number) return time;
   const auto own = std::find_if(out.waiting.begin(), out.waiting.end(),
                                 [&](const Waiting& waiting) { return waiting.transfer.number == number; });
+  if (own == out.waiting.end()) return time;
   for (const Waiting& waiting : out.waiting)
     if (!is_before(*own, waiting)) time += waiting.transfer.takes;
   return time;

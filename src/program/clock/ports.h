@@ -2,6 +2,7 @@
 #include <array>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <vector>
 
 #include "core/traffic_class.h"
@@ -26,6 +27,13 @@ struct Price {
   Load load = {};
 };
 
+/// A class of traffic that finds ports as if another class had no bytes, to say what that one costs it. All
+/// others, the unseen one too, find ports as they are.
+struct Unseen {
+  TrafficClass by = TrafficClass::pipeline, what = TrafficClass::gradients;
+  bool operator==(const Unseen&) const = default;
+};
+
 /// How transfers meet. Each rank has an out and an in port at each level. One transfer at a time leaves an
 /// out port: the highest class first, then who came first, and nobody is interrupted. It streams into the in
 /// port while it leaves, so it arrives late by no more than what others took of that port meanwhile:
@@ -46,6 +54,8 @@ class Ports {
     std::int64_t offered = 0, left = 0, arrived = 0;
   };
   static constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();
+
+  explicit Ports(const std::optional<Unseen>& unseen = {}) : unseen_(unseen) {}
 
   /// A transfer stands ready at the out port of its rank.
   void offer(const Transfer& transfer, std::int64_t now);
@@ -68,24 +78,35 @@ class Ports {
     std::int64_t left = 0;
     std::int64_t taken_before = 0;  ///< time that others had taken of the in port when it began
   };
+  /// A port as some find it: all but one class find the same.
+  struct View {
+    int leaving = 0;           ///< transfers
+    std::int64_t in_free = 0;  ///< when
+    std::int64_t taken = 0;    ///< time of the in port that was taken so far
+  };
   struct Port {
     std::vector<Waiting> waiting;
-    std::int64_t busy_until = -1;  ///< -1: free
-    int leaves = 0;                ///< number of the transfer that does
+    std::int64_t busy_until = 0;
     bool is_touched = false;
-    std::int64_t in_free = 0;
-    std::int64_t taken = 0;  ///< time of the in port that all have taken so far
+    std::array<View, 2> views;  ///< what is there; what the class finds that does not see another
   };
 
   static bool is_before(const Waiting& a, const Waiting& b);
   static bool is_later(const Leaving& a, const Leaving& b);
   std::size_t place(int rank, Level level);
   void touch(std::size_t port);
+  int view_of(TrafficClass traffic) const { return unseen_ && unseen_->by == traffic ? 1 : 0; }
+  int views_with(TrafficClass traffic) const { return unseen_ && unseen_->what == traffic ? 1 : 2; }
+  bool may_begin(const Port& port, TrafficClass traffic) const {
+    return port.views[view_of(traffic)].leaving == 0;
+  }
+  bool begin_next(std::size_t port, std::int64_t now);
 
   std::vector<Port> ports_;           ///< by rank, then level
   std::vector<Leaving> leaving_;      ///< a heap
   std::vector<std::size_t> touched_;  ///< ports that may begin
   std::int64_t offers_ = 0;
+  std::optional<Unseen> unseen_;
 };
 
 }  // namespace mindpipe

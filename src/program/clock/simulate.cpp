@@ -40,7 +40,8 @@ Durations durations_of(const Program& program, const Outline& outline, const Net
   return durations;
 }
 
-Timeline simulate(const Program& program, const Durations& durations, const Network& network) {
+Timeline simulate(const Program& program, const Durations& durations, const Network& network,
+                  const std::function<void(const Ports::Left&)>& watch_ports) {
   Timeline line;
   for (const auto& list : program.ranks) {
     line.spans.emplace_back(list.size());
@@ -48,7 +49,8 @@ Timeline simulate(const Program& program, const Durations& durations, const Netw
   }
   line.busy = line.sums = std::vector<std::int64_t>(program.ranks.size());
   WrittenLists lists(program, durations, network);
-  Clock clock(0);
+  Clock clock(0, network.unseen);
+  if (watch_ports) clock.watch_ports(watch_ports);
   std::int64_t begun = 0;
   clock.run(lists, [&](const Task& task) {
     for (const Place& member : lists.members(task)) line.started[member.rank][member.index] = begun;

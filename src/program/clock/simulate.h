@@ -2,7 +2,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -29,6 +31,7 @@ struct Network {
   std::map<std::pair<int, int>, Link> between;  ///< ... unless this (from, to) says otherwise
   Link data, grid;                              ///< collectives of these groups
   Link tensor = {};                             ///< sums between ranks that share a product, inside passes
+  std::optional<Unseen> unseen = {};            ///< traffic that some does not find at ports
   /// Whether tensor sums can meet messages of the pipeline, or sums over data, at a port.
   bool tensor_meets(bool messages, bool sums) const;
   /// The link of messages from one rank to another.
@@ -79,6 +82,8 @@ struct Timeline {
 
 /// Runs the lists in virtual time: each queue first in, first out; a message when both its ends are there.
 /// What travels meets at ports.
-Timeline simulate(const Program& program, const Durations& durations, const Network& network);
+/// `watch_ports`: told of each transfer that leaves a port.
+Timeline simulate(const Program& program, const Durations& durations, const Network& network,
+                  const std::function<void(const Ports::Left&)>& watch_ports = nullptr);
 
 }  // namespace mindpipe

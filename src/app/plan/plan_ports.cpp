@@ -1,0 +1,71 @@
+#include "app/plan/plan_ports.h"
+
+#include "app/run/json_line.h"
+#include "core/text.h"
+#include "plan/port_changes.h"
+
+namespace mindpipe {
+namespace {
+
+/// What ranks send each other in a class, and for which axis.
+const char* words_of(TrafficClass traffic) {
+  switch (traffic) {
+    case TrafficClass::scalars:
+      return "scalars";
+    case TrafficClass::tensor:
+      return "sums inside passes (tensor)";
+    case TrafficClass::pipeline:
+      return "messages of the pipeline";
+    case TrafficClass::moves:
+      return "moves of units (supernet)";
+    case TrafficClass::values:
+      return "gathers of values (data)";
+    case TrafficClass::gradients:
+      return "sums of gradients (data)";
+    case TrafficClass::files:
+      return "files";
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string pair_text(const PairCost& pair, const PortCosts& costs, const char* of) {
+  const auto each = [&](std::int64_t time) {
+    return human_seconds(1e-9 * static_cast<double>(time) / static_cast<double>(costs.count));
+  };
+  return fmt::format("{} hold up {}: {} of a {} of {}", words_of(pair.holds), words_of(pair.waits),
+                     each(pair.cost), of, each(costs.time));
+}
+
+std::string ports_text(const Config& config, const PortCosts& costs, bool changes) {
+  const bool of_subnets = row_of(config.model.kind).trains_subnets;
+  PortChanges tried(config);
+  std::string text;
+  for (const PairCost& pair : costs.dear()) {
+    const std::int64_t time = costs.time / costs.count;
+    const auto change = changes ? tried.best(pair.holds, time) : std::nullopt;
+    text += pair_text(pair, costs, of_subnets ? "subnet" : "step");
+    if (change)
+      text += fmt::format("; {} would take {}", change->words,
+                          human_seconds(1e-9 * static_cast<double>(change->time)));
+    else if (changes) text += "; no other schedule, groups or place of the axis is faster on paper";
+    text += '\n';
+  }
+  return text;
+}
+
+std::string ports_json(const PortCosts& costs) {
+  std::string text = fmt::format("{{\"time_ns\": {}, \"count\": {}, \"pairs\": [", costs.time, costs.count);
+  const char* between = "";
+  for (const PairCost& pair : costs.pairs) {
+    JsonLine line;
+    line.add("waits", name_of(pair.waits)).add("holds", name_of(pair.holds));
+    line.add("waited_ns", pair.waited).add("cost_ns", pair.cost);
+    text += between + line.text();
+    between = ",\n";
+  }
+  return text + "]}\n";
+}
+
+}  // namespace mindpipe

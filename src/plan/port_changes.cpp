@@ -1,0 +1,134 @@
+#include "plan/port_changes.h"
+
+#include <algorithm>
+
+#include "core/check.h"
+#include "core/text.h"
+#include "plan/network_on_paper.h"
+#include "plan/run_plan.h"
+
+namespace mindpipe {
+namespace {
+
+constexpr int chunks_tried[] = {1, 2, 4};
+
+/// Other schedules, with the chunks that they can have. All forwards first are never the shortest.
+std::vector<LayoutChoice> with_other_schedules(const LayoutChoice& now) {
+  std::vector<LayoutChoice> layouts;
+  for (const ScheduleKind kind : all_kinds<ScheduleKind>())
+    for (const int chunks : chunks_tried) {
+      if (row_of(kind).of_subnets || kind == ScheduleKind::gpipe || (chunks > 1) != row_of(kind).has_chunks)
+        continue;
+      LayoutChoice layout = now;
+      layout.schedule = kind;
+      layout.chunks = chunks;
+      if (chunks != now.chunks) layout.cuts.clear();
+      layouts.push_back(layout);
+    }
+  return layouts;
+}
+
+/// The largest divisor of a degree whose groups, of `inner` neighbours each, fit into a node.
+int degree_within(int degree, int inner, int ranks_per_node) {
+  int most = 1;
+  for (int divisor = 1; divisor <= degree; ++divisor)
+    if (degree % divisor == 0 && ranks_per_node % (divisor * inner) == 0) most = divisor;
+  return most;
+}
+
+/// Grids of as many ranks whose groups of an axis fit into a node. What the axis gives up, another one takes.
+std::vector<LayoutChoice> with_axis_in_node(const Config& config, const LayoutChoice& now,
+                                            TrafficClass holds) {
+  const int of_node = links_on_paper(config).ranks_per_node;
+  std::vector<LayoutChoice> layouts;
+  const auto hand_over = [&](int Coord::*from, int Coord::*to, int kept) {
+    LayoutChoice layout = now;
+    layout.grid.*to *= layout.grid.*from / kept;
+    layout.grid.*from = kept;
+    layout.cuts.clear();
+    if (kept != now.grid.*from) layouts.push_back(layout);
+  };
+  const bool may_change_data = !config.reproducible.data_follows,
+             may_change_tensor = !config.reproducible.tensor_follows;
+  if (holds == TrafficClass::tensor && may_change_tensor) {
+    const int kept = degree_within(now.grid.tensor, 1, of_node);
+    hand_over(&Coord::tensor, &Coord::pipeline, kept);
+    if (may_change_data) hand_over(&Coord::tensor, &Coord::data, kept);
+  } else if ((holds == TrafficClass::gradients || holds == TrafficClass::values) && may_change_data) {
+    hand_over(&Coord::data, &Coord::pipeline, degree_within(now.grid.data, now.grid.tensor, of_node));
+  } else if (holds == TrafficClass::pipeline && may_change_data && now.grid.pipeline % 2 == 0) {
+    hand_over(&Coord::pipeline, &Coord::data, now.grid.pipeline / 2);
+  }
+  return layouts;
+}
+
+std::string words_of_change(const LayoutChoice& now, const LayoutChoice& then) {
+  std::vector<std::string> words;
+  const auto say = [&](const char* key, const auto& before, const auto& after) {
+    if (before != after) words.push_back(fmt::format("{}={}", key, after));
+  };
+  say("grid.pipeline", now.grid.pipeline, then.grid.pipeline);
+  say("grid.data", now.grid.data, then.grid.data);
+  say("grid.tensor", now.grid.tensor, then.grid.tensor);
+  say("schedule.kind", now.schedule, then.schedule);
+  say("schedule.chunks", now.chunks, then.chunks);
+  if (now.cuts != then.cuts) words.emplace_back("schedule.cuts=[]");
+  return join(words, " ");
+}
+
+}  // namespace
+
+std::vector<LayoutChoice> PortChanges::layouts_for(TrafficClass holds) const {
+  const LayoutChoice now = layout_of(config_);
+  std::vector<LayoutChoice> layouts = with_axis_in_node(config_, now, holds);
+  if (now.grid.pipeline > 1) {
+    const std::vector<LayoutChoice> more = with_other_schedules(now);
+    layouts.insert(layouts.end(), more.begin(), more.end());
+  }
+  std::erase(layouts, now);
+  return layouts;
+}
+
+const PortChange& PortChanges::simulated(const LayoutChoice& layout) {
+  const auto found =
+      std::find_if(known_.begin(), known_.end(), [&](const auto& known) { return known.first == layout; });
+  if (found != known_.end()) return found->second;
+  LayoutCandidate candidate{.layout = layout};
+  try {
+    simulate_layout(config_, candidate);
+  } catch (const Error& error) {
+    if (error.code == Exit::internal) throw;
+  }
+  const bool fits = candidate.fate == LayoutCandidate::Fate::simulated;
+  known_.push_back({layout, {words_of_change(layout_of(config_), layout), fits ? candidate.step : 0}});
+  return known_.back().second;
+}
+
+/// A supernet whose units stay where one cut puts them, or go where each subnet's own cut does.
+std::optional<PortChange> PortChanges::other_cuts() {
+  Config other = config_;
+  other.supernet.cuts = config_.supernet.cuts == SubnetCuts::own ? SubnetCuts::home : SubnetCuts::own;
+  const RunPlan plan = make_run_plan(other);
+  for (int stage = 0; stage < plan.outline.stages; ++stage)
+    if (const std::int64_t limit = config_.memory.device_limit;
+        limit > 0 && total_of(plan.most_memory(stage)) > limit)
+      return std::nullopt;
+  return PortChange{fmt::format("supernet.cuts={}", other.supernet.cuts),
+                    plan.subnets->paper.time / plan.subnets->paper.subnets};
+}
+
+std::optional<PortChange> PortChanges::best(TrafficClass holds, std::int64_t time) {
+  std::optional<PortChange> best;
+  const auto take = [&](const PortChange& change) {
+    const bool is_shorter = change.time > 0 && change.time + time / 200 <= time;
+    if (is_shorter && (!best || change.time < best->time)) best = change;
+  };
+  if (row_of(config_.model.kind).trains_subnets) {
+    if (const auto change = other_cuts()) take(*change);
+    return best;
+  }
+  for (const LayoutChoice& layout : layouts_for(holds)) take(simulated(layout));
+  return best;
+}
+
+}  // namespace mindpipe

@@ -1,0 +1,34 @@
+#pragma once
+#include <optional>
+#include <string>
+
+#include "core/traffic_class.h"
+#include "plan/layout_search.h"
+
+namespace mindpipe {
+
+/// A change of a configuration, simulated.
+struct PortChange {
+  std::string words;      ///< "schedule.kind=elastic schedule.chunks=4"
+  std::int64_t time = 0;  ///< nanoseconds of a step, or of a subnet
+};
+
+/// Finds changes that keep bits and memory.device_limit, for who is held up at ports: another schedule with
+/// its groups, more chunks, or the axis of the traffic that holds ports within a node; of a supernet other
+/// cuts. Each is simulated once, whatever pair asks for it.
+class PortChanges {
+ public:
+  explicit PortChanges(const Config& config) : config_(config) {}
+  /// The shortest one that is shorter than `time` by half a percent or more; none: nothing is.
+  std::optional<PortChange> best(TrafficClass holds, std::int64_t time);
+
+ private:
+  std::vector<LayoutChoice> layouts_for(TrafficClass holds) const;
+  const PortChange& simulated(const LayoutChoice& layout);
+  std::optional<PortChange> other_cuts();
+
+  const Config& config_;
+  std::vector<std::pair<LayoutChoice, PortChange>> known_;  ///< time 0: it is refused, or does not fit
+};
+
+}  // namespace mindpipe

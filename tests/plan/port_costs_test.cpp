@@ -1,0 +1,172 @@
+#include "plan/port_costs.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/bulk_parts.h"
+#include "program/choose_rooms.h"
+#include "program/sample_outline.h"
+#include "program/sample_space.h"
+
+// Plans in which one class of traffic holds up another, and plans in which none does.
+namespace mindpipe {
+namespace {
+
+constexpr std::int64_t forward = 20'000'000;
+
+/// Equal stages whose forwards take 20 ms, on ports that carry all that is said in forwards of a stage.
+struct Meeting {
+  std::string schedule = "1f1b";
+  int stages = 4, micro_batches = 8, chunks = 1;
+  double message = 0.02;  ///< forwards of a stage that a message takes
+  double sums = 0;        ///< sums of a stage over data, in parts of `part`
+  double part = 0.1;
+  double tensor = 0;  ///< sums inside a forward of a stage; twice in a backward
+  Level level_of_data = Level::node, level_of_tensor = Level::node;
+
+  PortCosts costs() const {
+    Outline outline = equal_stages(stages, micro_batches, chunks, {forward, 2 * forward, forward, forward});
+    Network network;
+    network.message.picoseconds_per_byte = 1000.0 * message * forward / 8;
+    network.data.level = level_of_data;
+    network.tensor.level = level_of_tensor;
+    if (sums > 0) {
+      outline.data = 2;
+      const double of_chunk = sums * forward / chunks;
+      for (UnitCost& unit : outline.units) {
+        unit.gradients =
+            std::llround(of_chunk / (part * forward)) * (most_part_bytes - overhang(2, most_part_bytes));
+        network.data.picoseconds_per_byte =
+            1000 * of_chunk / static_cast<double>(sum_over_data(outline, &unit - outline.units.data()).bytes);
+      }
+    }
+    if (tensor > 0) {
+      outline.tensor = 2;
+      network.tensor.picoseconds_per_byte = 1000;
+      for (auto& block : outline.blocks) {
+        const auto bytes = std::llround(tensor * forward / chunks);
+        block[0].forward_sums = {2, bytes};
+        block[0].backward_sums = {2, 2 * bytes};
+      }
+    }
+    return port_costs_of_step(make_program(outline, schedule, network), outline);
+  }
+};
+
+/// Subnets in two lanes of four stages, between which units move.
+struct Lanes {
+  double move = 0.2;  ///< a unit's, of its passes
+  double picoseconds_per_byte = 0;
+  int micro_batches = 4;
+
+  Outline outline() const { return sample_lanes(2, 4, 8, micro_batches, move); }
+  std::vector<Subnet> subnets() const { return sample_subnets(outline(), Draw::uniform, 96, 1); }
+  std::int64_t time(const Network& on, const std::function<void(const Ports::Left&)>& see) const {
+    return simulate_rooms(outline(), on, {.admission = 16}, subnets(), see).time;
+  }
+  Network network() const {
+    Network network = sample_network(micro_batches);
+    network.message.picoseconds_per_byte = picoseconds_per_byte;
+    return network;
+  }
+  PortCosts costs() const {
+    return port_costs(network(), [&](const Network& on, const auto& see) { return time(on, see); });
+  }
+};
+
+constexpr TrafficClass messages = TrafficClass::pipeline, sums = TrafficClass::gradients,
+                       products = TrafficClass::tensor;
+
+struct DearPair {
+  const char* name;
+  Meeting meeting;
+  TrafficClass waits, holds;
+};
+
+std::string text_of(const PortCosts& costs) {
+  std::string text = fmt::format("step {:.2f}:", static_cast<double>(costs.time) / forward);
+  for (const PairCost& pair : costs.pairs)
+    text += fmt::format(" {} for {} waited {:.2f}, {:.2f} %;", name_of(pair.waits), name_of(pair.holds),
+                        static_cast<double>(pair.waited) / forward,
+                        100.0 * static_cast<double>(pair.cost) / static_cast<double>(costs.time));
+  return text;
+}
+
+std::vector<DearPair> dear_pairs() {
+  const Meeting folded{.schedule = "breadth-first", .micro_batches = 16, .chunks = 4},
+      wide{.schedule = "breadth-first", .chunks = 2, .message = 0.3, .sums = 20},
+      shared{.schedule = "breadth-first", .chunks = 2, .message = 0.05, .sums = 10, .tensor = 0.5};
+  const auto of = [](Meeting meeting, double message, double sums, double part) {
+    meeting.message = message;
+    meeting.sums = sums;
+    meeting.part = part;
+    return meeting;
+  };
+  Meeting elastic = wide, interleaved = wide, with_more = shared;
+  elastic.schedule = "elastic";
+  interleaved.schedule = "interleaved";
+  with_more.tensor = 0.7;
+  return {{"long parts", of(folded, 0.02, 22, 1), messages, sums},
+          {"parts half as long again", of(folded, 0.02, 22, 1.5), messages, sums},
+          {"longer parts", of(folded, 0.02, 22, 2), messages, sums},
+          {"longer parts and messages", of(folded, 0.1, 22, 2), messages, sums},
+          {"long parts, half the sums", of(folded, 0.1, 11, 2), messages, sums},
+          {"long messages of two chunks", wide, sums, messages},
+          {"long messages of two chunks, more sums", of(wide, 0.3, 24, 0.1), sums, messages},
+          {"longer messages of two chunks", of(wide, 0.4, 20, 0.1), sums, messages},
+          {"long messages of elastic chunks", elastic, sums, messages},
+          {"messages of four chunks", of(folded, 0.2, 40, 0.1), sums, messages},
+          {"messages of four chunks, fewer sums", of(folded, 0.2, 30, 0.1), sums, messages},
+          {"sums inside passes", shared, messages, products}};
+}
+
+TEST(PortCosts, NameTheDearestPairFirst) {
+  const auto pairs = dear_pairs();
+  EXPECT_EQ(pairs.size(), 12u);
+  for (const DearPair& one : pairs) {
+    const PortCosts costs = one.meeting.costs();
+    ASSERT_FALSE(costs.dear().empty()) << one.name << ": " << text_of(costs);
+    const PairCost& first = costs.dear().front();
+    EXPECT_EQ(first.waits, one.waits) << one.name << ": " << text_of(costs);
+    EXPECT_EQ(first.holds, one.holds) << one.name << ": " << text_of(costs);
+    EXPECT_GE(50 * first.cost, costs.time) << one.name << ": " << text_of(costs);
+    EXPECT_GT(first.waited, 0) << one.name;
+  }
+}
+
+TEST(PortCosts, NameNobodyWhereNobodyIsHeldUp) {
+  const std::vector<std::pair<const char*, PortCosts>> plans{
+      {"one stage", Meeting{.stages = 1, .sums = 10}.costs()},
+      {"no sums", Meeting{.message = 0.3}.costs()},
+      {"sums on ports of another level", Meeting{.schedule = "breadth-first",
+                                                 .micro_batches = 16,
+                                                 .chunks = 4,
+                                                 .message = 0.2,
+                                                 .sums = 40,
+                                                 .level_of_data = Level::net}
+                                             .costs()},
+      {"sums behind the passes", Meeting{.sums = 10}.costs()},
+      {"large sums behind the passes", Meeting{.message = 0.3, .sums = 20}.costs()},
+      {"few sums of two chunks",
+       Meeting{.schedule = "interleaved", .chunks = 2, .sums = 10, .part = 1}.costs()},
+      {"short parts of four chunks",
+       Meeting{.schedule = "breadth-first", .micro_batches = 16, .chunks = 4, .sums = 22}.costs()},
+      {"moves that have the ports alone", Lanes{}.costs()},
+      {"moves and short messages", Lanes{.move = 1, .picoseconds_per_byte = 1e7}.costs()}};
+  for (const auto& [name, costs] : plans) EXPECT_TRUE(costs.dear().empty()) << name << ": " << text_of(costs);
+}
+
+TEST(PortCosts, AreWhatASimulationGainsWhereOneDoesNotFindTheOther) {
+  const Lanes lanes{.move = 1, .picoseconds_per_byte = 1e7};
+  const PortCosts costs = lanes.costs();
+  ASSERT_FALSE(costs.pairs.empty());
+  for (const PairCost& pair : costs.pairs) {
+    Network blind = lanes.network();
+    blind.unseen = Unseen{pair.waits, pair.holds};
+    EXPECT_EQ(pair.cost, costs.time - lanes.time(blind, nullptr));
+  }
+  EXPECT_EQ(costs.time, lanes.time(lanes.network(), nullptr));
+}
+
+}  // namespace
+}  // namespace mindpipe
