@@ -5,7 +5,7 @@
 
 namespace mindpipe {
 
-/// A pair in words: "sums of gradients (data) hold up messages of the pipeline: 3.10 ms of a step of 128 ms".
+/// A pair in words: "sums of gradients (data) hold up messages of the pipeline: 3.1 ms of a step of 128 ms".
 /// `of`: step or subnet.
 std::string pair_text(const PairCost& pair, const PortCosts& costs, const char* of);
 
