@@ -19,11 +19,6 @@ std::unique_ptr<Backend> make_cpu_backend(Memory& memory, int threads, const std
 std::unique_ptr<Backend> make_cuda_backend(Memory& memory, int device, const std::string& kernels = {},
                                            const AttentionLimit& limit = {});
 
-/// A device on paper: every operation takes the time that it would take there, and computes nothing. `memory`
-/// is of kind `counted`; `longest_sleep_ns`: between two looks at what else is under way.
-std::unique_ptr<Backend> make_emulated_backend(Memory& memory, const DeviceDescription& device,
-                                               std::int64_t longest_sleep_ns);
-
 /// A device on paper that takes no time and adds up what operations would cost.
 class PricingBackend : public ImmediateBackend {
  public:

@@ -6,14 +6,10 @@
 namespace mindpipe {
 
 /// No arithmetic and no tensor memory: addresses are counted, never followed. Each operation adds what it
-/// costs to a tally, from shapes alone. A counting backend (`Pace::count`) goes on at once; an emulating one
-/// sleeps until its clock has caught up (`Pace::wait`), at the latest in `synchronize`.
+/// costs to a tally, from shapes alone, and goes on at once: whoever imitates a device lets passes last.
 class EmulatedBackend final : public PricingBackend {
  public:
-  enum class Pace : std::uint8_t { count, wait };
-  /// `longest_sleep_ns`: between two looks at what else is under way.
-  EmulatedBackend(Memory& memory, DeviceDescription device, Pace pace,
-                  std::int64_t longest_sleep_ns = 500'000);
+  EmulatedBackend(Memory& memory, DeviceDescription device);
 
   double seconds() const override { return seconds_; }
   double operations() const override { return flops_; }
@@ -34,7 +30,7 @@ class EmulatedBackend final : public PricingBackend {
   void copy(const Tensor& from, const Tensor& to) override;
   void upload(const void*, const Tensor&) override {}
   void download(const Tensor& from, void* host) override;
-  void synchronize() override;
+  void synchronize() override {}
 
  private:
   /// Spends what an operation costs; whoever listens hears of products, and of what takes working memory.
@@ -46,18 +42,13 @@ class EmulatedBackend final : public PricingBackend {
   /// device moves and others do not.
   void spend(std::string_view name, double flops, double bytes, DType dtype, double slower = 1,
              double beside = 0);
-  void wait_until(std::int64_t end_ns);
 
   Memory& memory_;
   DeviceDescription device_;
   WorkspaceOnPaper* workspace_ = nullptr;
-  Pace pace_;
-  std::int64_t longest_sleep_ns_;
   std::function<void(const ProductCall&)> observe_;
   double seconds_ = 0, flops_ = 0;
   std::uint64_t work_ = 0;
-  std::int64_t free_at_ns_ = 0;  ///< when the imagined compute queue is idle again
-  std::int64_t left_at_ns_ = 0;  ///< when the host left the last operation
 };
 
 }  // namespace mindpipe

@@ -1,6 +1,7 @@
 #include "comm/channel.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "comm/fault_points.h"
 
@@ -57,7 +58,9 @@ Channels::Transfer Channels::send(int peer, int payload, const Tensor& tensor, T
     return put({rank_, peer, payload}, {Transport::Parcel::Way::send, tensor.data, tensor.bytes(), 1});
   }
   sends_.push_back({next_, peer, payload, kind, tensor.as<std::byte>(), tensor.bytes()});
-  waiting_.gate().begin(kind);
+  sends_.back().moment = moment();
+  if (route_.ports != nullptr) sends_.back().price = route_.ports->price();
+  if (route_.ports == nullptr) waiting_.gate().begin(kind);
   progress();
   return next_++;
 }
@@ -70,6 +73,7 @@ Channels::Transfer Channels::receive(int peer, int payload, const Tensor& tensor
     return put({peer, rank_, payload}, {Transport::Parcel::Way::receive, tensor.data, tensor.bytes(), 0});
   Message& message = receives_.emplace_back(
       Message{next_, peer, payload, TrafficClass::pipeline, tensor.as<std::byte>(), tensor.bytes()});
+  message.moment = moment();
   while (message.begun < message.bytes) begin_part(message, false);
   progress();
   return next_++;
@@ -80,7 +84,15 @@ void Channels::begin_part(Message& message, bool sending) {
   const Wire::Way way = !sending                              ? Wire::Way::receive
                         : route_.kind == Route::Kind::counted ? Wire::Way::send_when_met
                                                               : Wire::Way::send;
-  message.parts.emplace_back(route_, way, message.data + message.begun, bytes, message.peer, message.payload,
+  Route route = route_;
+  if (route.ports != nullptr) {
+    route.link = route.ports->link_to(message.peer);
+    route.traffic = message.kind;
+    const std::size_t part = message.begun / part_bytes_;
+    route.moment = sending && part >= parts_ahead ? message.ends[part - parts_ahead] : message.moment;
+    route.price = message.price;
+  }
+  message.parts.emplace_back(route, way, message.data + message.begun, bytes, message.peer, message.payload,
                              comm_.get());
   message.begun += bytes;
 }
@@ -106,6 +118,7 @@ void Channels::finish_parts(Message& message, bool sending) {
         "payload {} from rank {} has {} bytes where {} were expected: the two ends of the channel differ",
         message.payload, message.peer, part.received(), part.bytes());
     message.arrived += part.bytes();
+    message.ends.push_back(part.ended());
   }
 }
 
@@ -120,8 +133,11 @@ void Channels::finish(Messages& messages, bool sending) {
       ++message;
       continue;
     }
+    if (route_.ports != nullptr)
+      ended_[message->name] = std::accumulate(message->ends.begin(), message->ends.end(), message->moment,
+                                              [](auto a, auto b) { return std::max(a, b); });
     if (sending) {
-      waiting_.gate().end(message->kind);
+      if (route_.ports == nullptr) waiting_.gate().end(message->kind);
       if (ledger_ != nullptr)
         ledger_->add(axis_to(message->peer), message->kind, static_cast<std::int64_t>(message->bytes),
                      seconds_since(message->start_ns));
@@ -148,6 +164,14 @@ std::string Channels::describe(Transfer transfer) const {
                            message.bytes, list == &sends_ ? "taken by" : "arrived from",
                            world_ranks_[static_cast<std::size_t>(message.peer)]);
   return "a message that is done";
+}
+
+std::optional<std::int64_t> Channels::take_end(Transfer transfer) {
+  const auto found = ended_.find(transfer);
+  if (found == ended_.end()) return {};
+  const std::int64_t end = found->second;
+  ended_.erase(found);
+  return end;
 }
 
 bool Channels::done(Transfer transfer) const {

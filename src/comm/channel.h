@@ -3,6 +3,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -55,6 +56,9 @@ class Channels {
   void wait(Transfer transfer);
   /// How many transfers are not done yet.
   std::size_t under_way() const { return sends_.size() + receives_.size(); }
+  /// When a transfer that is done was over, in the time of the ports that it passed, if any. Asked once of
+  /// each.
+  std::optional<std::int64_t> take_end(Transfer transfer);
   /// Says in words what a transfer that is not done waits for.
   std::string describe(Transfer transfer) const;
 
@@ -65,8 +69,11 @@ class Channels {
     TrafficClass kind;
     std::byte* data;
     std::size_t bytes;
-    std::size_t begun = 0, arrived = 0;  ///< bytes handed to MPI, and of these done
-    std::deque<Wire> parts = {};         ///< begun and not yet done, in order
+    std::size_t begun = 0, arrived = 0;      ///< bytes handed to MPI, and of these done
+    std::deque<Wire> parts = {};             ///< begun and not yet done, in order
+    std::int64_t moment = 0;                 ///< from which it may pass ports
+    std::vector<std::int64_t> ends = {};     ///< when its parts ended, in the time of ports
+    std::optional<std::int64_t> price = {};  ///< time of ports, whatever the bytes
     std::int64_t start_ns = now_ns();
     bool same_channel(const Message& other) const { return peer == other.peer && payload == other.payload; }
   };
@@ -76,6 +83,7 @@ class Channels {
     return of_lane_ > 0 && peer / of_lane_ != rank_ / of_lane_ ? Axis::supernet : Axis::pipeline;
   }
   Transfer put(const ChannelName& channel, const Transport::Parcel& parcel);
+  std::int64_t moment() const { return route_.ports != nullptr ? route_.ports->moment() : 0; }
   void begin_part(Message& message, bool sending);
   void begin_sends(TrafficClass kind);
   void finish_parts(Message& message, bool sending);
@@ -92,6 +100,7 @@ class Channels {
   Transfer next_ = 0;
   Messages sends_, receives_;  ///< ordered as they were asked for
   Inquiry inquiry_;
+  std::map<Transfer, std::int64_t> ended_;  ///< in the time of ports; nobody has asked yet
 };
 
 }  // namespace mindpipe

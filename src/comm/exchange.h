@@ -47,6 +47,8 @@ class Exchange {
   /// Goes on as far as is possible without waiting; true once everything has arrived and left.
   bool advance();
   std::size_t bytes_sent() const { return messages_.bytes_sent(); }
+  /// When it was over in the time of the ports that its messages passed, if any.
+  std::int64_t ended() const { return messages_.ended(); }
   /// Names the ranks that keep the exchange from going on, in words.
   std::string missing() const { return messages_.missing(); }
 

@@ -91,8 +91,10 @@ bool Messages::done() {
   for (std::size_t i = 0; i < parts_.size(); ++i)
     if (parts_[i].first || parts_[i - 1].wire.handed_over()) all = parts_[i].wire.done() && all;
     else all = false;
-  if (all) parts_.clear();
-  return all;
+  if (!all) return false;
+  for (const Part& part : parts_) route_.moment = std::max(route_.moment, part.wire.ended());
+  parts_.clear();
+  return true;
 }
 
 std::string Messages::missing() const {

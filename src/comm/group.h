@@ -62,6 +62,8 @@ class Messages {
   /// Moves all messages on; true once all are done, and then new ones may be begun.
   bool done();
   std::size_t bytes_sent() const { return bytes_sent_; }
+  /// When all that was done had passed the ports, or might have begun; what is begun next begins then.
+  std::int64_t ended() const { return route_.moment; }
   /// Names the ranks whose messages have not arrived, and those that have not taken one.
   std::string missing() const;
 

@@ -43,6 +43,7 @@ Reductions::Request Reductions::begin(const SumTree& tree, Exchange::Halves halv
   MP_CHECK(size() == 1 || arriving <= most_arriving(tree_, part_bytes_),
            "{} bytes arrive of one part, where a part brings {} at most", arriving,
            most_arriving(tree_, part_bytes_));
+  if (ports_ != nullptr) job.moment = ports_->moment();
   job.finished = size() == 1 || is_left_out(name_of(axis_), job.name());
   queue_.push_back(std::move(job));
   progress();
@@ -62,7 +63,7 @@ bool Reductions::begin_exchange() {
   if (job == queue_.end() || free_areas_.empty()) return false;
   job->area = free_areas_.front();
   free_areas_.pop_front();
-  group_->waiting().gate().begin(job->kind());
+  if (ports_ == nullptr) group_->waiting().gate().begin(job->kind());
   const bool adds = job->halves != Exchange::Halves::gather;
   void* scratch = scratch_[job->area].take(
       backend_.memory(), adds ? Exchange::scratch_bytes(*job->tree, job->pieces[rank()].bytes()) : 0);
@@ -73,8 +74,15 @@ bool Reductions::begin_exchange() {
                                   : [this](const Tensor& a, const Tensor& b, const Tensor& sum) {
                                       backend_.add({a, b, sum});
                                     };
+  Route route = group_->route(backend_.memory());
+  if (ports_ != nullptr) {
+    route.ports = ports_;
+    route.link = ports_->data_link();
+    route.traffic = job->kind();
+    route.moment = job->moment;
+  }
   job->exchange.emplace(*group_, *job->tree, job->halves, std::move(job->pieces), std::move(job->roots),
-                        scratch, combine, group_->route(backend_.memory()), job->own);
+                        scratch, combine, route, job->own);
   return true;
 }
 
@@ -83,10 +91,13 @@ void Reductions::finish_exchanges() {
     if (job.finished || !job.exchange || !job.exchange->advance()) continue;
     job.finished = true;
     free_areas_.push_back(job.area);
-    group_->waiting().gate().end(job.kind());
+    if (ports_ == nullptr) group_->waiting().gate().end(job.kind());
   }
   for (; !queue_.empty() && queue_.front().finished; queue_.pop_front(), ++finished_) {
     const Job& job = queue_.front();
+    if (ports_ != nullptr)
+      ended_[finished_] = last_end_ =
+          std::max({last_end_, job.moment, job.exchange ? job.exchange->ended() : 0});
     if (ledger_ != nullptr && job.exchange)
       ledger_->add(axis_, job.kind(), static_cast<std::int64_t>(job.exchange->bytes_sent()),
                    group_->seconds_since(job.start_ns));
@@ -99,6 +110,14 @@ void Reductions::progress() {
   finish_exchanges();
   while (begin_exchange()) finish_exchanges();
   moving_ = false;
+}
+
+std::optional<std::int64_t> Reductions::take_end(Request request) {
+  const auto found = ended_.find(request);
+  if (found == ended_.end()) return {};
+  const std::int64_t end = found->second;
+  ended_.erase(found);
+  return end;
 }
 
 void Reductions::wait(Request request) {

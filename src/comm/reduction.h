@@ -2,6 +2,7 @@
 #include <array>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -39,6 +40,8 @@ class Reductions {
   /// Takes the memory for what arrives of `parts_ahead` parts, `part_scratch` bytes for each:
   /// Exchange::scratch_bytes of this rank's own piece. Without it, the memory grows to the largest parts.
   void reserve(std::size_t part_scratch);
+  /// Lets all messages pass ports, where the backend's memory is counted.
+  void pass(PaperPorts& ports) { ports_ = &ports; }
 
   int size() const { return group_ ? group_->size() : 1; }
   int rank() const { return group_ ? group_->rank() : 0; }
@@ -69,6 +72,9 @@ class Reductions {
   void progress();
   void wait(Request request);
   std::size_t under_way() const { return queue_.size(); }
+  /// When one that is done was over, in the time of the ports that it passed, if any. Asked once of
+  /// each.
+  std::optional<std::int64_t> take_end(Request request);
   /// Says in words what a request that is not done waits for.
   std::string describe(Request request) const;
   /// Parts under way at a time: one part's messages travel while another's are added.
@@ -84,6 +90,7 @@ class Reductions {
     std::optional<Exchange> exchange = {};
     int area = -1;
     bool finished = false;
+    std::int64_t moment = 0;  ///< from which it may pass ports
     std::int64_t start_ns = now_ns();
     const char* name() const {
       return halves == Exchange::Halves::both      ? "sum"
@@ -106,6 +113,9 @@ class Reductions {
   Axis axis_ = Axis::data;
   TrafficLedger* ledger_ = nullptr;
   std::int64_t part_bytes_ = most_part_bytes;
+  PaperPorts* ports_ = nullptr;
+  std::map<Request, std::int64_t> ended_;  ///< in the time of ports; nobody has asked yet
+  std::int64_t last_end_ = 0;
   std::array<WorkArea, parts_ahead> scratch_;  ///< what arrives of each exchange under way
   std::deque<Job> queue_;                      ///< jobs that are not finished, in order
   std::deque<int> free_areas_;

@@ -6,6 +6,10 @@ namespace mindpipe {
 
 Wire::Wire(const Route& route, Way way, void* data, std::size_t bytes, int peer, int tag, MPI_Comm comm)
     : route_(route), way_(way), data_(data), bytes_(bytes), peer_(peer), tag_(tag), comm_(comm) {
+  if (route_.ports != nullptr) {
+    meet();
+    return;
+  }
   if (route_.kind == Route::Kind::staged) block_ = route_.staging->take(bytes_);
   if (route_.kind == Route::Kind::staged && way_ != Way::receive) {
     event_ = route_.staging->copy_out(data_, block_, bytes_);
@@ -27,11 +31,14 @@ Wire::Wire(Wire&& other) noexcept
       tag_(other.tag_),
       comm_(other.comm_),
       request_(std::exchange(other.request_, MPI_REQUEST_NULL)),
-      event_(other.event_) {}
+      event_(other.event_),
+      paper_(std::move(other.paper_)) {}
 
 /// Gives up a message that is not done: MPI may still write to its memory, so a block is not used again.
 Wire::~Wire() {
-  if (request_ != MPI_REQUEST_NULL && mpi_is_up()) MPI_Request_free(&request_);
+  if (request_ == MPI_REQUEST_NULL || !mpi_is_up()) return;
+  MPI_Request_free(&request_);
+  static_cast<void>(paper_.release());
 }
 
 void Wire::hand_over() {
@@ -52,14 +59,83 @@ void Wire::hand_over() {
   stage_ = Stage::with_mpi;
 }
 
+namespace {
+
+/// Words of receivers travel under tags of their own, above all others and within what MPI grants.
+constexpr int first_word_tag = 1 << 14;
+
+}  // namespace
+
+Wire::OnPaper::~OnPaper() {
+  if (word_request != MPI_REQUEST_NULL && mpi_is_up()) MPI_Request_free(&word_request);
+}
+
+/// The receiver's word goes ahead, and it listens for the notice; the sender listens for the word.
+void Wire::meet() {
+  MP_CHECK(tag_ < first_word_tag, "tag {} is among those of words", tag_);
+  paper_ = std::make_unique<OnPaper>();
+  const int word_tag = first_word_tag + tag_;
+  if (way_ != Way::receive) {
+    MPI_CHECK(MPI_Irecv(&paper_->word, 1, MPI_INT64_T, peer_, word_tag, comm_, &request_));
+    stage_ = Stage::awaits_word;
+    return;
+  }
+  paper_->word = route_.moment;
+  MPI_CHECK(MPI_Isend(&paper_->word, 1, MPI_INT64_T, peer_, word_tag, comm_, &paper_->word_request));
+  MPI_CHECK(MPI_Irecv(&paper_->notice, sizeof(paper_->notice), MPI_BYTE, peer_, tag_, comm_, &request_));
+  stage_ = Stage::with_mpi;
+}
+
+/// Both ends are there: the message stands ready at the out port.
+void Wire::take_word() {
+  const PaperLink& link = route_.link;
+  const auto bytes = static_cast<std::int64_t>(bytes_);
+  paper_->number =
+      route_.ports->offer(link.level, route_.traffic, peer_, route_.price.value_or(link.takes(bytes)),
+                          std::max(route_.moment, paper_->word));
+  stage_ = Stage::at_port;
+}
+
+void Wire::take_notice() {
+  MPI_CHECK(MPI_Wait(&paper_->word_request, MPI_STATUS_IGNORE));  // it has been heard
+  const OnPaper::Notice& notice = paper_->notice;
+  paper_->number =
+      route_.ports->expect(static_cast<Level>(notice.level), static_cast<TrafficClass>(notice.traffic), peer_,
+                           notice.began, notice.left);
+  stage_ = Stage::passes;
+}
+
+/// Asks the ports for what the message waits for there.
+void Wire::hear_of_port() {
+  OnPaper& paper = *paper_;
+  if (stage_ == Stage::at_port) {
+    const auto begun = route_.ports->take_begun(paper.number);
+    if (!begun) return;
+    paper.notice = {begun->first, begun->second, route_.link.latency,
+                    static_cast<std::int64_t>(route_.traffic), static_cast<std::int64_t>(route_.link.level)};
+    MPI_CHECK(MPI_Isend(&paper.notice, sizeof(paper.notice), MPI_BYTE, peer_, tag_, comm_, &request_));
+    stage_ = Stage::with_mpi;
+  }
+  if (stage_ != Stage::passes) return;
+  if (way_ == Way::receive && !paper.knows_end)
+    if (const auto arrived = route_.ports->take_arrived(paper.number)) end_at(*arrived);
+  if (paper.knows_end && now_ns() >= paper.ended) stage_ = Stage::over;
+}
+
+void Wire::end_at(std::int64_t time) {
+  paper_->ended = time + paper_->notice.latency;
+  paper_->knows_end = true;
+}
+
 bool Wire::done() {
+  if (paper_) hear_of_port();
   if (stage_ == Stage::copying_out && route_.staging->finished(event_)) hand_over();
   if (stage_ == Stage::copying_in && route_.staging->finished(event_)) end();
   return stage_ == Stage::over;
 }
 
 bool Wire::pending() const {
-  if (stage_ != Stage::with_mpi) return stage_ != Stage::over;
+  if (stage_ != Stage::with_mpi && stage_ != Stage::awaits_word) return stage_ != Stage::over;
   int is_done = 0;
   MPI_CHECK(MPI_Request_get_status(request_, &is_done, MPI_STATUS_IGNORE));
   return is_done == 0;
@@ -67,6 +143,13 @@ bool Wire::pending() const {
 
 void Wire::arrive(MPI_Status& status) {
   request_ = MPI_REQUEST_NULL;
+  if (paper_) {
+    received_ = bytes_;
+    if (stage_ == Stage::awaits_word) return take_word();
+    if (way_ == Way::receive) return take_notice();
+    stage_ = Stage::passes;
+    return end_at(paper_->notice.left);
+  }
   if (way_ == Way::receive) {
     int count = 0;
     MPI_CHECK(MPI_Get_count(&status, MPI_BYTE, &count));
@@ -83,7 +166,7 @@ void Wire::end() {
 }
 
 void Inquiry::about(Wire& wire) {
-  if (wire.stage_ != Wire::Stage::with_mpi) return;
+  if (wire.stage_ != Wire::Stage::with_mpi && wire.stage_ != Wire::Stage::awaits_word) return;
   wires_.push_back(&wire);
   requests_.push_back(wire.request_);
 }

@@ -1,9 +1,12 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <vector>
 
 #include "comm/mpi.h"
+#include "comm/paper_ports.h"
 #include "comm/staging.h"
 #include "comm/transport.h"
 
@@ -20,10 +23,21 @@ struct Route {
   Kind kind = Kind::memory;
   Staging* staging = nullptr;
   Transport* transport = nullptr;
+  /// Where counted bytes pass ports: none, or those of this rank, with the link, the class, and when what is
+  /// begun may begin.
+  PaperPorts* ports = nullptr;
+  PaperLink link = {};
+  TrafficClass traffic = TrafficClass::pipeline;
+  std::int64_t moment = 0;
+  std::optional<std::int64_t> price = {};  ///< time of the out port, whatever the bytes
 };
 
 /// One message on its way between two ranks of an MPI communicator, by any route but the queued one. Nothing
 /// blocks.
+///
+/// Where counted bytes pass ports, the receiver's word goes ahead: both ends are there, and the message
+/// stands ready at its rank's out port. As it begins to leave, a notice goes to the receiver with the time at
+/// which it has left, whose in port says when it has arrived.
 class Wire {
  public:
   enum class Way : std::uint8_t {
@@ -41,7 +55,9 @@ class Wire {
   bool done();
   /// Whether MPI has the message: from then on a message to the same peer under the same tag cannot overtake
   /// it.
-  bool handed_over() const { return stage_ != Stage::copying_out; }
+  bool handed_over() const {
+    return stage_ != Stage::copying_out && stage_ != Stage::awaits_word && stage_ != Stage::at_port;
+  }
   /// Whether the message is still not done, as far as MPI knows now.
   bool pending() const;
   bool sends() const { return way_ != Way::receive; }
@@ -49,11 +65,35 @@ class Wire {
   std::size_t bytes() const { return bytes_; }
   /// Bytes that have arrived, once a receive is done.
   std::size_t received() const { return received_; }
+  /// When a message that is done had passed the ports, in their time; 0 where there are none.
+  std::int64_t ended() const { return paper_ ? paper_->ended : 0; }
 
  private:
   friend class Inquiry;
-  enum class Stage : std::uint8_t { copying_out, with_mpi, copying_in, over };
+  enum class Stage : std::uint8_t { copying_out, awaits_word, at_port, with_mpi, passes, copying_in, over };
+  /// What passes ports instead of bytes.
+  struct OnPaper {
+    /// What the sender says of a message.
+    struct Notice {
+      std::int64_t began = 0, left = 0, latency = 0, traffic = 0, level = 0;
+    };
+    std::int64_t word = 0;  ///< the moment from which the receiver is there
+    MPI_Request word_request = MPI_REQUEST_NULL;
+    Notice notice = {};
+    PaperPorts::Number number = -1;
+    std::int64_t ended = 0;
+    bool knows_end = false;
+    OnPaper() = default;
+    OnPaper(const OnPaper&) = delete;
+    OnPaper& operator=(const OnPaper&) = delete;
+    ~OnPaper();
+  };
   void hand_over();
+  void meet();
+  void hear_of_port();
+  void take_word();
+  void take_notice();
+  void end_at(std::int64_t time);
   void* place() const { return route_.kind == Route::Kind::staged ? block_ : data_; }
   void arrive(MPI_Status& status);
   void end();
@@ -67,6 +107,7 @@ class Wire {
   MPI_Comm comm_;
   MPI_Request request_ = MPI_REQUEST_NULL;
   std::uint64_t event_ = 0;
+  std::unique_ptr<OnPaper> paper_;  ///< none where no ports are
 };
 
 /// Question to MPI how far many messages are. One question is for all of them, since each makes MPI look at

@@ -347,7 +347,6 @@ std::vector<BlockCost> CostModel::costs_of_choice(int block) {
 
 Outline CostModel::outline() {
   Outline outline;
-  outline.priced = profile_.has_value();
   for (int u = 0; u < static_cast<int>(model().units().size()); ++u) {
     outline.units.push_back(cost_of(*model().units()[u]));
     outline.units.back().shared = model().is_shared(u);

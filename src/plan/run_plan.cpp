@@ -188,8 +188,8 @@ void count_memory(RunPlan& plan, const Config& config, const Layout& layout, Cos
   const Outline& outline = plan.outline;
   Outline forward_only = outline;
   forward_only.training = false;
-  plan.evaluation = plan_forwards(forward_only, network_on_paper(config),
-                                  plan.trains_steps() ? &plan.training.placement : nullptr);
+  plan.evaluation =
+      plan_forwards(forward_only, plan.network, plan.trains_steps() ? &plan.training.placement : nullptr);
   plan.passing = most_passing;
   for (int rank = 0; rank < outline.stages; ++rank) {
     plan.footprints.push_back(footprint_of(plan, costs, rank));
@@ -346,8 +346,21 @@ void lay_out(Outline& outline, const Config& config) {
   outline.part_bytes = part_bytes_on(network_on_paper(config), outline);
 }
 
+namespace {
+
+/// What a model says of itself.
+void count_model(RunPlan& plan, const Config& config, Model& model) {
+  plan.parameters = model.parameters();
+  plan.fields = model.fields();
+  plan.counted = model.counted();
+  plan.operations = operations_of(config);
+  plan.formula = model.formula();
+}
+
+}  // namespace
+
 RunPlan make_run_plan(const Config& config, Purpose purpose, std::span<const Subnet> subnets,
-                      std::int64_t batches) {
+                      std::int64_t batches, const ChangeOnPaper& change) {
   const int stages = config.grid.pipeline;
   const Layout layout = proved_layout(config);
   CostModel costs(config, layout);
@@ -356,17 +369,15 @@ RunPlan make_run_plan(const Config& config, Purpose purpose, std::span<const Sub
   plan.outline = costs.outline();
   plan.estimated = costs.estimated();
   if (const auto prices = prices_of(config)) set_prices(plan.outline, *prices, stages);
-  plan.parameters = costs.model().parameters();
-  plan.fields = costs.model().fields();
-  plan.counted = costs.model().counted();
-  plan.operations = operations_of(config);
-  plan.formula = costs.model().formula();
+  count_model(plan, config, costs.model());
   plan.held_batches = static_cast<int>(
       std::clamp<std::int64_t>(most_held / std::max<std::int64_t>(1, input_bytes(plan.fields, layout)), 1,
                                batches + calibrations_of(config, layout.grid.data)));
   lay_out(plan.outline, config);
+  plan.network = network_on_paper(config);
+  if (change) change(plan.outline, plan.network);
   const Outline& outline = plan.outline;
-  const Network network = network_on_paper(config);
+  const Network& network = plan.network;
   if (purpose == Purpose::training && row_of(config.model.kind).trains_subnets) {
     plan.subnets.emplace();
     plan.subnets->paper = subnets.empty()

@@ -1,5 +1,6 @@
 #pragma once
 #include <array>
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -37,6 +38,7 @@ struct RunPlan {
   Purpose purpose = Purpose::training;
   Outline outline;
   MicroBatchGroups groups;  ///< groups of a schedule that has some
+  Network network;          ///< links that plans are made for
   PlannedStep training;     ///< a step; empty where the purpose is reading, or a supernet is trained
   std::optional<SubnetPlan> subnets;  ///< where a supernet is trained
   PlannedForwards evaluation;         ///< forwards over one batch
@@ -73,11 +75,15 @@ struct RunPlan {
   const BytesByClass& most_memory(int pipeline_rank) const;
 };
 std::int64_t total_of(const BytesByClass& bytes);
+/// Changes what a plan is made of.
+using ChangeOnPaper = std::function<void(Outline& outline, Network& network)>;
 /// Plans a run. `config` is resolved and its degrees are known. `subnets`: the first of a supernet's stream,
 /// for which its rooms are chosen; none: the first of the configuration's. `batches`: batches used for
-/// scoring, kept in memory if they take at most 64 MiB.
+/// scoring, kept in memory if they take at most 64 MiB. `change`: makes other prices and links of those that
+/// the configuration means.
 RunPlan make_run_plan(const Config& config, Purpose purpose = Purpose::training,
-                      std::span<const Subnet> subnets = {}, std::int64_t batches = 1);
+                      std::span<const Subnet> subnets = {}, std::int64_t batches = 1,
+                      const ChangeOnPaper& change = {});
 /// Says how the priced blocks of an outline lie on the configuration's grid, and how a batch is divided.
 void lay_out(Outline& outline, const Config& config);
 /// What a configuration leaves to the planner of subnets.

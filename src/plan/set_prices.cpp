@@ -25,7 +25,6 @@ double price_of_shared(const Outline& outline, const Prices& prices, int block) 
 }  // namespace
 
 void set_prices(Outline& outline, const Prices& prices, int stages) {
-  outline.priced = true;
   outline.prices_are_whole = prices.measured;
   if (std::ssize(prices.stages) == stages) outline.slower = prices.stages;
   std::vector<std::int64_t> forward(outline.units.size(), 0);  // the longest of a unit's blocks

@@ -109,9 +109,7 @@ struct Outline {
   std::vector<std::vector<BlockPart>> parts_of;
   std::vector<BoundaryBytes> cuts;  ///< cuts[b] lies before block b; cuts[0] is not used
   std::vector<double> slower;       ///< times as long as said passes and updates take on each stage; empty: 1
-  bool priced =
-      false;  ///< by a table: on an emulated device passes take these times, whatever they consist of
-  /// Whether such a table was measured: the price of a pass has its tensor sums in it and the zeroing of
+  /// Whether a table of prices was measured: the price of a pass has its tensor sums in it and the zeroing of
   /// gradients, that of an update what is exchanged to decide about it.
   bool prices_are_whole = false;
 

@@ -89,9 +89,26 @@ bool Actions::is_done(const Request& request) const {
   return true;
 }
 
+std::optional<std::int64_t> Actions::take_end(const Request& request) {
+  switch (request.carrier) {
+    case Request::nobody:
+      break;
+    case Request::channels:
+      return wires_.channels->take_end(request.number);
+    case Request::reductions:
+      return wires_.reductions.take_end(request.number);
+  }
+  return {};
+}
+
 void Actions::progress() {
-  if (wires_.channels != nullptr && wires_.channels->under_way() > 0) wires_.channels->progress();
-  if (wires_.reductions.under_way() > 0) wires_.reductions.progress();
+  const auto move_on = [&] {
+    if (wires_.channels != nullptr && wires_.channels->under_way() > 0) wires_.channels->progress();
+    if (wires_.reductions.under_way() > 0) wires_.reductions.progress();
+  };
+  move_on();
+  // Ports decide when all is offered that is known of.
+  if (wires_.ports != nullptr && wires_.ports->serve(now_ns())) move_on();
   for (Feed* feed : feeds_) feed->progress();
 }
 

@@ -17,6 +17,8 @@ struct Wires {
   Channels* channels = nullptr;
   Reductions& reductions;
   Waiting& waiting;
+  PaperPorts* ports = nullptr;       ///< where a device is imitated: what messages and sums pass
+  const Network* network = nullptr;  ///< there: the network that plans were made for
 };
 
 /// What a rank holds of a run.
@@ -49,6 +51,8 @@ class Actions {
   }
   /// Whether what was begun has ended, as far as the last progress saw.
   bool is_done(const Request& request) const;
+  /// When what was begun and is done had passed the ports, if any. Asked once.
+  std::optional<std::int64_t> take_end(const Request& request);
   /// Whether one more sum or gather may begin beside what is under way.
   bool may_begin(const Action& action) const {
     return !is_collective(action) || wires_.reductions.may_begin(class_of(action));

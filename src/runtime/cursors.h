@@ -30,7 +30,8 @@ class Cursors {
   /// An action that has been started and has not ended.
   struct Begun {
     Request request;
-    std::int64_t met_ns = 0;  ///< where time is imitated: when all that take part were seen to be there
+    std::int64_t moment = 0;  ///< where time is imitated: when it might begin
+    std::int64_t met_ns = 0;  ///< where ends are put off: when it was seen to be done
   };
   /// One queue of this rank.
   struct Line {

@@ -9,7 +9,7 @@ Executor::Executor(const RankState& state, Wires wires, const WorkMemory& memory
       backend_(state.stage.context().backend),
       queued_(queued),
       actions_(state, wires, memory),
-      host_(actions_, backend_, wires.waiting),
+      host_(actions_, backend_, wires),
       device_(actions_, backend_, wires.waiting) {
   stage_.context().tensor.on_tensor_sum([this](const TensorSum& sum) {
     // Where the device carries them, these would be the times at which they were put in.
@@ -24,7 +24,7 @@ Script Executor::make_closed_script(const PlannedStep& plan, const Outline& outl
                                     std::size_t recorded_runs) {
   const int rank = stage_.layout().coord.pipeline;
   CheckedStretch list =
-      prove_list({plan.program.ranks[rank], times_on_paper(plan, rank, outline.priced)}, outline, rank);
+      prove_list({plan.program.ranks[rank], times_on_paper(plan, outline, rank)}, outline, rank);
   Script script(
       outline, &feed, backend_,
       {.closed = true, .recorded = recorded_runs, .at_once = list.actions().size(), .queued = queued_});

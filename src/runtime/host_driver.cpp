@@ -25,25 +25,33 @@ void HostDriver::run(Script& script, StepInputs inputs, Until until, std::size_t
 void HostDriver::move_others() {
   if (moving_) return;
   moving_ = true;
+  // What a pass has just made ready is offered before ports go on.
+  if (ports_ != nullptr) advance_all();
   actions_.progress();
-  if (script_ != nullptr)
-    for (Cursors::Line& line : script_->cursors.others)
-      while (advance(line)) {
-      }
+  advance_all();
   moving_ = false;
+}
+
+void HostDriver::advance_all() {
+  if (script_ == nullptr) return;
+  for (Cursors::Line& line : script_->cursors.others)
+    while (advance(line)) {
+    }
 }
 
 /// One turn of a queue; true if its head ended.
 bool HostDriver::advance(Cursors::Line& line) {
   while (begin(line)) {
   }
-  for (std::size_t k = 0; k < line.count && script_->pacer.paces(); ++k)
+  for (std::size_t k = 0; k < line.count && puts_off_ends(); ++k)
     if (Cursors::Begun& begun = line.begun[k]; begun.met_ns == 0 && actions_.is_done(begun.request))
       begun.met_ns = now_ns();
   if (line.count == 0 || !has_ended(line.begun[0], line.head())) return false;
   const int index = line.actions[line.next++];
   actions_.ended(*script_, script_->list[index]);
-  script_->recorder.end(index, now_ns());
+  const std::int64_t end = end_of(line.begun[0]);
+  script_->recorder.end(index, end);
+  if (script_->pacer.paces()) script_->pacer.end(index, end);
   script_->cursors.ended[index] = 1;
   std::copy(line.begun.begin() + 1, line.begun.end(), line.begun.begin());
   --line.count;
@@ -51,44 +59,47 @@ bool HostDriver::advance(Cursors::Line& line) {
 }
 
 /// Starts a queue's head, or the one behind it while the head's messages travel: sums and gathers, which end
-/// in order and share nothing. Where times are imitated, those of a closed list are what the simulator says
-/// of two that are under way; others are each its own.
+/// in order and share nothing.
 bool HostDriver::begin(Cursors::Line& line) {
-  const bool runs_ahead = line.key.group != Members::none && (script_->closed || !script_->pacer.paces());
+  const bool runs_ahead = line.key.group != Members::none;
   const std::size_t at = line.next + line.count;
   if (at >= line.actions.size() || line.count == (runs_ahead ? line.begun.size() : 1)) return false;
   const int index = line.actions[at];
   const Action& action = script_->list[index];
   // No new part begins while a higher class waits.
   if (!script_->cursors.may_start(action) || !actions_.may_begin(action)) return false;
-  script_->recorder.start(index, now_ns());
-  line.begun[line.count++] = {actions_.start(*script_, action, input_of(action, inputs_))};
+  const std::int64_t moment = script_->pacer.paces() ? moment_of(line, at) : now_ns();
+  script_->recorder.start(index, moment);
+  const PaperPorts::Begins begins(ports_, moment, price_of(action, index));
+  line.begun[line.count++] = {actions_.start(*script_, action, input_of(action, inputs_)), moment};
   return true;
 }
 
-/// Messages of counted memory are empty: once all that take part have met, they take as long as the simulator
-/// says.
+/// When an action may begin in the time of an imitated device: behind what it comes after, and in its turn.
+std::int64_t HostDriver::moment_of(const Cursors::Line& line, std::size_t at) const {
+  const int index = line.actions[at];
+  std::int64_t moment = script_->pacer.ready(script_->list[index], index);
+  if (line.count > 0) moment = std::max(moment, line.begun[line.count - 1].moment);
+  const std::size_t behind = line.key.group != Members::none ? line.begun.size() : 1;
+  return at < behind ? moment : std::max(moment, script_->pacer.ended(line.actions[at - behind]));
+}
+
+/// How long a port takes for an action whose price a table says.
+std::optional<std::int64_t> HostDriver::price_of(const Action& action, int index) const {
+  if (ports_ == nullptr || !is_move(action) || !sends(action)) return {};
+  const std::vector<UnitCost>& units = script_->outline.units;
+  if (std::none_of(action.units.begin(), action.units.end(), [&](int unit) { return units[unit].move >= 0; }))
+    return {};
+  return std::max<std::int64_t>(0, script_->pacer.time_of(index) - ports_->link_to(action.peer).latency);
+}
+
 bool HostDriver::has_ended(const Cursors::Begun& begun, int index) const {
-  if (!script_->pacer.paces()) return actions_.is_done(begun.request);
+  if (!puts_off_ends()) return actions_.is_done(begun.request);
   return begun.met_ns != 0 && now_ns() - begun.met_ns >= script_->pacer.time_of(index);
 }
 
-/// Lets what began at `start` last, on counted memory, as long as it should. What is priced takes its price,
-/// whatever its operations are. Else they take their own time, and their sums, which are empty messages too,
-/// pass at the end.
-void HostDriver::let_last(int index, std::int64_t start) {
-  constexpr std::int64_t pause_ns = 100'000;  // between two passes: the host did something else
-  const Script& script = *script_;
-  const std::int64_t time = script.pacer.time_of(index);
-  backend_.synchronize();
-  if (script.outline.priced) {
-    // One that was left late shortens the next, as if the host were ahead of the device.
-    device_free_ns_ = (start - device_free_ns_ < pause_ns ? device_free_ns_ : start) + time;
-    return waiting_.until_time(device_free_ns_);
-  }
-  if (script.list[index].sums == 0) return;
-  const std::int64_t until = (script.pacer.times_whole_passes() ? start : now_ns()) + time;
-  waiting_.until([&] { return now_ns() >= until; }, [] { return std::string("the time of tensor sums"); });
+std::int64_t HostDriver::end_of(const Cursors::Begun& begun) {
+  return imitates_ ? actions_.take_end(begun.request).value_or(begun.moment) : now_ns();
 }
 
 void HostDriver::run_compute(int index) {
@@ -97,26 +108,81 @@ void HostDriver::run_compute(int index) {
   const std::int64_t start = now_ns(), waited = waited_ns();
   script.recorder.start(index, start);
   actions_.start(script, action, input_of(action, inputs_));
-  if (script.pacer.paces()) let_last(index, start);
-  const std::int64_t end = now_ns(), inside = waited_ns() - waited;
-  script.recorder.end(index, end);
+  Ran ran{start, now_ns(), waited_ns() - waited};
+  if (script.pacer.paces()) ran = imitated(index, ran);
+  script.recorder.start(index, ran.start);
+  script.recorder.end(index, ran.end);
   script.cursors.ended[index] = 1;
   ++script.cursors.compute.next;
-  wait_inside(script.spent, action.kind) += inside;
-  work_of(script.spent, action.kind) += end - start - inside;
+  wait_inside(script.spent, action.kind) += ran.inside;
+  work_of(script.spent, action.kind) += ran.end - ran.start - ran.inside;
+}
+
+/// Lets what has been called last as long as it takes on paper, whatever its operations are. On an imitated
+/// device it begins when what it comes after has ended there, so that a host that is late makes up for it.
+HostDriver::Ran HostDriver::imitated(int index, const Ran& called) {
+  Script& script = *script_;
+  const Action& action = script.list[index];
+  const std::int64_t lasts = script.pacer.time_of(index);
+  Ran ran{called.start, 0, called.inside};
+  if (imitates_) ran.start = std::max(script.pacer.ready(action, index), device_free_ns_);
+  if (imitates_ && is_communication(action)) ran.start = std::max(ran.start, called.end);
+  const Load load = load_of(action, lasts);
+  ran.end = ran.start;
+  const int turns = load.takes > 0 ? load.stretches(action.sums) : 1;
+  for (int turn = 0; turn < turns; ++turn) {
+    const auto of_turn = [&](std::int64_t whole) {
+      return whole * (turn + 1) / turns - whole * turn / turns;
+    };
+    ran.end += of_turn(lasts - load.takes - load.latency);
+    waiting_.until_time(ran.end);
+    if (load.takes > 0)
+      ran.end = passes_ports(load.level, of_turn(load.takes), ran.end) + of_turn(load.latency);
+  }
+  waiting_.until_time(ran.end);
+  if (is_pass(action) && network_ != nullptr)
+    ran.inside = ran.end - ran.start - lasts + std::min(lasts, network_->tensor_time(action));
+  device_free_ns_ = ran.end;
+  script.pacer.end(index, ran.end);
+  return ran;
+}
+
+/// What the sums inside a pass ask of ports, where they can meet others.
+Load HostDriver::load_of(const Action& action, std::int64_t lasts) const {
+  const Outline& outline = script_->outline;
+  if (ports_ == nullptr || !is_pass(action) || action.sums == 0 ||
+      !network_->tensor_meets(outline.ranks() > 1, outline.data > 1))
+    return {};
+  return network_->tensor_load({action.sums, action.bytes}, lasts);
+}
+
+/// A stretch of sums leaves this rank for itself, as the ranks that share its products are alike.
+std::int64_t HostDriver::passes_ports(Level level, std::int64_t takes, std::int64_t offered) {
+  constexpr int itself = -1;
+  const PaperPorts::Number leaves = ports_->offer(level, TrafficClass::tensor, itself, takes, offered);
+  std::optional<PaperPorts::Number> comes;
+  std::optional<std::int64_t> arrived;
+  waiting_.until(
+      [&] {
+        move_others();
+        ports_->serve(now_ns());
+        if (const auto begun = ports_->take_begun(leaves))
+          comes = ports_->expect(level, TrafficClass::tensor, itself, begun->first, begun->second);
+        if (comes && !arrived) arrived = ports_->take_arrived(*comes);
+        return arrived.has_value();
+      },
+      [] { return std::string("the ports that tensor sums pass"); });
+  return *arrived;
 }
 
 /// Waits until the compute queue's head may start, all is over, or what is missing has ended.
 void HostDriver::wait(int index) {
-  device_free_ns_ = 0;  // it stands idle until what is missing is here
   const int reason = awaited(index);
   const std::int64_t start = now_ns();
   waiting_.until(
       [&] {
         move_others();
-        if (may_go_on(index, reason)) return true;
-        await_imitated_end();
-        return false;
+        return may_go_on(index, reason);
       },
       [&] { return describe_wait(reason); });
   const std::int64_t waited = now_ns() - start;
@@ -128,18 +194,6 @@ bool HostDriver::may_go_on(int index, int reason) const {
   const Cursors& cursors = script_->cursors;
   return cursors.ended[reason] || (index >= 0 && cursors.may_start(script_->list[index])) ||
          cursors.is_over();
-}
-
-/// Meets the end of a message that is imitated awake, where it is near: a wait that sleeps would be late.
-void HostDriver::await_imitated_end() {
-  constexpr std::int64_t near_ns = 200'000;
-  if (!script_->pacer.paces()) return;
-  const std::int64_t now = now_ns();
-  std::int64_t first = now + near_ns;
-  for (const Cursors::Line& line : script_->cursors.others)
-    if (line.count > 0 && line.begun[0].met_ns != 0)
-      first = std::min(first, line.begun[0].met_ns + script_->pacer.time_of(line.head()));
-  if (first < now + near_ns) waiting_.until_time(first);
 }
 
 /// The action that the compute queue waits for; at the end of a step, one of those that are left.

@@ -12,8 +12,12 @@ enum class Until : std::uint8_t { compute_is_over, all_is_over };
 /// hook, and while the compute queue waits.
 class HostDriver {
  public:
-  HostDriver(Actions& actions, Backend& backend, Waiting& waiting)
-      : actions_(actions), backend_(backend), waiting_(waiting) {}
+  HostDriver(Actions& actions, Backend& backend, const Wires& wires)
+      : actions_(actions),
+        waiting_(wires.waiting),
+        ports_(wires.ports),
+        network_(wires.network),
+        imitates_(backend.memory().kind() == Memory::Kind::counted) {}
 
   /// Runs a script from where it stands. What is still under way then moves on in `move_others`, for which
   /// script and inputs stay where they are, and in the next run, which is the same script's.
@@ -24,25 +28,38 @@ class HostDriver {
   void move_others();
 
  private:
+  /// When an action of the compute queue ran, and how much of that it waited for other ranks.
+  struct Ran {
+    std::int64_t start = 0, end = 0, inside = 0;
+  };
+  void advance_all();
   bool advance(Cursors::Line& line);
   bool begin(Cursors::Line& line);
   bool has_ended(const Cursors::Begun& begun, int index) const;
+  std::int64_t moment_of(const Cursors::Line& line, std::size_t at) const;
+  std::optional<std::int64_t> price_of(const Action& action, int index) const;
+  /// Whether messages are real and their ends put off.
+  bool puts_off_ends() const { return script_->pacer.paces() && !imitates_; }
+  std::int64_t end_of(const Cursors::Begun& begun);
   void run_compute(int index);
-  void let_last(int index, std::int64_t start);
+  Ran imitated(int index, const Ran& called);
+  Load load_of(const Action& action, std::int64_t lasts) const;
+  std::int64_t passes_ports(Level level, std::int64_t takes, std::int64_t offered);
   void wait(int index);
   bool may_go_on(int index, int reason) const;
-  void await_imitated_end();
   int awaited(int compute_head) const;
   std::string describe_wait(int awaited) const;
   std::int64_t waited_ns() const { return static_cast<std::int64_t>(waiting_.seconds() * 1e9); }
 
   Actions& actions_;
-  Backend& backend_;
   Waiting& waiting_;
+  PaperPorts* ports_;
+  const Network* network_;
+  bool imitates_;             ///< a device of which nothing but time is there
   Script* script_ = nullptr;  ///< the one that runs, or of which something is under way
   StepInputs inputs_;
   bool moving_ = false;
-  std::int64_t device_free_ns_ = 0;  ///< where passes are priced: when the last one ended, if none waits
+  std::int64_t device_free_ns_ = 0;  ///< when the last pass of an imitated device ended
 };
 
 }  // namespace mindpipe

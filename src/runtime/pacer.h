@@ -5,47 +5,48 @@
 #include <vector>
 
 #include "core/clock.h"
+#include "program/clock/prices.h"
 #include "program/make_program.h"
 
 namespace mindpipe {
 
-/// How long the message or sum of each action of a rank's list takes on paper; of a pass, its tensor sums
-/// together, or all of it where it is priced.
-inline std::vector<std::int64_t> times_on_paper(const PlannedStep& plan, int rank, bool priced = false) {
-  const std::vector<Action>& list = plan.program.ranks[rank];
-  std::vector<std::int64_t> times;
-  for (std::size_t i = 0; i < list.size(); ++i) {
-    const Span& span = plan.expected.spans[rank][i];
-    times.push_back(list[i].sums > 0 && !priced ? plan.network.tensor_time(list[i]) : span.end - span.start);
-  }
-  return times;
-}
+/// How long each action of a rank's list takes on paper where it meets no other: the time of a pass or an
+/// update that an emulated device imitates.
+std::vector<std::int64_t> times_on_paper(const PlannedStep& plan, const Outline& outline, int rank);
 
-/// Lets what a counted memory only imitates take the time that the simulator says: messages and sums are
-/// empty there. Elsewhere it paces nothing.
+/// Lets passes take the time that they have on paper, where a device only imitates them, and knows when
+/// actions ended in the time of that device: what comes after one begins then, however late the host sees it.
+/// Elsewhere it paces nothing.
 class Pacer {
  public:
-  /// Whose time a pass's is: its tensor sums', which pass behind its operations, or that of all of it.
-  enum class Passes : std::uint8_t { their_sums, whole };
-
   Pacer() = default;
   /// `vary`, unless none, makes other times of those on paper, once for each action.
-  explicit Pacer(Passes passes, std::function<std::int64_t(std::int64_t)> vary = {})
-      : paces_(true), passes_(passes), vary_(std::move(vary)) {}
-  /// Goes on over a list that has lost its first `dropped` actions and has others behind.
-  void grow(const std::vector<std::int64_t>& more, std::size_t dropped) {
-    times_.erase(times_.begin(), times_.begin() + static_cast<std::ptrdiff_t>(dropped));
-    for (const std::int64_t time : more) times_.push_back(vary_ ? vary_(time) : time);
+  explicit Pacer(std::function<std::int64_t(std::int64_t)> vary) : paces_(true), vary_(std::move(vary)) {}
+  static Pacer on_paper() {
+    Pacer pacer;
+    pacer.paces_ = true;
+    return pacer;
   }
+  /// Forgets the first `dropped` actions of a list; what came after them may begin when they had ended.
+  void forget(const std::vector<Action>& list, std::size_t dropped);
+  /// Goes on over a list that has more actions behind the others, which nobody knew of before.
+  void grow(const std::vector<std::int64_t>& more);
+  /// A list is run again.
+  void again();
   bool paces() const { return paces_; }
-  bool times_whole_passes() const { return passes_ == Passes::whole; }
-  /// How long an action takes: a message or sum, or a pass as far as it is timed.
   std::int64_t time_of(int action) const { return times_[action]; }
+
+  /// When all has ended that an action comes after.
+  std::int64_t ready(const Action& action, int index) const;
+  void end(int index, std::int64_t time) { ended_[index] = time; }
+  std::int64_t ended(int index) const { return ended_[index]; }
 
  private:
   bool paces_ = false;
-  Passes passes_ = Passes::whole;
   std::vector<std::int64_t> times_;
+  std::vector<std::int64_t>
+      not_before_;                   ///< when the host knew of each action, and what it came after had ended
+  std::vector<std::int64_t> ended_;  ///< once it has
   std::function<std::int64_t(std::int64_t)> vary_;
 };
 

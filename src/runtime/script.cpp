@@ -9,8 +9,7 @@ Script::Script(const Outline& of, Feed* fed_by, Backend& backend, const ScriptFo
       order(form.closed),
       recorder(form.closed ? Recorder(form.at_once, form.recorded) : Recorder(form.recorded)),
       pass_times(of.lanes) {
-  if (backend.memory().kind() == Memory::Kind::counted)
-    pacer = Pacer(form.closed && !of.priced ? Pacer::Passes::their_sums : Pacer::Passes::whole);
+  if (backend.memory().kind() == Memory::Kind::counted) pacer = Pacer::on_paper();
   if (form.queued) device_times.emplace(backend, form.at_once);
 }
 
@@ -20,6 +19,7 @@ void Script::extend(CheckedStretch checked) {
   MP_CHECK(!pacer.paces() || stretch.times.size() == stretch.actions.size(),
            "{} times on paper of {} actions", stretch.times.size(), stretch.actions.size());
   const std::size_t gone = cursors.ended_for_good();
+  if (pacer.paces()) pacer.forget(list, gone);
   list.erase(list.begin(), list.begin() + static_cast<std::ptrdiff_t>(gone));
   for (Action& action : list) renumber(action.after, -static_cast<std::int64_t>(gone));
   dropped += static_cast<std::int64_t>(gone);
@@ -34,7 +34,7 @@ void Script::extend(CheckedStretch checked) {
   }
   cursors.grow(list, gone);
   order.grow(list, gone);
-  if (pacer.paces()) pacer.grow(stretch.times, gone);
+  if (pacer.paces()) pacer.grow(stretch.times);
   if (!closed) recorder.begin_stretch(list.size() - first, gone);
   if (device_times) device_times->drop(gone);
   put_in -= device_times ? gone : 0;
@@ -56,6 +56,7 @@ void Script::again(std::int64_t step) {
   cursors.restart();
   put_in = 0;
   recorder.begin_step(step);
+  if (pacer.paces()) pacer.again();
 }
 
 }  // namespace mindpipe

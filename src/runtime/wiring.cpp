@@ -30,8 +30,7 @@ Wiring::Wiring(const Config& config, const World& world, const RunPlan& plan, Ba
   require_one_part_length(world, plan.outline.part_bytes);
   if (world.size > 1) grid.emplace(world.comm, shape);
   if (memory == Memory::Kind::counted) {
-    // One stage after the other may wait for a subnet: where passes are priced, each should see it come.
-    const int longest_us = plan.outline.priced ? 50 : 200;
+    constexpr int longest_us = 50;  // each should see it come what one stage after the other waits for
     waiting.set_patience(50, std::max(longest_us, longest_us * world.size / 16));
   }
   layout = make_layout(config, grid ? grid->coord() : Coord{});
@@ -45,11 +44,18 @@ Wiring::Wiring(const Config& config, const World& world, const RunPlan& plan, Ba
   make(Axis::data, layout.data_shards, Transports::Use::scalars);
   make(Axis::pipeline, shape.pipeline, Transports::Use::scalars);
   make(Axis::supernet, shape.supernet, Transports::Use::scalars);
-  if (shape.pipeline * shape.supernet > 1) connect_stages(plan, route_of(backend.memory(), waiting));
+  if (memory == Memory::Kind::counted && world.size > 1 && carrier.transports == nullptr)
+    imitate_links(plan.network);
+  if (shape.pipeline * shape.supernet > 1) {
+    Route route = route_of(backend.memory(), waiting);
+    route.ports = ports ? &*ports : nullptr;
+    connect_stages(plan, route);
+  }
   reductions = shape.data > 1 ? std::make_unique<Reductions>(
                                     backend, group_along(Axis::data, Transports::Use::sums, "gradient sums"),
                                     Axis::data, &ledger, layout.data_shards, plan.outline.part_bytes)
                               : std::make_unique<Reductions>(backend);
+  if (ports && shape.data > 1) reductions->pass(*ports);
   agreement = std::make_unique<Agreement>(world, waiting);
   if (world.size > 1) all_ranks = std::make_unique<Group>(world.comm, waiting);
 }
@@ -73,6 +79,19 @@ std::unique_ptr<Communicator> Wiring::make_group(Backend& backend, Axis axis, in
   const std::string name = fmt::format("{} sums", name_of(axis));
   return std::make_unique<Communicator>(backend, group_along(axis, use, name.c_str()), logical, axis,
                                         &ledger);
+}
+
+/// Messages and sums pass ports on links as plans see them.
+void Wiring::imitate_links(const Network& network) {
+  const auto of = [](const Link& link) {
+    return PaperLink{link.latency, link.picoseconds_per_byte, link.level};
+  };
+  const int stages = grid->shape().pipeline, here = layout.coord.supernet * stages + layout.coord.pipeline;
+  std::vector<PaperLink> links;
+  for (int rank = 0; rank < stages * grid->shape().supernet; ++rank)
+    links.push_back(of(network.link(here, rank)));
+  ports.emplace();
+  ports->connect(std::move(links), of(network.data));
 }
 
 /// Every channel of the programs gets a transport of its own, before the first step.

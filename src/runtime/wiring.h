@@ -49,6 +49,8 @@ class Wiring {
   TrafficLedger ledger;
   std::optional<ProcessGrid> grid;
   Layout layout;
+  /// Ports that messages and sums pass where devices are imitated; none elsewhere.
+  std::optional<PaperPorts> ports;
   std::unique_ptr<Channels> channels;  ///< channels of the lists; null where there is one stage
   std::unique_ptr<Channels>
       reports;  ///< what stages tell of subnets, in the host's memory; null where one rank trains them
@@ -59,6 +61,7 @@ class Wiring {
  private:
   std::unique_ptr<Group> group_along(Axis axis, Transports::Use use, const char* name);
   std::unique_ptr<Communicator> make_group(Backend& backend, Axis axis, int logical, Transports::Use use);
+  void imitate_links(const Network& network);
   void connect_stages(const RunPlan& plan, Route route);
 
   Watchdog* watchdog_;

@@ -37,10 +37,8 @@ std::unique_ptr<Backend> make_backend(const Config& config, Memory& memory, int 
       return make_cuda_backend(memory, local_rank(world) % std::max(1, gpu_count()), config.device.kernels,
                                attention_limit(config));
     case DeviceKind::emulated:
-      // The executor lets passes last as priced: what they consist of takes no time.
-      if (prices_of(config) || !config.device.profile.empty())
-        return make_pricing_backend(memory, description_of(config));
-      return make_emulated_backend(memory, description_of(config), 500'000 * std::max(1, world.size / 16));
+      // The executor lets passes last as planned: what they consist of takes no time.
+      return make_pricing_backend(memory, description_of(config));
   }
   fail(Exit::internal, "a device of no kind");
 }
@@ -123,8 +121,10 @@ void Worker::make_executor() {
                       .buffers = {rooms.forwards, rooms.forwards, rooms.backwards, rooms.backwards},
                       .batches = stage_->has_head() ? rooms.inputs : 0};
   }
-  executor_ = std::make_unique<Executor>(
-      state_of_rank(), Wires{wiring_.channels.get(), *wiring_.reductions, waiting()}, memory, queued);
+  executor_ = std::make_unique<Executor>(state_of_rank(),
+                                         Wires{wiring_.channels.get(), *wiring_.reductions, waiting(),
+                                               wiring_.ports ? &*wiring_.ports : nullptr, &plan_.network},
+                                         memory, queued);
   state_ = std::make_unique<ModelState>(config_, *stage_, *residency_, wiring_.groups(),
                                         executor_->actions().scratch(), plan_.passing);
   if (plan_.purpose == Purpose::training) state_->initialize(threads_);

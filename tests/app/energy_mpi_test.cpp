@@ -200,7 +200,6 @@ TEST(EnergyOfEmulatedDevices, GivesTheirKnownPowersBack) {
 double period_of(const Config& c, const World& world, const RunPlan& plan, const Durations& durations,
                  int count = 5) {
   RunPlan timed = plan;
-  timed.outline.priced = true;
   timed.training.expected = simulate(plan.training.program, durations, plan.training.network);
   Worker worker(c, world, std::move(timed), [](const Config& config, Memory& memory, int, const World&) {
     return make_pricing_backend(memory, describe_device(device_on_paper(config)));

@@ -33,9 +33,8 @@ std::optional<FittedPrices> measured_with(const World& world, const std::vector<
   Worker worker(config, world, make_run_plan(config, Purpose::training, subnets));
   TrainedOnNothing calls;
   calls.train(worker);
-  worker.subnets()->script().pacer = Pacer(Pacer::Passes::whole, [&](std::int64_t time) {
-    return std::llround(stages[world.rank] * static_cast<double>(time));
-  });
+  worker.subnets()->script().pacer =
+      Pacer([&](std::int64_t time) { return std::llround(stages[world.rank] * static_cast<double>(time)); });
   worker.subnets()->begin(sampler_of(measured_row, config.seed), 0);
   worker.subnets()->train_to(config.train.steps);
   return measured_prices(worker, world.rank == 0);

@@ -19,7 +19,7 @@ struct EmulatedTest : ::testing::Test {
 };
 
 TEST_F(EmulatedTest, PricesAProductByItsOperationsOrItsBytesWhicheverTakesLonger) {
-  EmulatedBackend backend(memory, {"slow", 1e9, 2e9, 1e9, 1e-6}, EmulatedBackend::Pace::count);
+  EmulatedBackend backend(memory, {"slow", 1e9, 2e9, 1e9, 1e-6});
   backend.linear({.x = tensor({64, 128}), .w = tensor({256, 128}), .y = tensor({64, 256})});
   EXPECT_NEAR(backend.seconds(), 1e-6 + 2.0 * 64 * 128 * 256 / 1e9, 1e-12);
   EXPECT_EQ(backend.operations(), 2.0 * 64 * 128 * 256);
@@ -29,7 +29,7 @@ TEST_F(EmulatedTest, PricesAProductByItsOperationsOrItsBytesWhicheverTakesLonger
 }
 
 TEST_F(EmulatedTest, PricesPickedRowsByWhatIsPickedAndPicturesByTheirBytes) {
-  EmulatedBackend backend(memory, {"slow", 1e9, 2e9, 1e9, 0}, EmulatedBackend::Pace::count);
+  EmulatedBackend backend(memory, {"slow", 1e9, 2e9, 1e9, 0});
   const auto price_of = [&](const auto& operation) {
     const double before = backend.seconds();
     operation();
@@ -45,7 +45,7 @@ TEST_F(EmulatedTest, PricesPickedRowsByWhatIsPickedAndPicturesByTheirBytes) {
 }
 
 TEST_F(EmulatedTest, PricesConvolutionsByTheirTapsOrTheirBytes) {
-  EmulatedBackend slow(memory, {"slow", 1e9, 2e9, 1e9, 0}, EmulatedBackend::Pace::count);
+  EmulatedBackend slow(memory, {"slow", 1e9, 2e9, 1e9, 0});
   const Tensor x = tensor({2, 100, 64}), y = tensor({2, 100, 64}), few = tensor({1, 64}),
                many = tensor({15, 64}), wide = tensor({2, 100, 3 * 64});
   const auto price_of = [&](const auto& operation) {
@@ -63,7 +63,7 @@ TEST_F(EmulatedTest, PricesConvolutionsByTheirTapsOrTheirBytes) {
 }
 
 TEST_F(EmulatedTest, PricesGradientsAsIntegersByTheirBytes) {
-  EmulatedBackend slow(memory, {"slow", 1e9, 2e9, 1e9, 0}, EmulatedBackend::Pace::count);
+  EmulatedBackend slow(memory, {"slow", 1e9, 2e9, 1e9, 0});
   const Tensor gradient = tensor({1000}), totals = tensor({1000}, DType::i64),
                marks = tensor({1}, DType::i64);
   const auto price_of = [&](const auto& operation) {
@@ -74,49 +74,6 @@ TEST_F(EmulatedTest, PricesGradientsAsIntegersByTheirBytes) {
   EXPECT_NEAR(price_of([&] { slow.add_as_integers({gradient, totals, marks}); }), 24000, 1e-3);
   EXPECT_NEAR(price_of([&] { slow.from_integers({totals, marks, gradient}); }), 20000, 1e-3);
   EXPECT_NEAR(price_of([&] { slow.add({totals, totals, totals}); }), 24000, 1e-3);
-}
-
-TEST_F(EmulatedTest, WaitsAsLongAsTheTableSaysAndKeepsProgressGoing) {
-  EmulatedBackend backend(memory, {"slow", 1e9, 1e9, 1e9, 0}, EmulatedBackend::Pace::wait);
-  int turns = 0;
-  backend.on_progress([&] { ++turns; });
-  const Tensor t = tensor({1'000'000});  // 12 MB: 12 ms
-  double best = 1e9;
-  for (int attempt = 0; attempt < 3 && best > 0.0372; ++attempt) {  // a busy machine awakens late
-    backend.synchronize();
-    const std::int64_t start = now_ns();
-    for (int i = 0; i < 3; ++i) backend.add({t, t, t});
-    EXPECT_GE(seconds_since(start), 0.034) << "the host may be one millisecond ahead";
-    backend.synchronize();
-    EXPECT_GE(seconds_since(start), 0.036);
-    best = std::min(best, seconds_since(start));
-  }
-  EXPECT_LE(best, 0.0372);
-  EXPECT_GT(turns, 20);
-}
-
-TEST_F(EmulatedTest, APauseIsNotCaughtUp) {
-  EmulatedBackend backend(memory, {"slow", 1e9, 1e9, 1e9, 0}, EmulatedBackend::Pace::wait);
-  const Tensor t = tensor({250'000});  // 3 ms
-  backend.add({t, t, t});
-  backend.synchronize();
-  const std::int64_t pause = now_ns();
-  while (now_ns() - pause < 1'500'000) {
-  }
-  const std::int64_t start = now_ns();
-  backend.add({t, t, t});
-  backend.synchronize();
-  EXPECT_GE(seconds_since(start), 0.003);
-}
-
-TEST_F(EmulatedTest, SleepsRatherThanSpins) {
-  EmulatedBackend backend(memory, {"slow", 1e9, 1e9, 1e9, 0}, EmulatedBackend::Pace::wait);
-  const Tensor t = tensor({10'000'000});  // 120 ms
-  const std::clock_t start = std::clock();
-  backend.add({t, t, t});
-  backend.synchronize();
-  EXPECT_LT(static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC, 0.06)
-      << "64 ranks live on two processors";
 }
 
 TEST_F(EmulatedTest, NamesTheDevicesItKnows) {
@@ -133,7 +90,7 @@ TEST_F(EmulatedTest, NamesTheDevicesItKnows) {
 
 TEST_F(EmulatedTest, HostMemoryIsRefused) {
   Memory host(Memory::Kind::host);
-  EXPECT_THROW(EmulatedBackend(host, describe_device("core"), EmulatedBackend::Pace::count), Error);
+  EXPECT_THROW(EmulatedBackend(host, describe_device("core")), Error);
 }
 
 }  // namespace

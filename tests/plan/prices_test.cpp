@@ -32,8 +32,6 @@ Config priced_run(const std::string& prices) {
 
 TEST(PricesOfPlans, ReplaceTheTimesOfPassesAndUpdatesOnly) {
   const RunPlan plan = make_run_plan(priced_run("h200")), paper = make_run_plan(priced_run("paper"));
-  EXPECT_TRUE(plan.outline.priced);
-  EXPECT_FALSE(paper.outline.priced);
   EXPECT_FALSE(plan.outline.prices_are_whole) << "nobody measured it";
   EXPECT_EQ(plan.outline.cost(1, 1).forward, 1'651'200);  // 4.8 x 344 us
   EXPECT_EQ(plan.outline.cost(1, 1).backward, 3'302'400);

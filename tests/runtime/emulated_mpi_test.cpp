@@ -220,7 +220,7 @@ TEST_F(Emulated, MessagesOfAListThatGrowsTakeTheirTime) {
   const std::vector<StepInput> inputs{worker.inputs().load(corpus, 0)};
   const std::vector<Action>& list = worker.training().list;
   const std::vector<std::int64_t> times =
-      times_on_paper(worker.plan().training, worker.layout().coord.pipeline);
+      times_on_paper(worker.plan().training, worker.plan().outline, worker.layout().coord.pipeline);
   Script script = worker.executor().make_open_script(worker.plan().outline, worker.steps(), 5);
   std::vector<std::size_t> cuts;
   for (std::size_t piece = 0; piece <= 5; ++piece) cuts.push_back(piece * list.size() / 5);
@@ -308,7 +308,7 @@ TEST_F(OwnCost, OfStretchesIsAtMostTwentyMicrosecondsAnActionToo) {
   Worker worker(c, world);
   const std::vector<Action>& list = worker.training().list;
   const std::vector<std::int64_t> times =
-      times_on_paper(worker.plan().training, worker.layout().coord.pipeline);
+      times_on_paper(worker.plan().training, worker.plan().outline, worker.layout().coord.pipeline);
   Script script = worker.executor().make_open_script(worker.plan().outline, worker.steps());
   std::vector<ListStretch> stretches;
   const auto cut = [&] {

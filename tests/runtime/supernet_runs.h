@@ -290,9 +290,8 @@ inline SubnetsOutcome trained(const Config& config, const World& world, int numb
   outcome.losses.resize(subnets.size());
   WatchedSubnets calls(worker, watch, dawdle, outcome.losses);
   if (number % 3 != 0 && worker.backend().host_may_read())
-    worker.subnets()->script().pacer = Pacer(Pacer::Passes::whole, [&](std::int64_t) {
-      return delays.below(4) == 0 ? std::int64_t{1000} * delays.below(300) : 0;
-    });
+    worker.subnets()->script().pacer = Pacer(
+        [&](std::int64_t) { return delays.below(4) == 0 ? std::int64_t{1000} * delays.below(300) : 0; });
   watch.before(worker);
   expect_planned_memory(worker);
   for (std::size_t first = 0; first < subnets.size();) {

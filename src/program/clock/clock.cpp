@@ -23,13 +23,6 @@ Clock::Way way_of(const Task& task) {
 bool is_of_group(TaskKind kind) { return kind == TaskKind::sum || kind == TaskKind::gather; }
 int most_under_way(const Clock::Way& way) { return is_of_group(way.kind) ? 2 : 1; }
 
-/// Sums inside a pass in so many stretches, none much longer than a part of a bulk transfer.
-int stretches_of(const Task& pass) {
-  constexpr std::int64_t length = 250'000, most = 16;
-  const std::int64_t wanted = (pass.load.takes + length - 1) / length;
-  return static_cast<int>(std::clamp<std::int64_t>(wanted, 1, std::min<std::int64_t>(most, pass.sums.calls)));
-}
-
 /// The share that one of so many turns has of a quantity of all.
 std::int64_t of_turn(int turn, int turns, std::int64_t whole) {
   return turns == 1 ? whole : whole * (turn + 1) / turns - whole * turn / turns;
@@ -94,7 +87,7 @@ void Clock::begin_at(int held) {
   begun_.push_back(held);
   if (!is_pass(task.kind)) return send(held, 0);
   if (task.load.takes == 0) return end_at(task.end, held);
-  held_[held].turns = stretches_of(task);
+  held_[held].turns = task.load.stretches(task.sums.calls);
   compute(held);
 }
 

@@ -1,18 +1,22 @@
 #include "program/clock/ports.h"
 
 #include <algorithm>
-#include <tuple>
 
 namespace mindpipe {
 
 bool Ports::is_before(const Waiting& a, const Waiting& b) {
-  return std::tuple(a.transfer.traffic, a.offered, a.transfer.to, a.order) <
-         std::tuple(b.transfer.traffic, b.offered, b.transfer.to, b.order);
+  const auto turn = [](const Waiting& waiting) {
+    return PortRule::turn(waiting.transfer.traffic, waiting.offered, waiting.transfer.to, waiting.order);
+  };
+  return turn(a) < turn(b);
 }
 
 bool Ports::is_later(const Leaving& a, const Leaving& b) {
-  return std::tuple(a.left, a.transfer.traffic, a.transfer.from, a.transfer.to, a.order) >
-         std::tuple(b.left, b.transfer.traffic, b.transfer.from, b.transfer.to, b.order);
+  const auto turn = [](const Leaving& leaving) {
+    const Transfer& transfer = leaving.transfer;
+    return PortRule::leave(leaving.left, transfer.traffic, transfer.from, transfer.to, leaving.order);
+  };
+  return turn(a) > turn(b);
 }
 
 std::size_t Ports::place(int rank, Level level) {
@@ -73,8 +77,7 @@ Ports::Left Ports::leave() {
   Port& in = ports_[place(transfer.to, transfer.level)];
   const View& found = in.views[view_of(transfer.traffic)];
   const std::int64_t others = found.taken - leaving.taken_before,
-                     arrived = std::max(leaving.left,
-                                        std::min(found.in_free + transfer.takes, leaving.left + others));
+                     arrived = PortRule::arrived(leaving.left, transfer.takes, found.in_free, others);
   const std::size_t out = place(transfer.from, transfer.level);
   for (int view = 0; view < views_with(transfer.traffic); ++view) {
     in.views[view].in_free = std::max(in.views[view].in_free, arrived);

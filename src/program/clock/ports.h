@@ -1,23 +1,26 @@
 #pragma once
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <limits>
 #include <optional>
 #include <vector>
 
-#include "core/traffic_class.h"
+#include "core/port_rule.h"
 
 namespace mindpipe {
-
-/// Where ports are: between ranks of a node, between nodes, between a device and its host.
-enum class Level : std::uint8_t { node, net, copies };
-inline constexpr int levels = 3;
 
 /// What a transfer asks of the ports between its ends, in nanoseconds.
 struct Load {
   std::int64_t takes = 0;    ///< time of each port
   std::int64_t latency = 0;  ///< once the in port has it; no port is held meanwhile
   Level level = Level::node;
+  /// Sums inside a pass go in so many stretches, none much longer than a part of a bulk transfer.
+  int stretches(int calls) const {
+    constexpr std::int64_t length = 250'000, most = 16;
+    return static_cast<int>(
+        std::clamp<std::int64_t>((takes + length - 1) / length, 1, std::min<std::int64_t>(most, calls)));
+  }
   bool operator==(const Load&) const = default;
 };
 

@@ -45,6 +45,13 @@ std::int64_t last_place(const Task& task, std::int64_t place) {
   return task.part + 1 == task.parts ? place : -1;
 }
 
+/// Lets an action come behind the newest one of the compute queue, if it stands among these.
+void follow_computed(const std::vector<Action>& earlier, Action& action) {
+  const auto newest = std::find_if(earlier.rbegin(), earlier.rend(),
+                                   [](const Action& one) { return one.queue == Queue::compute; });
+  if (newest != earlier.rend()) action.after.push_back(static_cast<int>(earlier.rend() - newest) - 1);
+}
+
 /// How long one of a message's two payloads takes where it meets no other.
 std::int64_t payload_lasts(const Task& message, std::int64_t bytes, std::int64_t all, bool is_first) {
   if (message.load == Load{}) return message.lasts;
@@ -348,6 +355,8 @@ void ListWriter::move(const Task& task) {
   for (const int unit : task.units)
     if (goes_home) ledger_.follow(units_[unit], action);
     else ledger_.write(units_[unit], last, action);
+  // It would hold up what updates still wait for, and nobody waits for it.
+  if (sends && goes_home) follow_computed(stretch_.actions, action);
   if (!sends && !goes_home) {
     std::vector<int>& came = came_for_[task.owner.number];
     came.insert(came.end(), task.units.begin(), task.units.end());
