@@ -4,7 +4,7 @@ PREFIX ?= /usr/local
 BUILD := build
 TRAIN := $(BUILD)/mindpipe-train
 
-.PHONY: help all build cuda gpu-check plans configure configure-cuda setup test-tools install test test-rest test-all test-layouts test-supernets test-ranking test-faults test-bubbles test-speed-ups test-lane-speeds test-peers test-demo test-models asan tidy demo demo-layouts demo-supernet demo-contention bench bench-supernet bench-plan bench-weights bench-peers published format check-format clean fuzz
+.PHONY: help all build cuda gpu-check plans configure configure-cuda setup test-tools install test test-rest test-all test-layouts test-supernets test-ranking test-faults test-bubbles test-contention test-speed-ups test-lane-speeds test-peers test-demo test-models asan tidy demo demo-layouts demo-supernet demo-contention bench bench-supernet bench-plan bench-weights bench-peers published format check-format clean fuzz
 
 help:            ## this list
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -96,6 +96,12 @@ test-bubbles: configure ## bubbles of emulated pipelines of 2 to 16 stages besid
 	cmake --build $(BUILD) -j $(JOBS) --target test_runtime_emulated_mpi
 	for ranks in 2 4 8 16; do MINDPIPE_ALL_LAYOUTS=1 $(AT_ONCE) tests/run_mpi.sh $$ranks $(BUILD)/tests/test_runtime_emulated_mpi \
 	  --gtest_brief=1 --gtest_filter='*Bubble*' || exit; done
+
+test-contention: configure ## steps of emulated ranks whose messages and sums meet at ports, beside the simulator's, and messages beside sums of two real ranks; on a machine that runs nothing else, 15 minutes
+	cmake --build $(BUILD) -j $(JOBS) --target test_runtime_contention_mpi test_comm_beside_sums_mpi
+	for ranks in 8 16; do MINDPIPE_ALL_LAYOUTS=1 $(AT_ONCE) tests/run_mpi.sh $$ranks $(BUILD)/tests/test_runtime_contention_mpi \
+	  --gtest_brief=1 || exit; done
+	MINDPIPE_ALL_LAYOUTS=1 tests/run_mpi.sh 2 $(BUILD)/tests/test_comm_beside_sums_mpi --gtest_brief=1
 
 test-speed-ups: configure ## speed-ups of supernets on 8 emulated stages, three streams for each of 13 settings, and of scores, beside the simulator's; on a machine that runs nothing else, 15 minutes
 	cmake --build $(BUILD) -j $(JOBS) --target test_runtime_mpi

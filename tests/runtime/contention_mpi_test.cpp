@@ -1,0 +1,68 @@
+// thorough ranks: 8, alone
+#include <cstdlib>
+
+#include "runtime/contention.h"
+
+namespace mindpipe {
+namespace {
+
+struct Contention : ::testing::Test {
+  const World world = all_ranks();
+  const bool all_cells = std::getenv("MINDPIPE_ALL_LAYOUTS") != nullptr;
+  void SetUp() override {
+    if (world.size != 8 && !(world.size == 16 && all_cells)) GTEST_SKIP() << "make test-contention";
+  }
+  /// A step within 3 % of the simulated one, and idle time within 3 points; twice that beside other tests.
+  void expect_as_simulated(const Cell& cell) const {
+    const double near = all_cells ? 0.03 : 0.06;
+    const Contended found = contended(cell, world, near);
+    EXPECT_NEAR(found.measured / found.simulated, 1, near) << cell.name();
+    EXPECT_LE(found.idle_off, near) << cell.name();
+  }
+  static std::vector<std::pair<std::string, int>> schedules() {
+    return {{"1f1b", 1}, {"interleaved", 4}, {"breadth-first", 4}};
+  }
+};
+
+TEST_F(Contention, ThreeStepsAreMeasuredAsSimulated) {
+  if (all_cells) GTEST_SKIP() << "all cells are";
+  expect_as_simulated({"breadth-first", 4});
+  expect_as_simulated({.schedule = "interleaved", .chunks = 4, .message = 0.1, .zero = 1});
+  expect_as_simulated({.schedule = "1f1b", .grid = {1, 2, 2, 2}, .zero = 2});
+}
+
+TEST_F(Contention, EveryCellIsMeasuredAsSimulated) {
+  if (!all_cells) GTEST_SKIP() << "make test-contention";
+  for (const auto& [schedule, chunks] : schedules()) {
+    if (world.size == 16) {
+      expect_as_simulated({.schedule = schedule, .chunks = chunks, .grid = {1, 8, 2, 1}});
+      continue;
+    }
+    for (const double sums : {0.2 * 71.9, 0.28 * 79.9, 0.44 * 102.8})
+      for (const double message : {0.02, 0.1})
+        expect_as_simulated({.schedule = schedule, .chunks = chunks, .sums = sums, .message = message});
+    for (const int zero : {1, 2}) expect_as_simulated({.schedule = schedule, .chunks = chunks, .zero = zero});
+    expect_as_simulated({.schedule = schedule, .chunks = chunks, .grid = {1, 2, 2, 2}});
+  }
+}
+
+/// What breadth-first steps take whose sums are folded, beside 1f1b and themselves with sums behind all
+/// passes, and with sums in one piece, first come.
+TEST_F(Contention, FoldingGivesWhatTheSimulatorSays) {
+  if (!all_cells || world.size != 8) GTEST_SKIP() << "make test-contention";
+  constexpr double sums[] = {0.2 * 71.9, 0.28 * 79.9, 0.44 * 102.8}, over_1f1b[] = {1.28, 1.35, 1.33},
+                   over_unfolded[] = {1.15, 1.24, 1.26};
+  for (int share = 0; share < 3; ++share) {
+    Cell cell{.schedule = "breadth-first", .chunks = 4, .sums = sums[share]};
+    const double folded = contended(cell, world, 0.03).measured;
+    cell.folding = Folding::behind_all_passes;
+    EXPECT_GE(contended(cell, world, 0.03).measured / folded, over_unfolded[share]);
+    cell.folding = Folding::in_one_piece_first_come;
+    EXPECT_GE(contended(cell, world, 0, 1).measured / folded, 1.12);
+    const Cell behind{.schedule = "1f1b", .sums = sums[share], .folding = Folding::behind_all_passes};
+    EXPECT_GE(contended(behind, world, 0.03).measured / folded, over_1f1b[share]);
+  }
+}
+
+}  // namespace
+}  // namespace mindpipe
