@@ -121,8 +121,11 @@ class Arithmetic {
 #define MINDPIPE_PURE(name, Operands) virtual void name(const Operands& operands) = 0;
   MINDPIPE_OPERATIONS(MINDPIPE_PURE)
 #undef MINDPIPE_PURE
-  /// How many elements are NaN or infinite, by bit test; waits for the answer, as no other operation does.
+  /// How many elements are NaN or infinite, by bit test; waits for the answer.
   virtual std::int64_t count_not_finite(const Tensor& x) = 0;
+  /// The sum of element_hash over all elements (f64, f32, or bf16 widened to f32): equal bits, equal hash, on
+  /// every device. Waits for the answer too.
+  virtual std::uint64_t hash(const Tensor& x) = 0;
 
  protected:
   /// Refuses operands that do not fit; those with checked() are refused where a kernel is told what it finds.

@@ -49,6 +49,11 @@ class LateBackend final : public Backend {
     run_all();
     return device_->count_not_finite(x);
   }
+  std::uint64_t hash(const Tensor& x) override {
+    halt("hash");
+    run_all();
+    return device_->hash(x);
+  }
   void upload(const void* host, const Tensor& to) override {
     std::vector<std::byte> bytes(to.bytes());
     std::memcpy(bytes.data(), host, bytes.size());

@@ -24,6 +24,15 @@ std::int64_t CpuBackend::count_not_finite(const Tensor& x) {
   return found;
 }
 
+std::uint64_t CpuBackend::hash(const Tensor& x) {
+  const auto kernel = MINDPIPE_PICK_KERNELS(isa_, update_kernels).hash[dtype_index(x.dtype)];
+  std::atomic<std::uint64_t> sum{0};
+  in_ranges(threads_, x.count(), element_grain,
+            [&](auto first, auto last) { sum += kernel(x.data, first, last); });
+  progress();
+  return sum;
+}
+
 void CpuBackend::run(const SumSpansOperands& o) {
   const auto add = [&]<class T>(const T* from) {
     for (std::int64_t s = 0; s < o.totals.count(); ++s) {

@@ -19,6 +19,7 @@ class GpuOperations : public Backend {
   bool host_may_read() const override { return false; }
   MINDPIPE_OWN_OPERATIONS(MINDPIPE_OVERRIDE)
   std::int64_t count_not_finite(const Tensor& x) override;
+  std::uint64_t hash(const Tensor& x) override;
   void copy(const Tensor& from, const Tensor& to) override;
   void upload(const void* host, const Tensor& to) override;
   void download(const Tensor& from, void* host) override;

@@ -27,6 +27,7 @@ class EmulatedBackend final : public PricingBackend {
   MINDPIPE_OPERATIONS(MINDPIPE_DECLARED)
 #undef MINDPIPE_DECLARED
   std::int64_t count_not_finite(const Tensor& x) override;
+  std::uint64_t hash(const Tensor& x) override;
   void copy(const Tensor& from, const Tensor& to) override;
   void upload(const void*, const Tensor&) override {}
   void download(const Tensor& from, void* host) override;

@@ -36,10 +36,10 @@ struct StepRule {
 
 /// Decides a step from its loss, summed over tokens, and its gradient's square: how far gradients are scaled
 /// down, whether they are applied at all. A step without a valid token, or
-/// whose gradient is not finite, is skipped and not counted.
+/// whose loss or gradient is not finite, is skipped and not counted.
 MINDPIPE_EITHER_DEVICE inline void clip_and_scale_step(const StepRule& rule, double loss, double squares,
                                                        double* decision) {
-  const bool is_finite = squares - squares == 0;
+  const bool is_finite = squares - squares == 0 && loss - loss == 0;
   const double whole = rule.valid == 0 ? 0 : 1 / (rule.loss_factor * rule.valid),
                norm = sqrt(squares) * whole;
   double factor = whole;

@@ -45,6 +45,7 @@ class MeteredBackend final : public ImmediateBackend {
   MINDPIPE_OPERATIONS(MINDPIPE_METERED)
 #undef MINDPIPE_METERED
   std::int64_t count_not_finite(const Tensor& x) override { return device_->count_not_finite(x); }
+  std::uint64_t hash(const Tensor& x) override { return device_->hash(x); }
   void copy(const Tensor& from, const Tensor& to) override { device_->copy(from, to); }
   void upload(const void* host, const Tensor& to) override { device_->upload(host, to); }
   void download(const Tensor& from, void* host) override { device_->download(from, host); }

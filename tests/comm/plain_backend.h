@@ -27,6 +27,7 @@ class BackendWithoutArithmetic : public Backend {
   MINDPIPE_OPERATIONS(MINDPIPE_MISTAKE)
 #undef MINDPIPE_MISTAKE
   std::int64_t count_not_finite(const Tensor&) override { unused("count_not_finite"); }
+  std::uint64_t hash(const Tensor&) override { unused("hash"); }
 
  protected:
   [[noreturn]] static void unused(const char* name) {

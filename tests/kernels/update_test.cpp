@@ -189,6 +189,37 @@ TEST(Update, AStepThatIsSkippedChangesNothing) {
   });
 }
 
+TEST(Hash, IsTheSameOnEveryInstructionSetAndFindsEveryBitThatChanges) {
+  for (DType dtype : number_types) {
+    Operand x = Operand::random({50001}, dtype, "hashed");
+    const std::uint64_t hash = Cpu(1, "baseline")->hash(x);
+    for (int threads : {1, 3})
+      for (Isa isa : instruction_sets()) EXPECT_EQ(Cpu(threads, name_of(isa))->hash(x), hash) << name_of(isa);
+    const Cpu cpu;
+    const std::size_t bytes = bytes_of(dtype);
+    for (std::int64_t element : {0, 1, 4095, 4096, 50000})
+      for (std::size_t bit = 0; bit < 8 * bytes; ++bit) {
+        auto& byte =
+            static_cast<std::byte*>(Tensor(x).data)[static_cast<std::size_t>(element) * bytes + bit / 8];
+        byte ^= std::byte{1} << (bit % 8);
+        EXPECT_NE(cpu->hash(x), hash) << element << " " << bit;
+        byte ^= std::byte{1} << (bit % 8);
+      }
+    EXPECT_NE(cpu->hash(Tensor(x).range(0, 50000)), hash);
+    EXPECT_EQ(cpu->hash(Tensor(x).range(0, 0)), 0u);
+  }
+}
+
+TEST(Hash, FindsElementsThatTradePlaces) {
+  Operand x({2}, DType::f32), y({2}, DType::f32);
+  x.set(0, 1);
+  x.set(1, 2);
+  y.set(0, 2);
+  y.set(1, 1);
+  const Cpu cpu;
+  EXPECT_NE(cpu->hash(x), cpu->hash(y));
+}
+
 /// A step's numbers, decided one after the other.
 struct Decided {
   Cpu cpu;
@@ -227,6 +258,11 @@ TEST(Decide, CountsOnlyStepsThatAreApplied) {
   for (double squares : {std::nan(""), double{INFINITY}}) {
     decided.step(1, squares, 64, 1);
     EXPECT_EQ(decided(Decision::skipped), 1);
+    EXPECT_EQ(decided(Decision::applied_steps), 1);
+  }
+  for (double loss : {std::nan(""), double{INFINITY}}) {
+    decided.step(loss, 1, 64, 1);
+    EXPECT_EQ(decided(Decision::skipped), 1) << "a loss that is not finite";
     EXPECT_EQ(decided(Decision::applied_steps), 1);
   }
   decided.step(0, 0, 0, 1);

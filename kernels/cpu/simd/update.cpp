@@ -2,6 +2,7 @@
 
 #include "cpu/simd/rows.h"
 #include "operations/decision.h"
+#include "operations/element_hash.h"
 
 namespace mindpipe::MINDPIPE_ISA {
 namespace {
@@ -45,6 +46,18 @@ int64_t count_not_finite(const void* x, int64_t first, int64_t last) {
     found += here;
   }
   return found;
+}
+
+inline std::uint64_t word_of(double x) { return __builtin_bit_cast(std::uint64_t, x); }
+inline std::uint64_t word_of(float x) { return __builtin_bit_cast(std::uint32_t, x); }
+inline std::uint64_t word_of(bf16 x) { return std::uint64_t{x} << 16; }
+
+template <class T>
+std::uint64_t hash(const void* x, int64_t first, int64_t last) {
+  const T* p = static_cast<const T*>(x);
+  std::uint64_t sum = 0;
+  for (int64_t i = first; i < last; ++i) sum += element_hash(static_cast<std::uint64_t>(i), word_of(p[i]));
+  return sum;
 }
 
 /// p *= 1 - rate decay; m = b1 m + (1 - b1) g; v = b2 v + (1 - b2) g^2; p -= rate / (1 - b1^t) m / (sqrt(v) /
@@ -122,6 +135,7 @@ void sgd(const SgdStep& step, const double* decision, const void* gradient, void
 const UpdateKernels update_kernels = {
     {sum_squares<double>, sum_squares<float>, sum_squares<bf16>},
     {count_not_finite<double>, count_not_finite<float>, count_not_finite<bf16>},
+    {hash<double>, hash<float>, hash<bf16>},
     {adamw<double>, adamw<float>, adamw<bf16>},
     {sgd<double>, sgd<float>, sgd<bf16>},
 };

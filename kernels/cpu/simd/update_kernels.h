@@ -12,6 +12,7 @@ struct UpdateKernels {
   void (*sum_squares[3])(const void* x, std::int64_t count, std::int64_t chunk, double* sums,
                          std::int64_t first, std::int64_t last);
   std::int64_t (*count_not_finite[3])(const void* x, std::int64_t first, std::int64_t last);
+  std::uint64_t (*hash[3])(const void* x, std::int64_t first, std::int64_t last);
   void (*adamw[3])(const AdamWStep& step, const double* decision, const void* gradient, void* master, void* m,
                    void* v, void* value, std::int64_t first, std::int64_t last);
   void (*sgd[3])(const SgdStep& step, const double* decision, const void* gradient, void* master,

@@ -75,6 +75,12 @@ __device__ inline bool not_finite(double x) {
 }
 __device__ inline bool not_finite(float x) { return (__float_as_uint(x) & 0x7f800000u) == 0x7f800000u; }
 
+/// The bits of a number as a word.
+__device__ inline std::uint64_t word_of(double x) {
+  return static_cast<std::uint64_t>(__double_as_longlong(x));
+}
+__device__ inline std::uint64_t word_of(float x) { return __float_as_uint(x); }
+
 /// Calls work(number) with a number of this type: 0 is f64, 1 f32, 2 bf16 (dtype_index).
 template <class Work>
 void with_number(int type, const Work& work) {

@@ -1,6 +1,7 @@
 #include "cuda/device/row_team.h"
 #include "cuda/error.h"
 #include "cuda/gpu_operations.h"
+#include "operations/element_hash.h"
 #include "operations/updates.h"
 
 namespace mindpipe::cuda {
@@ -44,6 +45,32 @@ __global__ void __launch_bounds__(group_threads)
   }
   here = join_team(here, group_threads, of_warps, Sum{});
   if (threadIdx.x == 0 && here != 0) atomicAdd(found, static_cast<unsigned long long>(here));
+}
+
+/// Adds modulo 2^64.
+struct SumOfWords {
+  __device__ int64_t operator()(int64_t a, int64_t b) const {
+    return static_cast<int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
+  }
+};
+
+/// The sum of element_hash over a tensor. Whole numbers may be added in any order.
+template <class T>
+__global__ void __launch_bounds__(group_threads)
+    hash_groups(const T* x, int64_t count, unsigned long long* sum, bool wide) {
+  constexpr int size = lanes<T>;
+  __shared__ int64_t of_warps[most_warps];
+  std::uint64_t here = 0;
+  const int64_t stride = static_cast<int64_t>(gridDim.x) * group_threads * size;
+  for (int64_t i = thread_index() * size; i < count; i += stride) {
+    const int some = static_cast<int>(count - i < size ? count - i : size);
+    const auto a = wide && some == size ? load<size>(x + i, Whole{}) : load<size>(x + i, Some{some});
+#pragma unroll
+    for (int k = 0; k < size; ++k)
+      if (k < some) here += element_hash(static_cast<std::uint64_t>(i + k), word_of(a.x[k]));
+  }
+  const int64_t all = join_team(static_cast<int64_t>(here), group_threads, of_warps, SumOfWords{});
+  if (threadIdx.x == 0) atomicAdd(sum, static_cast<unsigned long long>(all));
 }
 
 /// totals[s] = x[begin] + ... + x[end - 1], a block for each span: all threads fetch, one adds in order.
@@ -168,6 +195,20 @@ std::int64_t GpuOperations::count_not_finite(const Tensor& x) {
   staging_.download(found, &answer, sizeof answer, stream());
   done("count_not_finite");
   return static_cast<std::int64_t>(answer);
+}
+
+std::uint64_t GpuOperations::hash(const Tensor& x) {
+  auto* sum = static_cast<unsigned long long*>(workspace(sizeof(unsigned long long), "hash"));
+  MP_CUDA(cudaMemsetAsync(sum, 0, sizeof *sum, stream()));
+  with_number(dtype_index(x.dtype), [&]<class T>(T) {
+    Grid grid = grid_of_groups(x.count(), lanes<T>);
+    grid.x = grid.x < most_counting_blocks ? grid.x : most_counting_blocks;
+    launch(stream(), grid, hash_groups<T>, x.data, x.count(), sum, aligned(x.data));
+  });
+  unsigned long long answer = 0;
+  staging_.download(sum, &answer, sizeof answer, stream());
+  done("hash");
+  return answer;
 }
 
 void GpuOperations::run(const SumSpansOperands& o) {

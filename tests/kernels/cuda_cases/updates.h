@@ -37,6 +37,16 @@ TEST_F(Cuda, CountsWhatIsNotFinite) {
   });
 }
 
+TEST_F(Cuda, HashesAsTheProcessorDoes) {
+  for_kinds(*this, [&](DType dtype, std::size_t skew) {
+    for (std::int64_t n : {1, 5001}) {
+      const Operand x = Operand::random({n}, dtype, "x", 1, skew);
+      EXPECT_EQ(pairing().gpu->hash(Mirror(pairing(), x, skew).device()), pairing().cpu->hash(x));
+    }
+    return std::vector<Operand>{};
+  });
+}
+
 TEST_F(Cuda, Updates) {
   for_kinds(*this, [&](DType dtype, std::size_t skew) {
     const std::int64_t n = 3001;
@@ -92,8 +102,11 @@ TEST_F(Cuda, AddsSpansInOrderAndDecidesAsTheCpuDoes) {
       EXPECT_TRUE(same_bits(totals.fetched(), totals.on_host())) << name_of(dtype);
     }
     const Mirror decision(pairing(), Operand({Decision::places}, DType::f64));
-    for (const auto& [loss, squares, valid] :
-         {std::tuple{96.0, 36.0, 32.0}, {90.0, 1e-3, 64.0}, {1.0, std::nan(""), 64.0}, {0.0, 0.0, 0.0}}) {
+    for (const auto& [loss, squares, valid] : {std::tuple{96.0, 36.0, 32.0},
+                                               {90.0, 1e-3, 64.0},
+                                               {1.0, std::nan(""), 64.0},
+                                               {std::nan(""), 1.0, 64.0},
+                                               {0.0, 0.0, 0.0}}) {
       Operand numbers({2}, DType::f64);
       numbers.set(0, loss);
       numbers.set(1, squares);
