@@ -77,6 +77,7 @@ struct TrainConfig {
   double label_smoothing = 0;
   int evaluate_every = 0, evaluate_batches = 8;  ///< batches of 0: once over all
   int noise_every = 0;                           ///< steps between measurements of the noise scale; 0: never
+  int norms_every = 0;  ///< steps between measurements of each tensor's norms; 0: never
   bool operator==(const TrainConfig&) const = default;
 };
 
@@ -141,6 +142,14 @@ struct DeviceConfig {
 struct WatchdogConfig {
   double start = 300, step = 0;  ///< seconds; step 0: max(10 x median step, 300)
   bool operator==(const WatchdogConfig&) const = default;
+};
+/// What is done about losses and gradients that are not finite, losses that jump, and copies that differ.
+struct GuardConfig {
+  int skips = 3;     ///< steps in a row that change nothing, after which the run goes back
+  double spike = 0;  ///< median absolute deviations above the median of losses that are too many; 0: any
+  int replicas_every = 0;  ///< steps between comparisons of what ranks hold alike; 0: at saves only
+  int rollbacks = -1;      ///< how often a run goes back; below 0: twice where checkpoints are periodic
+  bool operator==(const GuardConfig&) const = default;
 };
 struct TraceConfig {
   int steps = 3;  ///< the last steps of a training whose actions go to trace.json; 0: none
@@ -238,6 +247,7 @@ struct Config {
   ExportConfig exported;
   DeviceConfig device;
   WatchdogConfig watchdog;
+  GuardConfig guard;
   TraceConfig trace;
   EnergyConfig energy;
   PlanConfig plan;

@@ -14,12 +14,14 @@
 
 #include "core/check.h"
 #include "core/crc32c.h"
+#include "core/input_file.h"
 #include "core/text.h"
 
 namespace mindpipe {
 namespace {
 
 namespace fs = std::filesystem;
+constexpr const char* suspect_file = "suspect";
 constexpr std::string_view prefix = "step-", hidden = ".step-";
 
 [[noreturn]] void cannot(const char* what, const std::string& path) {
@@ -76,6 +78,24 @@ void mend_latest(const std::string& checkpoint) {
   std::error_code none;
   if (fs::read_symlink(path.parent_path() / "latest", none) != path.filename())
     point_latest_to(path.parent_path(), path.filename());
+}
+
+void mark_suspect(const std::string& checkpoint, const std::string& why) {
+  write_file(checkpoint + "/" + suspect_file, why + "\n");
+  flush_directory(checkpoint);
+}
+
+std::string suspicion_of(const std::string& checkpoint) {
+  constexpr std::int64_t longest = 4096;
+  const std::string path = checkpoint + "/" + suspect_file;
+  std::error_code problem;
+  if (fs::symlink_status(path, problem).type() == fs::file_type::not_found) return "";
+  std::string why = "it is marked as suspect";
+  try {
+    why = read_text_if_there(path, longest).value_or(why);
+  } catch (const Error&) {  // that it is there says enough
+  }
+  return why.substr(0, why.find('\n'));
 }
 
 void remove_unfinished_checkpoints(const std::string& run_directory) {

@@ -27,6 +27,10 @@ std::vector<CheckpointPlace> checkpoints_in(const std::string& run_directory);
 /// Lets `latest` name a checkpoint of its directory where it names another or is not there: a save may have
 /// been cut short just before. For who holds the run directory.
 void mend_latest(const std::string& checkpoint);
+/// Writes into a checkpoint that its weights may be wrong, and why: nobody goes on from it by itself.
+void mark_suspect(const std::string& checkpoint, const std::string& why);
+/// Why a checkpoint was marked so; empty: it was not.
+std::string suspicion_of(const std::string& checkpoint);
 /// Removes what saves that were cut short have left. For who holds the run directory.
 void remove_unfinished_checkpoints(const std::string& run_directory);
 /// Takes a checkpoint away: first its name, then its bytes.

@@ -41,6 +41,8 @@ std::string list(const std::string& run_directory) {
       text +=
           fmt::format("  {:>10}  {}  best loss {}\n", human_bytes(static_cast<double>(manifest.file_bytes)),
                       grid_of(manifest), loss_of(manifest.progress));
+      if (const std::string suspicion = suspicion_of(place.path); !suspicion.empty())
+        text += fmt::format("  {}\n", suspicion);
     } catch (const Error& error) {
       text += fmt::format("  damaged: {}\n", error.what());
     }
