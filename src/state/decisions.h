@@ -56,6 +56,8 @@ class Decisions {
   void decide_step(const StepRule& rule);
   /// The place of a loss that is summed over data: f64 [1].
   Tensor loss() const { return sums_.range(0, 1); }
+  /// Squares of the newest step's gradient, of every tensor in model order: f64 [tensors], on every rank.
+  Tensor squares_of_step() const { return sums_.range(1, sums_.count() - 1); }
   /// f64 [Decision::places] of a unit's scope; zeros before the first.
   const Tensor& of(int unit) const { return scope_of(unit).decision; }
   bool is_of_step() const { return scopes_.contains(all_units); }

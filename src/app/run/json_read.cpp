@@ -1,5 +1,6 @@
 #include "app/run/json_read.h"
 
+#include <limits>
 #include <nlohmann/json.hpp>
 
 namespace mindpipe {
@@ -13,6 +14,10 @@ std::optional<JsonMembers> read_json(const std::string& text) {
     if (value.is_number_integer()) members.integers[key] = value.get<std::int64_t>();
     if (value.is_boolean()) members.integers[key] = value.get<bool>() ? 1 : 0;
     if (value.is_number()) members.numbers[key] = value.get<double>();
+    if (value.is_array())
+      for (const auto& one : value)
+        members.lists[key].push_back(one.is_number() ? one.get<double>()
+                                                     : std::numeric_limits<double>::quiet_NaN());
   }
   return members;
 }
