@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "comm/fault_points.h"
 
@@ -52,7 +53,7 @@ Channels::Transfer Channels::put(const ChannelName& channel, const Transport::Pa
 Channels::Transfer Channels::send(int peer, int payload, const Tensor& tensor, TrafficClass kind) {
   MP_CHECK(payload >= 0 && peer != rank_, "a message of payload {} from rank {} to rank {}", payload, rank_,
            peer);
-  if (is_message_left_out(rank_, peer, payload)) return next_++;
+  if (is_message_left_out(rank_, peer, payload) || std::exchange(loses_next_, false)) return next_++;
   if (!queued_.empty()) {
     if (ledger_ != nullptr) ledger_->add(axis_to(peer), kind, static_cast<std::int64_t>(tensor.bytes()), 0);
     return put({rank_, peer, payload}, {Transport::Parcel::Way::send, tensor.data, tensor.bytes(), 1});

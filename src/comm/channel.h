@@ -46,6 +46,8 @@ class Channels {
 
   /// Begins to send; `tensor` must stay as it is until the transfer is done.
   Transfer send(int peer, int payload, const Tensor& tensor, TrafficClass kind = TrafficClass::pipeline);
+  /// Lets the next message that is to be sent be lost: a fault to try.
+  void lose_next() { loses_next_ = true; }
   /// Begins to receive; nobody may read or write `tensor` until the transfer is done.
   Transfer receive(int peer, int payload, const Tensor& tensor);
   /// Whether the transfer is done, as far as the last progress saw.
@@ -98,6 +100,7 @@ class Channels {
   std::vector<int> world_ranks_;
   std::map<ChannelName, std::unique_ptr<Transport>> queued_;  ///< this rank's queued channels
   Transfer next_ = 0;
+  bool loses_next_ = false;
   Messages sends_, receives_;  ///< ordered as they were asked for
   Inquiry inquiry_;
   std::map<Transfer, std::int64_t> ended_;  ///< in the time of ports; nobody has asked yet

@@ -107,6 +107,13 @@ void check_energy(const Config& c, const Complaints& complain) {
                    "is given and energy.forecast, for which it counts, is not");
 }
 
+void check_guard(const Config& c, const Complaints& complain) {
+  complain.require(c.guard.rollbacks == 0 || c.checkpoint.is_periodic(), "guard.rollbacks",
+                   "is {}, but checkpoint.every and checkpoint.every_time are 0 (a run goes back to a "
+                   "checkpoint: set one of them, or guard.rollbacks to 0)",
+                   c.guard.rollbacks);
+}
+
 void check_grid(const Config& c, const Complaints& complain) {
   const ScheduleConfig& s = c.schedule;
   complain.require(row_of(s.kind).of_subnets == row_of(c.model.kind).trains_subnets, "schedule.kind",
@@ -136,6 +143,8 @@ void fill_in(Config& c) {
   if (rate.decay == 0)
     rate.decay = std::max(1, rate.kind == RateKind::wsd ? c.train.steps / 10 : c.train.steps);
   if (c.grid.supernet == 0 && !row_of(c.model.kind).trains_subnets) c.grid.supernet = 1;  // it has no lanes
+  if (c.guard.rollbacks < 0)
+    c.guard.rollbacks = c.checkpoint.is_periodic() && !row_of(c.model.kind).trains_subnets ? 2 : 0;
   ReproducibleConfig& shards = c.reproducible;
   if (shards.tensor == 0) {
     shards.tensor = c.grid.tensor;
@@ -160,6 +169,7 @@ void check_together(const Config& c, const Origin& origin) {
   check_batch(c, complain);
   check_rate(c, complain);
   check_energy(c, complain);
+  check_guard(c, complain);
   complain.require(!c.run.resume.empty(), "run.resume",
                    "is empty (auto, never, or the directory of a checkpoint)");
   complain.require(

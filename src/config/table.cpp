@@ -27,9 +27,11 @@ std::vector<Setting> common_settings(Config& c) {  // table
               "checkpoint; empty: they are drawn from the seed"),
       SETTING(layout, run.new_head,
               "draw the weights of the head, and leave out those of run.weights: for other words or classes"),
-      SETTING(layout, run.max_walltime,
-              "stop cleanly, with a checkpoint, and exit 75 after this long (23h50m); 0: no limit",
-              Range{0, 1e9})
+      SETTING(
+          layout, run.max_walltime,
+          "stop cleanly, with a checkpoint, and exit 75 within this time (23h50m); 0: no limit but that of a "
+          "Slurm job, for which scontrol is asked",
+          Range{0, 1e9})
           .in(Unit::seconds),
       SETTING(layout, run.stop_after,
               "stop in the same way after this many steps; a start with a larger number, or 0, goes on; 0: "
@@ -120,6 +122,9 @@ std::vector<Setting> common_settings(Config& c) {  // table
               count_or_all),
       SETTING(layout, train.noise_every,
               "steps between measurements of the noise scale, which says what a batch is worth; 0: never",
+              any_count),
+      SETTING(layout, train.norms_every,
+              "steps between measurements of the norms of each layer's gradient and weights; 0: never",
               any_count),
 
       SETTING(arithmetic, optimizer.kind, "rule of the update"),
@@ -229,6 +234,23 @@ std::vector<Setting> common_settings(Config& c) {  // table
               "price on paper), at least 300 s",
               Range{0, 1e9})
           .in(Unit::seconds),
+
+      SETTING(course, guard.skips,
+              "steps in a row whose loss or gradient is not finite, after which the run goes back to its "
+              "newest checkpoint; such a step changes nothing",
+              count),
+      SETTING(course, guard.spike,
+              "a loss goes too far, and the run back, when it is this many median absolute deviations above "
+              "the median of the last 64 that did not (10); 0: none does",
+              Range{0, 1e9}),
+      SETTING(layout, guard.replicas_every,
+              "steps between comparisons of what ranks hold alike, which find a bit that has changed in the "
+              "memory of one; 0: before each save only",
+              any_count),
+      SETTING(course, guard.rollbacks,
+              "how often a run goes back and leaves out the samples since, before it ends with exit code 79; "
+              "auto: 2 where checkpoints are made by number or time, else 0",
+              Range{0, many, false, false, "auto", -1}),
 
       SETTING(layout, trace.steps,
               "last steps of a training (of a supernet: subnets) whose actions go to trace.json in run.dir "

@@ -50,6 +50,11 @@ Progress::~Progress() {
   if (detail::writes_log()) detail::keep_line_in_place();
 }
 
+void Progress::go_back_to(std::int64_t done) {
+  begin_ = paced_from_ = done;
+  clock_start_ = 0;
+}
+
 bool Progress::is_due(std::int64_t done) const {
   if (last_shown_ == 0 || done >= total_) return true;
   const double waited = seconds_since(last_shown_);

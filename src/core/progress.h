@@ -16,6 +16,8 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
+  /// Steps behind this one are to be done again.
+  void go_back_to(std::int64_t done);
   /// Shows that `done` steps are done; `text` is what to say of the last one: "loss 2.31 | 12.3k tokens/s".
   void update(std::int64_t done, const std::string& text);
 

@@ -22,7 +22,8 @@ namespace {
 using Written = nlohmann::ordered_json;
 using Json = nlohmann::json;  // an ordered object copies its members as it grows, however deep they are
 
-constexpr std::int64_t version = 1, largest_manifest = std::int64_t{16} << 20;  // of 15 TB
+constexpr std::int64_t version_of_most = 1, version = 2,
+                       largest_manifest = std::int64_t{16} << 20;  // of 15 TB
 constexpr std::string_view before_crc = ",\n\"crc32c\": \"", after_crc = "\"\n}\n";
 constexpr std::size_t ending = before_crc.size() + 8 + after_crc.size();
 
@@ -39,6 +40,20 @@ Written json_of(const CheckpointTensor& tensor) {
           {"bytes", tensor.bytes}};
 }
 
+/// Adds what only a run has that went back, or is guarded against jumps of its loss. A program that knows of
+/// no samples left out would train on them: a manifest that has some is of a newer version.
+void add_guarded(const RunProgress& p, Written& written) {
+  if (!p.left_out.empty()) {
+    written["version"] = version;
+    Written ranges = Written::array();
+    for (const SampleRange& range : p.left_out) ranges.push_back({range.first, range.end});
+    written["left_out"] = ranges;
+  }
+  if (p.rollbacks > 0) written["rollbacks"] = p.rollbacks;
+  if (p.skipped_in_a_row > 0) written["skipped_in_a_row"] = p.skipped_in_a_row;
+  if (!p.accepted_losses.empty()) written["accepted_losses"] = p.accepted_losses;
+}
+
 Written json_of(const Manifest& m) {
   Written crcs = Written::array(), tensors = Written::array(), units = Written::array();
   for (const std::uint32_t crc : m.crcs) crcs.push_back(fmt::format("{:08x}", crc));
@@ -47,28 +62,30 @@ Written json_of(const Manifest& m) {
     units.push_back(
         {{"name", unit.name}, {"version", unit.version}, {"uses", unit.uses}, {"applied", unit.applied}});
   const RunProgress& p = m.progress;
-  return {{"format", "mindpipe checkpoint"},
-          {"version", version},
-          {"step", p.step},
-          {"applied_steps", p.applied},
-          {"samples", p.samples},
-          {"planned_samples", p.planned_samples},
-          {"tokens", p.tokens},
-          {"best_loss", p.best_loss ? Written(*p.best_loss) : Written(nullptr)},
-          {"best_step", p.best_step},
-          {"restarts", m.restarts},
-          {"created_by", m.created_by},
-          {"arithmetic", m.arithmetic},
-          {"choices", m.choices},
-          {"grid", m.grid},
-          {"settings", m.settings},
-          {"file",
-           {{"name", Manifest::file_name},
-            {"bytes", m.file_bytes},
-            {"block_bytes", Manifest::block},
-            {"crc32c", crcs}}},
-          {"tensors", tensors},
-          {"units", units}};
+  Written written = {{"format", "mindpipe checkpoint"},
+                     {"version", version_of_most},
+                     {"step", p.step},
+                     {"applied_steps", p.applied},
+                     {"samples", p.samples},
+                     {"planned_samples", p.planned_samples},
+                     {"tokens", p.tokens},
+                     {"best_loss", p.best_loss ? Written(*p.best_loss) : Written(nullptr)},
+                     {"best_step", p.best_step},
+                     {"restarts", m.restarts},
+                     {"created_by", m.created_by},
+                     {"arithmetic", m.arithmetic},
+                     {"choices", m.choices},
+                     {"grid", m.grid},
+                     {"settings", m.settings},
+                     {"file",
+                      {{"name", Manifest::file_name},
+                       {"bytes", m.file_bytes},
+                       {"block_bytes", Manifest::block},
+                       {"crc32c", crcs}}},
+                     {"tensors", tensors},
+                     {"units", units}};
+  add_guarded(p, written);
+  return written;
 }
 
 /// A whole number: no fraction, which the library would round, and none that does not fit, which turns
@@ -133,6 +150,22 @@ CheckpointTensor tensor_of(const Json& json) {
           count_at(json, "bytes")};
 }
 
+/// Numbers of a run that went back or is guarded; none of them need be there.
+void read_guarded(const Json& json, RunProgress& p) {
+  if (json.contains("left_out"))
+    for (const Json& range : array_at(json, "left_out")) {
+      const std::vector<std::int64_t> ends =
+          range.is_array() ? integers_of(range) : std::vector<std::int64_t>{};
+      if (ends.size() != 2) throw std::out_of_range("samples left out that have no beginning and end");
+      p.left_out.push_back({ends[0], ends[1]});
+    }
+  if (json.contains("rollbacks")) p.rollbacks = count_at(json, "rollbacks");
+  if (json.contains("skipped_in_a_row")) p.skipped_in_a_row = count_at(json, "skipped_in_a_row");
+  if (json.contains("accepted_losses"))
+    for (const Json& loss : array_at(json, "accepted_losses"))
+      p.accepted_losses.push_back(loss.get<double>());
+}
+
 Manifest manifest_of(const Json& json) {
   Manifest m;
   RunProgress& p = m.progress;
@@ -141,6 +174,7 @@ Manifest manifest_of(const Json& json) {
        count_at(json, "tokens"),   {},
        count_at(json, "best_step")};
   if (!json.at("best_loss").is_null()) p.best_loss = json.at("best_loss").get<double>();
+  read_guarded(json, p);
   m.restarts = count_at(json, "restarts");
   m.created_by = json.at("created_by").get<std::string>();
   m.arithmetic = json.at("arithmetic").get<std::string>();
@@ -189,6 +223,17 @@ void check_progress(const Manifest& m, const std::string& path) {
   at_most("best_step", p.best_step, p.step);
   at_most("planned_samples", p.planned_samples, most_samples);
   at_most("restarts", m.restarts, many);
+  at_most("rollbacks", p.rollbacks, many);
+  at_most("skipped_in_a_row", p.skipped_in_a_row, p.step);
+  std::int64_t end = -1;
+  for (const SampleRange& range : p.left_out) {
+    if (range.first <= end || range.end <= range.first || range.end > most_samples)
+      refuse(path, "samples {} to {} are left out behind those up to {}", range.first, range.end, end);
+    end = range.end;
+  }
+  if (p.accepted_losses.size() > RunProgress::most_losses)
+    refuse(path, "it has {} losses to compare with (at most {})", p.accepted_losses.size(),
+           RunProgress::most_losses);
 }
 
 void check(const Manifest& m, const std::string& path) {
@@ -209,6 +254,19 @@ void check(const Manifest& m, const std::string& path) {
 }
 
 }  // namespace
+
+std::int64_t RunProgress::first_sample(std::int64_t step, std::int64_t batch) const {
+  std::int64_t sample = step * batch;
+  for (const SampleRange& range : left_out)
+    if (sample >= range.first) sample += range.end - range.first;
+  return sample;
+}
+
+void RunProgress::leave_out(SampleRange range) {
+  for (; !left_out.empty() && left_out.back().end >= range.first; left_out.pop_back())
+    range = {std::min(range.first, left_out.back().first), std::max(range.end, left_out.back().end)};
+  left_out.push_back(range);
+}
 
 std::string text_of(const Manifest& manifest) {
   std::string text = json_of(manifest).dump(1);

@@ -22,6 +22,12 @@ struct CheckpointUnit {
   bool operator==(const CheckpointUnit&) const = default;
 };
 
+/// Samples [first, end) of the order of a run's data.
+struct SampleRange {
+  std::int64_t first = 0, end = 0;
+  bool operator==(const SampleRange&) const = default;
+};
+
 /// How far a run has come.
 struct RunProgress {
   std::int64_t step = 0;             ///< steps done
@@ -31,6 +37,18 @@ struct RunProgress {
   std::int64_t tokens = 0;
   std::optional<double> best_loss;  ///< best loss of all evaluations
   std::int64_t best_step = 0;
+  std::vector<SampleRange> left_out = {};    ///< samples that no step sees; ascending, and apart
+  std::int64_t rollbacks = 0;                ///< how often the run has gone back
+  std::int64_t skipped_in_a_row = 0;         ///< newest steps that were not finite
+  std::vector<double> accepted_losses = {};  ///< newest losses that a later one is compared with
+
+  static constexpr std::size_t most_losses = 64;
+
+  /// The first sample that a step (from 0) sees, or a subnet of that number, of batches of this size: the one
+  /// place that says which samples a step sees.
+  std::int64_t first_sample(std::int64_t step, std::int64_t batch) const;
+  /// Leaves samples out from now on, which begin behind all that were trained on so far.
+  void leave_out(SampleRange range);
 };
 
 /// What stands beside a checkpoint's file: all that loading it takes, and what the file must be.

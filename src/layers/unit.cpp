@@ -34,6 +34,8 @@ Param Unit::add(const ParamSpec& spec, int use) {
   return {this, static_cast<int>(params_.size()) - 1, use};
 }
 
+std::string Unit::tensor_name(int param) const { return name_ + "." + params_[param].pieces[0].name; }
+
 Shape Unit::shard_shape(int param) const {
   const ParamSpec& spec = params_[param];
   const std::int64_t n = shards_.logical;

@@ -98,6 +98,8 @@ class Unit {
   void place_gradients(int use, void* memory);
 
   const std::string& name() const { return name_; }
+  /// The name of one of its tensors, "layers.0.mlp.mlp.up.weight".
+  std::string tensor_name(int param) const;
   const std::vector<ParamSpec>& params() const { return params_; }
   const ShardRange& shards() const { return shards_; }
   DType dtype() const { return dtype_; }

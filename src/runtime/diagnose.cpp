@@ -33,8 +33,7 @@ std::vector<std::int64_t> bad_weights(Worker& worker) {
 
 std::string name_of_tensor(const Model& model, std::size_t place) {
   for (const auto& unit : model.units()) {
-    if (place < unit->params().size())
-      return fmt::format("{}.{}", unit->name(), unit->params()[place].pieces[0].name);
+    if (place < unit->params().size()) return unit->tensor_name(static_cast<int>(place));
     place -= unit->params().size();
   }
   fail(Exit::internal, "the model has no tensor {} places on", place);
@@ -66,6 +65,19 @@ std::string bad_output(Worker& worker) {
       model.blocks()[block].name, outputs);
 }
 
+/// The first tensor whose gradient of the newest step is not finite, in words; empty where all are.
+std::string bad_gradient(Worker& worker) {
+  if (worker.plan().purpose != Purpose::training || !worker.plan().trains_steps()) return "";
+  const Tensor squares = worker.updates().decisions().squares_of_step();
+  std::vector<double> numbers(static_cast<std::size_t>(squares.count()));
+  worker.backend().download(squares, numbers.data());
+  const auto bad =
+      std::find_if(numbers.begin(), numbers.end(), [](double square) { return !std::isfinite(square); });
+  if (bad == numbers.end()) return "";
+  return "weights and outputs of blocks are finite; the first gradient that is not is that of " +
+         name_of_tensor(worker.stage().model(), static_cast<std::size_t>(bad - numbers.begin()));
+}
+
 constexpr const char* nothing_found =
     "weights and activations are finite; look at the head's logits and at the targets";
 
@@ -79,7 +91,7 @@ std::string diagnose_weights(Worker& worker) {
 }
 
 std::string diagnose(Worker& worker) {
-  for (auto* look : {bad_weight, bad_output})
+  for (auto* look : {bad_weight, bad_output, bad_gradient})
     if (std::string found = look(worker); !found.empty()) return found;
   return nothing_found;
 }

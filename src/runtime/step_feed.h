@@ -16,7 +16,8 @@ struct StepScalars {
   std::int64_t valid = 0;
   double gradient_norm = 0;            ///< norm of the mean gradient, before clipping
   std::optional<GradientNoise> noise;  ///< none: it was not measured
-  bool applied = true;  ///< false: no valid token, or a gradient that is not finite: the step changes nothing
+  bool applied =
+      true;  ///< false: no valid token, or a loss or gradient that is not finite: the step changes nothing
 };
 
 /// Feeds the list of a step, which is run again for each.
@@ -31,6 +32,12 @@ class StepFeed : public Feed {
   std::optional<StepScalars> run(const StepInput& input);
   /// The oldest scalars that were not given back, once they are known; none: all were.
   std::optional<StepScalars> remaining();
+
+  /// Waits for what is under way, whose scalars nobody asks for any more.
+  void drop() {
+    answers_.settle();
+    known_.clear();
+  }
 
   Script& script() { return script_; }
   Turn next() override;

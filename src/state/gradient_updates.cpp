@@ -90,6 +90,15 @@ void GradientUpdates::count_shard(Unit& unit, int use, int shard, std::int64_t f
   backend.fill({root, 0});
 }
 
+/// Spoils the first element of a parameter's gradient. What all tensor ranks hold alike is looked at on the
+/// first of them alone, so elsewhere it stays as it is.
+bool GradientUpdates::spoil(const Unit& unit, int use, int param) {
+  const ParamSpec& spec = unit.params()[param];
+  if (spec.split == Split::none && groups_.tensor.rank() != 0) return false;
+  stage_.context().backend.fill({unit.root(use).range(unit.flat_offset(param, 0), 1), *spoils_});
+  return true;
+}
+
 void GradientUpdates::fold(const UnitUse& folded, int shard, MadeGradients made) {
   Unit& unit = stage_.unit(folded.unit);
   const int use = stage_.use_of(folded), params = static_cast<int>(unit.params().size());
@@ -99,6 +108,8 @@ void GradientUpdates::fold(const UnitUse& folded, int shard, MadeGradients made)
   };
   for (int p = 0; p < params && measures_; ++p)
     if (is_made(p)) squares_->add(folded, p, shard);
+  for (int p = 0; p < params && spoils_; ++p)
+    if (is_made(p) && spoil(unit, use, p)) spoils_.reset();
   if (made == MadeGradients::all) count_shard(unit, use, shard, 0, unit.flat_count());
   for (int p = 0; p < params && made != MadeGradients::all; ++p)
     if (is_made(p))

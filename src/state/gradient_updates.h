@@ -27,6 +27,8 @@ class GradientUpdates {
   /// Whether the squares of gradients of data shards are taken in the step that begins, where they are at
   /// all.
   void measure(bool measures);
+  /// Lets the next gradient that is added up here have this number in one element: a fault to try.
+  void spoil_next(float number) { spoils_ = number; }
   /// Adds the gradient of a use to the binary counter once it holds all micro-batches of this rank's data
   /// shard `shard` (counted here): of its parameters those that `made` names.
   void fold(const UnitUse& use, int shard, MadeGradients made = MadeGradients::all);
@@ -71,6 +73,7 @@ class GradientUpdates {
   void decide_scopes(const DecisionScopes& scopes, std::int64_t most_tensors);
   StepRule rule(std::int64_t valid) const;
   void add_uses();
+  bool spoil(const Unit& unit, int use, int param);
   bool splits_sequence() const { return stage_.context().sequence_parallel && groups_.tensor.size() > 1; }
   void combine_sequence(Unit& unit, int use);
   void count_shard(Unit& unit, int use, int shard, std::int64_t first, std::int64_t elements);
@@ -85,6 +88,7 @@ class GradientUpdates {
   std::optional<Decisions> decisions_;
   std::optional<ShardSquares> squares_;
   bool measures_ = false;
+  std::optional<float> spoils_;  ///< number to put into the next gradient
   const Tensor* measured_ = nullptr;
   WorkArea zeros_;
 };

@@ -97,6 +97,24 @@ TEST_F(RunDirectories, ForgetTheMetricsBehindTheStepThatIsResumed) {
   EXPECT_EQ(text_of(path("metrics.jsonl")), "{\"step\": 1}\n{\"step\": 2}\n{\"step\": 3}\n{\"step\": 4}\n");
 }
 
+TEST_F(RunDirectories, KeepWhatWasLeftOutBehindStepsThatWereGoneBackToBefore) {
+  RunDirectory run(dir_);
+  const auto add = [&](int step, bool left_out) {
+    JsonLine line;
+    line.add("step", step);
+    run.append_metrics(left_out ? line.add("left_out_from", 8) : line.add("loss", 0.5));
+  };
+  for (int step : {1, 2}) add(step, false);
+  add(2, true);
+  for (int step : {3, 4}) add(step, false);
+  add(4, true);
+  const std::string kept =
+      "{\"step\": 1, \"loss\": 0.5}\n{\"step\": 2, \"loss\": 0.5}\n{\"step\": 2, \"left_out_from\": 8}\n"
+      "{\"step\": 3, \"loss\": 0.5}\n{\"step\": 4, \"loss\": 0.5}\n";
+  run.keep_metrics_through(4, true);
+  EXPECT_EQ(text_of(path("metrics.jsonl")), kept) << "a checkpoint of step 4 does not know of the last line";
+}
+
 TEST_F(RunDirectories, RefuseASecondJob) {
   RunDirectory run(dir_);
   const pid_t child = fork();

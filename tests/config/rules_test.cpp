@@ -43,6 +43,21 @@ TEST(Rules, HeadsDivideTheWidth) {
             "model.width / model.heads even)");
 }
 
+TEST(Rules, ARunGoesBackToCheckpointsThatAreMadeOnTheWay) {
+  EXPECT_EQ(
+      complaint_after([](Config& c) { c.guard.rollbacks = 1; }),
+      "configuration: guard.rollbacks is 1, but checkpoint.every and checkpoint.every_time are 0 (a run "
+      "goes back to a checkpoint: set one of them, or guard.rollbacks to 0)");
+  Config config;
+  config.run.dir = "d";
+  config.data.train = {{"corpus", 1}};
+  EXPECT_EQ(resolve(config).guard.rollbacks, 0);
+  config.checkpoint.every_time = 60;
+  EXPECT_EQ(resolve(config).guard.rollbacks, 2);
+  config.guard.rollbacks = 0;
+  EXPECT_EQ(resolve(config).guard.rollbacks, 0);
+}
+
 TEST(Rules, EveryKindOfModelHasItsOwn) {
   const auto transformer = [](auto change) {
     return complaint_after([&](Config& c) {

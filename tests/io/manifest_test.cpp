@@ -164,10 +164,10 @@ TEST(ManifestText, AFileHasOneCrcForEachBlock) {
 
 TEST(ManifestText, ANewerVersionAndAnotherFormatAreNamed) {
   Json newer = sample_json();
-  newer["version"] = 2;
+  newer["version"] = 3;
   EXPECT_THAT(
       refusal([&] { parse_manifest(manifest_of(newer), "DIR/manifest.json"); }, Exit::bad_configuration),
-      HasSubstr("it is of format version 2 (this program reads up to 1; take a newer one)"));
+      HasSubstr("it is of format version 3 (this program reads up to 2; take a newer one)"));
   EXPECT_THAT(complaint_after([](Json& j) { j["format"] = "another"; }),
               HasSubstr("it is no manifest of a checkpoint"));
   EXPECT_NE(complaint_after([](Json& j) { j["version"] = 0; }), "accepted");
@@ -225,6 +225,53 @@ TEST(ManifestText, EveryMemberOfAnotherTypeIsRefused) {
           << place.to_string() << " is " << other;
     }
   }
+}
+
+/// The sample of a run that has gone back twice and compares losses.
+Manifest guarded_manifest() {
+  Manifest m = sample_manifest();
+  m.progress.left_out = {{64, 128}, {160, 224}};
+  m.progress.rollbacks = 2;
+  m.progress.skipped_in_a_row = 1;
+  m.progress.accepted_losses = {0.1, 2.5, 1.0 / 3};
+  return m;
+}
+
+TEST(ManifestText, SamplesThatAreLeftOutAndLossesComeBack) {
+  const RunProgress got = parse_manifest(text_of(guarded_manifest()), "m").progress,
+                    want = guarded_manifest().progress;
+  EXPECT_EQ(got.left_out, want.left_out);
+  EXPECT_EQ(got.accepted_losses, want.accepted_losses);
+  EXPECT_EQ(std::tie(got.rollbacks, got.skipped_in_a_row), std::tie(want.rollbacks, want.skipped_in_a_row));
+  EXPECT_EQ(sample_json()["version"], 1) << "older programs read what they understand";
+  EXPECT_EQ(Json::parse(text_of(guarded_manifest()))["version"], 2);
+}
+
+TEST(ManifestText, SamplesThatAreLeftOutLieApartAndAscend) {
+  const Json sample = Json::parse(text_of(guarded_manifest()));
+  const auto complaint_about = [&](const Json& ranges) {
+    Json json = sample;
+    json["left_out"] = ranges;
+    return complaint(manifest_of(json));
+  };
+  EXPECT_EQ(complaint_about({{64, 128}, {160, 224}}), "accepted");
+  for (const char* wrong :
+       {"[[64, 64]]", "[[64, 60]]", "[[-1, 60]]", "[[64, 128], [128, 160]]", "[[64, 128], [100, 160]]",
+        "[[160, 224], [64, 128]]", "[[64]]", "[[64, 128, 160]]", "[64, 128]", "7", "[[1.5, 2]]",
+        "[[0, 99999999999999999]]", "{}"})
+    EXPECT_NE(complaint_about(Json::parse(wrong)), "accepted") << wrong;
+  for (const auto& [key, wrong] : {std::pair{"rollbacks", "-1"},
+                                   {"rollbacks", "1.5"},
+                                   {"skipped_in_a_row", "13"},
+                                   {"accepted_losses", "[\"a\"]"},
+                                   {"accepted_losses", "{}"}}) {
+    Json json = sample;
+    json[key] = Json::parse(wrong);
+    EXPECT_NE(complaint(manifest_of(json)), "accepted") << key << " " << wrong;
+  }
+  Json json = sample;
+  json["accepted_losses"] = std::vector<double>(RunProgress::most_losses + 1, 1.0);
+  EXPECT_THAT(complaint(manifest_of(json)), HasSubstr("losses to compare with"));
 }
 
 TEST(ManifestText, CountsAreNeverNegativeNorFractions) {

@@ -51,8 +51,10 @@ void require_none(const World& world, const std::string& difference) {
 
 }  // namespace
 
-void require_same_settings(const World& world, const Config& config) {
-  const std::string program = version(), settings = text_of(config);
+void require_same_settings(const World& world, const Config& config, const std::string& injections) {
+  const std::string program = version(),
+                    settings = text_of(config) +
+                               fmt::format("--inject is {}\n", injections.empty() ? "none" : injections);
   const std::string their_program = text_of_rank_0(world, program),
                     their_settings = text_of_rank_0(world, settings);
   std::string differs;

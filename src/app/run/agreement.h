@@ -9,9 +9,10 @@ namespace mindpipe {
 
 // Bits are promised among equals. A rank that is not like rank 0 fails with code 78 and says what differs.
 
-/// Same binary, same settings (device.threads aside), same contents of the files of prices and kernels on
-/// every rank. Before anything depends on the grid, which is one of the settings. Collective.
-void require_same_settings(const World& world, const Config& config);
+/// Same binary, same settings (device.threads aside), same faults to try (`injections`), same contents of the
+/// files of prices and kernels on every rank. Before anything depends on the grid, which is one of the
+/// settings. Collective.
+void require_same_settings(const World& world, const Config& config, const std::string& injections = "");
 /// The class of instruction sets that have equal bits: a backend's description begins with the set. A unit
 /// for bf16 counts for bf16.
 std::string arithmetic_of(const std::string& description, Precision precision);

@@ -52,8 +52,7 @@ FilesBeside::FilesBeside(const Config& config, const std::string& directory, con
   const bool by_their_names = config.exported.names == ExportNames::transformers;
   const WrittenModel written =
       by_their_names ? config_json(config) : WrittenModel{{}, "export.names are those of MindSpore"};
-  if (!written.json)
-    info("no config.json for transformers: {}", written.why_none);
+  if (!written.json) info("no config.json for transformers: {}", written.why_none);
   Descriptions all = more;
   if (written.json) all[settings_name] = *written.json;
   going_.insert(settings_name);

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <limits>
+#include <utility>
 
 #include "app/run/agreement.h"
 #include "app/run/json_read.h"
@@ -26,6 +27,8 @@ std::optional<Resumed> readable(const CheckpointPlace& place) {
     MP_REQUIRE(found.manifest.progress.step == place.step, Exit::checkpoint_corrupt,
                "{}: its manifest is that of step {} (it stands in another's place)", place.path,
                found.manifest.progress.step);
+    const std::string suspicion = suspicion_of(place.path);
+    MP_REQUIRE(suspicion.empty(), Exit::checkpoint_corrupt, "{}: {}", place.path, suspicion);
     return found;
   } catch (const Error& error) {
     MP_REQUIRE(error.code == Exit::checkpoint_corrupt, error.code, "{}", error.what());
@@ -82,6 +85,8 @@ std::optional<Resumed> named(const std::string& path, const std::string& run_dir
              "run.resume is {}, which has no {} (auto, never, or a checkpoint's directory)", path,
              Manifest::name);
   Resumed found{whole, read_manifest(whole)};
+  if (const std::string suspicion = suspicion_of(whole); !suspicion.empty())
+    warning("run.resume is {}: {}", path, suspicion);
   const std::vector<CheckpointPlace> places = checkpoints_in(run_directory);
   const bool own = is_in(whole, run_directory);
   MP_REQUIRE(places.empty() || (own && places.front().step == found.manifest.progress.step),
@@ -199,14 +204,16 @@ Config continued(Config config, const Resumed& from, bool speaks) {
   return config;
 }
 
-Resumed load_newest(Run& run, Resumed from) {
+namespace {
+
+/// `falls_back`: whether an older checkpoint may take a damaged one's place.
+Resumed load(Run& run, Resumed from, bool falls_back) {
   const std::string run_directory = fs::path(from.directory).parent_path().parent_path();
   for (;;) {
     require_same_tensors(run.worker(), from.manifest, from.directory);
     const std::string damage = load_checkpoint(run.worker(), from.manifest, from.directory);
     if (damage.empty()) break;
-    MP_REQUIRE(run.config().run.resume == "auto", Exit::checkpoint_corrupt, "{} (run.resume named it)",
-               damage);
+    MP_REQUIRE(falls_back, Exit::checkpoint_corrupt, "{} (run.resume named it)", damage);
     std::optional<Resumed> older;
     if (run.is_rank_0()) {
       warning("{}; the next older checkpoint is taken", damage);
@@ -228,6 +235,32 @@ Resumed load_newest(Run& run, Resumed from) {
     warning("the checkpoint was made by {} (here {}): bits may differ from here on", from.manifest.created_by,
             version());
   return from;
+}
+
+}  // namespace
+
+Resumed load_newest(Run& run, Resumed from) {
+  const bool falls_back = run.config().run.resume == "auto";
+  return load(run, std::move(from), falls_back);
+}
+
+std::optional<Resumed> load_newest_good(Run& run) {
+  std::optional<Resumed> newest;
+  const std::string& directory = run.config().run.dir;
+  if (run.is_rank_0())
+    for (std::int64_t below = std::numeric_limits<std::int64_t>::max();;
+         below = newest->manifest.progress.step) {
+      newest = newest_readable(checkpoints_in(directory), below);
+      if (!newest || newest->manifest.progress.skipped_in_a_row == 0) break;
+    }
+  newest = told(run.world(), newest);
+  if (!newest) return std::nullopt;
+  newest = load(run, std::move(*newest), true);
+  if (!run.is_rank_0()) return newest;
+  for (const CheckpointPlace& place : checkpoints_in(directory))
+    if (place.step > newest->manifest.progress.step) remove_checkpoint(place.path);
+  name_latest(newest->directory);
+  return newest;
 }
 
 bool is_in(const std::string& checkpoint, const std::string& run_directory) {

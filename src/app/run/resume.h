@@ -30,6 +30,11 @@ Config continued(Config config, const Resumed& from, bool speaks);
 /// whole; fails with Exit::checkpoint_corrupt where there is none. Gives back the one taken. Collective.
 Resumed load_newest(Run& run, Resumed from);
 
+/// Sets the run's state back to the newest checkpoint of its own directory that is whole and was not saved
+/// among steps that changed nothing, and takes newer ones away, which no run goes on from any more; none:
+/// there is none. Collective.
+std::optional<Resumed> load_newest_good(Run& run);
+
 /// Whether a checkpoint lies in a run's directory.
 bool is_in(const std::string& checkpoint, const std::string& run_directory);
 

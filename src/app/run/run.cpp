@@ -17,11 +17,13 @@ Run::Run(const Arguments& arguments, const Config& config, const OnRanks& on_ran
     : argc_(arguments.argc),
       argv_(arguments.argv),
       roll_(roll),
+      injections_(arguments.injections),
       watchdog_(armed_watchdog(config, roll)),
       session_(argc_, argv_),
       config_(on_ranks(agreed(config), world())) {
   set_log_rank(session_.rank());
-  if (!row_of(config_.device.kind).computes) set_log_mark("emulated: ");
+  set_log_mark((row_of(config_.device.kind).computes ? "" : "emulated: ") +
+               (injections_.empty() ? "" : "injected " + text_of(injections_) + ": "));
   watchdog_->begin_wait("all ranks to say where they run", now_ns());
   find_places(1);
   watchdog_->end_wait();
@@ -35,7 +37,7 @@ Run::~Run() {
 
 const Config& Run::agreed(const Config& given) {
   watchdog_->begin_wait("all ranks to compare their settings", now_ns());
-  require_same_settings(world(), given);
+  require_same_settings(world(), given, text_of(injections_));
   return given;
 }
 
@@ -97,7 +99,7 @@ int Run::threads() const {
   return config_.device.threads > 0 ? config_.device.threads : fair_threads(places_, session_.rank());
 }
 
-void Run::make_worker(Purpose purpose, std::int64_t batches) {
+void Run::make_worker(Purpose purpose, std::int64_t batches, const MakeBackend& make) {
   Config mine = config_;
   mine.device.threads = threads();
   const bool on_host = row_of(mine.device.kind).memory == Memory::Kind::host;
@@ -108,8 +110,7 @@ void Run::make_worker(Purpose purpose, std::int64_t batches) {
     if (any_rank(world(), crowded)) plan.save_without_copy();
     require_fit_here(plan, neighbours(), memory_here());
   }
-  worker_ = std::make_unique<Worker>(mine, world(), std::move(plan), make_backend, make_transports,
-                                     watchdog_.get());
+  worker_ = std::make_unique<Worker>(mine, world(), std::move(plan), make, make_transports, watchdog_.get());
   // One rank reads for all: files are inputs of every rank's numbers, and may be long.
   const std::string inputs = text_of_rank_0(world(), is_rank_0() ? inputs_of(mine) : "");
   arithmetic_.emplace(mine, worker_->backend().description(), inputs);

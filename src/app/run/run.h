@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "app/plan/grid_choice.h"
+#include "app/run/injection.h"
 #include "app/run/run_arithmetic.h"
 #include "app/verbs/arguments.h"
 #include "comm/affinity.h"
@@ -41,6 +42,8 @@ class Run {
   bool trains_subnets() const { return row_of(config_.model.kind).trains_subnets; }
   Worker& worker() { return *worker_; }
   Watchdog& watchdog() { return *watchdog_; }
+  /// Faults to try, of all ranks.
+  const std::vector<Injection>& injections() const { return injections_; }
   /// Threads of this rank: as many as said, or as all ranks of its machine can have at once.
   int threads() const;
   /// All that the bits of the run depend on, once there is a worker.
@@ -50,7 +53,7 @@ class Run {
   bool is_rank_0() const { return session_.rank() == 0; }
   World world() const { return {session_.world(), session_.rank(), session_.size()}; }
   /// Builds this rank's part; says what was built. `batches`: that many networks are to be scored on.
-  void make_worker(Purpose purpose, std::int64_t batches = 1);
+  void make_worker(Purpose purpose, std::int64_t batches = 1, const MakeBackend& make = make_backend);
   /// What one of this run's steps may take, given the median of those that are done.
   double step_limit(double median_seconds = 0) const;
   /// Seconds that `count` subnets may take, given the seconds of each that is done.
@@ -78,6 +81,7 @@ class Run {
   int argc_;
   char** argv_;
   std::string roll_;
+  std::vector<Injection> injections_;
   std::unique_ptr<Watchdog> watchdog_;  // there before MPI and after it: a rank that never comes to its
                                         // beginning or end is a rank that hangs, too
   MpiSession session_;

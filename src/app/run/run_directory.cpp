@@ -183,6 +183,10 @@ void RunDirectory::keep_metrics_through(std::int64_t step, bool has_lines) {
     const auto members = read_json(line);
     if (!members || members->integers.count("step") == 0) continue;
     const std::int64_t found = members->integers.at("step");
+    if (members->integers.count("left_out_from") > 0) {  // said behind a step that was gone back to
+      if (found == last && found < step && !kept.empty()) kept += line + "\n";
+      continue;
+    }
     if (members->texts.count("source") > 0) {  // behind the line of its step
       if (found == last && !kept.empty()) kept += line + "\n";
       continue;

@@ -26,9 +26,7 @@ std::map<std::string, std::int64_t> named(const Coord& grid) {
 
 Saves::Saves(Run& run, RunDirectory* directory, const RunProgress& begun, const std::optional<Resumed>& from)
     : run_(run), directory_(directory), progress_(begun), restarts_(from ? from->manifest.restarts + 1 : 0) {
-  if (run.is_rank_0())
-    for (const CheckpointPlace& place : checkpoints_in(run.config().run.dir))
-      if (place.step > begun.step) damaged_.push_back(place.step);
+  pass_over_newer();
   const NewCheckpoint own(run.config().run.dir, begun.step);
   std::error_code other;
   if (from && std::filesystem::equivalent(from->directory, own.final_path(), other) && !other) {
@@ -38,6 +36,31 @@ Saves::Saves(Run& run, RunDirectory* directory, const RunProgress& begun, const 
   if (!row_of(run.config().device.kind).computes) return;
   writer_ = std::make_unique<CheckpointWriter>(run.worker(), run.config().run.dir,
                                                [this](const Manifest& newest) { retire(newest); });
+}
+
+/// Checkpoints behind where the run goes on were passed over.
+void Saves::pass_over_newer() {
+  damaged_.clear();
+  if (!run_.is_rank_0()) return;
+  for (const CheckpointPlace& place : checkpoints_in(run_.config().run.dir))
+    if (place.step > progress_.step) damaged_.push_back(place.step);
+}
+
+void Saves::go_back_to(const RunProgress& progress) {
+  progress_ = progress;
+  saved_ = made_ = progress.step;
+  pass_over_newer();
+  if (directory_) directory_->note_checkpoint("checkpoints/" + checkpoint_name(made_));
+}
+
+void Saves::suspect_behind(std::int64_t agreed, const std::string& why) {
+  if (!run_.is_rank_0()) return;
+  for (const CheckpointPlace& place : checkpoints_in(run_.config().run.dir)) {
+    if (place.step <= agreed) continue;
+    warning("{} is suspect: it was saved behind step {}, where copies of all weights last agreed", place.path,
+            agreed);
+    mark_suspect(place.path, fmt::format("it is suspect, saved behind step {}: {}", agreed, why));
+  }
 }
 
 bool Saves::due(std::int64_t steps) const {
@@ -117,6 +140,7 @@ void Saves::tell() {
   const std::optional<CheckpointWriter::Saved> made = writer_->made();
   if (!made) return;
   made_ = made->step;
+  longest_ = std::max(longest_, made->seconds);
   const std::string place = "checkpoints/" + checkpoint_name(made->step);
   info("checkpoint: {}/{} ({} in {}; training has stood still for saves for {})", run_.config().run.dir,
        place, human_bytes(static_cast<double>(writer_->bytes())), human_seconds(made->seconds),

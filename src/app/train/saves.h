@@ -17,10 +17,20 @@ class Saves {
   /// is not made again where it is the directory's own. Collective.
   Saves(Run& run, RunDirectory* directory, const RunProgress& begun, const std::optional<Resumed>& from);
 
+  /// What the next checkpoint says of how far the run has come, and of samples that are left out.
+  RunProgress& progress() { return progress_; }
+  /// The run is back at a checkpoint of its own, with this progress.
+  void go_back_to(const RunProgress& progress);
+
+  /// Marks what was saved behind this step as suspect: copies of the state have come apart since.
+  void suspect_behind(std::int64_t agreed, const std::string& why);
+
   /// Whether a checkpoint is due after this many steps by their number.
   bool due(std::int64_t steps) const;
   /// Whether one is due by the time since the last one began; rank 0 decides.
   bool due_by_time() const;
+  /// The time that a save may take, by the longest one so far: half as much again. Known on rank 0.
+  double seconds_to_save() const { return 1.5 * longest_; }
   /// Hears of the loss of an evaluation.
   void evaluated(std::int64_t steps, double loss);
 
@@ -37,6 +47,7 @@ class Saves {
 
  private:
   Manifest manifest_after(std::int64_t steps) const;
+  void pass_over_newer();
   void tell();
   void retire(const Manifest& newest);
 
@@ -46,6 +57,7 @@ class Saves {
   std::vector<std::int64_t> damaged_;  ///< steps whose checkpoints were passed over when the run came back
   RunProgress progress_;
   std::int64_t restarts_, began_ns_ = now_ns();
+  double longest_ = 0;                   ///< seconds of a save
   std::int64_t saved_ = -1, made_ = -1;  ///< steps of the last save that was begun, and that became whole
 };
 

@@ -41,6 +41,20 @@ void StepLog::add_noise(const GradientNoise& measured, JsonLine& line) {
   if (estimate) line.add("noise_scale", estimate->samples).add("noise_scale_error", estimate->error);
 }
 
+/// Two lists, with a number for each layer, and the layers' names.
+void StepLog::add_norms(double gradient_norm, JsonLine& line) {
+  const std::vector<LayerNorms> layers =
+      norms_by_layer(run_.worker().stage().model(), measured_.squares, gradient_norm);
+  std::vector<double> gradients, weights;
+  std::string names;
+  for (const LayerNorms& layer : layers) {
+    gradients.push_back(layer.gradient);
+    weights.push_back(layer.weights);
+    names += (names.empty() ? "" : " ") + layer.layer;
+  }
+  line.add("layers", names).add("gradient_norms", gradients).add("weight_norms", weights);
+}
+
 void StepLog::begun(int step, double seconds) { begun_.push_back({step, seconds, run_.seconds() - seconds}); }
 
 void StepLog::add(const StepScalars& scalars) {
@@ -52,7 +66,9 @@ void StepLog::add(const StepScalars& scalars) {
   if (!scalars.applied) {
     ++skipped_;
     warning("step {} changed nothing: {}", begun.step + 1,
-            scalars.valid == 0 ? "no target counts" : "a gradient is not finite");
+            scalars.valid == 0            ? "no target counts"
+            : std::isfinite(scalars.loss) ? "a gradient is not finite"
+                                          : "the loss is " + number_text(scalars.loss));
   }
   report_.add(begun.seconds, scalars.loss);
   const Config& config = run_.config();
@@ -69,8 +85,18 @@ void StepLog::add(const StepScalars& scalars) {
   if (begun.step == 0)
     line.add("seconds_to_first_step", begun.before).add("arithmetic", run_.arithmetic().name());
   if (scalars.noise) add_noise(*scalars.noise, line);
+  if (measured_.step == begun.step) add_norms(scalars.gradient_norm, line);
   keep(begun.step + 1, std::move(line),
        fmt::format("loss {:.4f} | {} {}s/s", scalars.loss, human_count(speed), counted_.what));
+}
+
+void StepLog::go_back_to(const RunProgress& progress) {
+  begun_.clear();
+  newest_.reset();
+  skipped_ = progress.step - progress.applied;
+  progress_.go_back_to(progress.step);
+  noise_ = {};
+  if (directory_ != nullptr && run_.config().train.noise_every > 0) remember_noise();
 }
 
 void StepLog::add(const SubnetScalars& scalars) {

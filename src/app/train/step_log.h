@@ -10,6 +10,7 @@
 #include "app/train/report_end.h"
 #include "core/progress.h"
 #include "io/manifest.h"
+#include "runtime/tensor_norms.h"
 #include "supernet/sampler.h"
 
 namespace mindpipe {
@@ -25,8 +26,12 @@ class StepLog {
 
   /// A step was begun and took so long until the next could be; in order.
   void begun(int step, double seconds);
+  /// The newest step's tensors were measured.
+  void measured(const TensorSquares& squares) { measured_ = {begun_.back().step, squares}; }
   /// The next step's scalars are known: says if it changed nothing.
   void add(const StepScalars& scalars);
+  /// The run is back at this progress: steps behind it are forgotten.
+  void go_back_to(const RunProgress& progress);
   /// The next subnet has ended on all stages: says which of its units changed nothing.
   void add(const SubnetScalars& scalars);
   /// Writes the line of the newest step, or subnet, which waits for what an evaluation adds to it, and behind
@@ -45,6 +50,7 @@ class StepLog {
   };
   void keep(std::int64_t done, JsonLine line, std::string words);
   void remember_noise();
+  void add_norms(double gradient_norm, JsonLine& line);
   void add_noise(const GradientNoise& measured, JsonLine& line);
 
   Run& run_;
@@ -58,6 +64,11 @@ class StepLog {
   std::deque<Begun> begun_;          ///< steps whose scalars are not known
   std::unique_ptr<Sampler> stream_;  ///< for the choices of subnets' lines
   double newest_end_;                ///< when the newest subnet ended, in seconds of the run
+  struct Measured {
+    int step = -1;
+    TensorSquares squares;
+  };
+  Measured measured_;  ///< newest step whose tensors were
   std::optional<Newest> newest_;
 };
 

@@ -6,6 +6,7 @@
 
 #include "app/plan/plan_lanes.h"
 #include "app/plan/plan_subnets.h"
+#include "app/run/resume.h"
 #include "app/train/stop_request.h"
 #include "app/verbs/main_verb.h"
 #include "core/log.h"
@@ -17,7 +18,7 @@ namespace mindpipe {
 namespace {
 
 /// What ranks tell each other: of each number the largest is heard.
-enum Wish : std::size_t { stop, save_by_time, still_writes, behind_not_finite, wishes };
+enum Wish : std::size_t { stop, save_by_time, still_writes, behind_trouble, wishes };
 
 }  // namespace
 
@@ -33,24 +34,36 @@ TrainingLoop::TrainingLoop(Run& run, RunDirectory* directory, Corpus& corpus, He
       report_(run),
       energy_(energy),
       log_(run, directory, report_, begun, energy),
+      guard_(run.config(), begun),
+      agreed_(begun.step),
+      faults_(run),
       subnets_(run.trains_subnets()),
-      done_(begun.step) {}
+      done_(begun.step),
+      walltime_(run.config().run.max_walltime) {}
 
 void TrainingLoop::run() {
   stop_after_step();
   begin();
-  while (goes_on()) {
-    if (subnets_) train_subnets();
-    else take_step();
-    evaluate();
-    heed();
-    save();
-  }
+  do {
+    while (goes_on()) {
+      if (subnets_) train_subnets();
+      else take_step();
+      faults_.behind(done_);
+      if (is_evaluated()) add_remaining();
+      if (goes_back()) continue;
+      if (config_.guard.replicas_every > 0 && done_ % config_.guard.replicas_every == 0) compare_replicas();
+      evaluate();
+      heed();
+      save();
+    }
+    add_remaining();
+  } while (goes_back());
   if (stopped_.empty() && done_ < config_.train.steps)
     stopped_ = fmt::format("stopped after {}, run.stop_after", newest());
   run_.watchdog().arm(config_.watchdog.start, "end", "watchdog.start");
   write_last();
-  saves_.save(done_);
+  compare_replicas();  // who goes on from here has one copy of each weight
+  save_newest();
   saves_.finish();
 }
 
@@ -60,6 +73,13 @@ std::string TrainingLoop::newest() const {
 }
 
 void TrainingLoop::begin() {
+  if (row_of(config_.device.kind).computes) replicas_.emplace(worker_);
+  if (replicas_ && !replicas_->are_held()) {
+    if (config_.guard.replicas_every > 0)
+      info("guard.replicas_every is {}, but no rank holds what another does: there is nothing to compare",
+           config_.guard.replicas_every);
+    replicas_.reset();
+  }
   if (!subnets_) return;
   if (run_.is_rank_0()) tell_costs();
   SubnetFeed& subnets = *worker_.subnets();
@@ -87,6 +107,7 @@ std::int64_t TrainingLoop::next_drain() const {
   };
   if (validation_ != nullptr) stop_at(config_.train.evaluate_every);
   if (row_of(config_.device.kind).computes) stop_at(config_.checkpoint.every);
+  if (replicas_) stop_at(config_.guard.replicas_every);
   return drain;
 }
 
@@ -98,12 +119,14 @@ void TrainingLoop::train_subnets() {
 
 /// Every stage updates by itself, so every rank counts the targets of the whole batch.
 void TrainingLoop::load(const Subnet& subnet, StepInput& input) {
-  worker_.inputs().load_whole(corpus_, subnet.id * config_.train.batch, input);
+  const std::int64_t first = first_sample(subnet.id);
+  faults_.before(subnet.id, first);
+  worker_.inputs().load_whole(corpus_, first, input);
   input.rate = rate_at(config_.optimizer.rate, subnet.id, config_.train.steps);
 }
 
 std::int64_t TrainingLoop::count(std::int64_t subnet) {
-  return worker_.inputs().count_whole(corpus_, subnet * config_.train.batch);
+  return worker_.inputs().count_whole(corpus_, first_sample(subnet));
 }
 
 void TrainingLoop::admits(std::int64_t first, std::int64_t end) {
@@ -111,12 +134,14 @@ void TrainingLoop::admits(std::int64_t first, std::int64_t end) {
                       fmt::format("subnets {} to {}", first, end - 1), "watchdog.step");
 }
 
-bool TrainingLoop::wishes_to_drain() { return wishes_to_stop() || saves_.due_by_time() || not_finite_ >= 0; }
+bool TrainingLoop::wishes_to_drain() {
+  return wishes_to_stop() || saves_.due_by_time() || guard_.is_in_trouble();
+}
 
 void TrainingLoop::hear(const SubnetScalars& scalars) {
   log_.add(scalars);
   if (energy_ != nullptr) energy_->look();
-  if (!std::isfinite(scalars.loss()) && not_finite_ < 0) not_finite_ = scalars.subnet;
+  guard_.hear(scalars);
 }
 
 void TrainingLoop::take_step() {
@@ -124,11 +149,14 @@ void TrainingLoop::take_step() {
   limit_ = run_.step_limit(report_.seconds_each());
   run_.watchdog().arm(limit_, fmt::format("step {}", step + 1), "watchdog.step");
   ask_wishes();
-  const std::int64_t start = now_ns();
+  const std::int64_t start = now_ns(), first = first_sample(step);
+  faults_.before(step, first);
   const std::optional<StepScalars> known =
-      worker_.step(corpus_, step, std::int64_t{step} * config_.train.batch,
-                   rate_at(config_.optimizer.rate, step, config_.train.steps));
+      worker_.step(corpus_, step, first, rate_at(config_.optimizer.rate, step, config_.train.steps));
   log_.begun(step, seconds_since(start));
+  const int norms_every = config_.train.norms_every;
+  if (norms_every > 0 && done_ % norms_every == norms_every - 1 && row_of(config_.device.kind).computes)
+    log_.measured(squares_of_tensors(worker_));
   if (energy_ != nullptr) energy_->look();
   hear_wishes();  // before others agree: a diagnosis, an evaluation
   ++done_;
@@ -136,16 +164,64 @@ void TrainingLoop::take_step() {
 }
 
 void TrainingLoop::add(const StepScalars& scalars) {
-  if (!std::isfinite(scalars.loss))
-    fail(Exit::diverged, "step {}: the loss is {}; {}", scalars.step + 1, number_text(scalars.loss),
-         diagnose(worker_));
+  if (guard_.is_in_trouble()) return;  // the device has run ahead
   log_.add(scalars);
+  guard_.hear(scalars);
+}
+
+bool TrainingLoop::goes_back() {
+  if (subnets_ || !guard_.is_in_trouble()) return false;
+  go_back();
+  return true;
+}
+
+/// Leaves out all samples since the checkpoint: steps that see them again would have the same bits, and fail
+/// again.
+void TrainingLoop::go_back() {
+  run_.watchdog().arm(config_.watchdog.start, "going back to a checkpoint", "watchdog.start");
+  worker_.steps().drop();
+  log_.write_newest();
+  saves_.finish();
+  RunProgress known = saves_.progress();
+  if (known.rollbacks >= config_.guard.rollbacks)
+    fail(Exit::diverged, "{}; {}; the run has gone back {} times (guard.rollbacks: {})", guard_.trouble(),
+         diagnose(worker_), known.rollbacks, config_.guard.rollbacks);
+  const std::string diagnosis = diagnose(worker_);
+  const std::optional<Resumed> from = load_newest_good(run_);
+  MP_REQUIRE(from, Exit::diverged, "{}; {}; there is no checkpoint yet to go back to (checkpoint.every: {})",
+             guard_.trouble(), diagnosis, config_.checkpoint.every);
+  RunProgress progress = from->manifest.progress;
+  progress.left_out = known.left_out;
+  progress.rollbacks = known.rollbacks + 1;
+  progress.skipped_in_a_row = 0;
+  const std::int64_t batch = config_.train.batch;
+  const SampleRange range{progress.first_sample(progress.step, batch),
+                          progress.first_sample(guard_.found_at(), batch) + batch};
+  progress.leave_out(range);
+  warning("{}; the run goes back to step {} and leaves out samples {} to {}", guard_.trouble(), progress.step,
+          range.first, range.end - 1);
+  if (directory_ != nullptr) {
+    directory_->keep_metrics_through(progress.step, true);
+    JsonLine line;
+    directory_->append_metrics(line.add("step", progress.step)
+                                   .add("left_out_from", range.first)
+                                   .add("left_out_to", range.end)
+                                   .add("reason", guard_.trouble()));
+  }
+  saves_.go_back_to(progress);
+  log_.go_back_to(progress);
+  guard_.go_on_from(progress);
+  done_ = agreed_ = progress.step;
+  stopped_.clear();
+}
+
+bool TrainingLoop::is_evaluated() const {
+  return validation_ != nullptr && done_ % config_.train.evaluate_every == 0;
 }
 
 void TrainingLoop::evaluate() {
   std::optional<HeldOutEvaluation> found;
-  if (validation_ != nullptr && done_ % config_.train.evaluate_every == 0) {
-    add_remaining();
+  if (is_evaluated()) {
     const std::string after = "after " + newest(), place = subnets_ ? after : newest();
     found = mindpipe::evaluate(run_, *validation_, limit_, "the evaluation " + after,
                                place + ": the validation loss");
@@ -171,9 +247,10 @@ void TrainingLoop::report() {
 /// and the rest of a window at most.
 bool TrainingLoop::wishes_to_stop() const {
   if (stop_asked() || (directory_ != nullptr && directory_->stop_asked())) return true;
-  if (!run_.is_rank_0() || config_.run.max_walltime == 0) return false;
+  if (!run_.is_rank_0() || walltime_ == 0) return false;
   const auto ahead = subnets_ ? 3 * SubnetFeed::longest_stretch + config_.supernet.window : 3;
-  return run_.seconds() + static_cast<double>(ahead) * report_.seconds_each() > config_.run.max_walltime;
+  const double steps = static_cast<double>(ahead) * report_.seconds_each();
+  return run_.seconds() + steps + saves_.seconds_to_save() > walltime_;
 }
 
 void TrainingLoop::ask_wishes() {
@@ -181,7 +258,8 @@ void TrainingLoop::ask_wishes() {
   mine[stop] = wishes_to_stop() ? 1 : 0;
   mine[save_by_time] = saves_.due_by_time() ? 1 : 0;
   mine[still_writes] = saves_.writes() ? 1 : 0;
-  mine[behind_not_finite] = static_cast<std::uint64_t>(not_finite_ + 1);
+  mine[behind_trouble] =
+      subnets_ && guard_.is_in_trouble() ? static_cast<std::uint64_t>(guard_.found_at()) + 1 : 0;
   worker_.wiring().agreement->ask(std::move(mine));
 }
 
@@ -195,9 +273,9 @@ void TrainingLoop::heed() {
     ask_wishes();
     hear_wishes();
   }
-  if (heard_[behind_not_finite] > 0)
-    fail(Exit::diverged, "the loss of subnet {} is no number; {}", heard_[behind_not_finite] - 1,
-         diagnose_weights(worker_));
+  if (heard_[behind_trouble] > 0)
+    fail(Exit::diverged, "subnet {} is one of {} in a row that updated nothing (guard.skips); {}",
+         heard_[behind_trouble] - 1, config_.guard.skips, diagnose_weights(worker_));
   if (heard_[stop] > 0 && done_ < config_.train.steps)
     stopped_ = fmt::format("stopped after {} as asked", newest());
   save_due_ = heard_[save_by_time] > 0 || saves_.due(done_);
@@ -207,6 +285,30 @@ void TrainingLoop::heed() {
 void TrainingLoop::save() {
   if (!save_due_ || !stopped_.empty()) return;
   write_last();  // a run that comes back to this place finds its line
+  if (goes_back() || guard_.is_in_a_row()) return;
+  if (config_.guard.replicas_every == 0) compare_replicas();
+  save_newest();
+}
+
+/// Copies that differ end the job: nobody knows since when, or what else has gone wrong where it did.
+void TrainingLoop::compare_replicas() {
+  if (!replicas_ || agreed_ == done_) return;
+  run_.watchdog().arm(run_.step_limit(report_.seconds_each()),
+                      fmt::format("the comparison of copies after {}", newest()), "watchdog.step");
+  const std::string difference = replicas_->difference();
+  if (!difference.empty()) {
+    const std::string found = fmt::format("after {}: {}", newest(), difference);
+    saves_.suspect_behind(agreed_, found);
+    fail(Exit::peer_failed,
+         "{}; a bit has changed in memory, or a processor computes something else (start again without that "
+         "machine: the run goes on from a checkpoint of before)",
+         found);
+  }
+  agreed_ = done_;
+}
+
+void TrainingLoop::save_newest() {
+  guard_.add_to(saves_.progress());
   saves_.save(done_);
 }
 

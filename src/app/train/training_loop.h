@@ -5,9 +5,12 @@
 #include "app/run/run.h"
 #include "app/run/run_directory.h"
 #include "app/train/evaluation.h"
+#include "app/train/faults.h"
+#include "app/train/guard.h"
 #include "app/train/report_end.h"
 #include "app/train/saves.h"
 #include "app/train/step_log.h"
+#include "runtime/replicas.h"
 
 namespace mindpipe {
 
@@ -24,6 +27,8 @@ class TrainingLoop : public SubnetCalls {
   TrainingLoop(Run& run, RunDirectory* directory, Corpus& corpus, HeldOut* validation, Saves& saves,
                const RunProgress& begun, RunEnergy* energy = nullptr);
 
+  /// Lets rank 0 stop the run in time for this many seconds since its start.
+  void end_within(double seconds) { walltime_ = seconds; }
   /// Trains, and tells of all that is trained. Collective.
   void run();
   /// Prints where the time went, and what the last evaluation found of each of several sources. Collective.
@@ -44,18 +49,26 @@ class TrainingLoop : public SubnetCalls {
   std::int64_t next_drain() const;
   void take_step();
   void add(const StepScalars& scalars);
+  std::int64_t first_sample(std::int64_t step) {
+    return saves_.progress().first_sample(step, config_.train.batch);
+  }
+  bool goes_back();
+  void go_back();
   void train_subnets();
   void load(const Subnet& subnet, StepInput& input) override;
   std::int64_t count(std::int64_t subnet) override;
   void admits(std::int64_t first, std::int64_t end) override;
   bool wishes_to_drain() override;
   void hear(const SubnetScalars& scalars) override;
+  void compare_replicas();
+  bool is_evaluated() const;
   void evaluate();
   bool wishes_to_stop() const;
   void ask_wishes();
   void hear_wishes();
   void heed();
   void save();
+  void save_newest();
   void add_remaining();
   void write_last();
 
@@ -69,11 +82,15 @@ class TrainingLoop : public SubnetCalls {
   EndReport report_;
   RunEnergy* energy_;
   StepLog log_;
-  const bool subnets_;            ///< are trained, not steps
-  std::int64_t done_;             ///< before what is under way
-  double limit_ = 0;              ///< seconds that a step or batch may take
-  Agreement::Numbers heard_;      ///< wishes of all ranks, as last heard
-  std::int64_t not_finite_ = -1;  ///< the first subnet whose loss is no number, on rank 0
+  Guard guard_;
+  std::optional<Replicas> replicas_;  ///< none: nothing is held twice, or computed
+  std::int64_t agreed_;               ///< steps after which copies agreed last
+  Faults faults_;
+  const bool subnets_;        ///< are trained, not steps
+  std::int64_t done_;         ///< before what is under way
+  double walltime_;           ///< seconds of the run in which it has to end; 0: any
+  double limit_ = 0;          ///< seconds that a step or batch may take
+  Agreement::Numbers heard_;  ///< wishes of all ranks, as last heard
   bool save_due_ = false;
   HeldOutEvaluation last_found_;  ///< by the last evaluation of this start
   std::string stopped_;

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "app/run/injection.h"
 #include "core/kinds.h"
 #include "corpus/import.h"
 #include "corpus/train_tokenizer.h"
@@ -78,6 +79,7 @@ struct Arguments {
   bool foreign_profile = false;        ///< take a device.profile that another machine measured
   bool is_part = false;                ///< part of other work: the training prints no table of its own
   int ranks = 0;                       ///< plan and dry run: for this many ranks; 0: the grid's product
+  std::vector<Injection> injections;   ///< faults to try
   std::string tune;  ///< doctor: the file for a table of algorithms; empty: the machine is examined
   DataArguments data;
   CheckpointArguments checkpoint;

@@ -29,6 +29,16 @@ void declare_train(CLI::App& app, Arguments& a) {
          [&a](const std::string& time) { a.overrides.push_back("run.max_walltime=" + time); },
          "short for run.max_walltime=TIME (23h50m)")
       ->option_text("TIME");
+  app.add_option_function<std::vector<std::string>>(
+         "--inject",
+         [&a](const std::vector<std::string>& faults) {
+           for (const std::string& fault : faults) a.injections.push_back(parse_injection(fault));
+         },
+         "let a fault happen, to see what becomes of it: KIND@RANK:STEP[:ARGUMENT], of kill, stop, exit, "
+         "nan, "
+         "inf, flip, slow, lost-message")
+      ->delimiter(',')
+      ->option_text("FAULT,...");
   declare_ranks(app, a);
   declare_foreign_profile(app, a);
 }

@@ -8,6 +8,7 @@
 #include "config/models/search.h"
 #include "config/rules.h"
 #include "config/settings.h"
+#include "core/text.h"
 
 namespace mindpipe::supernet {
 namespace {
@@ -73,6 +74,7 @@ void check_drains(const Config& config, const Complaints& complain) {
   between(config.run.stop_after, "run.stop_after");
   between(config.train.evaluate_every, "train.evaluate_every");
   between(config.checkpoint.every, "checkpoint.every");
+  between(config.guard.replicas_every, "guard.replicas_every");
 }
 
 void check_prices(const Config& config, const Complaints& complain) {
@@ -89,6 +91,17 @@ void check_what_is_left_out(const Config& config, const Complaints& complain) {
                    "is {}, but a supernet's units are updated each by itself and its subnets have no common "
                    "gradient (set it to 0)",
                    config.train.noise_every);
+  complain.require(config.train.norms_every == 0, "train.norms_every",
+                   "is {}, but a supernet's units are updated each by itself and its subnets have no common "
+                   "gradient (set it to 0)",
+                   config.train.norms_every);
+  complain.require(config.guard.spike == 0, "guard.spike",
+                   "is {}, but the losses of a supernet are those of different networks (set it to 0)",
+                   shortest(config.guard.spike));
+  complain.require(config.guard.rollbacks <= 0, "guard.rollbacks",
+                   "is {}, but a supernet has nothing to go back from: a unit whose gradient is not finite "
+                   "keeps its weights (set it to 0)",
+                   config.guard.rollbacks);
   const bool is_causal = config.schedule.kind == ScheduleKind::causal;
   complain.require(
       config.grid.supernet <= 1 || is_causal, "grid.supernet",

@@ -62,7 +62,7 @@ CASES = {
                                   "a file of another name"),
     "other blocks": (lambda c: c["file"].update(block_bytes=1), 80, "other blocks"),
     "another dtype": (lambda c: tensor(c, dtype="f64"), 80, "a dtype that is not f32"),
-    "a newer version": (lambda c: c.update(version=2), 78, "format version 2"),
+    "a newer version": (lambda c: c.update(version=3), 78, "format version 3"),
     "another format": (lambda c: c.update(format="pickle"), 80, "no manifest of a checkpoint"),
     "another step": (lambda c: c.update(step=9), 80, "it stands in another's place"),
     "a step beyond all numbers": (lambda c: c.update(step=MOST), 80,

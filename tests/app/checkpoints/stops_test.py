@@ -243,7 +243,7 @@ class Stops(Runs):
         self.trained("run")
         newest = self.checkpoint("run", STEPS)
         content = manifests.read(newest)
-        content["version"] = 2
+        content["version"] = 3
         manifests.write(newest, content)
         before = (newest / "manifest.json").read_bytes()
         self.assertIn("take a newer one", self.refused(78, "run", f"train.steps={STEPS + 2}"))

@@ -1,0 +1,140 @@
+#include "app/train/faults.h"
+
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <limits>
+#include <sstream>
+#include <thread>
+#include <utility>
+
+#include "core/text.h"
+
+namespace mindpipe {
+namespace {
+
+bool comes_with_samples(FaultKind kind) { return kind == FaultKind::nan || kind == FaultKind::inf; }
+
+/// Where a bit is: parts between slashes, of which those that are left out mean the first.
+struct BitPlace {
+  std::string tensor, slot;
+  std::int64_t element = 0, bit = 12;
+};
+
+BitPlace place_in(const Injection& injection) {
+  BitPlace place{"", "value"};
+  std::istringstream parts(injection.argument);
+  std::string part;
+  for (int i = 0; std::getline(parts, part, '/'); ++i) {
+    if (part.empty()) continue;
+    if (i == 0) place.tensor = part;
+    else if (i == 1) place.slot = part;
+    else {
+      MP_REQUIRE(i <= 3 && is_plain_integer(part) && part.size() < 16, Exit::usage,
+                 "--inject {}: {} is no number (flip@RANK:STEP:TENSOR/SLOT/ELEMENT/BIT)", injection.text,
+                 part);
+      (i == 2 ? place.element : place.bit) = std::stoll(part);
+    }
+  }
+  return place;
+}
+
+/// Turns one bit of an element around.
+void flip(Backend& backend, const Tensor& element, std::int64_t bit) {
+  std::vector<std::byte> bytes(element.bytes());
+  backend.download(element, bytes.data());
+  bytes[static_cast<std::size_t>(bit / 8) % bytes.size()] ^= std::byte{1} << (bit % 8);
+  backend.upload(bytes.data(), element);
+  backend.synchronize();
+}
+
+}  // namespace
+
+Faults::Faults(Run& run) : run_(run) {
+  for (const Injection& injection : run.injections()) {
+    MP_REQUIRE(injection.rank < run.world().size, Exit::bad_configuration,
+               "--inject {}: there is no rank {} (the job has {}, from 0 on)", injection.text, injection.rank,
+               run.world().size);
+    MP_REQUIRE(injection.kind != FaultKind::lost_message ||
+                   run.config().grid.pipeline * run.config().grid.supernet > 1,
+               Exit::bad_configuration,
+               "--inject {}: no message can be lost where there is one stage and one lane (grid.pipeline: 2)",
+               injection.text);
+    if (injection.rank == run.world().rank) due_.push_back(injection);
+  }
+}
+
+void Faults::before(std::int64_t step, std::int64_t first_sample) {
+  let_happen([&](const Injection& injection) {
+    if (injection.kind == FaultKind::flip) return false;
+    if (comes_with_samples(injection.kind))
+      return first_sample == (injection.step - 1) * run_.config().train.batch;
+    return step + 1 == injection.step;
+  });
+}
+
+void Faults::behind(std::int64_t steps) {
+  let_happen([&](const Injection& injection) {
+    return injection.kind == FaultKind::flip && injection.step <= steps;
+  });
+}
+
+/// What is due happens; all but what comes with samples happens once.
+void Faults::let_happen(const std::function<bool(const Injection&)>& is_due) {
+  const std::vector<Injection> all = std::exchange(due_, {});
+  for (const Injection& injection : all) {
+    const bool now = is_due(injection);
+    if (now) happen(injection);
+    if (!now || comes_with_samples(injection.kind)) due_.push_back(injection);
+  }
+}
+
+void Faults::happen(const Injection& injection) {
+  constexpr int code_without_argument = 3;
+  const std::string& argument = injection.argument;
+  switch (injection.kind) {
+    case FaultKind::kill:
+      std::raise(SIGKILL);
+      return;
+    case FaultKind::stop:
+      std::raise(SIGSTOP);
+      return;
+    case FaultKind::exit:
+      std::_Exit(argument.empty() ? code_without_argument : std::stoi(argument));
+    case FaultKind::nan:
+      return run_.worker().updates().spoil_next(std::numeric_limits<float>::quiet_NaN());
+    case FaultKind::inf:
+      return run_.worker().updates().spoil_next(std::numeric_limits<float>::infinity());
+    case FaultKind::flip:
+      return flip_bit(injection);
+    case FaultKind::slow:
+      return std::this_thread::sleep_for(
+          std::chrono::duration<double>(argument.empty() ? 1.0 : *parse_seconds(argument)));
+    case FaultKind::lost_message:
+      return run_.worker().wiring().channels->lose_next();
+  }
+}
+
+void Faults::flip_bit(const Injection& injection) {
+  const BitPlace place = place_in(injection);
+  Worker& worker = run_.worker();
+  for (const int index : worker.stage().local_units()) {
+    const Unit& unit = worker.stage().unit(index);
+    for (int p = 0; p < static_cast<int>(unit.params().size()); ++p) {
+      if (!place.tensor.empty() && unit.tensor_name(p) != place.tensor) continue;
+      const UnitOptimizer& share = worker.residency().share(index);
+      const bool is_value = place.slot == "value";
+      const Tensor kept = worker.residency().newest(index, place.slot);
+      const std::int64_t first = unit.flat_offset(p, 0) - (is_value ? 0 : share.begin()) + place.element;
+      MP_REQUIRE(kept && place.element < unit.shard_shape(p).count() && first >= 0 && first < kept.count() &&
+                     place.bit < 8 * static_cast<std::int64_t>(bytes_of(kept.dtype)),
+                 Exit::bad_configuration, "--inject {}: rank {} has no such element of {} of {}",
+                 injection.text, injection.rank, place.slot, unit.tensor_name(p));
+      return flip(worker.backend(), kept.range(first, 1), place.bit);
+    }
+  }
+  fail(Exit::bad_configuration, "--inject {}: rank {} has no tensor {}", injection.text, injection.rank,
+       place.tensor);
+}
+
+}  // namespace mindpipe

@@ -1,0 +1,32 @@
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "app/run/injection.h"
+#include "app/run/run.h"
+
+namespace mindpipe {
+
+/// Lets the faults that the command line asked for happen to this rank, each once.
+class Faults {
+ public:
+  /// Refuses faults of ranks, or of messages, that there are none of.
+  explicit Faults(Run& run);
+
+  /// Lets happen what is due as a step (from 0), or a subnet, begins that sees the batch from `first_sample`
+  /// on. A gradient that is not finite comes with the samples, wherever they are seen: bad data stay bad.
+  void before(std::int64_t step, std::int64_t first_sample);
+  /// Lets bits change that are due behind so many steps, before anybody looks at them.
+  void behind(std::int64_t steps);
+
+ private:
+  void let_happen(const std::function<bool(const Injection&)>& is_due);
+  void happen(const Injection& injection);
+  void flip_bit(const Injection& injection);
+
+  Run& run_;
+  std::vector<Injection> due_;  ///< faults of this rank that have not happened
+};
+
+}  // namespace mindpipe
