@@ -49,7 +49,7 @@ SlurmctldPort=$controller
 SlurmdPort=$(free_port $((controller + 1)))
 SlurmUser=root
 AuthType=auth/munge
-AuthInfo=socket=$root/run/munge
+AuthInfo=socket=$root/run/munge,cred_expire=5
 StateSaveLocation=$root/state
 SlurmdSpoolDir=$root/spool
 SlurmctldPidFile=$root/run/slurmctld.pid
@@ -120,5 +120,52 @@ code=$?
 on_four "$program" --config "$root/case.yaml" run.dir="$root/refused" grid.tensor=3 &>"$root/refused.log"
 grep -q "grids of 4 ranks that fit" "$root/refused.log" || wrong "no grids of four ranks were offered: $(cat "$root/refused.log")"
 
-((failed == 0)) && echo "four ranks under srun --mpi=pmix: the losses and weights of one rank"
+# Jobs of train.sbatch, which requeue themselves. A minute is the shortest limit, and Slurm looks every half minute whether it has to send its signal:
+# one step of 45 s is under way when it comes.
+cd "$root" || exit 1
+cat >"$root/chain.yaml" <<END
+seed: 3
+model: {kind: gpt, layers: 2, width: 32, heads: 2, context: 32, vocabulary: 256}
+data: {train: [$source/data/alice.txt]}
+reproducible: {tensor: 1, data: 2}
+train: {steps: 5, batch: 8, micro_batch: 2}
+optimizer: {kind: adamw, rate: {kind: constant, peak: 1.0e-3}}
+device: {threads: 1}
+END
+export MINDPIPE_TRAIN=$program OMP_NUM_THREADS=1
+submit() {   # NAME [SETTING...]: the number of a job that runs the script on two ranks
+  local name=$1; shift
+  sbatch --parsable --ntasks=2 --overcommit --time=1 --signal=USR1@50 --output="$root/$name.log" "$source/scripts/slurm/train.sbatch" "$root/chain.yaml" \
+    run.dir="$root/$name" grid.data=2 "$@"
+}
+state() { scontrol show job "$1" 2>/dev/null | sed -n 's/.*JobState=\([A-Z]*\).*/\1/p'; }
+until_over() {   # JOB SECONDS
+  local end=$((SECONDS + $2)) now
+  while ((SECONDS < end)); do
+    now=$(state "$1")
+    [[ $now == COMPLETED || $now == FAILED || $now == TIMEOUT || $now == CANCELLED || -z $now ]] && return
+    sleep 0.5
+  done
+}
+
+"$program" --config "$root/chain.yaml" run.dir="$root/straight" &>"$root/straight.log" || wrong "one rank alone failed: $(cat "$root/straight.log")"
+job=$(submit chain --inject slow@0:2:45s)
+capped=$(MINDPIPE_REQUEUES=0 submit capped run.stop_after=2)
+refused=$(submit refused78 grid.tensor=3)
+same=$(submit same run.stop_after=3)
+for each in "$refused" "$capped" "$same" "$job"; do until_over "$each" 110; done
+[[ $(state "$job") == COMPLETED ]] || wrong "the chain ended as $(state "$job"): $(cat "$root/chain.log")"
+diff <(losses "$root/straight") <(losses "$root/chain") >&2 || wrong "the chain has other losses than a run that never stopped, or a step twice"
+cmp "$root/straight/model.safetensors" "$root/chain/model.safetensors" >&2 || wrong "the chain has other weights than a run that never stopped"
+requeued() { grep -c "the job requeues itself" "$root/$1.log"; }
+(($(requeued chain) > 0)) || wrong "the chain was never requeued: $(cat "$root/chain.log")"
+grep -q "SIGUSR1: stops after this step" "$root/chain.log" || wrong "Slurm's signal did not come: $(cat "$root/chain.log")"
+[[ $(requeued refused78) == 0 && $(state "$refused") == FAILED ]] || wrong "a job that ended with 78 was requeued, or did not fail: $(cat "$root/refused78.log")"
+[[ $(requeued capped) == 0 ]] && grep -q "the job has requeued itself 0 times (MINDPIPE_REQUEUES)" "$root/capped.log" ||
+  wrong "a job beyond its requeues went on: $(cat "$root/capped.log")"
+[[ $(requeued same) == 1 ]] && grep -q "has stopped after step 3 again, without a step since" "$root/same.log" ||
+  wrong "a job that takes no step was requeued again: $(cat "$root/same.log")"
+compgen -G "$root/.mindpipe-requeues-*" >/dev/null && wrong "a chain that has ended has left $(echo "$root"/.mindpipe-requeues-*)"
+
+((failed == 0)) && echo "four ranks under srun --mpi=pmix: the losses and weights of one rank; a chain of jobs: those of one run"
 exit $failed

@@ -8,6 +8,7 @@
 #include "app/run/subnet_config.h"
 #include "app/run/weights.h"
 #include "app/train/evaluation.h"
+#include "app/train/job_end.h"
 #include "app/train/saves.h"
 #include "app/train/trace_file.h"
 #include "app/train/training_loop.h"
@@ -82,14 +83,18 @@ void require_planned(const Config& config, const Resumed& from) {
              from.directory, planned, own, planned / config.train.batch / much_more + 1);
 }
 
-/// Trains, and tells of it; `prints`: where the time went, too. Gives back how the run has ended, as an exit
-/// code.
+/// Trains, and tells of it; `prints`: where the time went, too. `job_end`: seconds of the run in which it has
+/// to end. Gives back how the run has ended, as an exit code.
 int train_all(Run& run, RunDirectory* directory, Corpus& corpus, HeldOut& validation, Saves& saves,
-              const RunProgress& begun, bool prints) {
+              const RunProgress& begun, bool prints, const std::optional<double>& job_end) {
   const std::unique_ptr<RunEnergy> energy =
       prints ? make_run_energy(run.worker(), run.places(), directory, begun.step) : nullptr;
   TrainingLoop loop(run, directory, corpus, validation.empty() ? nullptr : &validation, saves, begun,
                     energy.get());
+  if (job_end) {
+    info("the job ends in {}, as scontrol says: the run stops in time for that", human_seconds(*job_end));
+    loop.end_within(*job_end);
+  }
   loop.run();
   write_results(run.worker(), !row_of(run.config().device.kind).computes);
   if (prints) loop.report();
@@ -133,6 +138,8 @@ std::string after_the_end(const Config& config, std::int64_t done) {
 
 int train_on_this_job(const Arguments& arguments, const Config& given) {
   const bool emulated = !row_of(given.device.kind).computes;
+  std::optional<double> job_end;
+  if (launch().rank == 0 && given.run.max_walltime == 0) job_end = seconds_to_job_end();
   std::unique_ptr<RunDirectory> locked;
   std::optional<Resumed> from;
   std::optional<PeerStatus> peer;
@@ -180,7 +187,7 @@ int train_on_this_job(const Arguments& arguments, const Config& given) {
   if (run.is_rank_0()) info("memory of this rank:\n{}", run.worker().memory().ledger());
   info("ready after {}", human_seconds(run.seconds()));
 
-  return train_all(run, directory.get(), corpus, validation, saves, begun, !arguments.is_part);
+  return train_all(run, directory.get(), corpus, validation, saves, begun, !arguments.is_part, job_end);
 }
 
 }  // namespace
