@@ -4,7 +4,7 @@ PREFIX ?= /usr/local
 BUILD := build
 TRAIN := $(BUILD)/mindpipe-train
 
-.PHONY: help all build cuda gpu-check plans configure configure-cuda setup test-tools install test test-rest test-all test-layouts test-supernets test-ranking test-faults test-bubbles test-contention test-speed-ups test-lane-speeds test-peers test-demo test-models asan tidy demo demo-layouts demo-supernet demo-contention bench bench-supernet bench-plan bench-weights bench-peers published format check-format clean fuzz
+.PHONY: help all build cuda gpu-check plans configure configure-cuda setup test-tools install test test-rest test-all test-layouts test-supernets test-ranking test-faults test-bubbles test-contention test-speed-ups test-lane-speeds test-peers test-demo test-models asan tidy demo demo-layouts demo-supernet demo-contention bench bench-supernet bench-plan bench-weights bench-peers published format check-format clean fuzz soak
 
 help:            ## this list
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -122,7 +122,11 @@ asan:            ## build in build-asan/ with the address and undefined-behaviou
 	cmake --build build-asan -j $(JOBS)
 	scripts/asan.sh build-asan $(JOBS)
 
-fuzz:            ## bytes that nobody meant into what reads tokenizers and origins of tokens, 10 minutes a fuzzer, with the sanitizers (FUZZ="tokenizer_json pattern", SECONDS_EACH=600)
+soak:            ## kills, stops, signals and full disks at random times, on changing grids, for HOURS=1 (SEED=n repeats one)
+	cmake --build $(BUILD) -j $(JOBS) --target mindpipe-train file_faults
+	scripts/soak.py $(TRAIN) $(BUILD)/tests/libfile_faults.so $(or $(HOURS),1) $(SEED)
+
+fuzz:            ## bytes that nobody meant into what reads files, of others and of runs, 10 minutes a fuzzer, with the sanitizers (FUZZ="tokenizer_json pattern", SECONDS_EACH=600)
 	@scripts/setup.sh --fuzz; mkdir -p build-fuzz && cmake --preset fuzz >build-fuzz/configure.log 2>&1 || { cat build-fuzz/configure.log; exit 1; }
 	cmake --build build-fuzz -j $(JOBS) --target fuzzers
 	scripts/fuzz.sh build-fuzz $(or $(SECONDS_EACH),600) $(FUZZ)
