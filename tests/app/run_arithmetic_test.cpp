@@ -1,3 +1,5 @@
+// The name of a training's arithmetic, over the whole table of settings: a program of its own, alone
+// thorough
 #include "app/run/run_arithmetic.h"
 
 #include <gmock/gmock.h>
@@ -14,7 +16,6 @@
 #include "core/check.h"
 #include "core/sha256.h"
 
-// The name of a training's arithmetic, over the whole table of settings.
 namespace mindpipe {
 namespace {
 

@@ -50,6 +50,13 @@ TEST(ProofSpeed, OfSumsTakesAtMostAThirdOfTheProofOfAStretch) {
   Outline outline = sample_space(16, 8, 2);
   outline.data = 2;
   Lists lists = lists_of_subnets(outline, {.admission = 32}, 64, 7);
+  const auto seconds_to_read = [&] {
+    const std::int64_t begin = now_ns();
+    Reading reading(outline, ListOf::subnets, lists.rank);
+    reading.extend(lists.list());
+    while (reading.next()) continue;
+    return seconds_since(begin);
+  };
   std::vector<double> shares;
   for (int turn = 0; turn < 15; ++turn) {
     const std::int64_t begin = now_ns();
@@ -67,11 +74,11 @@ TEST(ProofSpeed, OfSumsTakesAtMostAThirdOfTheProofOfAStretch) {
     }
     reading.extend(lists.list());
     while (reading.next()) book.see();
-    shares.push_back(seconds_since(begin_sums) / all);
+    shares.push_back((seconds_since(begin_sums) - seconds_to_read()) / all);
     EXPECT_TRUE(reading.findings.empty());
   }
   std::nth_element(shares.begin(), shares.begin() + 7, shares.end());
-  std::cout << "the sums take " << shares[7] << " of the proof, with the reading of the list\n";
+  std::cout << "the sums take " << shares[7] << " of the proof\n";
   EXPECT_LT(shares[7], 1.0 / 3);
 }
 
