@@ -18,7 +18,7 @@ std::string overview() {
   mindpipe-train [VERB] --config FILE [key=value ...]
 
 )";
-  for (const Verb& verb : all_verbs()) text += fmt::format("  {:<10} {}\n", verb.name, verb.summary);
+  for (const Verb& verb : all_verbs()) text += fmt::format("  {:<11} {}\n", verb.name, verb.summary);
   return text + R"(
 Start it with mpirun -n 8 or srun. Any setting of the file can be changed by key=value: train.steps=20.
 mindpipe-train VERB --help says more about a verb, --help-config lists every setting,
