@@ -15,7 +15,7 @@ using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-Config config(const std::string& name, const std::vector<std::string>& overrides) {
+Config config_with(const std::string& name, const std::vector<std::string>& overrides) {
   return read_config(std::string(MINDPIPE_SOURCE_DIR) + "/configs/" + name + ".yaml", overrides);
 }
 
@@ -29,7 +29,7 @@ PortCosts costs_of_128_ms() {
 }
 
 TEST(PlanPorts, HaveASentenceForEachPairThatCostsHalfAPercent) {
-  const Config tiny = on_paper(config("gpt-tiny", {"grid.pipeline=2"}), 2);
+  const Config tiny = on_paper(config_with("gpt-tiny", {"grid.pipeline=2"}), 2);
   EXPECT_EQ(ports_text(tiny, costs_of_128_ms(), false),
             "sums of gradients (data) hold up messages of the pipeline: 3.1 ms of a step of 128.0 ms\n"
             "sums inside passes (tensor) hold up sums of gradients (data): 640.0 us of a step of 128.0 ms\n");
@@ -49,13 +49,13 @@ TEST(PlanPorts, HaveAllPairsInJson) {
 }
 
 TEST(PlanPorts, SayNothingWhereNobodyIsHeldUp) {
-  EXPECT_THAT(plan_text(config("gpt-tiny", {"grid.pipeline=2"}), 2, true), Not(HasSubstr("hold up")));
+  EXPECT_THAT(plan_text(config_with("gpt-tiny", {"grid.pipeline=2"}), 2, true), Not(HasSubstr("hold up")));
 }
 
 TEST(PlanPorts, ASimulatedPlanSaysWhichGroupsItTook) {
   const auto text = [](const std::string& groups) {
-    return plan_text(config("gpt-tiny", {"grid.pipeline=2", "schedule.kind=elastic", "schedule.chunks=2",
-                                         "train.batch=16", "train.micro_batch=2", groups}),
+    return plan_text(config_with("gpt-tiny", {"grid.pipeline=2", "schedule.kind=elastic", "schedule.chunks=2",
+                                              "train.batch=16", "train.micro_batch=2", groups}),
                      2, true);
   };
   EXPECT_THAT(text("schedule.groups.backward=[2, 6]"), HasSubstr("backwards [2, 6]\n"));
