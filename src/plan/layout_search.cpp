@@ -276,9 +276,10 @@ std::vector<int> best_of_each(const LayoutSearch& search, int most) {
 namespace {
 
 /// What the simulator says of one layout, without what its ranks hold: a fraction of the work of a whole
-/// plan.
+/// plan. Groups of micro-batches are chosen by what ranks hold, too.
 void time_layout(const Config& config, LayoutCandidate& candidate, PricedBlocks& blocks) {
-  if (row_of(config.model.kind).trains_subnets) return simulate_layout(config, candidate);
+  if (row_of(config.model.kind).trains_subnets || row_of(candidate.layout.schedule).has_groups)
+    return simulate_layout(config, candidate);
   try {
     const Config known = with_layout(config, candidate.layout);
     const Sketch sketch(known, blocks);

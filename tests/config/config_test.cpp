@@ -171,7 +171,7 @@ TEST(Config, NamesUnknownKeysWithTheNearestSpelling) {
   EXPECT_EQ(override_complaint("train.stepz=3"),
             "command line: train.stepz is not a setting; did you mean train.steps?");
   EXPECT_EQ(override_complaint("train=3"),
-            "command line: train is a section; set one of its settings, like train.noise_every");
+            "command line: train is a section; set one of its settings, like train.norms_every");
   EXPECT_EQ(override_complaint("trian", Exit::usage),
             "command line: trian is not key=value (like train.steps=20)");
 }

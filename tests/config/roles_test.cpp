@@ -55,6 +55,8 @@ const std::set<std::string> layout{
     "train.sequence_parallel",
     "train.zero",
     "train.noise_every",
+    "train.norms_every",
+    "guard.replicas_every",
     "memory.device_limit",
     "checkpoint.every",
     "checkpoint.every_time",
@@ -107,6 +109,9 @@ const std::set<std::string> layout{
 
 /// How the run goes on from there: the new value is taken.
 const std::set<std::string> course{
+    "guard.skips",
+    "guard.spike",
+    "guard.rollbacks",
     "supernet.calibrate_batches",
     "supernet.evaluate_subnets",
     "data.validation",

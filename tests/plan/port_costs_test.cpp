@@ -116,7 +116,7 @@ TEST(PortCosts, NameTheDearestPairFirst) {
   for (const DearPair& one : dear_pairs()) {
     const PortCosts costs = one.meeting.costs();
     ASSERT_FALSE(costs.dear().empty()) << one.name << ": " << text_of(costs);
-    const PairCost& first = costs.dear().front();
+    const PairCost first = costs.dear().front();
     EXPECT_EQ(first.waits, one.waits) << one.name << ": " << text_of(costs);
     EXPECT_EQ(first.holds, one.holds) << one.name << ": " << text_of(costs);
     EXPECT_GE(50 * first.cost, costs.time) << one.name << ": " << text_of(costs);

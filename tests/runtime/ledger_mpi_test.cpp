@@ -165,7 +165,7 @@ TEST(LedgerOfParts, IsExactToo) {
     int parts = 0;
     for (const auto& list : make_run_plan(resolve(c)).training.program.ranks)
       for (const Action& action : list) parts = std::max(parts, action.parts);
-    EXPECT_EQ(parts, 6) << "a table of 20 MB";
+    EXPECT_EQ(parts, 9) << "a table of 20 MB in parts of 250 us";
     compare(c);
   }
 }

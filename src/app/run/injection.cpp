@@ -19,7 +19,7 @@ namespace {
 std::int64_t number_in(const std::string& text, const std::string& digits, const char* what) {
   std::int64_t number = 0;
   const auto end = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-  if (!is_plain_integer(digits) || end.ec != std::errc{} || number > (1 << 30))
+  if (!is_plain_integer(digits) || end.ec != std::errc{} || number < 0 || number > (1 << 30))
     refuse(text, fmt::format("{} is no {}", digits.empty() ? "nothing" : digits, what));
   return number;
 }

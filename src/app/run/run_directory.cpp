@@ -168,7 +168,7 @@ bool read_metrics(const std::string& run_directory, const std::function<void(con
   return true;
 }
 
-void RunDirectory::keep_metrics_through(std::int64_t step, bool has_lines) {
+void RunDirectory::keep_metrics_through(std::int64_t step, bool has_lines, LeftOut left_out) {
   std::optional<LineReader> in;
   if (access(path_of("metrics.jsonl").c_str(), F_OK) == 0)
     in.emplace(path_of("metrics.jsonl"), longest_own_line);
@@ -184,7 +184,8 @@ void RunDirectory::keep_metrics_through(std::int64_t step, bool has_lines) {
     if (!members || members->integers.count("step") == 0) continue;
     const std::int64_t found = members->integers.at("step");
     if (members->integers.count("left_out_from") > 0) {  // said behind a step that was gone back to
-      if (found == last && found < step && !kept.empty()) kept += line + "\n";
+      const bool is_known = found < step || (found == step && left_out == LeftOut::stays);
+      if (found == last && is_known && !kept.empty()) kept += line + "\n";
       continue;
     }
     if (members->texts.count("source") > 0) {  // behind the line of its step

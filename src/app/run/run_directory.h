@@ -28,6 +28,10 @@ struct Status {
 /// Tells of each line of a run's metrics.jsonl that is whole; says whether there is such a file.
 bool read_metrics(const std::string& run_directory, const std::function<void(const JsonMembers&)>& hear);
 
+/// What becomes of lines that say which samples were left out behind the step that a run goes on from: a
+/// start goes through that again, a run that goes back has been there.
+enum class LeftOut { is_said_again, stays };
+
 /// The directory that holds everything a run writes: config.yaml, status.json, metrics.jsonl, checkpoints.
 /// Made by rank 0 only, and locked: a second job that wants the same directory is refused. A lock whose
 /// process is dead is taken over.
@@ -52,7 +56,7 @@ class RunDirectory {
   /// Drops the lines of metrics.jsonl behind this step, so that a resumed run's file is the uninterrupted
   /// run's, and warns of steps behind the first line that have none. `has_lines`: steps were taken in this
   /// directory.
-  void keep_metrics_through(std::int64_t step, bool has_lines);
+  void keep_metrics_through(std::int64_t step, bool has_lines, LeftOut left_out = LeftOut::is_said_again);
   /// Waits until the device has all lines of metrics.jsonl: a checkpoint's steps have theirs, whatever comes.
   void flush_metrics();
   /// The last good checkpoint, below the directory: what every status that names none says from now on.

@@ -201,7 +201,7 @@ void TrainingLoop::go_back() {
   warning("{}; the run goes back to step {} and leaves out samples {} to {}", guard_.trouble(), progress.step,
           range.first, range.end - 1);
   if (directory_ != nullptr) {
-    directory_->keep_metrics_through(progress.step, true);
+    directory_->keep_metrics_through(progress.step, true, LeftOut::stays);
     JsonLine line;
     directory_->append_metrics(line.add("step", progress.step)
                                    .add("left_out_from", range.first)
@@ -297,6 +297,7 @@ void TrainingLoop::compare_replicas() {
                       fmt::format("the comparison of copies after {}", newest()), "watchdog.step");
   const std::string difference = replicas_->difference();
   if (!difference.empty()) {
+    saves_.finish();  // what is still being written is suspect too
     const std::string found = fmt::format("after {}: {}", newest(), difference);
     saves_.suspect_behind(agreed_, found);
     fail(Exit::peer_failed,
