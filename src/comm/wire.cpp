@@ -97,7 +97,7 @@ void Wire::take_word() {
 }
 
 void Wire::take_notice() {
-  MPI_CHECK(MPI_Wait(&paper_->word_request, MPI_STATUS_IGNORE));  // it has been heard
+  MPI_CHECK(MPI_Request_free(&paper_->word_request));  // it has been heard
   const OnPaper::Notice& notice = paper_->notice;
   paper_->number =
       route_.ports->expect(static_cast<Level>(notice.level), static_cast<TrafficClass>(notice.traffic), peer_,

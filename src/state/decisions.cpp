@@ -68,6 +68,7 @@ Decisions::Decisions(Backend& backend, Groups groups, const DecisionScopes& scop
   chunks_ = arena_.take({most_chunks(scopes)}, DType::f64);
   of_shards_ = arena_.take({shards * most_tensors}, DType::f64);
   sums_ = arena_.take({1 + most_tensors}, DType::f64);
+  backend_.fill({sums_, 0});  // a diagnosis before the first step asks
   totals_ = arena_.take({2}, DType::f64);
   for (const auto& [unit, scope] : scopes) scopes_[unit] = take_scope(scope, unit == all_units);
 }
