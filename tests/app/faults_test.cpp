@@ -305,7 +305,7 @@ TEST(Faults, WhatFailsOnAllRanksIsSaidOnceAndWhatFailsOnOneIsNotLost) {
            {"memory", "grid.tensor=4 memory.device_limit=1000", 71,
             "mindpipe-train: memory: a rank of stage 0 will need"},
            {"loss", "grid.pipeline=4 optimizer.rate.peak=1000000 train.clip=0", 79,
-            ": the loss is (nan|inf); .*first"},
+            ": the loss is (nan|inf), .*first"},
            {"one", "train.batch=5 grid.data=5 : -np 1 " MINDPIPE_BINARY " train --config /no/such.yaml", 66,
             "mindpipe-train: rank 4: /no/such.yaml: "},
            {"unlike",
