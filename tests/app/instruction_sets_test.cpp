@@ -9,6 +9,14 @@ namespace {
 
 class InstructionSets : public TheProgram {
  protected:
+  void SetUp() override {
+    TheProgram::SetUp();
+    fs::current_path(MINDPIPE_SOURCE_DIR);  // where configurations look for their files
+  }
+  void TearDown() override {
+    fs::current_path(before_);
+    TheProgram::TearDown();
+  }
   /// The weights that three steps of a configuration leave.
   std::string weights(const std::string& name, const char* precision, const std::string& set) const {
     const fs::path directory = root_ / (name + "-" + set);
@@ -21,6 +29,9 @@ class InstructionSets : public TheProgram {
     fs::remove_all(directory);
     return bytes;
   }
+
+ private:
+  const fs::path before_ = fs::current_path();
 };
 
 TEST_F(InstructionSets, OfOneClassLeaveTheSameWeights) {

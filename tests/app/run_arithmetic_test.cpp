@@ -63,6 +63,7 @@ std::optional<Config> changed(const std::string& name, const Setting& setting) {
 TEST(ArithmeticName, ChangesWithEveryArithmeticSettingAndWithNoLayout) {
   // Kernels answer for these, and what they resolve to is a part of its own.
   const std::set<std::string> of_kernels{"device.kind"};
+  std::filesystem::current_path(MINDPIPE_SOURCE_DIR);  // where configurations look for their files
   std::set<std::string> arithmetic, layout;
   for (const char* name : {"gpt-tiny", "bert-tiny", "vit-tiny", "supernet-tiny"}) {
     Config config = shards_of(name, {});
