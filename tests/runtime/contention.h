@@ -11,6 +11,7 @@
 
 #include "comm/port_records.h"
 #include "program/clock/transfer.h"
+#include "runtime/measured_bubble.h"
 #include "runtime/ranks.h"
 #include "runtime/worker.h"
 
@@ -153,23 +154,7 @@ inline RunPlan plan_of(const Cell& cell, const Config& c) {
 
 /// The largest share by which this rank's idle time differs from the plan's, the median of the steps held.
 inline double idle_off(Worker& worker) {
-  const Recorder& recorder = worker.executor().recorder(worker.training());
-  const auto& list = worker.training().list;
-  std::vector<double> shares;
-  for (std::size_t step = 0; step < recorder.held(); ++step) {
-    std::int64_t busy = 0, from = now_ns(), to = 0;
-    for (std::size_t i = 0; i < list.size(); ++i) {
-      const auto& times = recorder.times(step, i);
-      if (!is_communication(list[i])) busy += times.end - times.start;
-      from = std::min(from, times.start);
-      to = std::max(to, times.end);
-    }
-    MPI_Allreduce(MPI_IN_PLACE, &from, 1, MPI_INT64_T, MPI_MIN, MPI_COMM_WORLD);
-    MPI_Allreduce(MPI_IN_PLACE, &to, 1, MPI_INT64_T, MPI_MAX, MPI_COMM_WORLD);
-    shares.push_back(1 - static_cast<double>(busy) / static_cast<double>(to - from));
-  }
-  std::nth_element(shares.begin(), shares.begin() + shares.size() / 2, shares.end());
-  double off = std::abs(shares[shares.size() / 2] -
+  double off = std::abs(measured_bubble(worker) -
                         worker.plan().training.expected.bubble(worker.layout().coord.pipeline));
   MPI_Allreduce(MPI_IN_PLACE, &off, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
   return off;
