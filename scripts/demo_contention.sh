@@ -17,7 +17,7 @@ sed -n '2p' "$run/plan.txt"
 grep 'hold up' "$run/plan.txt" || echo "nobody is held up for half a percent of the step"
 python3 - "$run/pairs.json" <<'PYTHON'
 import json, sys
-costs = json.load(open(sys.argv[1]))
+costs = json.load(open(sys.argv[1]))["ports"]
 for pair in costs["pairs"]:
     print(f"  {pair['waits']} waits for {pair['holds']}: {pair['waited_ns'] / 1e6:.1f} ms in all, "
           f"costs {pair['cost_ns'] / 1e6:.2f} ms of {costs['time_ns'] / 1e6:.1f} ms")
