@@ -108,7 +108,7 @@ void check_energy(const Config& c, const Complaints& complain) {
 }
 
 void check_guard(const Config& c, const Complaints& complain) {
-  complain.require(c.guard.rollbacks == 0 || c.checkpoint.is_periodic(), "guard.rollbacks",
+  complain.require(c.guard.rollbacks <= 0 || c.checkpoint.is_periodic(), "guard.rollbacks",
                    "is {}, but checkpoint.every and checkpoint.every_time are 0 (a run goes back to a "
                    "checkpoint: set one of them, or guard.rollbacks to 0)",
                    c.guard.rollbacks);
@@ -143,8 +143,6 @@ void fill_in(Config& c) {
   if (rate.decay == 0)
     rate.decay = std::max(1, rate.kind == RateKind::wsd ? c.train.steps / 10 : c.train.steps);
   if (c.grid.supernet == 0 && !row_of(c.model.kind).trains_subnets) c.grid.supernet = 1;  // it has no lanes
-  if (c.guard.rollbacks < 0)
-    c.guard.rollbacks = c.checkpoint.is_periodic() && !row_of(c.model.kind).trains_subnets ? 2 : 0;
   ReproducibleConfig& shards = c.reproducible;
   if (shards.tensor == 0) {
     shards.tensor = c.grid.tensor;

@@ -115,9 +115,18 @@ void HostDriver::run_compute(int index) {
   script.cursors.ended[index] = 1;
   ++script.cursors.compute.next;
   wait_inside(script.spent, action.kind) += ran.inside;
-  // By the host's clock, as waits are: a late host's wait and an imitated action overlap in the device's
-  // time.
-  work_of(script.spent, action.kind) += std::max<std::int64_t>(0, now_ns() - start - ran.inside);
+  work_of(script.spent, action.kind) += ran.end - ran.start - ran.inside;
+  if (imitates_) give_back_wait(start - ran.start);
+}
+
+/// An imitated action began so long before a late host noticed: that was no wait.
+void HostDriver::give_back_wait(std::int64_t late) {
+  const std::int64_t given = std::clamp<std::int64_t>(late, 0, newest_wait_.ns);
+  if (given > 0) {
+    wait_for(script_->spent, newest_wait_.missing) -= given;
+    wait_because(script_->waits, newest_wait_.why) -= given;
+  }
+  newest_wait_ = {};
 }
 
 /// Lets what has been called last as long as it takes on paper, whatever its operations are. On an imitated
@@ -188,8 +197,10 @@ void HostDriver::wait(int index) {
       },
       [&] { return describe_wait(reason); });
   const std::int64_t waited = now_ns() - start;
-  wait_for(script_->spent, script_->list[reason].kind) += waited;
-  wait_because(script_->waits, index >= 0 ? script_->list[index].waits : WaitReason::input) += waited;
+  newest_wait_ = {waited, script_->list[reason].kind,
+                  index >= 0 ? script_->list[index].waits : WaitReason::input};
+  wait_for(script_->spent, newest_wait_.missing) += waited;
+  wait_because(script_->waits, newest_wait_.why) += waited;
 }
 
 bool HostDriver::may_go_on(int index, int reason) const {

@@ -32,6 +32,12 @@ class HostDriver {
   struct Ran {
     std::int64_t start = 0, end = 0, inside = 0;
   };
+  /// The newest wait of the compute queue since its last action.
+  struct Waited {
+    std::int64_t ns = 0;
+    ActionKind missing{};
+    WaitReason why{};
+  };
   void advance_all();
   bool advance(Cursors::Line& line);
   bool begin(Cursors::Line& line);
@@ -43,6 +49,7 @@ class HostDriver {
   std::int64_t end_of(const Cursors::Begun& begun);
   void run_compute(int index);
   Ran imitated(int index, const Ran& called);
+  void give_back_wait(std::int64_t late);
   Load load_of(const Action& action, std::int64_t lasts) const;
   std::int64_t passes_ports(Level level, std::int64_t takes, std::int64_t offered);
   void wait(int index);
@@ -59,6 +66,7 @@ class HostDriver {
   Script* script_ = nullptr;  ///< the one that runs, or of which something is under way
   StepInputs inputs_;
   bool moving_ = false;
+  Waited newest_wait_;
   std::int64_t device_free_ns_ = 0;  ///< when the last pass of an imitated device ended
 };
 

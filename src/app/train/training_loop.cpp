@@ -20,6 +20,12 @@ namespace {
 /// What ranks tell each other: of each number the largest is heard.
 enum Wish : std::size_t { stop, save_by_time, still_writes, behind_trouble, wishes };
 
+/// How often a run may go back; where the settings leave it open, twice if it makes checkpoints on its way.
+int most_rollbacks(const Config& config) {
+  if (config.guard.rollbacks >= 0) return config.guard.rollbacks;
+  return config.checkpoint.is_periodic() ? 2 : 0;
+}
+
 }  // namespace
 
 TrainingLoop::TrainingLoop(Run& run, RunDirectory* directory, Corpus& corpus, HeldOut* validation,
@@ -183,9 +189,9 @@ void TrainingLoop::go_back() {
   log_.write_newest();
   saves_.finish();
   RunProgress known = saves_.progress();
-  if (known.rollbacks >= config_.guard.rollbacks)
+  if (known.rollbacks >= most_rollbacks(config_))
     fail(Exit::diverged, "{}; {}; the run has gone back {} times (guard.rollbacks: {})", guard_.trouble(),
-         diagnose(worker_), known.rollbacks, config_.guard.rollbacks);
+         diagnose(worker_), known.rollbacks, most_rollbacks(config_));
   const std::string diagnosis = diagnose(worker_);
   const std::optional<Resumed> from = load_newest_good(run_);
   MP_REQUIRE(from, Exit::diverged, "{}; {}; there is no checkpoint yet to go back to (checkpoint.every: {})",
