@@ -115,7 +115,9 @@ void HostDriver::run_compute(int index) {
   script.cursors.ended[index] = 1;
   ++script.cursors.compute.next;
   wait_inside(script.spent, action.kind) += ran.inside;
-  work_of(script.spent, action.kind) += ran.end - ran.start - ran.inside;
+  // An imitated sum of scalars lasts behind the call, which is where its ranks waited.
+  const bool waited_before = imitates_ && is_communication(action);
+  work_of(script.spent, action.kind) += ran.end - ran.start - (waited_before ? 0 : ran.inside);
   if (imitates_) give_back_wait(start - ran.start);
 }
 
