@@ -2,13 +2,9 @@
 #include <cmath>
 #include <cstdint>
 
-/// How gradients are scaled and clipped, or their step skipped: plain arithmetic for either device.
-#ifdef __CUDACC__
-#define MINDPIPE_EITHER_DEVICE __host__ __device__
-#else
-#define MINDPIPE_EITHER_DEVICE
-#endif
+#include "operations/either_device.h"
 
+// How gradients are scaled and clipped, or their step skipped.
 namespace mindpipe {
 
 /// A step's decisions and answers, one f64 tensor in the backend's memory: updates read it there, so that no

@@ -1,12 +1,7 @@
 #pragma once
 #include <cstdint>
 
-/// What a tensor's hash is made of: plain arithmetic for either device.
-#ifdef __CUDACC__
-#define MINDPIPE_EITHER_DEVICE __host__ __device__
-#else
-#define MINDPIPE_EITHER_DEVICE
-#endif
+#include "operations/either_device.h"
 
 namespace mindpipe {
 

@@ -14,11 +14,8 @@ std::optional<Subtree> node_of(int leaves, const Subtree& left, const Subtree& r
 }
 
 CounterStep counter_step(const SumTree& tree, int number) {
-  CounterStep step;
   const int newest = tree.open_after(number + 1) - 1;
-  for (int open = tree.open_after(number); open-- > newest;) step.takes.push_back(open);
-  if (number + 1 < tree.leaves_here()) step.moves_to = newest;
-  return step;
+  return {tree.open_after(number), newest, number + 1 < tree.leaves_here() ? newest : -1};
 }
 
 std::vector<Addition> additions_in_order(int sums) {

@@ -10,15 +10,14 @@ namespace mindpipe {
 /// The node that the tree over `leaves` makes of two sums, if it has such an addition.
 std::optional<Subtree> node_of(int leaves, const Subtree& left, const Subtree& right);
 
-/// What the newest leaf does in a binary counter of open sums: it takes in the open sums `takes`, each on its
-/// left, in this order. Then it moves to the open place `moves_to`, or stays where it is (-1).
+/// What the newest leaf does in a binary counter of `open` open sums: it takes in the newest of them, down to
+/// place `last`, each on its left. Then it moves to the open place `moves_to`, or stays where it is (-1).
 struct CounterStep {
-  std::vector<int> takes;
+  int open = 0, last = 0;
   int moves_to = -1;
 };
-/// The step of leaf number `number` of a rank. Once the rank has counted all its leaves, the open places 0,
-/// 1,
-/// ... hold its roots, but for the last root, which stays where the newest leaf was.
+/// The step of leaf number `number` of a rank. Once the rank has counted all its leaves, the open places from
+/// 0 on hold its roots, but for the last root, which stays where the newest leaf was.
 CounterStep counter_step(const SumTree& tree, int number);
 
 /// Adds up the uses of one table: the first takes in the others, one after the other.

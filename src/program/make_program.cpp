@@ -1,6 +1,7 @@
 #include "program/make_program.h"
 
 #include "core/check.h"
+#include "core/clock.h"
 #include "program/check/checker.h"
 #include "program/fewest.h"
 #include "program/lists/write_step.h"
@@ -98,7 +99,9 @@ PlannedStep make_program(const Outline& outline, ScheduleKind schedule, const Ne
   require_few_actions(outline, count_of_actions(outline, schedule));
   MP_CHECK(outline.training, "forwards alone are no step");
   PlannedStep step = plan_step(outline, make_order(schedule, request_of(outline, groups)), network);
+  const std::int64_t begin = now_ns();
   require_sound(check(step.program, outline));
+  step.proved_seconds = seconds_since(begin);
   const auto too_large = check_memory(step.placement, memory_limit);
   MP_REQUIRE(too_large.empty(), Exit::out_of_memory,
              "{}; the step does not fit (take a smaller train.micro_batch, more stages, train.recompute: "

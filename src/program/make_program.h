@@ -16,7 +16,8 @@ struct PlannedStep {
   Program program;
   Placement placement;
   Timeline expected = {};
-  Network network;  ///< network that it was planned for
+  Network network;            ///< network that it was planned for
+  double proved_seconds = 0;  ///< time that the proof of its lists took
 };
 
 /// Refuses a batch whose lists have about so many actions, if that is more than can be planned.

@@ -83,7 +83,7 @@ void GradientUpdates::count_shard(Unit& unit, int use, int shard, std::int64_t f
   const Tensor root = unit.root(use).range(first, elements);
   const auto level_at = [&](int level) { return unit.level(level, use).range(first, elements); };
   const CounterStep step = counter_step(over_data_, shard);
-  for (const int level : step.takes)
+  for (int level = step.open; level-- > step.last;)
     if (!is_left_out("gradients", "fold")) backend.add({level_at(level), root, root});
   if (step.moves_to < 0) return;
   backend.copy(root, level_at(step.moves_to));

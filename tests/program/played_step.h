@@ -226,7 +226,7 @@ class PlayedStep {
     root.resize(elements());
     levels.resize(tree(0).levels() + 1, zeros());
     const CounterStep step = counter_step(tree(data), shard);
-    for (const int level : step.takes)
+    for (int level = step.open; level-- > step.last;)
       for (int e = 0; e < elements(); ++e) root[e] = levels[level][e] + root[e];
     if (step.moves_to < 0) return;
     levels[step.moves_to] = root;

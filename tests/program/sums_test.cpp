@@ -154,7 +154,7 @@ TEST(TreeProof, HoldsForEveryShareOfEveryTree) {
 }
 
 TEST(TreeProof, KnowsTheNodesOfTheTreeAlone) {
-  // Of six leaves: {0 1}{2 3}{4 5}, then the first two, then all.
+  // The tree of six leaves joins {0 1}{2 3}{4 5}, then the first two, then all.
   const auto node = [](int first, int middle, int last) {
     return node_of(6, {first, middle}, {middle, last}).has_value();
   };

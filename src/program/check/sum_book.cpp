@@ -32,6 +32,9 @@ bool SumBook::is_summed_apart(int unit) const {
 }
 
 void SumBook::expect(std::int64_t subnet, int first, int last, const std::vector<UnitUse>& uses) {
+  const bool has_sums =
+      std::any_of(uses.begin(), uses.end(), [&](const UnitUse& use) { return !is_summed_apart(use.unit); });
+  if (reading_.of == ListOf::subnets && !has_sums) return;  // no update would end it
   Network& network = networks_[subnet];
   network.first = first;
   network.blocks.resize(last - first);

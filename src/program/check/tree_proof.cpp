@@ -25,7 +25,7 @@ std::string count(const SumTree& tree, int levels, std::vector<Subtree>& roots) 
     const int leaf = tree.first_leaf() + number;
     Subtree newest{leaf, leaf + 1};
     const CounterStep step = counter_step(tree, number);
-    for (const int place : step.takes) {
+    for (int place = step.open; place-- > step.last;) {
       if (place + 1 != static_cast<int>(open.size()))
         return fmt::format("shard {} takes in open sum {} of {}", leaf, place, open.size());
       const auto node = node_of(leaves, open[place], newest);

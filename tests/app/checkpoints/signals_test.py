@@ -5,7 +5,6 @@ import os
 import pathlib
 import random
 import signal
-import subprocess
 import time
 
 from the_run import Runs, main
@@ -46,19 +45,6 @@ class Signals(Runs):
         self.assertEqual(self.sha("run", steps), self.sha("whole", steps), f"seed {seed}")
         left = [path.name for path in (self.root / "run").rglob("*") if "partial" in path.name or ".step-" in str(path)]
         self.assertEqual(left, [])
-
-    def started(self, run, settings="", ranks=1):
-        process = subprocess.Popen(self.command(run, settings, ranks), env=self.environment(), stdin=subprocess.DEVNULL,
-                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
-        self.addCleanup(process.wait)
-        self.addCleanup(process.kill)
-        return process
-
-    def until(self, holds):
-        end = time.monotonic() + 30
-        while not holds():
-            self.assertLess(time.monotonic(), end, "it never came to that")
-            time.sleep(0.001)
 
     def ranks_of(self, run):
         """The processes of a job that catch SIGUSR1 by now."""

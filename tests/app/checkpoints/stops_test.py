@@ -1,8 +1,6 @@
 """Runs that are asked to stop and go on: the same command, another grid, more steps, other settings."""
 import os
 import signal
-import subprocess
-import time
 
 import manifests
 from the_run import ALL, STEPS, Runs, main
@@ -11,20 +9,6 @@ SLOW = {"faults": "write:sleep:1:100000", "on": "metrics.jsonl"}  # a step takes
 
 
 class Stops(Runs):
-    def started(self, run, settings="", **faults):
-        process = subprocess.Popen(self.command(run, settings), env=self.environment(**faults),
-                                   stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                                   stderr=subprocess.DEVNULL, start_new_session=True)
-        self.addCleanup(process.wait)
-        self.addCleanup(process.kill)
-        return process
-
-    def until(self, holds):
-        end = time.monotonic() + 30
-        while not holds():
-            self.assertLess(time.monotonic(), end, "it never came to that")
-            time.sleep(0.005)
-
     def lines(self, run):
         file = self.root / run / "metrics.jsonl"
         return file.read_text().count("\n") if file.exists() else 0

@@ -77,6 +77,21 @@ class Runs(unittest.TestCase):
             said.seek(0)
             return Answer(code, said.read().decode(errors="replace"))
 
+    def started(self, run, settings="", ranks=1, **faults):
+        """A training that goes on while the test looks on."""
+        process = subprocess.Popen(self.command(run, settings, ranks), env=self.environment(**faults),
+                                   stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                   stderr=subprocess.DEVNULL, start_new_session=True)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        return process
+
+    def until(self, holds):
+        end = time.monotonic() + 30
+        while not holds():
+            self.assertLess(time.monotonic(), end, "it never came to that")
+            time.sleep(0.001)
+
     def train(self, run, settings="", ranks=1, limit=60, **faults):
         return self.call(self.command(run, settings, ranks), self.environment(**faults), limit)
 
