@@ -31,8 +31,8 @@ struct StepRule {
 };
 
 /// Decides a step from its loss, summed over tokens, and its gradient's square: how far gradients are scaled
-/// down, whether they are applied at all. A step without a valid token, or
-/// whose loss or gradient is not finite, is skipped and not counted.
+/// down, whether they are applied at all. A step without a valid token, or whose loss or gradient is not
+/// finite, is skipped and not counted.
 MINDPIPE_EITHER_DEVICE inline void clip_and_scale_step(const StepRule& rule, double loss, double squares,
                                                        double* decision) {
   const bool is_finite = squares - squares == 0 && loss - loss == 0;

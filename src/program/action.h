@@ -135,19 +135,17 @@ inline constexpr int wait_reasons = 3;
 /// - `fold`: after this action those gradients of its blocks which a pass of its kind makes hold all
 ///   micro-batches of `shard`, and are added to the binary counter.
 /// - send: buffer `from_buffer` to pipeline rank `peer`; receive: from `peer` into buffer `to_buffer`.
-/// `first` is the
-///   block that the cut precedes. With payload `unit_gradient`: the gradient of `unit` from its use in block
-///   `first`, summed over data; without buffers: the runtime owns one place for each use, and after the last
-///   of these receives adds all uses in model order (uses on one rank need no message).
+///   `first` is the block that the cut precedes. With payload `unit_gradient`: the gradient of `unit` from
+///   its use in block `first`, summed over data; without buffers: the runtime owns one place for each use,
+///   and after the last of these receives adds all uses in model order (uses on one rank need no message).
 /// - reduce: sum the gradient of `unit` from its use in block `first` over group `data` (a sum_scatter when
 ///   the optimizer is sharded). When gradients are sharded, the accumulators lie in slab `slab`, and this
 ///   rank's share of the sum moves out to place `apart`, or stays where it is until the update (-1) because
 ///   nobody else comes to the slab.
-/// - Bulk transfers (reduce, gather, messages of payload `unit_gradient`) come in `parts`
-/// (Outline::part_bytes),
-///   each an entry of its own: part k is the k-th cut of every rank's share. They end in order; an executor
-///   may begin the one behind a queue's head ahead of time, when its `after` have ended, and begins none
-///   while a higher class has traffic on its way.
+/// - Bulk transfers (reduce, gather, messages of payload `unit_gradient`) come in `parts`, as
+///   Outline::part_bytes says, each an entry of its own: part k is the k-th cut of every rank's share. They
+///   end in order; an executor may begin the one behind a queue's head ahead of time, when its `after` have
+///   ended, and begins none while a higher class has traffic on its way.
 /// - sum_scalar: loss, valid tokens and the gradient's squares over group `grid`. update: `unit`, own share
 ///   only when sharded; then gather its values over `data`. A group of one does nothing.
 /// - Of a supernet: an arena holds what arrives of a micro-batch, too; receives name it as `tape`, and a pass
