@@ -147,7 +147,8 @@ inline constexpr int wait_reasons = 3;
 ///   end in order; an executor may begin the one behind a queue's head ahead of time, when its `after` have
 ///   ended, and begins none while a higher class has traffic on its way.
 /// - sum_scalar: loss, valid tokens and the gradient's squares over group `grid`. update: `unit`, own share
-///   only when sharded; then gather its values over `data`. A group of one does nothing.
+///   only when sharded; a gather brings its values over `data` together at the head of the next step's list.
+///   A group of one does nothing.
 /// - Of a supernet: an arena holds what arrives of a micro-batch, too; receives name it as `tape`, and a pass
 ///   reads there. An update of blocks [first, last) is of the units that the subnet uses there, whose
 ///   gradients are in slab `slab`; it gives the slab back.

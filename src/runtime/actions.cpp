@@ -23,6 +23,12 @@ void see(Script& script, const RankState& state, const Action& action) {
   script.kept.see(std::move(units), std::move(shared));
 }
 
+/// Makes sure that a forward finds the values of its blocks whole.
+void require_whole(const RankState& state, const Action& forward) {
+  for (int block = forward.first; block < forward.last; ++block)
+    for (const int unit : state.stage.model().blocks()[block].units) state.residency.require_whole(unit);
+}
+
 /// At the end of a data shard the gradients that a backward has completed go to the binary counter.
 void fold(const RankState& state, const Action& action, std::span<const UnitUse> uses) {
   for (const UnitUse& use : uses)
@@ -191,6 +197,7 @@ void Actions::forward(Script& script, const Action& action, const StepInput& giv
   const bool trains = script.trains(), begins = action.micro_batch == 0;
   const bool asks = !trains || (state_.windows != nullptr && begins);
   const StepInput& input = asks ? script.feed->bring(action) : given;
+  require_whole(state_, action);
   if (trains) {
     if (state_.windows != nullptr && begins) state_.windows->count(action.subnet, input.valid);
     state_.residency.values().bind(action.subnet);

@@ -62,9 +62,10 @@ void CheckpointWriter::begin(Manifest manifest, const std::string& configuration
   manifest_.tensors.clear();
   for (const SavedTensor& saved : copy_.tensors())
     manifest_.tensors.push_back({saved.path, saved.tensor.shape(), 0, saved.bytes()});
-  manifest_.units = worker_.state().unit_counters();
+  ModelState& state = worker_.state();
+  manifest_.units = state.unit_counters();
   manifest_.progress.applied =  // a subnet's units are counted each by itself
-      worker_.subnets() != nullptr ? manifest_.progress.step : worker_.state().applied_steps();
+      worker_.subnets() != nullptr ? manifest_.progress.step : state.applied_steps();
   place_ = std::make_unique<NewCheckpoint>(run_directory_, manifest_.progress.step);
   if (!make_file()) return;
   phase_ = Phase::writing;

@@ -16,6 +16,7 @@ std::pair<std::size_t, std::int64_t> first_of_all_ranks(Worker& worker, std::vec
 
 /// How many elements that live here are not finite, of every tensor in model order.
 std::vector<std::int64_t> bad_weights(Worker& worker) {
+  worker.settle();
   const Stage& stage = worker.stage();
   const std::vector<int>& local = stage.local_units();
   std::vector<std::int64_t> counts;

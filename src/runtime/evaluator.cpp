@@ -22,6 +22,7 @@ Evaluator::Evaluator(const Config& config, const RunPlan& plan, Stage& stage, Ex
 
 void Evaluator::run(const ForwardFeed::Tasks& tasks) {
   if (steps_ != nullptr) executor_.recorder(steps_->script());
+  executor_.actions().settle();
   forwards_.run(tasks);
 }
 

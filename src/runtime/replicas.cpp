@@ -101,6 +101,7 @@ bool Replicas::differ(const std::vector<std::uint64_t>& hashes) {
 
 std::string Replicas::difference() {
   if (!are_held_) return "";
+  worker_.settle();
   std::vector<std::uint64_t> hashes;
   for (const Part& part : parts_) hashes.push_back(hash_of(part));
   return differ(hashes) ? name_odd_ones(hashes) : "";

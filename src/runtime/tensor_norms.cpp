@@ -45,6 +45,7 @@ std::string layer_of(const std::string& unit) {
 }  // namespace
 
 TensorSquares squares_of_tensors(Worker& worker) {
+  worker.settle();
   Stage& stage = worker.stage();
   Communicator& tensor = worker.group(Axis::tensor);
   const auto& units = stage.model().units();

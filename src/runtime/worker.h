@@ -52,7 +52,14 @@ class Worker {
   Stage& stage() { return *stage_; }
   GradientUpdates& updates() { return *updates_; }
   Residency& residency() { return *residency_; }
-  ModelState& state() { return *state_; }
+  /// All values are whole behind this call, which is collective over the data axis: the state is read, and
+  /// set, between two steps.
+  ModelState& state() {
+    settle();
+    return *state_;
+  }
+  /// Brings together values that the newest step has left in shares. Collective over the data axis.
+  void settle() { executor_->actions().settle(); }
   Executor& executor() { return *executor_; }
   BatchInputs& inputs() { return *inputs_; }
   Wiring& wiring() { return wiring_; }

@@ -150,7 +150,17 @@ Reductions::Request GradientUpdates::reduce(Reductions& over_data, const UnitUse
 }
 
 Reductions::Request GradientUpdates::gather(Reductions& over_data, int unit, int part, int parts) {
+  if (part + 1 == parts) residency_.gathered(unit);
   return over_data.gather(pieces_of(unit, stage_.unit(unit).flat_values(), part, parts));
+}
+
+void GradientUpdates::settle(Reductions& over_data) {
+  for (const int unit : stage_.local_units()) {
+    if (residency_.is_whole(unit) || is_left_out("gradients", "settle")) continue;
+    const Reductions::Request request = gather(over_data, unit, 0, 1);
+    over_data.wait(request);
+    over_data.take_end(request);
+  }
 }
 
 std::int64_t GradientUpdates::sent_by_reduce(const UnitUse& use, int part, int parts) const {
@@ -205,7 +215,7 @@ void GradientUpdates::update(int unit, double rate) {
   if (!is_left_out("units", "update"))
     residency_.share(unit).update(stage_.context().backend, rate, decisions_->of(unit),
                                   layout.batch / layout.samples);
-  residency_.values().wrote(unit);
+  residency_.updated(unit);
 }
 
 }  // namespace mindpipe

@@ -38,6 +38,9 @@ class GradientUpdates {
   Reductions::Request reduce(Reductions& over_data, const UnitUse& use, int part, int parts, bool moves_out);
   /// Begins one part of bringing a unit's new values from the ranks that own them.
   Reductions::Request gather(Reductions& over_data, int unit, int part, int parts);
+  /// Brings together all values that are in shares, for who reads them between two steps. Collective over the
+  /// data axis, and nothing where all are whole.
+  void settle(Reductions& over_data);
   /// Bytes that this rank sends in one part of a reduce or gather.
   std::int64_t sent_by_reduce(const UnitUse& use, int part, int parts) const;
   std::int64_t sent_by_gather(int unit, int part, int parts) const;

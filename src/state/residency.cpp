@@ -11,7 +11,8 @@ Residency::Residency(Stage& stage, const Config& config, Groups groups)
       values_(stage),
       gradients_(stage),
       readers_(stage),
-      moves_(stage, *this) {
+      moves_(stage, *this),
+      in_shares_(stage.model().units().size(), 0) {
   const int share = is_sharded_ ? groups.data.rank() : 0, shares = is_sharded_ ? groups.data.size() : 1;
   for (const int unit : stage.local_units())
     shares_[unit] = std::make_unique<UnitOptimizer>(stage.unit(unit), config.optimizer, share, shares);
@@ -32,8 +33,21 @@ void Residency::allocate(const ResidencyPlan& plan) {
   moves_.allocate(plan.ways, plan.way);
 }
 
+void Residency::updated(int unit) {
+  values_.wrote(unit);
+  in_shares_[static_cast<std::size_t>(unit)] = is_sharded_ ? 1 : 0;
+}
+
+void Residency::require_whole(int unit) const {
+  MP_CHECK(is_whole(unit), "the values of unit {} are read, of which this rank has a share alone",
+           stage_.unit(unit).name());
+}
+
 Tensor Residency::newest(int unit, std::string_view slot) const {
-  if (slot == "value") return values_.newest(unit);
+  if (slot == "value") {
+    require_whole(unit);
+    return values_.newest(unit);
+  }
   if (slot == older_state) return values_.older(unit);
   for (const auto& [name, part] : share(unit).states())
     if (name == slot) return part;

@@ -38,6 +38,14 @@ class Residency {
   UnitOptimizer& share(int unit) const { return *shares_.at(unit); }
   const Optimizers& shares() const { return shares_; }
   bool is_sharded() const { return is_sharded_; }
+  /// Hears that an update has moved a unit's values on; where masters are sharded, this rank's share of them.
+  void updated(int unit);
+  /// Hears that a unit's values are brought together.
+  void gathered(int unit) { in_shares_[static_cast<std::size_t>(unit)] = 0; }
+  /// Whether this rank has all of a unit's newest values.
+  bool is_whole(int unit) const { return in_shares_[static_cast<std::size_t>(unit)] == 0; }
+  /// Makes sure that whoever reads a unit's values finds them whole.
+  void require_whole(int unit) const;
   /// What this rank has of a slot by name: the newest values, those a window older, a master, a moment.
   Tensor newest(int unit, std::string_view slot) const;
   /// The decisions that count how often gradients were applied; null: there are none.
@@ -79,6 +87,7 @@ class Residency {
   GradientSlabs gradients_;
   Readers readers_;
   UnitMoves moves_;
+  std::vector<char> in_shares_;  ///< by unit
   Decisions* decisions_ = nullptr;
   std::vector<Arrival> arrivals_;
 };

@@ -182,10 +182,13 @@ TEST(Check, ATicketOfTwoTasksIsFound) {
   outline.data = 2;
   outline.sharded_optimizer = true;
   Program program = plan_step(outline, gpipe_order({2, 2})).program;
-  // Each list ends with a gather of its own, so tickets ascend in both all the same.
-  Action &one = program.ranks[0].back(), &other = program.ranks[1].back();
+  // Each rank communicates first in a gather of its own, so tickets ascend in both all the same.
+  const auto first_gather = [&](int rank) -> Action& {
+    return *std::find_if(program.ranks[rank].begin(), program.ranks[rank].end(), is_communication);
+  };
+  Action &one = first_gather(0), &other = first_gather(1);
   ASSERT_TRUE(one.kind == ActionKind::gather && other.kind == ActionKind::gather);
-  one.ticket = other.ticket = std::max(one.ticket, other.ticket);
+  one.ticket = other.ticket = std::min(one.ticket, other.ticket);
   EXPECT_THAT(check(program, outline),
               ElementsAre(HasSubstr("ticket " + std::to_string(one.ticket) + " is given twice")));
 }

@@ -30,7 +30,9 @@ struct Folded {
   double sums = 0;  ///< in forwards of a stage
   PlannedStep step;
 
-  Folded(const std::string& schedule, int chunks, double forwards, const MicroBatchGroups& groups = {})
+  /// `sharded`: of what sums take, one half scatters gradients and the other gathers values.
+  Folded(const std::string& schedule, int chunks, double forwards, const MicroBatchGroups& groups = {},
+         bool sharded = false)
       : outline(equal_stages(stages, micro_batches, chunks,
                              {.forward = forward,
                               .backward = 2 * forward,
@@ -46,6 +48,9 @@ struct Folded {
       network.data.picoseconds_per_byte =
           1000 * of_chunk / static_cast<double>(sum_over_data(outline, &unit - outline.units.data()).bytes);
     }
+    outline.sharded_optimizer = sharded;
+    for (UnitCost& unit : outline.units)
+      if (sharded) unit.values = unit.gradients;
     step = make_program(outline, schedule_named(schedule), network, 0, groups);
   }
   Durations durations() const { return durations_of(step.program, outline, network); }
@@ -58,11 +63,11 @@ struct Folded {
   double unfolded() const { return in_forwards(sums_behind_passes()); }
   double in_one_piece() const { return in_forwards(sums_in_one_piece()); }
   /// The part of the sums that the step is longer for.
-  double exposed() const { return (folded() - without_sums()) / sums; }
-  double without_sums() const {
+  double exposed() const { return (folded() - without(ActionKind::reduce)) / sums; }
+  double without(ActionKind kind) const {
     Durations free = durations();
     for (const Place& place : step.program.places())
-      if (step.program.at(place).kind == ActionKind::reduce) free[place.rank][place.index] = 0;
+      if (step.program.at(place).kind == kind) free[place.rank][place.index] = 0;
     return in_forwards({step.program, std::move(free), network});
   }
   /// Sums begin when all passes of their rank have ended.

@@ -99,7 +99,7 @@ const WrongSum wrong_sums[] = {
      [](Lists& lists) {
        std::erase_if(lists.list(), [](const Action& action) { return action.kind == ActionKind::gather; });
      },
-     "the next step finds a share of the values of unit 0, which this step found whole"},
+     "reads unit 0, of which parts are old"},
     {"AGatherOfOnePart", of_parts,
      [](Lists& lists) { lists.leave_out(lists.find(part_of_kind(ActionKind::gather, 1))); },
      "another part of unit 0 is next"},
@@ -117,31 +117,10 @@ TEST_P(SumBookSays, WhatIsWrong) {
 INSTANTIATE_TEST_SUITE_P(Of, SumBookSays, testing::ValuesIn(wrong_sums),
                          [](const auto& wrong) { return std::string(wrong.param.name); });
 
-/// Gathers of what the step before has updated at a list's head, in place of those at its end.
-void gather_at_the_head(Lists& lists) {
-  std::vector<Action> gathers, others;
-  for (const Action& action : lists.list())
-    (action.kind == ActionKind::gather ? gathers : others).push_back(action);
-  const int moved = static_cast<int>(gathers.size());
-  for (Action& action : gathers) action.after.clear();
-  for (Action& action : others)
-    for (int& earlier : action.after) earlier += moved;
-  gathers.insert(gathers.end(), others.begin(), others.end());
-  for (int index = moved; index < std::ssize(gathers); ++index)
-    if (is_pass(gathers[index])) gathers[index].after.push_back(moved - 1);
-  lists.list() = gathers;
-}
-
-TEST(SumBook, TakesGathersAtTheHeadOfTheNextList) {
+TEST(SumBook, WantsForwardsToWaitForTheirValues) {
   Lists lists = of_parts();
-  gather_at_the_head(lists);
-  EXPECT_THAT(said_of(lists), IsEmpty());
-  Lists wrong = lists;
-  wrong.leave_out(0);
-  EXPECT_THAT(said_of(wrong), testing::Contains(HasSubstr("another part of unit")));
-  wrong = lists;
-  for (Action& action : wrong.list()) action.after.clear();
-  EXPECT_THAT(said_of(wrong), testing::Contains(HasSubstr("does not wait for the values of unit 0")));
+  lists.at(part_of_kind(ActionKind::forward)).after.clear();
+  EXPECT_THAT(said_of(lists), testing::Contains(HasSubstr("does not wait for the values of unit 0")));
 }
 
 TEST(TreeProof, HoldsForEveryShareOfEveryTree) {

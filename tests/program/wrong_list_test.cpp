@@ -96,8 +96,14 @@ const WrongList of_steps[] = {
      without_waits(of_kind(ActionKind::forward)), "does not wait for the activation from rank 0"},
     {"ASendThatDoesNotWaitForItsPass", [] { return of_two_stages(0); },
      without_waits(end_of(Payload::activation, true)), "before action 0 has filled it"},
-    {"AGatherThatDoesNotWaitForItsUpdate", with_slabs, without_waits(of_kind(ActionKind::gather)),
-     "does not wait for the update"},
+    {"AForwardThatDoesNotWaitForItsGather", with_slabs, without_waits(of_kind(ActionKind::forward)),
+     "does not wait for the values of unit"},
+    {"AGatherBehindTheUpdate", with_slabs,
+     [](Lists& lists) {
+       const int gather = lists.find(of_kind(ActionKind::gather));
+       lists.list().push_back(lists.list()[gather]);
+     },
+     "comes behind the update, whose values the next step gathers"},
     {"AFoldThatIsLeftOut", [] { return lists_of_step(of_two_shards(equal_stages(1, 4)), "zb-h1"); },
      [](Lists& lists) { lists.at(of_kind(ActionKind::backward_input), 1).fold = false; },
      "shard 0 ends here, but its gradients are not folded"},

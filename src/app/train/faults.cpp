@@ -60,6 +60,7 @@ Faults::Faults(Run& run) : run_(run) {
                Exit::bad_configuration,
                "--inject {}: no message can be lost where there is one stage and one lane (grid.pipeline: 2)",
                injection.text);
+    flips_ = flips_ || injection.kind == FaultKind::flip;
     if (injection.rank == run.world().rank) due_.push_back(injection);
   }
 }
@@ -74,6 +75,7 @@ void Faults::before(std::int64_t step, std::int64_t first_sample) {
 }
 
 void Faults::behind(std::int64_t steps) {
+  if (flips_) run_.worker().settle();
   let_happen([&](const Injection& injection) {
     return injection.kind == FaultKind::flip && injection.step <= steps;
   });

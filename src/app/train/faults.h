@@ -27,6 +27,7 @@ class Faults {
 
   Run& run_;
   std::vector<Injection> due_;  ///< faults of this rank that have not happened
+  bool flips_ = false;          ///< whether a bit of some rank is flipped, in values that are whole
 };
 
 }  // namespace mindpipe

@@ -17,9 +17,10 @@ namespace mindpipe {
 /// Proved: both ends of a channel list the same messages and all members of a group the same calls; tickets
 /// agree and ascend, so that the lists run to their end, with free channels and in strict ticket order; every
 /// pass has its inputs, what it makes leaves, every tape is opened once and closed once, backwards of a block
-/// ascend in (shard, micro-batch); every gradient is summed, exchanged, updated (and gathered) after its last
-/// backward; gradients start from zero; no arena, buffer or gradient slab is used again before its last
-/// reader, a send or a sum over data included, has ended; memory stays below the limit.
+/// ascend in (shard, micro-batch); sharded values are gathered before forwards read them; every gradient is
+/// summed, exchanged and updated after its last backward; gradients start from zero; no arena, buffer or
+/// gradient slab is used again before its last reader, a send or a sum over data included, has ended; memory
+/// stays below the limit.
 std::vector<std::string> check(const Program& program, const Outline& outline);
 /// Proves the list of one rank of a step, whose other ranks were checked with it, or throws.
 CheckedStretch prove_list(ListStretch list, const Outline& outline, int rank);

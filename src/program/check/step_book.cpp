@@ -136,7 +136,7 @@ void StepBook::update() {
 void StepBook::gather() {
   const Action& action = reading_.action();
   Unit& unit = units_[action.unit];
-  if (!reading_.has_ended(unit.updated)) reading_.wrong("does not wait for the update");
+  if (unit.updated.exists()) reading_.wrong("comes behind the update, whose values the next step gathers");
   if (unit.is_gathered) reading_.wrong("runs a second time");
   unit.is_gathered = action.part + 1 == action.parts;
 }

@@ -7,8 +7,9 @@
 namespace mindpipe {
 
 /// Follows the gradients of a step to the updated values: that of every use of a unit is made, summed over
-/// data and exchanged with the unit's other homes; then the step's scalars are summed, each unit is updated
-/// once, and gathered. Where uses take turns in slabs, none is written while a sum may read it.
+/// data and exchanged with the unit's other homes; then the step's scalars are summed, and each unit is
+/// updated once. Where uses take turns in slabs, none is written while a sum may read it. Values in shares
+/// are gathered once, before the update.
 class StepBook {
  public:
   /// `slabs`: where each use's gradient is added up, where gradients are sharded.

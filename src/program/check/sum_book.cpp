@@ -120,8 +120,7 @@ void SumBook::reads(Network& network) {
   if (reading_.of != ListOf::step) return;
   for (int number = action.first; number < action.last; ++number)
     for (const int unit : network.blocks[number].units) {
-      Values& values = values_[unit];
-      if (!values.begins_whole) values.begins_whole = true;
+      const Values& values = values_of(unit);
       if (values.is_updated) reading_.wrong("reads unit {} behind its update", unit);
       else if (!values.is_whole) reading_.wrong("reads unit {}, of which parts are old", unit);
       else if (values.gathered_at.exists() && !reading_.has_ended(values.gathered_at))
@@ -227,10 +226,9 @@ void SumBook::sum_scalar() {
 
 void SumBook::update() {
   const int unit = reading_.action().unit;
-  Values& values = values_[unit];
+  Values& values = values_of(unit);
   if (!is_decided_) reading_.wrong("the step is not decided");
   if (values.is_updated) reading_.wrong("unit {} has its next version", unit);
-  if (!values.begins_whole) values.begins_whole = true;
   values.is_updated = true;
   values.is_whole = !reading_.outline.sharded_optimizer;
   values.gathered = {};
@@ -255,14 +253,10 @@ void SumBook::update_subnet() {
   networks_.erase(action.subnet);
 }
 
-/// Values come together behind an update, or at the head of the next step's list, which begins with shares.
+/// A step finds shares of the values that the step before has left, and brings them together.
 void SumBook::gather() {
   const Action& action = reading_.action();
-  Values& values = values_[action.unit];
-  if (!values.begins_whole) {
-    values.begins_whole = false;
-    values.is_whole = false;
-  }
+  Values& values = values_of(action.unit);
   if (values.is_whole) reading_.wrong("unit {} is whole", action.unit);
   if (!values.gathered.add(action)) reading_.wrong("another part of unit {} is next", action.unit);
   values.is_whole = values.gathered.is_whole();
@@ -272,14 +266,8 @@ void SumBook::gather() {
 void SumBook::end() {
   if (reading_.of != ListOf::step) return;
   if (!is_decided_) reading_.missing("no gradient is decided upon");
-  for (const int unit : reading_.outline.units_of_rank(reading_.rank)) {
-    const Values& values = values_[unit];
-    if (!values.is_updated) reading_.missing("unit {} has no next version", unit);
-    else if (values.is_whole != values.begins_whole.value_or(true))
-      reading_.missing("the next step finds {} values of unit {}, which this step found {}",
-                       values.is_whole ? "whole" : "a share of the", unit,
-                       values.is_whole ? "in shares" : "whole");
-  }
+  for (const int unit : reading_.outline.units_of_rank(reading_.rank))
+    if (!values_of(unit).is_updated) reading_.missing("unit {} has no next version", unit);
 }
 
 }  // namespace mindpipe

@@ -1,6 +1,5 @@
 #pragma once
 #include <map>
-#include <optional>
 #include <vector>
 
 #include "program/check/reading.h"
@@ -49,10 +48,9 @@ class SumBook {
     std::vector<Block> blocks;
     std::vector<char> has_loss = {};  ///< by micro-batch, where the head is
   };
-  /// A unit's values on the data ranks that share them: the own share has had its update, others' have come.
+  /// A unit's values on the data ranks that share them: whole once all shares have come, until the update.
   struct Values {
-    std::optional<bool> begins_whole;
-    bool is_updated = false, is_whole = true;
+    bool is_whole = true, is_updated = false;
     Parts gathered;
     ListEntry gathered_at;
   };
@@ -60,6 +58,9 @@ class SumBook {
   bool is_summed_apart(int unit) const;
   Network* network();
   Block* block_of(Network& network, int block);
+  Values& values_of(int unit) {
+    return values_.try_emplace(unit, Values{.is_whole = !reading_.outline.sharded_optimizer}).first->second;
+  }
   void pass(Network& network);
   void reads(Network& network);
   void adds(Block& block, Half& half);

@@ -154,6 +154,9 @@ void ListWriter::pass(ActionKind kind, const Task& task) {
     for (const int unit : came->second) ledger_.read(units_[unit], place_, action);
     came_for_.erase(came);
   }
+  if (goes_on && outline_.sharded_optimizer && task.owner.of == Owner::step)
+    for (const UnitUse& use : outline_.uses_in(task.first, task.last))
+      ledger_.read(units_[use.unit], place_, action);
   if (goes_on || goes_back) cross(task, goes_on ? 1 : -1, action);
   if (makes_gradients(action) && !shared_units_.empty())
     ledger_.write(windows_[action.subnet / window_].added, place_, action);
@@ -302,11 +305,13 @@ void ListWriter::scalars(const Task& task) {
   put(std::move(action), task.lasts);
 }
 
+/// Values come together that forwards read, and that an update overwrites.
 void ListWriter::gather(const Task& task) {
   if (!takes_part(task)) return;
   Action action = action_of_task(ActionKind::gather, task);
   action.unit = task.unit;
-  ledger_.follow(units_[task.unit], action);
+  if (const std::int64_t last = last_place(task, place_); last >= 0)
+    ledger_.write(units_[task.unit], last, action);
   put_parts(task, std::move(action), gather_over_data(outline_, task.unit));
 }
 

@@ -57,7 +57,8 @@ void StepOrder::begin(const StepRooms& rooms) {
 
 /// A backward that is the first in a slab waits for the sum of who was there.
 void StepOrder::place_gradients(int rank, const GradientTurns& turns) {
-  for (StepItem& item : tasks_.lines[rank]) item.needs[StepItem::slab] = {};
+  for (StepItem& item : tasks_.lines[rank])
+    if (item.task.kind != TaskKind::forward) item.needs[StepItem::slab] = {};
   std::vector<int> sums{0};  // items that have ended when so many sums have
   int apart = 0, place = 0;
   for (StepItem& item : tasks_.lines[tasks_.sums_of(rank)]) {

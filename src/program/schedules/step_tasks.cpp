@@ -56,7 +56,10 @@ class Making {
   }
 
   StepTasks make(const Order& order) {
-    for (int rank = 0; rank < outline_.stages; ++rank) add_passes(rank, order[rank]);
+    for (int rank = 0; rank < outline_.stages; ++rank) {
+      if (outline_.sharded_optimizer) add_gathers(rank);
+      add_passes(rank, order[rank]);
+    }
     for (auto& [pair, ring] : made_.rings) add_messages(pair, ring);
     for (int unit = 0; unit < static_cast<int>(outline_.units.size()); ++unit)
       if (outline_.units[unit].values > 0) add_exchanges(unit);
@@ -69,6 +72,32 @@ class Making {
   }
 
  private:
+  /// The step before has left a share of each unit's values on each data rank: they come together in the
+  /// order in which forwards read them.
+  void add_gathers(int rank) {
+    for (int chunk = 0; chunk < outline_.all_chunks(); ++chunk) {
+      if (outline_.rank_of(chunk) != rank) continue;
+      for (const UnitUse& use :
+           outline_.uses_in(outline_.first_block[chunk], outline_.first_block[chunk + 1])) {
+        const auto [gathered, is_new] = gathered_.try_emplace({rank, use.unit}, 0);
+        if (!is_new) continue;
+        add_parts(made_.sums_of(rank),
+                  {.kind = TaskKind::gather, .rank = rank, .chunk = -1, .unit = use.unit},
+                  gather_over_data(outline_, use.unit).parts, {},
+                  [&](int part) { return prices_.gather(use.unit, part); });
+        gathered->second = static_cast<int>(made_.lines[made_.sums_of(rank)].size());
+      }
+    }
+  }
+
+  /// The gathers that have to have ended before a forward of these blocks.
+  StepNeed values_of(const Task& forward) const {
+    StepNeed need{made_.sums_of(forward.rank), 0};
+    for (const UnitUse& use : outline_.uses_in(forward.first, forward.last))
+      need.count = std::max(need.count, gathered_.at({forward.rank, use.unit}));
+    return need;
+  }
+
   void add_passes(int rank, const std::vector<Pass>& passes) {
     LowestFree tapes;
     std::map<std::pair<int, int>, int> tape_of;  // of chunk and micro-batch
@@ -109,6 +138,8 @@ class Making {
     task.take(prices_.pass(task.rank, work, task.clears));
     std::vector<StepItem>& line = made_.lines[task.rank];
     line.push_back({task});
+    if (task.kind == TaskKind::forward && outline_.sharded_optimizer)
+      line.back().needs[StepItem::values] = values_of(task);
     const int place = static_cast<int>(line.size()) - 1;
     if (traits.makes != MadeGradients::none)
       for (int block = task.first; block < task.last; ++block)
@@ -237,18 +268,13 @@ class Making {
 
   void add_updates(int rank) {
     std::vector<StepItem>& line = made_.lines[rank];
-    for (const int unit : outline_.units_of_rank(rank)) {
+    for (const int unit : outline_.units_of_rank(rank))
       line.push_back({{.kind = TaskKind::update,
                        .rank = rank,
                        .chunk = -1,
                        .unit = unit,
                        .lasts = outline_.lasting(rank, prices_.update_of_share(unit))},
                       {StepNeed{made_.scalars(), 1}}});
-      if (outline_.sharded_optimizer)
-        add_parts(made_.sums_of(rank), {.kind = TaskKind::gather, .rank = rank, .chunk = -1, .unit = unit},
-                  gather_over_data(outline_, unit).parts, {rank, static_cast<int>(line.size())},
-                  [&](int part) { return prices_.gather(unit, part); });
-    }
   }
 
   int new_line() {
@@ -268,6 +294,7 @@ class Making {
   std::map<int, std::pair<int, int>> fed_;        // the first and the last pass that adds to a block's
   std::map<RingPair, int> left_, read_;           // crossings so far
   std::map<UnitUse, int> summed_;                 // sums of its rank that have to have ended
+  std::map<std::pair<int, int>, int> gathered_;   // gathers of a rank up to a unit's last
   std::map<std::pair<int, int>, int> exchanges_;  // lines
 };
 

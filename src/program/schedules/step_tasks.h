@@ -26,9 +26,9 @@ struct StepNeed {
 /// A task of a step in its line, with what it needs of other lines.
 struct StepItem {
   /// The places of needs: of a pass the payloads of its input, those of what lay where its output goes, the
-  /// sums of those whose slabs it takes; of others what they work on, and the reader of what lay where a
-  /// message arrives.
-  enum : std::uint8_t { input = 0, work = 0, place = 1, output = 2, slab = 4, needs_count = 5 };
+  /// gathers of values that a forward reads, the sums of those whose slabs a backward takes; of others what
+  /// they work on, and the reader of what lay where a message arrives.
+  enum : std::uint8_t { input = 0, work = 0, place = 1, output = 2, values = 4, slab = 4, needs_count = 5 };
   Task task;
   std::array<StepNeed, needs_count> needs = {};
 };
