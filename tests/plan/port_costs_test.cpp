@@ -21,7 +21,8 @@ struct Meeting {
   double message = 0.02;  ///< forwards of a stage that a message takes
   double sums = 0;        ///< sums of a stage over data, in parts of `part`
   double part = 0.1;
-  double tensor = 0;  ///< sums inside a forward of a stage; twice in a backward
+  double tensor = 0;     ///< sums inside a forward of a stage; twice in a backward
+  bool sharded = false;  ///< of what sums take, one half scatters gradients and the other gathers values
   Level level_of_data = Level::node, level_of_tensor = Level::node;
 
   PortCosts costs() const {
@@ -40,6 +41,9 @@ struct Meeting {
             1000 * of_chunk / static_cast<double>(sum_over_data(outline, &unit - outline.units.data()).bytes);
       }
     }
+    outline.sharded_optimizer = sharded;
+    for (UnitCost& unit : outline.units)
+      if (sharded) unit.values = unit.gradients;
     if (tensor > 0) {
       outline.tensor = 2;
       network.tensor.picoseconds_per_byte = 1000;
@@ -75,11 +79,12 @@ struct Lanes {
 };
 
 constexpr TrafficClass messages = TrafficClass::pipeline, sums = TrafficClass::gradients,
-                       products = TrafficClass::tensor;
+                       products = TrafficClass::tensor, moves = TrafficClass::moves,
+                       gathers = TrafficClass::values;
 
 struct DearPair {
   const char* name;
-  Meeting meeting;
+  PortCosts costs;
   TrafficClass waits, holds;
 };
 
@@ -100,21 +105,44 @@ std::vector<DearPair> dear_pairs() {
     meeting.message = message;
     meeting.sums = sums;
     meeting.part = part;
-    return meeting;
+    return meeting.costs();
   };
+  const auto gathered = [](int chunks, double message, double part) {
+    return Meeting{.schedule = "breadth-first",
+                   .chunks = chunks,
+                   .message = message,
+                   .sums = 20,
+                   .part = part,
+                   .sharded = true}
+        .costs();
+  };
+  const Meeting between{.schedule = "breadth-first",
+                        .chunks = 2,
+                        .message = 0.05,
+                        .sums = 20,
+                        .tensor = 0.2,
+                        .level_of_data = Level::net,
+                        .level_of_tensor = Level::net};
   Meeting elastic = wide;
   elastic.schedule = "elastic";
-  return {{"long parts", of(folded, 0.02, 22, 1), messages, sums},
-          {"longer parts and messages", of(folded, 0.1, 22, 2), messages, sums},
-          {"long messages of two chunks", wide, sums, messages},
-          {"long messages of elastic chunks", elastic, sums, messages},
-          {"messages of four chunks", of(folded, 0.2, 40, 0.1), sums, messages},
-          {"sums inside passes", shared, messages, products}};
+  return {
+      {"long parts", of(folded, 0.02, 22, 1), messages, sums},
+      {"longer parts and messages", of(folded, 0.1, 22, 2), messages, sums},
+      {"long messages of two chunks", wide.costs(), sums, messages},
+      {"long messages of elastic chunks", elastic.costs(), sums, messages},
+      {"messages of four chunks", of(folded, 0.2, 40, 0.1), sums, messages},
+      {"sums inside passes", shared.costs(), messages, products},
+      {"sums inside passes beside many sums over data", between.costs(), sums, products},
+      {"gathers in long parts", gathered(4, 0.05, 1), messages, gathers},
+      {"gathers in longer parts", gathered(2, 0.2, 2), messages, gathers},
+      {"long messages beside gathers", gathered(4, 0.2, 0.5), gathers, messages},
+      {"long moves", Lanes{.move = 4, .picoseconds_per_byte = 1e9}.costs(), messages, moves},
+      {"long messages beside moves", Lanes{.move = 2, .picoseconds_per_byte = 1e8}.costs(), moves, messages}};
 }
 
 TEST(PortCosts, NameTheDearestPairFirst) {
   for (const DearPair& one : dear_pairs()) {
-    const PortCosts costs = one.meeting.costs();
+    const PortCosts& costs = one.costs;
     ASSERT_FALSE(costs.dear().empty()) << one.name << ": " << text_of(costs);
     const PairCost first = costs.dear().front();
     EXPECT_EQ(first.waits, one.waits) << one.name << ": " << text_of(costs);

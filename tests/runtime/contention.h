@@ -162,14 +162,11 @@ inline double idle_off(Worker& worker) {
 
 /// The middle of five steps by the clock of the host, the best of some attempts, the first within `near` of
 /// the simulated one.
-inline Contended contended(const Cell& cell, const World& world, double near, int attempts = 3) {
-  const Config c = config_of(cell);
-  Worker worker(c, world, plan_of(cell, c));
+inline Contended measured(Worker& worker, const std::string& name, const World& world, double near,
+                          int attempts = 3) {
   worker.waiting().set_crowded(true);
-  if (PaperPorts* ports = worker.wiring().ports ? &*worker.wiring().ports : nullptr) {
-    if (cell.folding == Folding::in_one_piece_first_come) ports->ignore_classes();
-    ports->keep_record();
-  }
+  if (worker.wiring().ports) worker.wiring().ports->keep_record();
+  const Config& c = worker.config();
   Corpus corpus(c.data, Subset::train, fields_of(c), c.seed);
   Contended found;
   found.simulated = static_cast<double>(worker.plan().training.expected.step) * 1e-6;
@@ -200,11 +197,19 @@ inline Contended contended(const Cell& cell, const World& world, double near, in
   }
   if (world.rank == 0) {
     std::printf("%s: %.1f ms, simulated %.1f (%+.1f %%); idle time differs by %.1f points at most\n",
-                cell.name().c_str(), found.measured, found.simulated,
-                100 * (found.measured / found.simulated - 1), 100 * found.idle_off);
+                name.c_str(), found.measured, found.simulated, 100 * (found.measured / found.simulated - 1),
+                100 * found.idle_off);
     std::fflush(stdout);
   }
   return found;
+}
+
+inline Contended contended(const Cell& cell, const World& world, double near, int attempts = 3) {
+  const Config c = config_of(cell);
+  Worker worker(c, world, plan_of(cell, c));
+  if (worker.wiring().ports && cell.folding == Folding::in_one_piece_first_come)
+    worker.wiring().ports->ignore_classes();
+  return measured(worker, cell.name(), world, near, attempts);
 }
 
 }  // namespace mindpipe

@@ -1,6 +1,8 @@
 // thorough ranks: 8, alone
 #include <cstdlib>
+#include <sstream>
 
+#include "plan/port_changes.h"
 #include "runtime/contention.h"
 
 namespace mindpipe {
@@ -20,7 +22,7 @@ struct Contention : ::testing::Test {
     EXPECT_LE(found.idle_off, near) << cell.name();
   }
   static std::vector<std::pair<std::string, int>> schedules() {
-    return {{"1f1b", 1}, {"interleaved", 4}, {"breadth-first", 4}};
+    return {{"1f1b", 1}, {"interleaved", 4}, {"breadth-first", 4}, {"elastic", 4}};
   }
 };
 
@@ -62,6 +64,31 @@ TEST_F(Contention, FoldingGivesWhatTheSimulatorSays) {
     const Cell behind{.schedule = "1f1b", .sums = sums[share], .folding = Folding::behind_all_passes};
     EXPECT_GE(contended(behind, world, 0.03).measured / folded, over_1f1b[share]);
   }
+}
+
+/// What a plan says of another schedule, where sums hold up messages, is what its steps then take.
+TEST_F(Contention, TheChangeThatAPlanRecommendsTakesWhatItSays) {
+  if (world.size != 8) GTEST_SKIP() << "8 ranks";
+  std::vector<std::string> settings{
+      "grid.pipeline=4",        "grid.data=2",         "reproducible.tensor=1", "reproducible.data=2",
+      "model.layers=8",         "model.width=384",     "model.heads=6",         "model.context=384",
+      "data.sequence=384",      "train.micro_batch=1", "train.batch=16",        "schedule.kind=interleaved",
+      "schedule.chunks=2",      "trace.steps=5",       "device.kind=emulated",  "device.description=core",
+      "device.links.rate=3.7e7"};
+  const auto config = [&] {
+    return read_config(std::string(MINDPIPE_SOURCE_DIR) + "/configs/gpt-tiny.yaml", settings);
+  };
+  const Config now = config();
+  const std::int64_t time = make_run_plan(now).training.expected.step;
+  const std::optional<PortChange> change = PortChanges(now).best(TrafficClass::gradients, time);
+  ASSERT_TRUE(change);
+  EXPECT_LT(change->time, time);
+  std::istringstream words(change->words);
+  for (std::string word; words >> word;) settings.push_back(word);
+  Worker worker(config(), world);
+  const double near = all_cells ? 0.03 : 0.06;
+  const Contended found = measured(worker, change->words, world, near);
+  EXPECT_NEAR(found.measured, 1e-6 * static_cast<double>(change->time), near * found.simulated);
 }
 
 }  // namespace
