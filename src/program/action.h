@@ -155,7 +155,9 @@ inline constexpr int wait_reasons = 3;
 /// - A move: a send and a receive of payload `unit_state`, in queue `bulk`, of class `moves`. `units` travel
 ///   from the rank where their last user ran to rank `peer`, or from there; `subnet` is the reader. At a
 ///   drain all units come home to all lanes; `subnet` is then the first behind the drain, and `chunk` -1. In
-///   `parts`: part k is the k-th cut of the states one after the other.
+///   `parts`: part k is the k-th cut of the states one after the other. A step that moves blocks has one for
+///   each pair of stages, of the units that leave; the gradients of these follow as `unit_gradient`, and are
+///   of no other use to the rank where they were summed.
 /// - `ticket`: equal on all participants and ascending in every list, since the list writer counts tasks in
 ///   the order of the clock. Whoever has no tags (NCCL) starts communication in list order, so nobody reads
 ///   it at run time.

@@ -78,7 +78,16 @@ void require_few_actions(const Outline& outline, double count) {
 PlannedStep plan_step(const Outline& outline, const Order& order, const Network& network) {
   const PriceList prices(outline, network);
   StepOrder source(outline, prices, order);
-  WrittenStep written = write_step(outline, source, rooms_of_step(outline, source));
+  StepRooms rooms;
+  if (outline.moves_blocks()) {  // passes stay in the rooms that they had
+    Outline still = outline;
+    still.next_first_block.clear();
+    StepOrder before(still, prices, order);
+    rooms = rooms_of_step(still, before);
+  } else {
+    rooms = rooms_of_step(outline, source);
+  }
+  WrittenStep written = write_step(outline, source, rooms);
   PlannedStep step{
       .program = std::move(written.program), .placement = std::move(written.placement), .network = network};
   step.expected = simulate(step.program, durations_of(step.program, outline, network), network);

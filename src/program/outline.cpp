@@ -85,6 +85,39 @@ std::vector<int> Outline::units_of_rank(int rank) const {
   return local;
 }
 
+Outline Outline::after_move() const {
+  Outline after = *this;
+  if (moves_blocks()) after.first_block = std::exchange(after.next_first_block, {});
+  return after;
+}
+
+std::optional<std::pair<int, int>> Outline::way_of(int unit) const {
+  if (!moves_blocks() || units[unit].values == 0 || units[unit].blocks.size() != 1) return {};
+  const int block = units[unit].blocks.front();
+  const auto next = std::upper_bound(next_first_block.begin(), next_first_block.end(), block);
+  const int from = rank_of_block(block), to = rank_of(static_cast<int>(next - next_first_block.begin()) - 1);
+  if (from == to) return {};
+  return std::pair(from, to);
+}
+
+std::vector<int> Outline::units_leaving(int from, int to) const {
+  std::vector<int> leaving;
+  for (const int unit : units_of_rank(from))
+    if (way_of(unit) == std::pair(from, to)) leaving.push_back(unit);
+  return leaving;
+}
+
+std::vector<int> Outline::units_updated_by(int rank) const {
+  std::vector<int> updated = units_of_rank(rank);
+  if (!moves_blocks()) return updated;
+  std::erase_if(updated, [&](int unit) { return way_of(unit).has_value(); });
+  for (int from = 0; from < stages; ++from) {
+    const std::vector<int> arriving = units_leaving(from, rank);
+    updated.insert(updated.end(), arriving.begin(), arriving.end());
+  }
+  return updated;
+}
+
 std::int64_t Outline::share_bytes(int unit) const {
   return units[unit].share > 0 ? units[unit].share : (units[unit].gradients + data - 1) / data;
 }

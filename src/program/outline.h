@@ -1,6 +1,8 @@
 #pragma once
 #include <cmath>
 #include <cstdint>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "core/bulk_parts.h"
@@ -100,6 +102,8 @@ struct Outline {
   std::int64_t part_bytes = most_part_bytes;
   std::vector<int> rank_of_chunk;  ///< stages x chunks entries
   std::vector<int> first_block;    ///< stages x chunks + 1 entries
+  /// The first blocks in the step behind a moving one, whose blocks change their stage; empty: the cut stays.
+  std::vector<int> next_first_block = {};
   std::vector<std::vector<BlockCost>>
       blocks;  ///< [block][candidate]; a plain block has one; of a block with
                ///< several parts, of which it is one each, one after the other
@@ -162,6 +166,17 @@ struct Outline {
   std::vector<int> ranks_of(int unit) const;
   /// The units with parameters of which `rank` is a home, ascending.
   std::vector<int> units_of_rank(int rank) const;
+  /// Whether a step moves blocks to other stages.
+  bool moves_blocks() const { return !next_first_block.empty(); }
+  /// The outline of the step behind a moving one.
+  Outline after_move() const;
+  /// The units whose only home is `from`, and from the next step on `to`, ascending. A moving step hands
+  /// their states and gradients over.
+  std::vector<int> units_leaving(int from, int to) const;
+  /// The ranks that a unit leaves and comes to in a moving step; none of a unit that stays.
+  std::optional<std::pair<int, int>> way_of(int unit) const;
+  /// The units that `rank` updates: those that stay, ascending, then those that come in a moving step.
+  std::vector<int> units_updated_by(int rank) const;
   /// Bytes of the largest share that a data rank owns of a unit's gradient.
   std::int64_t share_bytes(int unit) const;
   /// The sums over all logical data shards.

@@ -57,6 +57,11 @@ void sum_bytes(RankMemory& memory, const Outline& outline, int rank) {
     at(MemoryClass::values) += outline.units[unit].values;
     at(MemoryClass::optimizer) += outline.units[unit].state;
   }
+  for (int from = 0; outline.moves_blocks() && from < outline.stages; ++from)
+    for (const int unit : outline.units_leaving(from, rank)) {
+      at(MemoryClass::values) += outline.units[unit].values;
+      at(MemoryClass::optimizer) += outline.units[unit].state;
+    }
   for (std::int64_t slab : memory.slabs) at(MemoryClass::gradients) += slab;
   at(MemoryClass::activations) = memory.arenas * memory.arena_bytes;
   for (const BoundaryBytes& buffer : memory.buffers)

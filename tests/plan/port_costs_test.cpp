@@ -22,7 +22,7 @@ struct Meeting {
   double sums = 0;        ///< sums of a stage over data, in parts of `part`
   double part = 0.1;
   double tensor = 0;     ///< sums inside a forward of a stage; twice in a backward
-  bool sharded = false;  ///< of what sums take, one half scatters gradients and the other gathers values
+  bool sharded = false;  ///< one half of what sums take scatters gradients, the other gathers values
   Level level_of_data = Level::node, level_of_tensor = Level::node;
 
   PortCosts costs() const {

@@ -26,10 +26,35 @@ class PlayedStep {
           }
       }
   }
+  /// Goes on with other lists over the same state, as behind a move.
+  void go_on(const Program& program, const Outline& outline, std::map<UnitUse, int> slabs) {
+    program_ = program;
+    outline_ = outline;
+    slab_of_ = std::move(slabs);
+  }
+  /// Plays so many steps; false: the lists stand still.
+  bool run(int steps) {
+    while (steps-- > 0)
+      if (!play()) return false;
+    return true;
+  }
+  /// The bits of each unit where it lives with this outline's cut: values, and masters by who owns them.
+  std::vector<float> at_home() {
+    std::vector<float> all;
+    for (int unit = 0; unit < std::ssize(outline_.units); ++unit)
+      for (const int home : outline_.homes_of(unit))
+        for (int data = 0; data < outline_.data && outline_.units[unit].values > 0; ++data) {
+          Rank& rank = stages_[home].ranks[data];
+          all.insert(all.end(), rank.values[unit].begin(), rank.values[unit].end());
+          for (int e = 0; e < elements(); ++e)
+            if (!outline_.sharded_optimizer || e / of_share == data) all.push_back(rank.masters[unit][e]);
+        }
+    all.push_back(stages_.front().ranks.front().loss);
+    return all;
+  }
   /// The bits of all values after so many steps; empty where the lists stand still.
   std::vector<float> after(int steps) {
-    for (int step = 0; step < steps; ++step)
-      if (!play()) return {};
+    if (!run(steps)) return {};
     std::vector<float> all;
     for (const Stage& stage : stages_)
       for (const Rank& rank : stage.ranks) {
@@ -134,7 +159,7 @@ class PlayedStep {
     }
     for (int data = 0; data < outline_.data; ++data) {
       if (action.kind == ActionKind::receive) arrive(ranks[data], action, message[data], data);
-      else if (action.kind == ActionKind::update) update(ranks[data], action.unit, data);
+      else if (action.kind == ActionKind::update) update(ranks[data], action.unit, rank, data);
       else if (is_forward(action)) forward(ranks[data], action, data);
       else if (is_backward(action)) backward(ranks[data], action, data);
       else weight(ranks[data], action, data);
@@ -150,19 +175,25 @@ class PlayedStep {
   void forward(Rank& rank, const Action& action, int data) {
     float x = action.from_buffer < 0 ? number_of({5, data * outline_.micro_batches + action.micro_batch})
                                      : rank.buffers[{action.from_buffer, Payload::activation}];
-    const float encoder =
-        action.from_buffer < 0 ? x : rank.buffers[{action.from_buffer, Payload::encoder_output}];
+    float encoder = action.from_buffer < 0 ? 0 : rank.buffers[{action.from_buffer, Payload::encoder_output}];
     Tape& tape = rank.tapes[action.tape];
     tape = {};
     for (int block = action.first; block < action.last; ++block) {
       tape.entered[block] = x;
+      if (!passes_encoder(block)) encoder = 0;
       x = through(rank, block, number_of({bits(x), bits(encoder)}));
+      if (passes_encoder(block + 1)) encoder = encoder == 0 ? x : encoder;
     }
     if (action.to_buffer >= 0) {
       rank.buffers[{action.to_buffer, Payload::activation}] = x;
-      rank.buffers[{action.to_buffer, Payload::encoder_output}] = number_of({bits(x), bits(encoder)});
+      rank.buffers[{action.to_buffer, Payload::encoder_output}] = encoder;
     }
     if (action.last == outline_.all_blocks()) rank.losses[action.micro_batch] = x;
+  }
+  /// Whether an encoder's output crosses the cut before a block. What no cut lets through leaves no trace, so
+  /// that the numbers do not depend on where stages begin.
+  bool passes_encoder(int block) const {
+    return block > 0 && block < outline_.all_blocks() && outline_.cuts[block].encoder_output > 0;
   }
   void backward(Rank& rank, const Action& action, int data) {
     Tape& tape = rank.tapes[action.tape];
@@ -170,8 +201,9 @@ class PlayedStep {
     if (action.last == outline_.first_block[action.chunk + 1]) {
       const bool ends = action.from_buffer < 0;
       tape.gradient = ends ? 1.0F : rank.buffers[{action.from_buffer, Payload::gradient}];
-      tape.encoder_gradient =
-          ends ? 1.0F : rank.buffers[{action.from_buffer, Payload::encoder_output_gradient}];
+      tape.encoder_gradient = ends || !passes_encoder(action.last)
+                                  ? 1.0F
+                                  : rank.buffers[{action.from_buffer, Payload::encoder_output_gradient}];
     }
     for (const UnitUse& use : outline_.uses_in(action.first, action.last))
       if (action.clears) {
@@ -183,6 +215,8 @@ class PlayedStep {
           number_of({bits(tape.gradient), bits(tape.encoder_gradient), bits(tape.entered[block])});
       tape.put_off[block] = tape.gradient;
       tape.gradient = through(rank, block, tape.gradient);
+      tape.encoder_gradient =
+          passes_encoder(block) ? number_of({bits(tape.gradient), bits(tape.encoder_gradient)}) : 1.0F;
       for (const UnitUse& use : outline_.uses_in(block, block + 1)) {
         add(sums_of(rank, use).at_once, block, tape.put_off[block], tape.entered[block], 1);
         if (made == MadeGradients::all)
@@ -191,7 +225,7 @@ class PlayedStep {
     }
     if (action.to_buffer >= 0 && action.first == outline_.first_block[action.chunk]) {
       rank.buffers[{action.to_buffer, Payload::gradient}] = tape.gradient;
-      rank.buffers[{action.to_buffer, Payload::encoder_output_gradient}] = number_of({bits(tape.gradient)});
+      rank.buffers[{action.to_buffer, Payload::encoder_output_gradient}] = tape.encoder_gradient;
     }
     fold(rank, action, data);
   }
@@ -271,32 +305,50 @@ class PlayedStep {
         for (Rank& rank : ranks) rank.values[action.unit][e] = ranks[owner].values[action.unit][e];
   }
   Numbers leaving(Rank& rank, const Action& action, int data) const {
-    if (action.payload != Payload::unit_gradient) return {rank.buffers[{action.from_buffer, action.payload}]};
     const auto [begin, end] = part_of(action);
+    if (is_move(action)) {
+      Numbers part;
+      for (const int unit : action.units)
+        for (const int e : elements_of(begin, end, data)) part.push_back(rank.masters[unit][e]);
+      return part;
+    }
+    if (action.payload != Payload::unit_gradient) return {rank.buffers[{action.from_buffer, action.payload}]};
     Numbers& share = rank.shares[{action.unit, action.first}];
     share.resize(elements());
     Numbers part;
-    for (int owner = 0; owner < outline_.data; ++owner)
-      if (owner == data || !outline_.sharded_optimizer)
-        part.insert(part.end(), share.begin() + owner * of_share + begin,
-                    share.begin() + owner * of_share + end);
+    for (const int e : elements_of(begin, end, data)) part.push_back(share[e]);
     return part;
   }
+  /// The elements that a data rank has of a part: of its own share, or of all.
+  std::vector<int> elements_of(int begin, int end, int data) const {
+    std::vector<int> all;
+    for (int owner = 0; owner < outline_.data; ++owner)
+      for (int e = owner * of_share + begin; e < owner * of_share + end; ++e)
+        if (owner == data || !outline_.sharded_optimizer) all.push_back(e);
+    return all;
+  }
   void arrive(Rank& rank, const Action& action, const Numbers& message, int data) const {
+    const auto [begin, end] = part_of(action);
+    if (is_move(action)) {
+      std::size_t next = 0;
+      for (const int unit : action.units)
+        for (const int e : elements_of(begin, end, data))
+          if (next < message.size()) rank.values[unit][e] = rank.masters[unit][e] = message[next++];
+      return;
+    }
     if (action.payload != Payload::unit_gradient) {
       rank.buffers[{action.to_buffer, action.payload}] = message[0];
       return;
     }
-    const auto [begin, end] = part_of(action);
     Numbers& share = rank.arrived[{action.unit, action.first}];
     share.resize(elements());
     std::size_t next = 0;
-    for (int owner = 0; owner < outline_.data; ++owner)
-      for (int e = owner * of_share + begin; e < owner * of_share + end; ++e)
-        if ((owner == data || !outline_.sharded_optimizer) && next < message.size())
-          share[e] = message[next++];
+    for (const int e : elements_of(begin, end, data))
+      if (next < message.size()) share[e] = message[next++];
   }
-  void update(Rank& rank, int unit, int data) const {
+  void update(Rank& rank, int unit, int stage, int data) const {
+    if (const auto way = outline_.way_of(unit); way && way->second == stage)
+      rank.decided[unit] = rank.arrived[{unit, outline_.units[unit].blocks.front()}];
     rank.decided[unit].resize(elements());
     for (int e = 0; e < elements(); ++e) {
       if (outline_.sharded_optimizer && e / of_share != data) continue;
@@ -307,6 +359,7 @@ class PlayedStep {
   /// All ranks meet: uses are added up, losses and squares are of everybody.
   void decide() {
     float loss = 0, squares = 0;
+    std::map<int, float> of_units;  // added up in an order that no cut changes
     for (int stage = 0; stage < std::ssize(stages_); ++stage)
       for (int data = 0; data < outline_.data; ++data) {
         Rank& rank = stages_[stage].ranks[data];
@@ -320,11 +373,12 @@ class PlayedStep {
             for (int e = 0; e < elements(); ++e) sum[e] += part[e];
           }
           rank.decided[unit] = sum;
-          for (const float one : sum) squares += one * one;
+          for (const float one : sum) of_units[unit] += one * one;
         }
         for (const auto& [micro_batch, one] : rank.losses) loss += one;
         rank.losses.clear();
       }
+    for (const auto& [unit, one] : of_units) squares += one;
     for (Stage& stage : stages_)
       for (Rank& rank : stage.ranks) {
         rank.loss = loss;
@@ -332,8 +386,8 @@ class PlayedStep {
       }
   }
 
-  const Program& program_;
-  const Outline& outline_;
+  Program program_;
+  Outline outline_;
   std::map<UnitUse, int> slab_of_;
   std::vector<Stage> stages_;
   std::map<std::tuple<int, int, Payload>, std::deque<Message>> channels_;

@@ -3,51 +3,17 @@
 
 #include <set>
 
-#include "program/checked_lists.h"
+#include "program/wrong_list.h"
 
 // One table of what can be wrong with a list, whatever it is a list of, and of what the checker says to it.
 namespace mindpipe {
 namespace {
 
-struct WrongList {
-  const char* name;
-  std::function<Lists()> make;
-  std::function<void(Lists&)> spoil;
-  const char* sentence;
-};
-void PrintTo(const WrongList& wrong, std::ostream* out) { *out << wrong.name; }
-
-SuchAction of_kind(ActionKind kind) {
-  return [kind](const Action& action) { return action.kind == kind; };
-}
-SuchAction end_of(Payload payload, bool sent) {
-  return [=](const Action& action) { return action.payload == payload && sends(action) == sent; };
-}
 bool waits_to_move(const Action& action) {
   return is_move(action) && action.part == 0 && !action.after.empty();
 }
 bool leaves_later(const Action& action) { return sends(action) && waits_to_move(action); }
 bool comes_later(const Action& action) { return !sends(action) && waits_to_move(action) && action.parts > 1; }
-
-/// The action waits for nothing any more.
-std::function<void(Lists&)> without_waits(const SuchAction& is_such, int nth = 0) {
-  return [=](Lists& lists) { lists.at(is_such, nth).after.clear(); };
-}
-/// No action waits for anything, but for what queues imply.
-std::function<void(Lists&)> none_waits(const SuchAction& is_such) {
-  return [=](Lists& lists) {
-    for (Action& action : lists.list())
-      if (is_such(action)) action.after.clear();
-  };
-}
-/// Takes what is such from what an action waits for.
-std::function<void(Lists&)> without_waits_for(const SuchAction& is_such, const SuchAction& is_awaited,
-                                              int nth) {
-  return [=](Lists& lists) {
-    std::erase_if(lists.at(is_such, nth).after,
-                  [&](int earlier) { return is_awaited(lists.list()[earlier]); });
-  };
-}
 
 /// Block 0 has 10 MiB of gradients, three parts.
 Outline with_a_large_first_block(Outline outline) {

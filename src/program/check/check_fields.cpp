@@ -7,7 +7,7 @@ bool has_place(const Action& action, ListOf of, const Outline& outline) {
   const bool only_trains = traits_of(action.kind).steps == ActionTraits::training ||
                            action.payload == Payload::unit_gradient || is_move(action);
   if (!outline.training && only_trains) return false;
-  if (of != ListOf::subnets) return !is_move(action);
+  if (of != ListOf::subnets) return !is_move(action) || outline.moves_blocks();
   switch (action.kind) {
     case ActionKind::forward:
     case ActionKind::backward:

@@ -29,6 +29,7 @@ ListCheck::ListCheck(const Outline& outline, int rank, std::map<UnitUse, int> sl
     : ListCheck(outline, ListOf::step, rank) {
   if (outline.training) step_.emplace(*reading_, std::move(slabs));
   if (outline.training) sums_.emplace(*reading_);
+  if (outline.moves_blocks()) moves_.emplace(*reading_);
   passes_.expect(0, outline.first_block);
 }
 
@@ -93,6 +94,7 @@ void ListCheck::see() {
   passes_.see();
   if (step_) step_->see();
   if (sums_) sums_->see();
+  if (moves_) moves_->see();
   if (!subnets_) return;
   if (!windows_->is_of_shared(action)) subnets_->see();
   windows_->see(ends_pass);
@@ -103,6 +105,7 @@ void ListCheck::end() {
   passes_.end();
   if (step_) step_->end();
   if (sums_) sums_->end();
+  if (moves_) moves_->end();
   if (subnets_) subnets_->end();
   if (windows_) windows_->end();
 }

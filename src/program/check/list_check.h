@@ -4,6 +4,7 @@
 
 #include "program/causal/own_cuts.h"
 #include "program/check/checked_stretch.h"
+#include "program/check/move_book.h"
 #include "program/check/pass_book.h"
 #include "program/check/room_book.h"
 #include "program/check/step_book.h"
@@ -47,6 +48,7 @@ class ListCheck {
   TransferBook transfers_;
   std::optional<StepBook> step_;
   std::optional<SumBook> sums_;
+  std::optional<MoveBook> moves_;
   std::optional<SubnetBook> subnets_;
   std::optional<WindowBook> windows_;
   std::optional<OwnCuts> own_cuts_;

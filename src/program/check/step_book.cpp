@@ -127,7 +127,9 @@ void StepBook::update() {
   const Action& action = reading_.action();
   Unit& unit = units_[action.unit];
   if (unit.updated.exists()) reading_.wrong("is updated a second time");
-  if (!is_home(action.unit)) reading_.wrong("unit {} does not live here", action.unit);
+  if (const auto way = reading_.outline.way_of(action.unit); way && way->first == reading_.rank)
+    reading_.wrong("unit {} has left for rank {}, which updates it", action.unit, way->second);
+  else if (!way && !is_home(action.unit)) reading_.wrong("unit {} does not live here", action.unit);
   if (scalars_.empty() || !reading_.has_ended(scalars_.back()))
     reading_.wrong("does not wait for the scalars");
   unit.updated = reading_.here();
@@ -157,10 +159,11 @@ void StepBook::end() {
         reading_.missing("the gradient of {} is never summed over data, or not all of it",
                          text_of({unit, block}));
     }
-    if (!units_[unit].updated.exists()) reading_.missing("unit {} is never updated", unit);
     if (outline.sharded_optimizer && !units_[unit].is_gathered)
       reading_.missing("the values of unit {} are never gathered, or not all of them", unit);
   }
+  for (const int unit : outline.units_updated_by(reading_.rank))
+    if (!units_[unit].updated.exists()) reading_.missing("unit {} is never updated", unit);
 }
 
 }  // namespace mindpipe

@@ -227,6 +227,10 @@ void SumBook::sum_scalar() {
 void SumBook::update() {
   const int unit = reading_.action().unit;
   Values& values = values_of(unit);
+  if (const auto way = reading_.outline.way_of(unit); way && way->second == reading_.rank) {
+    const UnitUse use{unit, reading_.outline.units[unit].blocks.front()};
+    if (!arrived_[use].is_whole()) wrong_gradient(use, "has not arrived");
+  }
   if (!is_decided_) reading_.wrong("the step is not decided");
   if (values.is_updated) reading_.wrong("unit {} has its next version", unit);
   values.is_updated = true;
@@ -266,7 +270,7 @@ void SumBook::gather() {
 void SumBook::end() {
   if (reading_.of != ListOf::step) return;
   if (!is_decided_) reading_.missing("no gradient is decided upon");
-  for (const int unit : reading_.outline.units_of_rank(reading_.rank))
+  for (const int unit : reading_.outline.units_updated_by(reading_.rank))
     if (!values_of(unit).is_updated) reading_.missing("unit {} has no next version", unit);
 }
 

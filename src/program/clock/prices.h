@@ -66,6 +66,10 @@ class PriceList {
   }
   /// States of units: as long as a table says, else as long as their bytes take.
   Price move(int from, int to, std::span<const int> units) const;
+  /// One part of such states in a step, as long as its bytes take.
+  Price part_of_move(int from, int to, std::span<const int> units, int part) const {
+    return over(network_.link(from, to), move_of(outline_, units), part);
+  }
 
   const Network& network() const { return network_; }
 

@@ -18,7 +18,7 @@ int parts_over_data(const Outline& outline, std::int64_t bytes) {
 
 std::int64_t part_bytes_on(const Network& network, const Outline& outline) {
   const bool has_exchanges =
-      outline.has_moves() ||
+      outline.has_moves() || outline.moves_blocks() ||
       std::any_of(outline.units.begin(), outline.units.end(), [&](const UnitCost& unit) {
         return outline.ranks_of(static_cast<int>(&unit - outline.units.data())).size() > 1;
       });

@@ -287,6 +287,7 @@ void ListWriter::exchange(const Task& task) {
   action.unit = task.unit;
   action.first = action.last = task.block;
   action.peer = sends ? task.peer : task.rank;
+  if (outline_.way_of(task.unit)) return hand_over(task, action);
   const std::int64_t last = last_place(task, place_);
   Window& window = windows_[task.owner.number];
   const bool is_summed = task.owner.of == Owner::step || outline_.data > 1;
@@ -294,6 +295,14 @@ void ListWriter::exchange(const Task& task) {
   else if (last < 0) ledger_.follow(arrivals_[task.owner.number % 2], action);
   else ledger_.read(arrivals_[task.owner.number % 2], last, action);
   if (last >= 0) ledger_.read(window.exchanged, last, action);
+  put_parts(task, std::move(action), exchange_of(outline_, task.unit));
+}
+
+/// The gradient of a unit that moves goes to its next home, behind its sum, and lies in a place of its own.
+void ListWriter::hand_over(const Task& task, Action& action) {
+  const std::int64_t last = last_place(task, place_);
+  if (sends(action)) ledger_.follow(windows_[task.owner.number].sums[{task.unit, task.block}], action);
+  else if (last >= 0) ledger_.write(came_gradients_[task.unit], last, action);
   put_parts(task, std::move(action), exchange_of(outline_, task.unit));
 }
 
@@ -324,6 +333,8 @@ void ListWriter::update(const Task& task) {
   action.last = task.last;
   action.slab = task.slab;
   if (task.unit >= 0) ledger_.write(units_[task.unit], place_, action);
+  if (const auto came = came_gradients_.find(task.unit); came != came_gradients_.end())
+    ledger_.read(came->second, place_, action);
   if (task.slab >= 0) ledger_.write(at(slabs_, task.slab), place_, action);
   // The subnet's first forward has waited for their states.
   for (const int unit : task.units) units_[unit].overwrite({place_, action.queue});
@@ -357,12 +368,14 @@ void ListWriter::move(const Task& task) {
   action.units.assign(task.units.begin(), task.units.end());
   action.peer = sends ? task.peer : task.rank;
   const std::int64_t last = last_place(task, place_);
+  const bool of_step = task.owner.of == Owner::step;
   for (const int unit : task.units)
-    if (goes_home) ledger_.follow(units_[unit], action);
+    if (goes_home || last < 0) ledger_.follow(units_[unit], action);
+    else if (of_step && sends) ledger_.read(units_[unit], last, action);
     else ledger_.write(units_[unit], last, action);
   // It would hold up what updates still wait for, and nobody waits for it.
   if (sends && goes_home) follow_computed(stretch_.actions, action);
-  if (!sends && !goes_home) {
+  if (!sends && !goes_home && !of_step) {
     std::vector<int>& came = came_for_[task.owner.number];
     came.insert(came.end(), task.units.begin(), task.units.end());
   }

@@ -52,6 +52,7 @@ class ListWriter {
   void gather(const Task& task);
   void update_shared(const Task& task);
   void exchange(const Task& task);
+  void hand_over(const Task& task, Action& action);
   void move(const Task& task);
 
   const Outline& outline_;
@@ -73,7 +74,8 @@ class ListWriter {
   std::vector<Room> units_;                            ///< values or states of units here
   std::map<std::int64_t, std::vector<int>> came_for_;  ///< units that move here, by reader
   std::map<std::int64_t, Window> windows_;
-  std::array<Room, 2> arrivals_;  ///< what other ranks add, of even and odd windows
+  std::map<int, Room> came_gradients_;  ///< gradients of units that a moving step brings here
+  std::array<Room, 2> arrivals_;        ///< what other ranks add, of even and odd windows
 };
 
 }  // namespace mindpipe

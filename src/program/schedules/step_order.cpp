@@ -40,7 +40,7 @@ void StepOrder::watch() {
 
 void StepOrder::begin(const StepRooms& rooms) {
   candidates_.clear();
-  ended_ = 0;
+  ended_ = ended_before_moves_ = 0;
   for (int line = 0; line < static_cast<int>(lines_.size()); ++line) {
     lines_[line].begun = lines_[line].ended = 0;
     lines_[line].is_candidate = false;
@@ -103,7 +103,7 @@ bool StepOrder::may_begin(int line) const {
   if (here.begun - here.ended >= most_under_way(line) ||
       here.begun == static_cast<int>(tasks_.lines[line].size()))
     return false;
-  if (line == tasks_.scalars()) return ended_ == tasks_.before_scalars;
+  if (line == tasks_.scalars()) return ended_before_moves_ == tasks_.before_scalars;
   for (const StepNeed& need : head(line).needs)
     if (need.line >= 0 && lines_[need.line].ended < need.count) return false;
   return true;
@@ -147,7 +147,9 @@ void StepOrder::ended(const Task& task, Clock&) {
   Task& known = tasks_.lines[task.number][line.ended++].task;
   known.start = task.start;
   known.end = task.end;
-  if (++ended_ == tasks_.before_scalars) make_candidate(tasks_.scalars());
+  ++ended_;
+  if (task.number < tasks_.first_move && ++ended_before_moves_ == tasks_.before_scalars)
+    make_candidate(tasks_.scalars());
   make_candidate(task.number);
   for (const int watcher : line.watchers) make_candidate(watcher);
 }

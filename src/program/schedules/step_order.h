@@ -59,7 +59,8 @@ class StepOrder final : public Source {
 
   StepTasks tasks_;
   std::vector<Line> lines_;
-  int count_ = 0, ended_ = 0;  ///< items
+  int count_ = 0, ended_ = 0;   ///< items
+  int ended_before_moves_ = 0;  ///< items of lines before those of moves
   std::vector<int> candidates_;
 };
 

@@ -64,6 +64,9 @@ class Making {
     for (int unit = 0; unit < static_cast<int>(outline_.units.size()); ++unit)
       if (outline_.units[unit].values > 0) add_exchanges(unit);
     for (const auto& line : made_.lines) made_.before_scalars += static_cast<int>(line.size());
+    made_.first_move = static_cast<int>(made_.lines.size());
+    for (int from = 0; outline_.moves_blocks() && from < outline_.stages; ++from)
+      for (const int to : {from - 1, from + 1}) add_move(from, to);
     made_.lines[made_.scalars()].push_back(
         {{.kind = TaskKind::scalars, .chunk = -1, .lasts = prices_.scalars(0)}});
     for (int rank = 0; rank < outline_.stages; ++rank) add_updates(rank);
@@ -247,34 +250,68 @@ class Making {
   /// Each home of a unit gets the gradient of every use elsewhere, to add them all in model order.
   void add_exchanges(int unit) {
     const std::vector<int> homes = outline_.homes_of(unit);
-    for (const int block : outline_.units[unit].blocks) {
-      const int chunk = outline_.chunk_of(block), owner = outline_.rank_of(chunk);
+    for (const int block : outline_.units[unit].blocks)
       for (const int home : homes) {
+        const int owner = outline_.rank_of_block(block);
         if (home == owner) continue;
         const auto [line, is_new] = exchanges_.try_emplace({owner, home}, -1);
         if (is_new) line->second = new_line();
-        add_parts(line->second,
-                  {.kind = TaskKind::exchange,
-                   .rank = owner,
-                   .peer = home,
-                   .chunk = chunk,
-                   .unit = unit,
-                   .block = block},
-                  exchange_of(outline_, unit).parts, {made_.sums_of(owner), summed_.at({unit, block})},
-                  [&](int part) { return prices_.exchange(owner, home, unit, part); });
+        add_exchange(line->second, home, {unit, block});
       }
+  }
+
+  /// The gradient of a use, summed over data, goes to another rank.
+  void add_exchange(int line, int home, const UnitUse& use) {
+    const int chunk = outline_.chunk_of(use.block), owner = outline_.rank_of(chunk);
+    add_parts(line,
+              {.kind = TaskKind::exchange,
+               .rank = owner,
+               .peer = home,
+               .chunk = chunk,
+               .unit = use.unit,
+               .block = use.block},
+              exchange_of(outline_, use.unit).parts, {made_.sums_of(owner), summed_.at(use)},
+              [&](int part) { return prices_.exchange(owner, home, use.unit, part); });
+  }
+
+  /// States leave from the step's first moment on, gradients behind their sums, in the order of these. Lines
+  /// of their own carry them, for which no sum of scalars waits.
+  void add_move(int from, int to) {
+    std::vector<int> units = outline_.units_leaving(from, to);
+    if (units.empty()) return;
+    const std::vector<int>& moving = made_.moving.emplace_back(std::move(units));
+    const int states = new_line(), gradients = new_line();
+    add_parts(states,
+              {.kind = TaskKind::move,
+               .rank = from,
+               .peer = to,
+               .chunk = outline_.chunk_of(outline_.units[moving.front()].blocks.front()),
+               .units = moving},
+              move_of(outline_, moving).parts, {},
+              [&](int part) { return prices_.part_of_move(from, to, moving, part); });
+    for (const GradientLife& life : made_.lives[from]) {
+      const int unit = life.use.unit;
+      if (!std::binary_search(moving.begin(), moving.end(), unit)) continue;
+      add_exchange(gradients, to, life.use);
+      arrivals_[unit] = {StepNeed{states, static_cast<int>(made_.lines[states].size())},
+                         StepNeed{gradients, static_cast<int>(made_.lines[gradients].size())}};
     }
   }
 
   void add_updates(int rank) {
     std::vector<StepItem>& line = made_.lines[rank];
-    for (const int unit : outline_.units_of_rank(rank))
+    for (const int unit : outline_.units_updated_by(rank)) {
       line.push_back({{.kind = TaskKind::update,
                        .rank = rank,
                        .chunk = -1,
                        .unit = unit,
                        .lasts = outline_.lasting(rank, prices_.update_of_share(unit))},
                       {StepNeed{made_.scalars(), 1}}});
+      if (const auto arrival = arrivals_.find(unit); arrival != arrivals_.end()) {
+        line.back().needs[StepItem::state] = arrival->second.first;
+        line.back().needs[StepItem::gradient] = arrival->second.second;
+      }
+    }
   }
 
   int new_line() {
@@ -296,6 +333,7 @@ class Making {
   std::map<UnitUse, int> summed_;                 // sums of its rank that have to have ended
   std::map<std::pair<int, int>, int> gathered_;   // gathers of a rank up to a unit's last
   std::map<std::pair<int, int>, int> exchanges_;  // lines
+  std::map<int, std::pair<StepNeed, StepNeed>> arrivals_;  // of a unit that comes, its state and gradient
 };
 
 }  // namespace

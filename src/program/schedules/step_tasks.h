@@ -27,8 +27,19 @@ struct StepNeed {
 struct StepItem {
   /// The places of needs: of a pass the payloads of its input, those of what lay where its output goes, the
   /// gathers of values that a forward reads, the sums of those whose slabs a backward takes; of others what
-  /// they work on, and the reader of what lay where a message arrives.
-  enum : std::uint8_t { input = 0, work = 0, place = 1, output = 2, values = 4, slab = 4, needs_count = 5 };
+  /// they work on, and the reader of what lay where a message arrives; of the update of a unit that comes its
+  /// state and its gradient, too.
+  enum : std::uint8_t {
+    input = 0,
+    work = 0,
+    place = 1,
+    output = 2,
+    state = 2,
+    gradient = 3,
+    values = 4,
+    slab = 4,
+    needs_count = 5
+  };
   Task task;
   std::array<StepNeed, needs_count> needs = {};
 };
@@ -53,7 +64,9 @@ struct StepTasks {
   std::map<RingPair, StepRing> rings;
   std::vector<std::vector<GradientLife>> lives;  ///< uses of each rank, in the order of sums over data
   std::vector<std::array<int, 2>> hand_overs;    ///< buffers between chunks of a rank, backwards and forwards
-  int before_scalars = 0;                        ///< items that have to have ended
+  std::vector<std::vector<int>> moving;          ///< units of each move
+  int first_move = 0;      ///< the first line of moves and of gradients that follow them; none is behind
+  int before_scalars = 0;  ///< items of lines before that have to have ended
 
   int stages() const { return static_cast<int>(lives.size()); }
   int sums_of(int rank) const { return stages() + rank; }

@@ -1,0 +1,63 @@
+#include "program/moving_step.h"
+
+#include <cstdlib>
+
+#include "core/check.h"
+
+namespace mindpipe {
+namespace {
+
+void require_movable(const Outline& outline) {
+  MP_REQUIRE(outline.training && outline.ranks() == outline.stages && !outline.own_cuts,
+             Exit::bad_configuration,
+             "blocks change their stage between two steps, and a supernet has no steps: its units move by "
+             "version (set supernet.lanes or supernet.cuts in place of repartition)");
+  MP_REQUIRE(
+      outline.stages > 1, Exit::bad_configuration,
+      "blocks change their stage, but the pipeline has one stage (take a larger grid.pipeline, or leave "
+      "repartition out)");
+  MP_REQUIRE(
+      outline.chunks == 1, Exit::bad_configuration,
+      "blocks change their stage, but each stage has {} chunks, whose neighbours are on other stages at "
+      "both ends, so that each boundary would move blocks around the whole ring (take schedule.chunks: "
+      "1, or leave repartition out)",
+      outline.chunks);
+}
+
+}  // namespace
+
+Outline moving_step(const Outline& outline, const std::vector<int>& next, int room) {
+  require_movable(outline);
+  MP_CHECK(
+      next.size() == outline.first_block.size() && next.front() == 0 && next.back() == outline.all_blocks(),
+      "a cut with {} edges, where {} are due", next.size(), outline.first_block.size());
+  Outline moving = outline;
+  moving.next_first_block = next;
+  for (int stage = 1; stage < outline.stages; ++stage) {
+    const int from = outline.first_block[stage], to = next[stage];
+    MP_REQUIRE(
+        std::abs(to - from) <= room, Exit::bad_configuration,
+        "the boundary before block {} would move to block {}, by {} blocks, and a rank has room for {} "
+        "(move it in several steps, or raise repartition.room)",
+        from, to, std::abs(to - from), room);
+  }
+  const Outline after = moving.after_move();
+  for (int block = 0; block < outline.all_blocks(); ++block) {
+    const int from = outline.chunk_of(block), to = after.chunk_of(block);
+    if (from == to) continue;
+    MP_REQUIRE(std::abs(from - to) == 1, Exit::bad_configuration,
+               "block {} would move from stage {} to stage {}, across a whole stage (move it to the stage "
+               "between them in a step before)",
+               block, from, to);
+    for (const UnitUse& use : outline.uses_in(block, block + 1)) {
+      const std::vector<int>& users = outline.units[use.unit].blocks;
+      MP_REQUIRE(users.size() == 1, Exit::bad_configuration,
+                 "block {} would move from stage {} to stage {}, but it shares a table with block {}, and a "
+                 "shared table stays where it is (leave that block on its stage)",
+                 block, from, to, users.front() == block ? users.back() : users.front());
+    }
+  }
+  return moving;
+}
+
+}  // namespace mindpipe
