@@ -123,9 +123,11 @@ void keep_tokenizer(const Config& config) {
   for (const TokenizerFile& file : tokenizer->files()) {
     fs::create_directories(folder, problem);
     fs::copy_file(file.path, folder + "/" + file.name, fs::copy_options::overwrite_existing, problem);
-    MP_REQUIRE(!problem, Exit::io_error,
-               "{}: the tokenizer cannot be copied to {} ({}); make room in run.dir", file.path, folder,
-               problem.message());
+    MP_REQUIRE(
+        !problem, Exit::io_error,
+        "{}: the tokenizer cannot be copied to {}/{} ({}); take away what stands there, or make room in "
+        "run.dir",
+        file.path, folder, file.name, problem.message());
   }
   const std::string settings = settings_for_transformers(*tokenizer),
                     path = folder + "/" + kept_tokenizer_settings;

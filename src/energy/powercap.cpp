@@ -1,17 +1,20 @@
 #include "energy/powercap.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <cctype>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <optional>
 
 #include "core/clock.h"
+#include "core/input_file.h"
 #include "core/text.h"
 
 namespace mindpipe {
@@ -22,11 +25,18 @@ namespace fs = std::filesystem;
 constexpr int still_readings = 10;     // at one a second a counter that works has moved
 constexpr double most_watts = 10'000;  // a counter that seems to count more was set back to 0
 
+/// The first line of a file of the system, without what cannot be printed; none, with errno, where there is
+/// none to be read.
 std::optional<std::string> first_line(const std::string& path) {
-  std::ifstream file(path);
-  std::string line;
-  if (!file || !std::getline(file, line)) return std::nullopt;
-  return line;
+  constexpr std::size_t longest = 4096;  // a page, and sysfs gives no more
+  const OpenedFile opened = open_ordinary(path);
+  errno = opened.file || opened.error != 0 ? opened.error : EINVAL;
+  std::array<char, longest> text{};
+  const ssize_t got = opened.file ? ::read(opened.file.get(), text.data(), text.size()) : -1;
+  if (got <= 0) return std::nullopt;
+  const char* const begin = text.data();
+  return std::string(begin,
+                     std::find_if(begin, begin + got, [](unsigned char c) { return std::iscntrl(c) != 0; }));
 }
 
 std::optional<std::uint64_t> number_in(const std::string& path) {

@@ -7,6 +7,7 @@
 
 #include "config/models/architectures.h"
 #include "config/tokens.h"
+#include "core/input_file.h"
 #include "core/log.h"
 #include "tokenize/for_transformers.h"
 
@@ -93,6 +94,7 @@ void FilesBeside::write_tokenizer(const Config& config) {
 }
 
 void FilesBeside::copy(const std::string& from, const std::string& name) {
+  require_length(from, InputFile(from).size(), largest_tokenizer, Exit::bad_data);
   std::ifstream file(from, std::ios::binary);
   MP_REQUIRE(file.is_open(), Exit::input_missing, "{}: cannot be read (has it been taken away?)", from);
   write_if_other(name, file);
