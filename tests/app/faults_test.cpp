@@ -140,7 +140,7 @@ int occurrences(const std::string& text, const std::string& part) {
 /// A job that has trained some steps and now has lost a rank.
 std::unique_ptr<Job> struck(const Case& c, int signal) {
   auto job = std::make_unique<Job>(c.name, c.settings);
-  EXPECT_TRUE(holds_within(120, [&] { return job->trains() || job->exit_code(); })) << job->output();
+  EXPECT_TRUE(holds_within(60, [&] { return job->trains() || job->exit_code(); })) << job->output();
   job->signal(c.rank, signal);
   return job;
 }

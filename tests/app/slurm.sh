@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # thorough
-# slurm.sh PROGRAM: the program under a Slurm of its own on this machine (munged, slurmctld, slurmd as root on ports of 127.0.0.1), started with
-# `srun --mpi=pmix` and no mpirun: four ranks leave the losses and weights of one rank, bit for bit, and a refusal keeps its exit code.
+# slurm.sh PROGRAM FAULTS: the program under a Slurm of its own on this machine (munged, slurmctld, slurmd as root on ports of 127.0.0.1), started
+# with `srun --mpi=pmix` and no mpirun: four ranks leave the losses and weights of one rank, bit for bit, a refusal keeps its exit code, and so do a
+# killed and a stopped rank, SIGUSR1 and a full disk (by FAULTS, the library that lets calls fail), behind each of which the run goes on to those bits.
 # Everything is in a temporary directory and stops with the script. Exit code 77, with the reason, where Slurm is missing or does not start.
 set -uo pipefail
-program=$(realpath "${1:?slurm.sh PROGRAM}")
+program=$(realpath "${1:?slurm.sh PROGRAM FAULTS}") faults=$(realpath "${2:?slurm.sh PROGRAM FAULTS}")
 source=$(cd "$(dirname "$0")/../.." && pwd)
 
 skip() { echo "skipped: $*"; exit 77; }
@@ -153,7 +154,39 @@ job=$(submit chain --inject slow@0:2:45s)
 capped=$(MINDPIPE_REQUEUES=0 submit capped run.stop_after=2)
 refused=$(submit refused78 grid.tensor=3)
 same=$(submit same run.stop_after=3)
-for each in "$refused" "$capped" "$same" "$job"; do until_over "$each" 110; done
+for each in "$refused" "$capped" "$same"; do until_over "$each" 110; done
+
+# What ends a job under srun: its code, its status, and the same end of the run afterwards, on another grid.
+long=(train.steps=12 checkpoint.every=2 grid.pipeline=1)
+"$program" --config "$root/case.yaml" run.dir="$root/undisturbed" "${long[@]}" &>"$root/undisturbed.log" || wrong "one rank alone failed"
+on_two() { OMP_NUM_THREADS=1 timeout 60 srun --mpi=pmix --ntasks=2 --overcommit --kill-on-bad-exit=1 "$program" --config "$root/case.yaml" "${long[@]}" "$@"; }
+expect_end() {   # NAME CODE EXPECTED STATE: how the run NAME has ended, and that it goes on
+  local name=$1 log
+  log=$(cat "$root/$name.log")
+  [[ $2 == "$3" ]] || wrong "$name under srun ended with $2 and not $3: $log"
+  grep -q "\"state\": \"$4\"" "$root/$name/status.json" || wrong "status.json behind $name is $(cat "$root/$name/status.json")"
+  on_two run.dir="$root/$name" grid.pipeline=2 grid.data=1 &>"$root/$name.again.log" || wrong "the run does not go on behind $name: $(cat "$root/$name.again.log")"
+  diff <(losses "$root/undisturbed") <(losses "$root/$name") >&2 || wrong "$name costs a step, or other losses"
+  cmp "$root/undisturbed/model.safetensors" "$root/$name/model.safetensors" >&2 || wrong "behind $name the run ends with other weights"
+}
+on_two run.dir="$root/kill" grid.data=2 --inject kill@1:5 &>"$root/kill.log"
+expect_end kill $? 137 stopped
+on_two run.dir="$root/stop" grid.data=2 watchdog.step=3s --inject stop@1:5 &>"$root/stop.log"
+expect_end stop $? 81 failed
+LD_PRELOAD=$faults FILE_FAULTS=pwrite,write:28:4:1 FILE_FAULTS_ON=checkpoints/ on_two run.dir="$root/disk" grid.data=2 checkpoint.on_error=stop &>"$root/disk.log"
+expect_end disk $? 74 failed
+on_two run.dir="$root/usr1" grid.data=2 --inject slow@0:4:4s &>"$root/usr1.log" & on_two=$!
+for ((i = 0; i < 200; ++i)); do
+  [[ ! -s $root/usr1/metrics.jsonl ]] || break
+  sleep 0.1
+done
+for process in $(pgrep -x srun); do   # which hands it to every rank
+  grep -qzs "run.dir=$root/usr1" "/proc/$process/cmdline" && kill -USR1 "$process"
+done
+wait $on_two
+expect_end usr1 $? 75 stopped
+
+until_over "$job" 110
 [[ $(state "$job") == COMPLETED ]] || wrong "the chain ended as $(state "$job"): $(cat "$root/chain.log")"
 diff <(losses "$root/straight") <(losses "$root/chain") >&2 || wrong "the chain has other losses than a run that never stopped, or a step twice"
 cmp "$root/straight/model.safetensors" "$root/chain/model.safetensors" >&2 || wrong "the chain has other weights than a run that never stopped"
@@ -167,5 +200,5 @@ grep -q "SIGUSR1: stops after this step" "$root/chain.log" || wrong "Slurm's sig
   wrong "a job that takes no step was requeued again: $(cat "$root/same.log")"
 compgen -G "$root/.mindpipe-requeues-*" >/dev/null && wrong "a chain that has ended has left $(echo "$root"/.mindpipe-requeues-*)"
 
-((failed == 0)) && echo "four ranks under srun --mpi=pmix: the losses and weights of one rank; a chain of jobs: those of one run"
+((failed == 0)) && echo "four ranks under srun --mpi=pmix: the losses and weights of one rank; a killed and a stopped rank, SIGUSR1, a full disk and a chain of jobs: those of one run"
 exit $failed

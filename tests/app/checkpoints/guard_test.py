@@ -174,6 +174,23 @@ class Guard(Runs):
                              ("train.norms_every=1", "its subnets have no common gradient")):
             self.assertIn(why, self.refused(78, "refused", setting))
 
+    def test_a_bit_of_what_the_lanes_of_a_supernet_share_is_found(self):
+        (self.root / "tiny.yaml").write_text(SUPERNET.format(book=SOURCE / "data/alice.txt"))
+        table, both = "embedding.embedding.weight", r"ranks 0 \([^ ]+\), 1 \([^ ]+\) hold different copies of embedding.embedding.weight "
+        every = "checkpoint.every=16 reproducible.data=2 "
+        self.trained("whole", every)
+        for i, (fault, ranks, settings, found) in enumerate((
+            (f"flip@1:40:{table}//5/3", 2, "grid.supernet=2", both + r"\(value\)"),
+            (f"flip@0:40:{table}/m/9/12", 2, "grid.supernet=2", both + r"\(m\)"),
+            (f"flip@3:40:{table}/value/3/1", 4, "grid.supernet=2 grid.data=2",
+             rf"rank 3 \([^ ]+\) holds another copy of {table} \(value\)"))):
+            with self.subTest(fault):
+                answer = self.train(f"run-{i}", f"{every}{settings} --inject {fault}", ranks)
+                self.assertEqual(answer.code, 76, answer)
+                self.assertRegex(answer.text, "after subnet 47: " + found)
+                self.train_again(f"run-{i}", f"{every}{settings}", ranks)
+                self.assertEqual(self.sha(f"run-{i}", 160), self.sha("whole", 160))
+
     def test_norms_of_layers_are_the_same_on_every_grid_and_name_the_layer_that_is_not_finite(self):
         every = "train.norms_every=2 "
         self.trained("one", every + at("nan", 0, 6))

@@ -85,12 +85,16 @@ class Signals(Runs):
     def test_sigusr1_during_an_evaluation(self):
         settings = "train.steps=30 checkpoint.every=0 train.evaluate_every=10 train.evaluate_batches=4000"
         self.trained("whole", settings)
-        job = self.started("run", settings)
-        metrics = self.root / "run/metrics.jsonl"
-        self.until(lambda: metrics.exists() and metrics.read_text().count("\n") >= 9)
-        time.sleep(0.1)
-        job.send_signal(signal.SIGUSR1)
-        self.assert_stopped_and_goes_on("run", job, settings, (10, 11, 12))
+        for ranks, layout in ((1, ""), (2, " grid.data=2")):
+            with self.subTest(layout):
+                run = f"run-{ranks}"
+                job = self.started(run, settings + layout, ranks)
+                metrics = self.root / run / "metrics.jsonl"
+                self.until(lambda: metrics.exists() and metrics.read_text().count("\n") >= 9)
+                time.sleep(0.1)
+                for process in self.ranks_of(run):
+                    os.kill(process, signal.SIGUSR1)
+                self.assert_stopped_and_goes_on(run, job, settings, (10, 11, 12))
 
 
 if __name__ == "__main__":
