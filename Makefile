@@ -4,7 +4,7 @@ PREFIX ?= /usr/local
 BUILD := build
 TRAIN := $(BUILD)/mindpipe-train
 
-.PHONY: help all build cuda gpu-check plans configure configure-cuda setup test-tools install test test-rest test-all test-layouts test-supernets test-ranking test-faults test-bubbles test-contention test-speed-ups test-lane-speeds test-peers test-demo test-models asan tidy demo demo-layouts demo-supernet demo-contention bench bench-supernet bench-plan bench-weights bench-peers published format check-format clean fuzz soak
+.PHONY: help all build cuda gpu-check plans configure configure-cuda setup test-tools install test test-rest test-all test-layouts test-supernets test-ranking test-faults test-bubbles test-contention test-speed-ups test-lane-speeds test-peers test-demo test-models asan tsan tidy demo demo-layouts demo-supernet demo-contention bench bench-supernet bench-plan bench-weights bench-peers published format check-format clean fuzz soak
 
 help:            ## this list
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -117,14 +117,20 @@ test-peers: configure ## install PyTorch, transformers, tiktoken, sentencepiece 
 	cmake --build $(BUILD) -j $(JOBS) --target mindpipe-train test_app test_app_mpi test_io ids_of_texts
 	scripts/test_peers.sh $(BUILD)
 
+tsan:            ## build the program in build-tsan/ with the thread sanitizer, and run it where its threads meet: watchdog, planning, checkpoints
+	@mkdir -p build-tsan && cmake --preset tsan >build-tsan/configure.log 2>&1 || { cat build-tsan/configure.log; exit 1; }
+	cmake --build build-tsan -j $(JOBS) --target mindpipe-train test_comm
+	scripts/tsan.sh build-tsan
+
 asan:            ## build in build-asan/ with the address and undefined-behaviour sanitizers, and run the tests that make sense there
 	@mkdir -p build-asan && cmake --preset asan >build-asan/configure.log 2>&1 || { cat build-asan/configure.log; exit 1; }
 	cmake --build build-asan -j $(JOBS)
 	scripts/asan.sh build-asan $(JOBS)
 
-soak:            ## kills, stops, signals and full disks at random times, on changing grids, for HOURS=1 (SEED=n repeats one)
+soak:            ## kills, stops, signals and full disks at random times, on changing grids, for HOURS=1 (SEED=n repeats one), then 200 killed ranks: 10 minutes
 	cmake --build $(BUILD) -j $(JOBS) --target mindpipe-train file_faults
 	scripts/soak.py $(TRAIN) $(BUILD)/tests/libfile_faults.so $(or $(HOURS),1) $(SEED)
+	cd / && MINDPIPE_KILLS=200 python3 -B $(CURDIR)/tests/app/checkpoints/signals_test.py $(abspath $(TRAIN) $(BUILD)/tests/libfile_faults.so) Signals.test_a_rank_that_is_killed_at_any_step_costs_no_bit
 
 fuzz:            ## bytes that nobody meant into what reads files, of others and of runs, 10 minutes a fuzzer, with the sanitizers (FUZZ="tokenizer_json pattern", SECONDS_EACH=600)
 	@scripts/setup.sh --fuzz; mkdir -p build-fuzz && cmake --preset fuzz >build-fuzz/configure.log 2>&1 || { cat build-fuzz/configure.log; exit 1; }
