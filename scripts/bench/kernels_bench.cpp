@@ -58,10 +58,12 @@ Options options_of(int count, char** words) {
   return o;
 }
 
-void print_line(const Kernel& kernel, double seconds) {
-  std::printf("%-26s %-36s %6.0f x %10.2f us %9.1f TFLOP/s %9.1f GB/s\n", kernel.name.c_str(),
-              kernel.shape.c_str(), kernel.calls, seconds * 1e6, kernel.operations / seconds * 1e-12,
-              kernel.bytes / seconds * 1e-9);
+/// `copied` are the bytes a second that a copy reads and writes.
+void print_line(const Kernel& kernel, double seconds, double copied) {
+  const double bytes = kernel.bytes / seconds;
+  std::printf("%-26s %-36s %6.4g x %10.2f us %9.1f TFLOP/s %9.1f GB/s, %4.2f of a copy\n",
+              kernel.name.c_str(), kernel.shape.c_str(), kernel.calls, seconds * 1e6,
+              kernel.operations / seconds * 1e-12, bytes * 1e-9, bytes / copied);
   std::fflush(stdout);
 }
 
@@ -73,18 +75,19 @@ int run(const Options& o) {
   const Kernel product = large_product(o.product, o.sizes.dtype), copy = large_copy(o.copy_mib << 20);
   const double product_seconds = seconds_of(product, *backend, o.least_seconds),
                copy_seconds = seconds_of(copy, *backend, o.least_seconds);
-  print_line(product, product_seconds);
-  print_line(copy, copy_seconds);
-  std::string text = fmt::format(R"({{"device": "{}", "dtype": "{}", "operations_per_second": {:.6g}, )"
-                                 R"("bytes_per_second": {:.6g}, "kernels": [)",
-                                 backend->description(), o.dtype, product.operations / product_seconds,
-                                 copy.bytes / copy_seconds);
+  const double copied = copy.bytes / copy_seconds;
+  print_line(product, product_seconds, copied);
+  print_line(copy, copy_seconds, copied);
+  std::string text =
+      fmt::format(R"({{"device": "{}", "dtype": "{}", "operations_per_second": {:.6g}, )"
+                  R"("bytes_per_second": {:.6g}, "kernels": [)",
+                  backend->description(), o.dtype, product.operations / product_seconds, copied);
   const char* between = "\n";
   for (const Kernel& kernel :
        o.pictures > 0 ? kernels_of_pictures(o.sizes, o.pictures) : kernels_of_a_step(o.sizes)) {
     if (kernel.name.find(o.only) == std::string::npos) continue;
     const double seconds = seconds_of(kernel, *backend, o.least_seconds);
-    print_line(kernel, seconds);
+    print_line(kernel, seconds, copied);
     text += fmt::format(R"({}{{"name": "{}", "shape": "{}", "calls": {:g}, )"
                         R"("seconds": {:.6g}, "operations": {:.6g}, "bytes": {:.6g}}})",
                         between, kernel.name, kernel.shape, kernel.calls, seconds, kernel.operations,

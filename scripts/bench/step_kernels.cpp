@@ -129,10 +129,16 @@ std::vector<Kernel> updates_of(const Sizes& s) {
     const Many g = memory.empty({count}, DType::f32);
     return [=, &memory](int i) { memory.backend().fill({g[i], 0}); };
   };
+  const auto hash = [=](Footprint& memory) -> Call {
+    const Many x = memory.normal({count}, DType::f32);
+    return [=, &memory](int i) { memory.backend().hash(x[i]); };
+  };
+  constexpr double of_copies = 3.0 / 100;  // values or masters, and both moments, every 100 steps
   const double rounded = s.dtype == DType::f32 ? 0 : element(s.dtype);
   return {{"adamw", shape, 1, 0, of(count) * (28 + rounded), adamw},
           {"sum of squares", shape, 1, 0, of(count) * 4, squares},
-          {"zeros for gradients", shape, 1, 0, of(count) * 4, zero}};
+          {"zeros for gradients", shape, 1, 0, of(count) * 4, zero},
+          {"hash of a copy", shape, of_copies, 0, of(count) * 4, hash}};
 }
 
 std::vector<Kernel> integers_of(const Sizes& s) {
