@@ -31,10 +31,12 @@ std::string labels_of(const std::string& path) {
 /// All bytes that were packed in a file, which may be several packed ones in a row; at most `most` of them,
 /// and no memory for more than there are.
 std::vector<std::uint8_t> unpacked(const std::string& path, std::int64_t most) {
+  constexpr std::int64_t of_a_byte = 1032;  // most that gzip makes of one
+  const std::int64_t packed = InputFile(path).size();
   const std::unique_ptr<ByteStream> stream = open_bytes(path);
   std::vector<std::uint8_t> bytes;
   // Untouched memory is no memory yet, and a vector that grew would have its bytes twice.
-  bytes.reserve(static_cast<std::size_t>(most) + unpacked_piece);
+  bytes.reserve(static_cast<std::size_t>(std::min(most, of_a_byte * packed)) + unpacked_piece);
   for (std::size_t got = unpacked_piece; got == unpacked_piece;) {
     const std::size_t before = bytes.size();
     bytes.resize(before + unpacked_piece);

@@ -3,6 +3,7 @@
 """What becomes of a start that finds a pipe, a folder, a link to /dev/zero or a sparse file of a terabyte in place of a file that the
 program opens: the right exit code within 5 seconds and 256 MB, one sentence, and a status.json that is true. PLACES says for each place
 who opens it; a file of src/ that opens files and has no place here fails the test."""
+import gzip
 import json
 import os
 import pathlib
@@ -226,6 +227,15 @@ class HostilePlaces(Runs):
                 found.add(path.relative_to(SOURCE / "src").with_suffix("").as_posix())
         self.assertEqual(sorted(found - known), [], "opens files, and PLACES has no line for it")
         self.assertEqual(sorted(set(NO_PLACES) - found), [], "opens no file")
+
+    def test_packed_pictures_take_no_room_for_what_their_head_promises(self):
+        packed = gzip.compress(struct.pack(">4I", 0x803, 60_000_000, 28, 28) + bytes(784))
+        (self.kept / "train-images-idx3-ubyte.gz").write_bytes(packed)
+        (self.kept / "train-labels-idx1-ubyte.gz").write_bytes(gzip.compress(struct.pack(">2I", 0x801, 60_000_000) + bytes(4)))
+        train = PICTURES.replace("PLACE", "train-images-idx3-ubyte.gz").replace("SOURCE", str(SOURCE))
+        answer = self.call(["bash", "-c", f"ulimit -v 1000000; exec {PROGRAM} {train}"], where=self.kept)
+        self.assertEqual(answer.code, 65, answer)
+        self.assertIn("its head promises 60000000 items", answer.text)
 
     def test_each_is_refused_or_passed_over(self):
         wrong = [text for place in PLACES for kind in KINDS if (text := self.wrong_about(kind, *place))]
