@@ -1,7 +1,6 @@
 #include "cpu/simd/classifier_kernels.h"
 
-#include <cmath>
-
+#include "core/portable_math.h"
 #include "cpu/cpu_backend.h"
 #include "cpu/parallel.h"
 #include "operations/classifier.h"
@@ -13,7 +12,7 @@ template <class T>
 void losses_of(const CrossEntropyOperands& o, const TargetShares& shares) {
   for (std::int64_t n = 0; n < o.targets.count(); ++n) {
     const double loss = static_cast<double>(o.maximum.as<T>()[n]) +
-                        std::log(static_cast<double>(o.sums.as<T>()[n])) -
+                        portable::log(static_cast<double>(o.sums.as<T>()[n])) -
                         shares.of_target * static_cast<double>(o.of_target.as<T>()[n]) -
                         shares.of_each * static_cast<double>(o.total.as<T>()[n]);
     o.losses.as<T>()[n] = o.targets.as<std::int32_t>()[n] < 0 ? T(0) : static_cast<T>(loss);

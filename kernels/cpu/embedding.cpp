@@ -1,6 +1,6 @@
-#include <cmath>
 #include <cstring>
 
+#include "core/portable_math.h"
 #include "cpu/cpu_backend.h"
 #include "cpu/parallel.h"
 #include "cpu/simd/elementwise_kernels.h"
@@ -23,15 +23,18 @@ template <class A, class Kernel>
 void add_sines(const AddSinusoidsOperands& o, const SinusoidCall& call, const Kernel& kernel,
                std::int64_t first, std::int64_t last) {
   const std::int64_t half = call.cols / 2, bytes = static_cast<std::int64_t>(bytes_of(o.x.dtype));
-  for (std::int64_t r = first; r < last; ++r)
-    for (std::int64_t begin = 0; begin < half; begin += strip_of_columns) {
-      const std::int64_t count = std::min(strip_of_columns, half - begin);
+  for (std::int64_t begin = 0; begin < half; begin += strip_of_columns) {
+    const std::int64_t count = std::min(strip_of_columns, half - begin);
+    double frequencies[strip_of_columns];
+    for (std::int64_t i = 0; i < count; ++i)
+      frequencies[i] = portable::exp(-call.rate * static_cast<double>(begin + i));
+    for (std::int64_t r = first; r < last; ++r) {
       A sines[strip_of_columns], cosines[strip_of_columns];
       for (std::int64_t i = 0; i < count; ++i) {
-        const double angle =
-            static_cast<double>(call.first + r) * std::exp(-call.rate * static_cast<double>(begin + i));
-        sines[i] = static_cast<A>(std::sin(angle));
-        cosines[i] = static_cast<A>(std::cos(angle));
+        const auto [sine, cosine] =
+            portable::sine_cosine(static_cast<double>(call.first + r) * frequencies[i]);
+        sines[i] = static_cast<A>(sine);
+        cosines[i] = static_cast<A>(cosine);
       }
       for (std::int64_t s = 0; s < call.samples; ++s) {
         const std::int64_t at = ((s * call.rows + r) * call.cols + begin) * bytes;
@@ -41,6 +44,7 @@ void add_sines(const AddSinusoidsOperands& o, const SinusoidCall& call, const Ke
         kernel(x + half * bytes, cosines, y + half * bytes, count);
       }
     }
+  }
 }
 
 }  // namespace

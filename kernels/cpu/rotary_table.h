@@ -1,11 +1,11 @@
 #pragma once
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <span>
 #include <vector>
 
 #include "core/memory.h"
+#include "core/portable_math.h"
 
 namespace mindpipe {
 
@@ -37,8 +37,9 @@ class RotaryTable {
     for (std::int64_t i = 0; i < half; ++i) {
       for (std::int64_t r = 0; r < count; ++r) {
         const double angle = static_cast<double>(first + r) * frequencies_[i];
-        cosines_[r * half + i] = std::cos(angle);
-        sines_[r * half + i] = std::sin(angle);
+        const auto [sine, cosine] = portable::sine_cosine(angle);
+        cosines_[r * half + i] = cosine;
+        sines_[r * half + i] = sine;
       }
     }
   }

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <cstdint>
 
+#include "core/portable_math.h"
 #include "operations/either_device.h"
 
 // How gradients are scaled and clipped, or their step skipped.
@@ -30,6 +31,15 @@ struct StepRule {
   float beta1 = 0, beta2 = 0;  ///< AdamW's
 };
 
+/// base^exponent of a base that is not negative; CUDA's on a GPU.
+MINDPIPE_EITHER_DEVICE inline double power_of(double base, double exponent) {
+#ifdef __CUDA_ARCH__
+  return pow(base, exponent);
+#else
+  return portable::pow(base, exponent);
+#endif
+}
+
 /// Decides a step from its loss, summed over tokens, and its gradient's square: how far gradients are scaled
 /// down, whether they are applied at all. A step without a valid token, or whose loss or gradient is not
 /// finite, is skipped and not counted.
@@ -44,8 +54,8 @@ MINDPIPE_EITHER_DEVICE inline void clip_and_scale_step(const StepRule& rule, dou
   if (applied) {
     const double steps = decision[Decision::applied_steps] + 1;
     decision[Decision::applied_steps] = steps;
-    decision[Decision::first_correction] = 1 - pow(static_cast<double>(rule.beta1), steps);
-    decision[Decision::second_correction] = 1 / sqrt(1 - pow(static_cast<double>(rule.beta2), steps));
+    decision[Decision::first_correction] = 1 - power_of(static_cast<double>(rule.beta1), steps);
+    decision[Decision::second_correction] = 1 / sqrt(1 - power_of(static_cast<double>(rule.beta2), steps));
   }
   decision[Decision::gradient_factor] = static_cast<double>(static_cast<float>(factor));
   decision[Decision::skipped] = applied ? 0 : 1;

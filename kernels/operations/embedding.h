@@ -1,6 +1,5 @@
 #pragma once
-#include <cmath>
-
+#include "core/portable_math.h"
 #include "operations/calls.h"
 #include "operations/operands.h"
 
@@ -98,7 +97,7 @@ struct AddSinusoidsOperands {
     MP_CHECK(x.cols() % 2 == 0 && steps > 0, "add_sinusoids: a width of {} (an even one, at least {})",
              x.cols(), form == Sinusoids::below_base ? 2 : 4);
     return {sequence.samples, sequence.rows, x.cols(), first_position + sequence.first,
-            std::log(10000.0) / static_cast<double>(steps)};
+            portable::log(10000) / static_cast<double>(steps)};
   }
 };
 

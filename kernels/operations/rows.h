@@ -1,9 +1,9 @@
 #pragma once
 #include <algorithm>
-#include <cmath>
 #include <span>
 #include <vector>
 
+#include "core/portable_math.h"
 #include "operations/elementwise.h"
 
 /// Norms, sums over rows, and rotations.
@@ -94,7 +94,7 @@ struct NormBackwardParametersOperands {
 inline std::vector<double> rotary_frequencies(double base, std::int64_t width) {
   std::vector<double> frequencies;
   for (std::int64_t i = 0; i < width / 2; ++i)
-    frequencies.push_back(std::pow(base, -2.0 * static_cast<double>(i) / static_cast<double>(width)));
+    frequencies.push_back(portable::pow(base, -2.0 * static_cast<double>(i) / static_cast<double>(width)));
   return frequencies;
 }
 

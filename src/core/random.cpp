@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "core/normal_center.h"
+#include "core/portable_math.h"
 
 namespace mindpipe {
 namespace {
@@ -14,7 +15,7 @@ double open_unit(std::uint32_t word) { return (word + 0.5) * 0x1p-32; }
 float normal_of(std::uint32_t word) {
   const double u = open_unit(word), q = u - 0.5;
   if (std::abs(q) <= normal_center_edge) return static_cast<float>(normal_center(q));
-  const double t = std::sqrt(-2 * std::log(q < 0 ? u : 1 - u));
+  const double t = std::sqrt(-2 * portable::log(q < 0 ? u : 1 - u));
   const double top = ((((-7.784894002430293e-03 * t - 3.223964580411365e-01) * t - 2.400758277161838) * t -
                        2.549732539343734) *
                           t +

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "core/check.h"
+#include "core/portable_math.h"
 #include "core/random.h"
 #include "corpus/pictures.h"
 
@@ -11,7 +12,7 @@ namespace {
 
 /// Whether a point belongs to a shape of about the radius 1 around the origin.
 bool is_in(int shape, double x, double y) {
-  const double distance = std::hypot(x, y), ax = std::abs(x), ay = std::abs(y);
+  const double distance = std::sqrt(x * x + y * y), ax = std::abs(x), ay = std::abs(y);
   switch (shape) {
     case 0:
       return distance < 1;  // a circle
@@ -47,8 +48,8 @@ void Shapes::read(std::int64_t index, std::uint8_t* pixels) const {
     return low + (high - low) * stream.uniform(element);
   };
   const double radius = between(0, 6, 11), turn = between(1, 0, 2 * M_PI), centre_x = between(2, 11, 21),
-               centre_y = between(3, 11, 21), cosine = std::cos(turn) / radius,
-               sine = std::sin(turn) / radius;
+               centre_y = between(3, 11, 21), cosine = portable::cos(turn) / radius,
+               sine = portable::sin(turn) / radius;
   const auto shape = static_cast<int>(index % shapes);
   std::uint64_t element = 4;
   std::array<double, 8> back{}, front{};

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <numbers>
 
+#include "core/portable_math.h"
+
 namespace mindpipe {
 
 double rate_at(const RateConfig& rule, std::int64_t step, std::int64_t steps) {
@@ -11,7 +13,7 @@ double rate_at(const RateConfig& rule, std::int64_t step, std::int64_t steps) {
   if (rule.kind == RateKind::constant) return rule.peak;
   if (rule.kind == RateKind::steps) {
     const auto drops = std::upper_bound(rule.drops.begin(), rule.drops.end(), step) - rule.drops.begin();
-    return std::max(rule.floor, rule.peak * std::pow(rule.drop_factor, static_cast<double>(drops)));
+    return std::max(rule.floor, rule.peak * portable::pow(rule.drop_factor, static_cast<double>(drops)));
   }
   if (rule.kind == RateKind::inverse_sqrt)
     return std::max(rule.floor,
@@ -23,7 +25,7 @@ double rate_at(const RateConfig& rule, std::int64_t step, std::int64_t steps) {
   const double progress =
       std::clamp(static_cast<double>(step - start) / static_cast<double>(end - start), 0.0, 1.0);
   const double height =
-      rule.kind == RateKind::cosine ? 0.5 * (1 + std::cos(std::numbers::pi * progress)) : 1 - progress;
+      rule.kind == RateKind::cosine ? 0.5 * (1 + portable::cos(std::numbers::pi * progress)) : 1 - progress;
   return rule.floor + (rule.peak - rule.floor) * height;
 }
 

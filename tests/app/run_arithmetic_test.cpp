@@ -113,6 +113,46 @@ TEST(ArithmeticName, TakesFilesByTheirContents) {
   std::filesystem::remove_all(folder);
 }
 
+/// The text of an arithmetic with other words at one place.
+std::string with_other_words(std::string text, const std::string& words, const std::string& others) {
+  const std::size_t at = text.find(words);
+  EXPECT_NE(at, std::string::npos) << words;
+  return at == std::string::npos ? text : text.replace(at, words.size(), others);
+}
+
+TEST(ArithmeticName, ChangesWithCompilerFlagsAndFunctions) {
+  const RunArithmetic one = arithmetic_at(shards_of("gpt-tiny", {}));
+  for (const auto& [words, others] : {std::pair("-ffp-contract=off", "-ffp-contract=fast"),
+                                      {"compiler: g++ ", "compiler: g++ 99"},
+                                      {"functions of real numbers: 1", "functions of real numbers: 2"}})
+    EXPECT_NE(RunArithmetic(with_other_words(one.text(), words, others)).name(), one.name()) << words;
+  EXPECT_EQ(one.text().find("C library"), std::string::npos) << "none of its functions touches a bit";
+}
+
+TEST(ArithmeticName, CountsWhatAGpuAloneTakes) {
+  const std::filesystem::path folder = std::filesystem::temp_directory_path() / "mindpipe_gpu_arithmetic";
+  std::filesystem::create_directories(folder);
+  const auto table = [&](const char* name, const char* text) {
+    std::ofstream(folder / name) << text;
+    return fmt::format("device.kernels={}", (folder / name).string());
+  };
+  const auto name = [](const char* kind, const std::string& setting) {
+    return arithmetic_at(shards_of("gpt-tiny", {fmt::format("device.kind={}", kind), setting}), "some device")
+        .name();
+  };
+  const std::string on_gpu = name("cuda", "seed=1"), on_cpu = name("cpu", "seed=1");
+  for (const char* setting : {"device.attention_workspace=1GiB", "device.attention_beyond=own"}) {
+    EXPECT_NE(name("cuda", setting), on_gpu) << setting;
+    EXPECT_EQ(name("cpu", setting), on_cpu) << setting;
+  }
+  const std::string one = table("one", "a table"), moved = table("moved", "a table"),
+                    other = table("other", "b table");
+  EXPECT_NE(name("cuda", one), on_gpu);
+  EXPECT_EQ(name("cuda", one), name("cuda", moved));
+  EXPECT_NE(name("cuda", one), name("cuda", other));
+  std::filesystem::remove_all(folder);
+}
+
 TEST(ArithmeticName, CountsAUnitForBf16InBf16Alone) {
   const auto name = [](const char* precision, const char* kernels) {
     return arithmetic_at(shards_of("gpt-tiny", {fmt::format("train.precision={}", precision)}), kernels)

@@ -1,7 +1,7 @@
 #include "kernels/operand.h"
 #include "kernels/reference.h"
 
-#include "cpu/simd/elementwise_kernels.h"
+#include "cpu/simd/function_kernels.h"
 
 using namespace mindpipe;
 using namespace mindpipe::testing;
@@ -38,14 +38,15 @@ TEST(Activations, ErfIsWithinTwoUnitsInTheLastPlace) {
   y.resize(x.size());
   for (Isa isa : instruction_sets()) {
     const auto count = static_cast<std::int64_t>(x.size());
-    MINDPIPE_PICK_KERNELS(isa, elementwise_kernels).erf(x.data(), y.data(), count);
+    const FunctionKernels& kernels = MINDPIPE_PICK_KERNELS(isa, function_kernels);
+    kernels.apply(RealFunction::erf, x.data(), y.data(), count);
     long double worst = 0;
     for (std::size_t i = 0; i < x.size(); ++i)
       worst = std::max(worst, units_between(y[i], std::erf(static_cast<long double>(x[i]))));
     EXPECT_LE(worst, 2) << name_of(isa);
     const float odd[] = {INFINITY, -INFINITY, NAN, -0.0f};
     float of_odd[4];
-    MINDPIPE_PICK_KERNELS(isa, elementwise_kernels).erf(odd, of_odd, 4);
+    kernels.apply(RealFunction::erf, odd, of_odd, 4);
     EXPECT_EQ(of_odd[0], 1);
     EXPECT_EQ(of_odd[1], -1);
     EXPECT_TRUE(std::isnan(of_odd[2]));

@@ -49,11 +49,12 @@ class AttentionOf : public ::testing::TestWithParam<Engine> {
   }
 };
 
-/// Elements that differ; numbers of both signs of zero are equal.
+/// Elements whose bits differ, those of the sign of zero among them.
 int differing(const Owned& got, const std::vector<float>& want) {
   int count = 0;
   for (std::size_t i = 0; i < want.size(); ++i)
-    count += static_cast<float>(got[static_cast<std::int64_t>(i)]) != want[i];
+    count += std::bit_cast<std::uint32_t>(static_cast<float>(got[static_cast<std::int64_t>(i)])) !=
+             std::bit_cast<std::uint32_t>(want[i]);
   return count;
 }
 

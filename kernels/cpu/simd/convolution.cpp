@@ -1,5 +1,6 @@
 #include "cpu/simd/convolution_kernels.h"
 
+#include "core/portable_math.h"
 #include "cpu/simd/rows.h"
 
 /// Sums walk down a block of columns, a few rows at a time. Its rows are widened once, in the order in which
@@ -254,7 +255,7 @@ inline void softmax_of_taps(const T* w, const SharedTaps& call, Wide<T>* p) {
     highest = number > highest ? number : highest;
   }
   for (int t = 0; t < call.taps; ++t) {
-    p[t] = static_cast<A>(__builtin_exp(static_cast<double>(widen(w[t * call.columns]) - highest)));
+    p[t] = static_cast<A>(portable::exp(static_cast<double>(widen(w[t * call.columns]) - highest)));
     sum += p[t];
   }
   for (int t = 0; t < call.taps; ++t) p[t] /= sum;

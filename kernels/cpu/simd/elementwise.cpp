@@ -111,10 +111,6 @@ void scale(const void* x, double factor, void* y, int64_t first, int64_t last) {
   for (int64_t i = first; i < last; ++i) put(py[i], widen(px[i]) * f);
 }
 
-void erf_of(const float* x, float* y, int64_t count) {
-  for_lanes<float>(count, [&](int64_t i, auto ending) { write(y + i, erf(read(x + i, ending)), ending); });
-}
-
 void draw(const MaskRows& mask, std::uint32_t sample, std::uint64_t block, int64_t groups,
           std::uint32_t* words) {
   const PhiloxStream stream{{mask.key[0], mask.key[1]}, mask.step, sample};
@@ -221,7 +217,6 @@ const ElementwiseKernels elementwise_kernels = {
     {residual<double>, residual<float>, residual<bf16>},
     {dropout<double>, dropout<float>, dropout<bf16>},
     draw,
-    erf_of,
 };
 
 }  // namespace mindpipe::MINDPIPE_ISA

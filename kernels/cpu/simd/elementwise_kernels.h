@@ -27,7 +27,6 @@ struct ElementwiseKernels {
   /// Words 4 block .. of a stream, whole groups of 16 blocks: what dropout draws.
   void (*draw)(const MaskRows& mask, std::uint32_t sample, std::uint64_t block, std::int64_t groups,
                std::uint32_t* words);
-  void (*erf)(const float* x, float* y, std::int64_t count);  ///< what gelu_exact stands on
 };
 MINDPIPE_DECLARE_KERNELS(ElementwiseKernels, elementwise_kernels)
 

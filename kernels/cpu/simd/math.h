@@ -41,14 +41,14 @@ MINDPIPE_INLINE Vector exp(Vector x) {
   return p * detail::power_of_2(half) * detail::power_of_2(n - half);
 }
 
-/// 2^x: exactly 1 at 0, exactly 0 below -126, so that no denormal slows the products; NaN stays NaN; huge
+/// 2^x: exactly 1 at 0, exactly 0 below -126, so that no denormal slows the products; NaN stays NaN; 2^127
 /// from 127 on. 2^r for |r| <= 1/2 is the polynomial of degree 5 with the smallest relative error, 9.2e-8.
 MINDPIPE_INLINE Vector power_of_2(Vector x) {
   const Mask none = less(x, broadcast(-126.0f));
+  x = min(broadcast(127.0f), x);
 #if MINDPIPE_ISA_LEVEL == 2
   const Vector n{{_mm512_roundscale_ps(x.part[0], 0)}};
 #else
-  x = min(broadcast(127.0f), x);
   const Integers whole = to_integers(x);
   const Vector n = to_floats(whole);
 #endif

@@ -17,9 +17,11 @@ std::string contents_of(const std::string& file) {
   return file.empty() ? "" : read_text_if_there(file, most).value_or("");
 }
 
-/// A line for each setting, "grid.tensor is 2".
+/// A line for each setting, "grid.tensor is 2". Ranks may differ in threads, and in instructions of one
+/// class, which require_same_arithmetic sees.
 std::string text_of(Config config) {
   config.device.threads = 0;
+  config.device.instructions = "auto";
   std::string text;
   for (const Setting& setting : settings_of(config))
     text += fmt::format("{} is {}\n", setting.key(), setting.written());

@@ -1,7 +1,6 @@
 #include "app/run/run_arithmetic.h"
 
 #include <fmt/core.h>
-#include <gnu/libc-version.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,6 +11,7 @@
 #include "app/run/build.h"
 #include "config/settings.h"
 #include "core/input_file.h"
+#include "core/portable_math.h"
 #include "core/sha256.h"
 
 namespace mindpipe {
@@ -82,7 +82,7 @@ std::string inputs_of(const Config& config) {
 RunArithmetic::RunArithmetic(const Config& given, const std::string& kernels, const std::string& inputs) {
   parts_.emplace_back("kernels", arithmetic_of(kernels, given.train.precision));
   parts_.emplace_back("compiler", fmt::format("g++ {} {}", __VERSION__, build::flags));
-  parts_.emplace_back("functions of the C library", gnu_get_libc_version());
+  parts_.emplace_back("functions of real numbers", fmt::format("{}", portable::version));
   for (const auto& [name, value] : fixed_by_code) parts_.emplace_back(name, value);
   std::istringstream lines(inputs);
   for (std::string line; std::getline(lines, line);)
@@ -141,6 +141,25 @@ std::string first_difference(const RunArithmetic& here, const RunArithmetic& the
       const std::string a = value_of(here, name, nth), b = value_of(there, name, nth);
       if (a != b) return fmt::format("{} is {} here and {} {}", name, a, b, where);
     }
+  return "";
+}
+
+std::string other_course(const std::map<std::string, std::string>& one,
+                         const std::map<std::string, std::string>& other, const std::string& of_one,
+                         const std::string& of_other) {
+  constexpr const char* not_trained[] = {"data.train",
+                                         "model.space",
+                                         "supernet.sampler",
+                                         "data.validation",
+                                         "train.evaluate_every",
+                                         "train.evaluate_batches",
+                                         "supernet.evaluate_subnets",
+                                         "supernet.calibrate_batches"};
+  for (const auto& [key, value] : one) {
+    if (std::find(std::begin(not_trained), std::end(not_trained), key) != std::end(not_trained)) continue;
+    if (const auto there = other.find(key); there != other.end() && there->second != value)
+      return fmt::format("{} is {} {} and {} {}", key, value, of_one, there->second, of_other);
+  }
   return "";
 }
 

@@ -35,15 +35,6 @@ std::string difference(const std::vector<float>& a, const std::vector<float>& b)
                      largest, norm > 0 ? std::sqrt(squares / norm) : std::numeric_limits<double>::infinity());
 }
 
-/// "optimizer.rate.peak is 0.1 in the first and 0.2 in the second": the first setting that differs.
-std::string other_course(const std::map<std::string, std::string>& one,
-                         const std::map<std::string, std::string>& other) {
-  for (const auto& [key, value] : one)
-    if (const auto there = other.find(key); there != other.end() && there->second != value)
-      return fmt::format("{} is {} in the first and {} in the second", key, value, there->second);
-  return "";
-}
-
 }  // namespace
 
 std::string checkpoint_at(const std::string& path) {
@@ -70,10 +61,11 @@ bool print_difference(const std::string& a, const std::string& b) {
   for (const auto& [path, tensor] : other.tensors)
     if (one.tensors.count(path) == 0) text += fmt::format("{}: only in {}\n", path, b);
   if (!text.empty() && one.manifest.progress.step == other.manifest.progress.step)
-    text += meaning_of_other_bits(RunArithmetic(one.manifest.arithmetic),
-                                  RunArithmetic(other.manifest.arithmetic),
-                                  other_course(one.manifest.settings, other.manifest.settings)) +
-            "\n";
+    text +=
+        meaning_of_other_bits(
+            RunArithmetic(one.manifest.arithmetic), RunArithmetic(other.manifest.arithmetic),
+            other_course(one.manifest.settings, other.manifest.settings, "in the first", "in the second")) +
+        "\n";
   const bool differ = !text.empty() || one.manifest.progress.step != other.manifest.progress.step;
   print(text + fmt::format("{} tensors are equal; steps {} and {}\n", equal, one.manifest.progress.step,
                            other.manifest.progress.step));

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "core/check.h"
+#include "core/portable_math.h"
 
 namespace mindpipe {
 
@@ -30,7 +31,7 @@ std::int32_t sample_token(const std::vector<float>& logits, const GenerateConfig
   if (rule.top_k > 0) order.resize(std::min<std::size_t>(order.size(), rule.top_k));
   std::vector<double> weight;
   for (std::int32_t id : order)
-    weight.push_back(std::exp((static_cast<double>(logits[id]) - logits[order[0]]) / rule.temperature));
+    weight.push_back(portable::exp((static_cast<double>(logits[id]) - logits[order[0]]) / rule.temperature));
   const double all = std::accumulate(weight.begin(), weight.end(), 0.0);
   std::size_t kept = 0;
   double mass = 0;

@@ -7,6 +7,7 @@
 #include "config/models/architectures.h"
 #include "config/rules.h"
 #include "config/settings.h"
+#include "core/portable_math.h"
 
 namespace mindpipe::gpt {
 namespace {
@@ -163,7 +164,7 @@ std::vector<Extent> split_by_shards(const Config& config) {
 std::vector<double> frequencies(const Settings& m) {
   std::vector<double> all;
   for (int i = 0; i < m.head_width / 2; ++i) {
-    const double usual = std::pow(m.rotary_base, -2.0 * i / m.head_width);
+    const double usual = portable::pow(m.rotary_base, -2.0 * i / m.head_width);
     all.push_back(usual);
     if (m.rotary_scaling == RotaryScaling::none) continue;
     const double turns = m.rotary_context * usual / (2 * M_PI),
