@@ -122,6 +122,7 @@ void StepLog::add(const SubnetScalars& scalars) {
       .add("units", scalars.units)
       .add("clipped", scalars.clipped)
       .add("skipped", scalars.skipped);
+  if (scalars.subnet == 0) line.add("arithmetic", run_.arithmetic().name());
   if (report_.trained() == 1) line.add("seconds_to_first_subnet", end);
   const double each = report_.seconds_each(), loss = report_.mean_loss(),
                counted = static_cast<double>(config.train.batch * counted_.of_sample);

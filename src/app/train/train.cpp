@@ -84,9 +84,10 @@ void require_planned(const Config& config, const Resumed& from) {
 }
 
 /// Trains, and tells of it; `prints`: where the time went, too. `job_end`: seconds of the run in which it has
-/// to end. Gives back how the run has ended, as an exit code.
+/// to end. `comparison`: on rank 0, may be none. Gives back how the run has ended, as an exit code.
 int train_all(Run& run, RunDirectory* directory, Corpus& corpus, HeldOut& validation, Saves& saves,
-              const RunProgress& begun, bool prints, const std::optional<double>& job_end) {
+              const RunProgress& begun, bool prints, const std::optional<double>& job_end,
+              RunComparison* comparison) {
   const std::unique_ptr<RunEnergy> energy =
       prints ? make_run_energy(run.worker(), run.places(), directory, begun.step) : nullptr;
   TrainingLoop loop(run, directory, corpus, validation.empty() ? nullptr : &validation, saves, begun,
@@ -95,8 +96,10 @@ int train_all(Run& run, RunDirectory* directory, Corpus& corpus, HeldOut& valida
     info("the job ends in {}, as scontrol says: the run stops in time for that", human_seconds(*job_end));
     loop.end_within(*job_end);
   }
+  loop.compare_with(comparison);
   loop.run();
   write_results(run.worker(), !row_of(run.config().device.kind).computes);
+  if (comparison != nullptr) comparison->end(loop.done());
   if (prints) loop.report();
   if (energy) energy->report(loop.trained());
   const std::string& stopped = loop.stopped();
@@ -178,6 +181,9 @@ int train_on_this_job(const Arguments& arguments, const Config& given) {
     info("the weights to begin with are those of {}", config.run.weights);
   }
   Saves saves(run, directory.get(), begun, from);
+  std::optional<RunComparison> comparison;
+  if (!arguments.compare.empty() && run.is_rank_0())
+    comparison.emplace(arguments.compare, config.run.dir, run.arithmetic(), config);
   if (directory) {  // a start that fails before here leaves what an earlier run has written
     directory->keep_metrics_through(begun.step, from && is_in(from->directory, config.run.dir));
     keep_tokenizer(config);
@@ -187,7 +193,8 @@ int train_on_this_job(const Arguments& arguments, const Config& given) {
   if (run.is_rank_0()) info("memory of this rank:\n{}", run.worker().memory().ledger());
   info("ready after {}", human_seconds(run.seconds()));
 
-  return train_all(run, directory.get(), corpus, validation, saves, begun, !arguments.is_part, job_end);
+  return train_all(run, directory.get(), corpus, validation, saves, begun, !arguments.is_part, job_end,
+                   comparison ? &*comparison : nullptr);
 }
 
 }  // namespace

@@ -146,6 +146,7 @@ bool TrainingLoop::wishes_to_drain() {
 
 void TrainingLoop::hear(const SubnetScalars& scalars) {
   log_.add(scalars);
+  if (comparison_ != nullptr) comparison_->see(scalars.subnet + 1, {{"loss", scalars.loss()}});
   if (energy_ != nullptr) energy_->look();
   guard_.hear(scalars);
 }
@@ -172,6 +173,8 @@ void TrainingLoop::take_step() {
 void TrainingLoop::add(const StepScalars& scalars) {
   if (guard_.is_in_trouble()) return;  // the device has run ahead
   log_.add(scalars);
+  if (comparison_ != nullptr)
+    comparison_->see(scalars.step + 1, {{"loss", scalars.loss}, {"gradient_norm", scalars.gradient_norm}});
   guard_.hear(scalars);
 }
 

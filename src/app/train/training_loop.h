@@ -8,6 +8,7 @@
 #include "app/train/faults.h"
 #include "app/train/guard.h"
 #include "app/train/report_end.h"
+#include "app/train/run_comparison.h"
 #include "app/train/saves.h"
 #include "app/train/step_log.h"
 #include "runtime/replicas.h"
@@ -29,6 +30,8 @@ class TrainingLoop : public SubnetCalls {
 
   /// Lets rank 0 stop the run in time for this many seconds since its start.
   void end_within(double seconds) { walltime_ = seconds; }
+  /// Holds what is trained against another run; on rank 0.
+  void compare_with(RunComparison* comparison) { comparison_ = comparison; }
   /// Trains, and tells of all that is trained. Collective.
   void run();
   /// Prints where the time went, and what the last evaluation found of each of several sources. Collective.
@@ -81,6 +84,7 @@ class TrainingLoop : public SubnetCalls {
   Saves& saves_;
   EndReport report_;
   RunEnergy* energy_;
+  RunComparison* comparison_ = nullptr;  ///< may be none
   StepLog log_;
   Guard guard_;
   std::optional<Replicas> replicas_;  ///< none: nothing is held twice, or computed

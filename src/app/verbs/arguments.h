@@ -80,6 +80,7 @@ struct Arguments {
   bool is_part = false;                ///< part of other work: the training prints no table of its own
   int ranks = 0;                       ///< plan and dry run: for this many ranks; 0: the grid's product
   std::vector<Injection> injections;   ///< faults to try
+  std::string compare;                 ///< train: a run whose numbers have to come again; empty: none
   std::string tune;  ///< doctor: the file for a table of algorithms; empty: the machine is examined
   DataArguments data;
   CheckpointArguments checkpoint;

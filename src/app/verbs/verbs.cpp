@@ -39,6 +39,10 @@ void declare_train(CLI::App& app, Arguments& a) {
          "inf, flip, slow, lost-message")
       ->delimiter(',')
       ->option_text("FAULT,...");
+  app.add_option("--compare", a.compare,
+                 "hold losses and weights against those of a run directory, bit for bit; runs of another "
+                 "arithmetic are refused")
+      ->option_text("RUN");
   declare_ranks(app, a);
   declare_foreign_profile(app, a);
 }
