@@ -161,6 +161,7 @@ void Communicator::combine_ranks(const SumTree& tree, const std::vector<Tensor>&
 void Communicator::sum(const Tensor& shards, const Tensor& total) {
   const std::vector<Tensor> roots = combine_shards(over_shards_, shards, total, add());
   combine_ranks(over_shards_, roots, total, add(), "sum", TrafficClass::tensor);
+  tell("sum", shards, total);
 }
 
 void Communicator::sum_scatter(const Tensor& shards, const Tensor& part, std::int64_t outer) {
@@ -173,7 +174,7 @@ void Communicator::sum_scatter(const Tensor& shards, const Tensor& part, std::in
   const std::vector<Tensor> roots = combine_shards(over_shards_, shards, whole, add());
   if (size_ == 1) {
     if (part.data != whole.data) backend_.copy(whole, slice(part, 0, count));
-    return;
+    return tell("sum_scatter", shards, part);
   }
   // Parts one after the other: part r is column block r of the rows.
   const bool in_place = outer == 1;
@@ -197,6 +198,7 @@ void Communicator::sum_scatter(const Tensor& shards, const Tensor& part, std::in
     run(exchange, "sum_scatter", TrafficClass::tensor);
   }
   if (parts[rank_].data != part.data) backend_.copy(parts[rank_], slice(part, 0, count));
+  tell("sum_scatter", shards, part);
 }
 
 void Communicator::gather(const Tensor& part, const Tensor& whole, std::int64_t outer) {
@@ -206,7 +208,7 @@ void Communicator::gather(const Tensor& part, const Tensor& whole, std::int64_t 
            to_string(whole.shape), name_of(whole.dtype));
   if (size_ == 1) {
     if (part.data != whole.data) backend_.copy(slice(part, 0, count), slice(whole, 0, count));
-    return;
+    return tell("gather", part, whole);
   }
   const bool in_place = outer == 1;
   const auto parts =
@@ -218,10 +220,10 @@ void Communicator::gather(const Tensor& part, const Tensor& whole, std::int64_t 
     Exchange exchange(*group_, over_shards_, Exchange::Halves::gather, parts, {}, nullptr, add(), route());
     run(exchange, "gather", TrafficClass::tensor);
   }
-  if (in_place) return;
-  for (int r = 0; r < size_; ++r)
+  for (int r = 0; r < size_ && !in_place; ++r)
     for (std::int64_t o = 0; o < outer; ++o)
       backend_.copy(slice(parts[r], o * row, row), slice(whole, (o * size_ + r) * row, row));
+  tell("gather", part, whole);
 }
 
 void Communicator::broadcast(const Tensor& tensor, int root) {
@@ -254,12 +256,14 @@ void Communicator::broadcast(const Tensor& tensor, int root) {
 void Communicator::maximum(const Tensor& values) {
   MP_CHECK(has_maximum(values.dtype), "a maximum of {} (f32 or f64)", name_of(values.dtype));
   combine_ranks(over_ranks_, {values}, values, larger(), "maximum", TrafficClass::tensor);
+  tell("maximum", values, values);
 }
 
 void Communicator::maximum(const Tensor& shards, const Tensor& largest) {
   MP_CHECK(has_maximum(shards.dtype), "a maximum of {} (f32 or f64)", name_of(shards.dtype));
   combine_shards(shards_here_, shards, largest, larger());
-  maximum(largest);
+  combine_ranks(over_ranks_, {largest}, largest, larger(), "maximum", TrafficClass::tensor);
+  tell("maximum", shards, largest);
 }
 
 void Communicator::sum_over_shards(std::span<double> shards) {
@@ -278,6 +282,7 @@ void Communicator::sum_over_shards(const Tensor& shards, const Tensor& total) {
   MP_CHECK(total.dtype == DType::f64, "a sum of scalars of {} (f64)", name_of(total.dtype));
   const std::vector<Tensor> roots = combine_shards(over_shards_, shards, total, add());
   combine_ranks(over_shards_, roots, total, add(), "sum_over_ranks", TrafficClass::scalars);
+  tell("sum_over_shards", shards, total);
 }
 
 void Communicator::sum_over_ranks(const Tensor& values) {

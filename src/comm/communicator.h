@@ -24,6 +24,13 @@ struct TensorSum {
   std::int64_t bytes = 0;
 };
 
+/// A sum, maximum or gather that a layer has asked for, of whatever number of ranks: a group of one tells of
+/// it, too.
+struct AskedExchange {
+  const char* operation = "";
+  Tensor from, to;
+};
+
 /// A place in a group that exists on paper only.
 struct OnPaper {
   int size = 1, rank = 0;
@@ -95,6 +102,10 @@ class Communicator {
   /// Calls `observe` after every exchange of tensors: the trace and the cost table listen.
   void on_tensor_sum(std::function<void(const TensorSum&)> observe) { observe_ = std::move(observe); }
 
+  /// Calls `hear` behind every sum, scattered sum, gather and maximum of tensors: proofs follow what they
+  /// join.
+  void on_asked(std::function<void(const AskedExchange&)> hear) { hear_ = std::move(hear); }
+
   /// Takes the memory for what arrives in exchanges: the `scratch_bytes` of a group on paper that did the
   /// same exchanges. Without it, the memory grows to the largest exchange.
   void reserve(std::size_t bytes) { scratch_.reserve(backend_.memory(), bytes); }
@@ -128,6 +139,9 @@ class Communicator {
                      const char* operation) const;
   Combine add() const;
   Combine larger() const;
+  void tell(const char* operation, const Tensor& from, const Tensor& to) const {
+    if (hear_) hear_({operation, from, to});
+  }
   std::byte* take_scratch(std::size_t bytes) {
     return static_cast<std::byte*>(scratch_.take(backend_.memory(), bytes));
   }
@@ -142,6 +156,7 @@ class Communicator {
   Axis axis_ = Axis::tensor;
   TrafficLedger* ledger_ = nullptr;
   std::function<void(const TensorSum&)> observe_;
+  std::function<void(const AskedExchange&)> hear_;
   WorkArea scratch_;
   std::vector<double> host_scratch_;  ///< what arrives in sums of scalars
   std::int64_t calls_ = 0;

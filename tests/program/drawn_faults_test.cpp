@@ -6,6 +6,7 @@
 #include "program/drawn_steps.h"
 #include "program/moving_step.h"
 #include "program/played_step.h"
+#include "program/spoil_by_lot.h"
 
 // Sound programs of every kind are taken, and a fault that leaves other bits is found before anything runs.
 namespace mindpipe {
@@ -33,51 +34,6 @@ TEST(SoundSubnets, AreNeverRefused) {
     EXPECT_NO_THROW(whole_program(outline, sample_network(outline.micro_batches),
                                   {.admission = 1 + below(12), .window = 1 + below(8)}, subnets, {8}))
         << seed;
-  }
-}
-
-/// A list with one fault, and what it is.
-std::string spoil_by_lot(Lists& lists, std::mt19937& random) {
-  const auto below = [&](int count) { return static_cast<int>(random() % static_cast<unsigned>(count)); };
-  lists.rank = below(lists.outline.stages);
-  const int place = below(static_cast<int>(lists.list().size()));
-  const std::string text = fmt::format("rank {}, {}: ", lists.rank, line_of(lists.list()[place], place));
-  Action& action = lists.list()[place];
-  switch (below(9)) {
-    case 0:
-      lists.leave_out(place);
-      return text + "left out";
-    case 1: {
-      const Action copy = action;
-      for (Action& other : lists.list())
-        for (int& earlier : other.after) earlier += earlier > place ? 1 : 0;
-      lists.list().insert(lists.list().begin() + place, copy);
-      return text + "doubled";
-    }
-    case 2: {
-      const int other = below(static_cast<int>(lists.list().size()));
-      swap_places(lists.list(), place, other);
-      return text + fmt::format("exchanged with {}", other);
-    }
-    case 3:
-      action.peer = below(lists.outline.stages);
-      return text + "another peer";
-    case 4:
-      action.shard = below(lists.outline.shards);
-      return text + "another shard";
-    case 5:
-      action.micro_batch = below(lists.outline.micro_batches);
-      return text + "another micro-batch";
-    case 6:
-      action.part = below(action.parts);
-      return text + "another part";
-    case 7:
-      if (names_unit(action)) action.unit = below(static_cast<int>(lists.outline.units.size()));
-      else action.clears = !action.clears;
-      return text + "another unit, or zeroed otherwise";
-    default:
-      action.fold = !action.fold;
-      return text + "folded otherwise";
   }
 }
 
