@@ -120,6 +120,37 @@ std::vector<int> even_cuts(const std::vector<std::int64_t>& cost, int chunks,
   return even.cuts();
 }
 
+std::vector<int> near_cuts(const std::vector<std::int64_t>& cost, const std::vector<int>& from,
+                           const std::vector<double>& slower) {
+  const std::size_t chunks = from.size() - 1;
+  const std::int64_t limit = least_costliest(cost, slower);
+  std::vector<std::int64_t> sums(cost.size() + 1, 0);
+  std::partial_sum(cost.begin(), cost.end(), sums.begin() + 1);
+  const auto fits = [&](std::size_t chunk, int first, int end) {
+    return cost_there(slower, chunk, sums[end] - sums[first]) <= limit;
+  };
+  // For each boundary and block: where the next one may lie, nearest to where it was; 0: nowhere.
+  const int blocks = static_cast<int>(cost.size());
+  std::vector<std::vector<int>> next(chunks, std::vector<int>(cost.size() + 1));
+  const auto reaches_end = [&](int distance) {
+    for (std::size_t i = chunks; i-- > 0;)
+      for (int first = 0; first <= blocks; ++first) {
+        int& nearest = next[i][first] = 0;
+        for (int end = first + 1; end <= blocks && fits(i, first, end); ++end) {
+          const int away = std::abs(end - from[i + 1]);
+          const bool goes_on = i + 1 == chunks ? end == blocks : away <= distance && next[i + 1][end] > 0;
+          if (goes_on && (nearest == 0 || away < std::abs(nearest - from[i + 1]))) nearest = end;
+        }
+      }
+    return next[0][0] > 0;
+  };
+  for (int distance = 0; !reaches_end(distance); ++distance)
+    MP_CHECK(distance < blocks, "no cut is as cheap as the cheapest");
+  std::vector<int> near{0};
+  for (std::size_t i = 0; i < chunks; ++i) near.push_back(next[i][near.back()]);
+  return near;
+}
+
 std::vector<int> balanced_cuts(const std::vector<std::int64_t>& cost, int chunks) {
   const int blocks = static_cast<int>(cost.size());
   MP_REQUIRE(chunks <= blocks, Exit::bad_configuration,

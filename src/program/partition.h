@@ -15,6 +15,12 @@ std::vector<int> balanced_cuts(const std::vector<std::int64_t>& cost, int chunks
 std::vector<int> even_cuts(const std::vector<std::int64_t>& cost, int chunks,
                            const std::vector<double>& slower = {});
 
+/// Cuts like even_cuts, but of the cuts whose costliest chunk is as cheap as possible it takes one that is
+/// near to the cut `from`: no boundary lies more blocks from where it is there than it has to, and each as
+/// near as those before it allow.
+std::vector<int> near_cuts(const std::vector<std::int64_t>& cost, const std::vector<int>& from,
+                           const std::vector<double>& slower);
+
 /// The cuts of a configuration, the first block of every chunk but the first, in the form of balanced_cuts.
 std::vector<int> manual_cuts(const std::vector<int>& cuts, int blocks, int chunks);
 

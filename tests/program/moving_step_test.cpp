@@ -170,12 +170,15 @@ double longer(double forwards, const std::vector<int>& by) {
 }
 
 TEST(AMovingStep, LetsNothingStandStill) {
-  for (const std::vector<int>& by : std::vector<std::vector<int>>{{1}, {-1}, {1, -1}}) {
-    const double four = longer(4, by), eight = longer(8, by);
-    RecordProperty("LongerBy", fmt::format("{:.4f} and {:.4f}", four, eight));
+  const std::map<std::string, std::vector<int>> ways{
+      {"Forwards", {1}}, {"Backwards", {-1}}, {"InTurn", {1, -1}}};
+  for (const auto& [way, by] : ways) {
+    const double four = longer(4, by), eight = longer(8, by), sixteen = longer(16, by);
+    RecordProperty(way, fmt::format("{:.4f}, {:.4f}, {:.4f}", four, eight, sixteen));
     EXPECT_LE(four, 1.005);
     EXPECT_LE(eight, 1.025);
     EXPECT_GE(eight, four);
+    EXPECT_GT(sixteen, 1.03) << "what sticks out of the step is on paper";
   }
 }
 
