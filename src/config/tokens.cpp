@@ -97,7 +97,7 @@ void fill_in_tokens(Config& config) {
 
 std::string auto_without_tokenizer(Config config) {
   if (!config.data.tokenizer.empty()) return "";
-  for (const Setting& setting : settings_of(config))
+  for (const Setting& setting : settings_of_kind(config, config.model.kind))  // the others know no tokens
     if (is_auto(setting)) return setting.key();
   return "";
 }

@@ -15,8 +15,12 @@ Link link_of(double latency, double bytes_per_second) {
 }  // namespace
 
 LinkDescription links_on_paper(const Config& config) {
-  LinkDescription links = description_of(config).links;
   const LinksConfig& said = config.device.links;
+  if (said.ranks_per_node > 0 && said.latency > 0 && said.rate > 0 && said.latency_between_nodes > 0 &&
+      said.rate_between_nodes > 0)
+    return {said.ranks_per_node, said.latency, said.rate, said.latency_between_nodes,
+            said.rate_between_nodes};
+  LinkDescription links = description_of(config).links;
   const auto take = [](auto given, auto& known) {
     if (given > 0) known = given;
   };

@@ -1,15 +1,17 @@
 #include "plan/run_plan.h"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <utility>
 
-#include "comm/reduction.h"
 #include "core/sum_lists.h"
 #include "plan/group_choice.h"
 #include "plan/network_on_paper.h"
 #include "plan/operation_counts.h"
+#include "plan/rank_memory.h"
 #include "plan/set_prices.h"
+#include "plan/step_bound.h"
 #include "plan/subnet_memory.h"
 #include "program/causal/own_cuts.h"
 #include "program/check/tree_proof.h"
@@ -61,28 +63,6 @@ RankFootprint footprint_of(const RunPlan& plan, CostModel& costs, int rank) {
   return footprint;
 }
 
-/// What arrives of one part of a sum over data, the largest of all that the list has, on each data rank.
-std::vector<std::size_t> arriving_bytes(const Config& config, const RunPlan& plan, CostModel& costs,
-                                        int rank) {
-  const int data = plan.outline.data;
-  const SumTree tree = plan.outline.data_tree();
-  std::vector<std::size_t> arriving(data, 0);
-  if (plan.subnets && data > 1) return arriving_of_subnets(config, plan, costs, rank);
-  if (data == 1 || !plan.trains_steps()) return arriving;
-  for (const Action& action : plan.training.program.ranks[rank]) {
-    if (action.kind != ActionKind::reduce || action.part > 0) continue;
-    const Unit& unit = *costs.model().units()[action.unit];
-    const auto cuts = share_edges(unit, data * action.parts);
-    for (int piece = 0; piece < data * action.parts; ++piece) {
-      const auto bytes =
-          static_cast<std::size_t>(cuts[piece + 1] - cuts[piece]) * bytes_of(unit.gradient_dtype());
-      std::size_t& most = arriving[owner_of_piece(piece, action.parts)];
-      most = std::max(most, Exchange::scratch_bytes(tree, bytes));
-    }
-  }
-  return arriving;
-}
-
 ScalarBytes scalars_of(const Config& config, const Layout& layout, const RunPlan& plan, CostModel& costs,
                        int rank) {
   if (!plan.trains_steps()) return scalar_bytes(layout, {}, false);
@@ -95,21 +75,6 @@ ScalarBytes scalars_of(const Config& config, const Layout& layout, const RunPlan
   for (const auto& unit : costs.model().units()) all.tensors += std::ssize(unit->params());
   return scalar_bytes(layout, {{all_units, all}}, plan.outline.sharded_optimizer,
                       squares_size(config, layout, costs.model(), optimizers));
-}
-
-/// Adds what training keeps of a unit: its gradients, masters and moments.
-void add_trained_unit(BytesByClass& bytes, const Config& config, const RunPlan& plan, CostModel& costs,
-                      int rank, int data_rank, int unit) {
-  const RankMemory& placed = plan.training.placement.ranks[rank];
-  const bool sharded = plan.outline.sharded_optimizer;
-  Unit& of_model = *costs.model().units()[unit];
-  const UnitOptimizer optimizer(of_model, config.optimizer, sharded ? data_rank : 0,
-                                sharded ? plan.outline.data : 1);
-  const std::vector<char> apart = shares_apart(costs.model(), unit, placed);
-  const auto parts = static_cast<std::size_t>(std::count(apart.begin(), apart.end(), 1));
-  bytes[static_cast<int>(MemoryClass::gradients)] +=
-      placed.slabs.empty() ? of_model.gradient_bytes() : optimizer.gradient_bytes() * parts;
-  bytes[static_cast<int>(MemoryClass::optimizer)] += optimizer.bytes();
 }
 
 /// What each data rank of a pipeline rank has of the copy of the state that is written while training goes
@@ -140,18 +105,16 @@ bool copies_too_much(const RunPlan& plan, const Config& config) {
   return false;
 }
 
+/// All but what training keeps of units, and the copy of the state.
 BytesByClass bytes_of_rank(const Config& config, const Layout& layout, const RunPlan& plan, CostModel& costs,
                            int rank, int data_rank) {
   BytesByClass bytes{};
   const auto at = [&](MemoryClass kind) -> std::int64_t& { return bytes[static_cast<int>(kind)]; };
   const bool trains = plan.trains_steps();
   if (plan.subnets) add_subnets(bytes, config, plan, costs, rank);
-  for (int unit : plan.outline.units_of_rank(rank)) {
+  for (int unit : plan.outline.units_of_rank(rank))
     if (!plan.subnets) at(MemoryClass::values) += plan.outline.units[unit].values;
-    if (trains) add_trained_unit(bytes, config, plan, costs, rank, data_rank, unit);
-  }
-  at(MemoryClass::values) += static_cast<std::int64_t>(
-      Stage(config, layout, costs.stage().context(), plan.ranges_of(rank)).statistics_bytes());
+  at(MemoryClass::values) += statistics_bytes(plan, costs, rank);
   if (trains)
     for (std::int64_t slab : plan.training.placement.ranks[rank].slabs)
       at(MemoryClass::gradients) += static_cast<std::int64_t>(aligned(slab));
@@ -207,8 +170,16 @@ void count_memory(RunPlan& plan, const Config& config, const Layout& layout, Cos
       footprint.passes.backend = {};  // no operation works in anything
     auto& memory = plan.memory.emplace_back();
     const std::vector<std::int64_t> copies = copies_of(config, layout, plan, costs, rank);
+    const std::vector<TrainedBytes> trained = plan.trains_steps() ? trained_units(config, plan, costs, rank)
+                                                                  : std::vector<TrainedBytes>(outline.data);
+    std::map<std::size_t, BytesByClass>
+        by_arrivals;  // data ranks differ in what arrives, and in their shares
     for (int d = 0; d < outline.data; ++d) {
-      memory.push_back(bytes_of_rank(config, layout, plan, costs, rank, d));
+      const auto [known, is_new] = by_arrivals.try_emplace(footprint.reduction[d]);
+      if (is_new) known->second = bytes_of_rank(config, layout, plan, costs, rank, d);
+      memory.push_back(known->second);
+      memory.back()[static_cast<int>(MemoryClass::gradients)] += trained[d].gradients;
+      memory.back()[static_cast<int>(MemoryClass::optimizer)] += trained[d].optimizer;
       if (!copies.empty()) memory.back()[static_cast<int>(MemoryClass::copy)] = aligned(copies[d]);
       plan.copies_state = !copies.empty();
     }
@@ -226,7 +197,10 @@ MicroBatchGroups groups_of(const RunPlan& plan, const Config& config, const Layo
   if (!row_of(config.schedule.kind).has_groups || !is_open) return written;
   const std::int64_t limit = config.memory.device_limit;
   if (limit == 0) return choose_groups(plan.outline, network, written);
+  const bool recomputed = config.train.recompute != RecomputeKind::none;
   return choose_groups(plan.outline, network, written, [&](const MicroBatchGroups& groups) {
+    const Order order = make_order(config.schedule.kind, request_of(plan.outline, groups));
+    if (least_memory(plan.outline, order, recomputed) > limit) return false;
     RunPlan tried = plan;
     tried.training = make_program(tried.outline, config.schedule.kind, network, 0, groups);
     count_memory(tried, config, layout, costs);

@@ -36,23 +36,27 @@ std::int64_t StepBound::message(int block, int from, int to, bool forward) const
 }
 
 std::int64_t StepBound::of(const std::vector<int>& first_block) const {
-  std::int64_t longest = 0, update = 0, there = 0, back = 0;
-  const std::int64_t micro_batches = outline_.micro_batches;
+  struct Sums {
+    std::int64_t forward = 0, input = 0, whole = 0, update = 0;
+  };
+  std::vector<Sums> stages(outline_.stages);
   const auto over = [&](const std::vector<std::int64_t>& sums, int chunk) {
     return sums[first_block[chunk + 1]] - sums[first_block[chunk]];
   };
+  for (int chunk = 0; chunk < outline_.all_chunks(); ++chunk) {
+    Sums& sums = stages[outline_.rank_of(chunk)];
+    sums.forward += over(forward_, chunk);
+    sums.input += over(input_, chunk);
+    sums.whole += over(whole_, chunk);
+    sums.update += over(update_, chunk);
+  }
+  std::int64_t longest = 0, update = 0, there = 0, back = 0;
+  const std::int64_t micro_batches = outline_.micro_batches;
   for (int stage = 0; stage < outline_.stages; ++stage) {
-    std::int64_t forward = 0, input = 0, whole = 0, updates = 0;
-    for (int chunk = 0; chunk < outline_.all_chunks(); ++chunk) {
-      if (outline_.rank_of(chunk) != stage) continue;
-      forward += over(forward_, chunk);
-      input += over(input_, chunk);
-      whole += over(whole_, chunk);
-      updates += over(update_, chunk);
-    }
-    longest = std::max(longest, there + std::max(micro_batches * (forward + input) + back,
-                                                 micro_batches * (forward + whole)));
-    update = std::max(update, updates);
+    const Sums& sums = stages[stage];
+    longest = std::max(longest, there + std::max(micro_batches * (sums.forward + sums.input) + back,
+                                                 micro_batches * (sums.forward + sums.whole)));
+    update = std::max(update, sums.update);
     if (stage + 1 == outline_.stages) break;
     // The first chunks of the stages are the first of the model, in order.
     const int next = first_block[stage + 1];
@@ -83,24 +87,67 @@ std::vector<int> StepBound::improved(std::vector<int> first_block) const {
   return first_block;
 }
 
-std::int64_t least_memory(const Outline& outline, const std::vector<int>& first_block, bool fills,
-                          bool recomputed) {
-  std::vector<std::int64_t> bytes(outline.stages, 0);
-  std::vector<std::vector<char>> counted(outline.stages, std::vector<char>(outline.units.size(), 0));
-  for (int chunk = 0; chunk < outline.all_chunks(); ++chunk) {
-    const int stage = outline.rank_of(chunk);
-    const std::int64_t in_flight = fills ? std::min(outline.micro_batches, outline.stages - stage) : 1;
-    for (int block = first_block[chunk]; block < first_block[chunk + 1]; ++block) {
-      bytes[stage] += in_flight * (recomputed ? outline.cuts[block].activation : outline.cost(block).saved);
-      for (int unit : outline.units_used[block][0]) {
-        if (counted[stage][unit]++ > 0) continue;
-        const UnitCost& cost = outline.units[unit];
-        bytes[stage] +=
-            cost.values + least_share(outline, cost.state) + (outline.sharded_gradients ? 0 : cost.gradients);
+namespace {
+
+/// What stages hold all the time, what the second forward of a block keeps at most, and the tape of each
+/// chunk, in bytes at least.
+struct LeastBytes {
+  std::vector<std::int64_t> kept, second_forward, tape;
+
+  LeastBytes(const Outline& outline, const std::vector<int>& first_block, bool recomputed)
+      : kept(outline.stages, 0), second_forward(outline.stages, 0), tape(outline.all_chunks(), 0) {
+    std::vector<std::vector<char>> counted(outline.stages, std::vector<char>(outline.units.size(), 0));
+    for (int chunk = 0; chunk < outline.all_chunks(); ++chunk) {
+      const int stage = outline.rank_of(chunk);
+      for (int block = first_block[chunk]; block < first_block[chunk + 1]; ++block) {
+        const std::int64_t saved = outline.cost(block).saved, enters = outline.cuts[block].activation;
+        tape[chunk] += recomputed ? enters : saved;
+        if (recomputed) second_forward[stage] = std::max(second_forward[stage], saved - enters);
+        for (const int unit : outline.units_used[block][0])
+          if (counted[stage][unit]++ == 0) kept[stage] += of_unit(outline, outline.units[unit]);
       }
     }
   }
-  return *std::max_element(bytes.begin(), bytes.end());
+
+ private:
+  static std::int64_t of_unit(const Outline& outline, const UnitCost& cost) {
+    return cost.values + least_share(outline, cost.state) + (outline.sharded_gradients ? 0 : cost.gradients);
+  }
+};
+
+}  // namespace
+
+std::int64_t least_memory(const Outline& outline, const std::vector<int>& first_block, bool fills,
+                          bool recomputed) {
+  const LeastBytes bytes(outline, first_block, recomputed);
+  std::vector<std::int64_t> stages = bytes.kept;
+  for (int chunk = 0; chunk < outline.all_chunks(); ++chunk) {
+    const int stage = outline.rank_of(chunk);
+    const bool is_last = chunk + outline.stages >= outline.all_chunks();
+    const std::int64_t in_flight = fills     ? std::min(outline.micro_batches, outline.stages - stage)
+                                   : is_last ? 1
+                                             : std::min(outline.micro_batches, outline.stages);
+    stages[stage] += in_flight * bytes.tape[chunk];
+  }
+  for (int stage = 0; stage < outline.stages; ++stage) stages[stage] += bytes.second_forward[stage];
+  return *std::max_element(stages.begin(), stages.end());
+}
+
+std::int64_t least_memory(const Outline& outline, const Order& order, bool recomputed) {
+  const LeastBytes bytes(outline, outline.first_block, recomputed);
+  std::int64_t most = 0;
+  for (int stage = 0; stage < outline.stages; ++stage) {
+    std::int64_t held = 0, most_held = 0;
+    for (const Pass& pass : order[stage]) {
+      const bool begins = pass.kind == ActionKind::forward,
+                 ends = pass.kind == ActionKind::backward || pass.kind == ActionKind::backward_input;
+      if (begins) held += bytes.tape[pass.chunk];
+      if (ends) held -= bytes.tape[pass.chunk];
+      most_held = std::max(most_held, held);
+    }
+    most = std::max(most, bytes.kept[stage] + bytes.second_forward[stage] + most_held);
+  }
+  return most;
 }
 
 }  // namespace mindpipe

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "program/clock/simulate.h"
+#include "program/schedules/order.h"
 
 namespace mindpipe {
 
@@ -31,9 +32,12 @@ class StepBound {
 };
 
 /// Bytes that the stage with the most takes at least: values, state, gradients and tapes. `fills`: whether a
-/// stage begins a micro-batch for each stage from it on before its first backward. `recomputed`: of tapes
-/// what enters each block counts alone, since a block's price has what its second forward keeps.
+/// stage begins a micro-batch for each stage from it on before its first backward; else it is through all but
+/// its last chunk with one for each stage. `recomputed`: a tape has what enters each block, and once what the
+/// second forward of a block keeps.
 std::int64_t least_memory(const Outline& outline, const std::vector<int>& first_block, bool fills,
                           bool recomputed);
+/// Bytes that the stage with the most takes at least with this order of passes, whose tapes are counted.
+std::int64_t least_memory(const Outline& outline, const Order& order, bool recomputed);
 
 }  // namespace mindpipe

@@ -36,7 +36,9 @@ std::int64_t sent_in_group(int ranks, std::int64_t bytes) {
 Transfer sum_over_data(const Outline& outline, int unit) {
   const UnitCost& cost = outline.units[unit];
   const std::int64_t bytes = summed_bytes(cost),
-                     roots = cost.shared ? 1 : most_roots(outline.data * outline.shards, outline.data),
+                     roots = cost.shared || outline.shards == 1
+                                 ? 1
+                                 : most_roots(outline.data * outline.shards, outline.data),
                      sums = outline.sharded_optimizer ? 0 : 1;
   return {(roots + sums) * sent_in_group(outline.data, bytes), parts_over_data(outline, roots * bytes)};
 }
