@@ -119,7 +119,7 @@ std::optional<std::vector<int>> drawn_cut(const Outline& outline, std::mt19937& 
 
 TEST(StepsThatMove, LeaveTheBitsOfThoseThatNeverDo) {
   int moves = 0;
-  for (unsigned seed = 1; seed <= 120; ++seed) {
+  for (unsigned seed = 1; seed <= 60; ++seed) {
     std::mt19937 random(seed);
     DrawnStep drawn(seed, 5);
     if (drawn.outline.stages == 1 || drawn.outline.chunks > 1) continue;
@@ -141,7 +141,7 @@ TEST(StepsThatMove, LeaveTheBitsOfThoseThatNeverDo) {
     moved.go_on({}, here, {});
     EXPECT_EQ(moved.at_home(), unmoved.at_home()) << seed << ' ' << drawn.schedule;
   }
-  EXPECT_GT(moves, 100);
+  EXPECT_GT(moves, 50);
 }
 
 /// How many times as long a step of 8 stages of 8 blocks takes that moves all boundaries, where a block's
@@ -150,7 +150,7 @@ double longer(double forwards, const std::vector<int>& by) {
   constexpr std::int64_t forward = 20'000'000;
   Outline outline = equal_stages(8, 16, 1, {.forward = forward, .backward = 2 * forward}, 8);
   Network network;
-  network.message.picoseconds_per_byte = 2.5;
+  network.message.picoseconds_per_byte = 20;
   const std::int64_t of_forward = std::llround(1000 * forward / network.message.picoseconds_per_byte);
   for (BoundaryBytes& cut : outline.cuts) cut.activation = cut.gradient = of_forward / 50;
   for (UnitCost& unit : outline.units) {
