@@ -5,6 +5,7 @@
 #include <set>
 
 #include "config/document.h"
+#include "config/open_settings.h"
 #include "config/rules.h"
 #include "config/settings.h"
 #include "config/tokens.h"
@@ -20,6 +21,7 @@ class Reader {
   explicit Reader(Config& config) : config_(config), settings_(settings_of(config)) {
     for (const Setting& setting : settings_) {
       by_key_[setting.key()] = &setting;
+      if (setting.may_be_searched()) begun_with_[setting.key()] = setting.written();
       for (std::size_t dot = setting.key().find('.'); dot != std::string::npos;
            dot = setting.key().find('.', dot + 1))
         sections_[setting.key().substr(0, dot)] = setting.key();
@@ -100,9 +102,9 @@ class Reader {
                  "{}: {} is missing; add it: {}", file, setting.key(), setting.meaning());
   }
 
-  std::set<std::string> named() const {
-    std::set<std::string> keys;
-    for (const auto& [key, where] : where_) keys.insert(key);
+  WrittenKeys written() const {
+    WrittenKeys keys{.named = {}, .open = open_};
+    for (const auto& [key, where] : where_) keys.named.insert(key);
     return keys;
   }
 
@@ -113,15 +115,22 @@ class Reader {
 
  private:
   void read(const Setting& setting, const Node& node, const std::string& where) {
-    setting.read(node);
-    where_[setting.key()] = where;
+    const std::string& key = setting.key();
+    where_[key] = where;
+    open_.erase(key);
+    const bool is_open = setting.may_be_searched() && node.kind == Node::Kind::text && node.text == "auto";
+    if (!is_open) return setting.read(node);
+    const std::string& written = begun_with_.at(key);
+    setting.read(parse_document(written, where + ": " + key, false));
+    open_.insert(key);
   }
 
   /// Whether a section says auto where all its settings may: `grid: auto`.
   bool is_all_auto(const std::string& section, const Node& value) const {
     return value.kind == Node::Kind::text && value.text == "auto" &&
            std::all_of(settings_.begin(), settings_.end(), [&](const Setting& setting) {
-             return !setting.key().starts_with(section + ".") || setting.may_be_auto();
+             return !setting.key().starts_with(section + ".") || setting.may_be_auto() ||
+                    setting.may_be_searched();
            });
   }
   void read_all_of(const std::string& section, const Node& value, const std::string& where) {
@@ -184,7 +193,18 @@ class Reader {
   std::map<std::string, const Setting*> by_key_;
   std::map<std::string, std::string> sections_;  // with one of its settings as an example
   std::map<std::string, std::string> where_;
+  std::map<std::string, std::string> begun_with_;  ///< values of settings that a search may choose
+  std::set<std::string> open_;
 };
+
+/// Lets what is open be something that the written settings beside it allow: a search begins from there.
+void take_allowed(Config& config, const std::set<std::string>& open) {
+  if (open.count("train.micro_batch")) config.train.micro_batch = 1;
+  if (!open.count("schedule.kind")) return;
+  ScheduleConfig& schedule = config.schedule;
+  if (!schedule.groups.empty()) schedule.kind = ScheduleKind::elastic;
+  else if (schedule.chunks > 1) schedule.kind = ScheduleKind::interleaved;
+}
 
 /// The kind of model that the file, or else the command line, names: it says which settings there are. What
 /// is no kind is refused when settings are read.
@@ -225,6 +245,22 @@ std::string help_of_kinds(const std::string& section) {
 
 Config read_config(const std::string& file, const std::vector<std::string>& overrides,
                    std::set<std::string>* named) {
+  WrittenKeys written;
+  Config config = read_config(file, overrides, written);
+  if (named) *named = std::move(written.named);
+  return config;
+}
+
+Config with_settings(const Config& config, const std::vector<std::string>& settings) {
+  Config known = config;
+  Reader reader(known);
+  for (const std::string& text : settings) reader.read_override(text);
+  if (known.reproducible.tensor_follows) known.reproducible.tensor = 0;
+  if (known.reproducible.data_follows) known.reproducible.data = 0;
+  return resolve(std::move(known));
+}
+
+Config read_config(const std::string& file, const std::vector<std::string>& overrides, WrittenKeys& written) {
   MP_REQUIRE(!file.empty(), Exit::input_missing, "no configuration is named (give --config FILE)");
   const Node root = read_document(file);
   MP_REQUIRE(root.kind != Node::Kind::empty, Exit::bad_configuration,
@@ -241,7 +277,8 @@ Config read_config(const std::string& file, const std::vector<std::string>& over
   reader.read_section(root, "");
   for (const std::string& text : overrides) reader.read_override(text);
   reader.require_all(file);
-  if (named) *named = reader.named();
+  written = reader.written();
+  take_allowed(config, written.open);
   fill_in(config);
   check_together(config, [&](const std::string& key) { return reader.origin(key, file); });
   return config;
@@ -272,6 +309,14 @@ std::string yaml_of(const std::vector<std::pair<std::string, std::string>>& writ
 std::string to_yaml(const Config& config) {
   Config copy = config;
   return yaml_of(settings_of(copy));
+}
+
+std::string to_yaml(const Config& config, const std::set<std::string>& open) {
+  Config copy = config;
+  std::vector<std::pair<std::string, std::string>> written;
+  for (const Setting& setting : settings_of(copy))
+    written.emplace_back(setting.key(), open.count(setting.key()) ? "auto" : setting.written());
+  return yaml_of(written);
 }
 
 std::string config_help() {

@@ -193,7 +193,20 @@ std::string Setting::allowed() const {
                  },
                  [](Space*) { return allowed_spaces(); }},
       member_);
-  return word_ ? word_ + (" or " + kind) : kind;
+  const char* const word = word_ || !searched_ ? word_ : "auto";
+  return word ? word + (" or " + kind) : kind;
+}
+
+/// Refuses to leave to a search what the results of a run follow from.
+void Setting::require_not_searched(const Node& node) const {
+  const bool is_auto = node.kind == Node::Kind::text && !node.quoted && node.text == "auto" && !word_;
+  if (!is_auto || role_ != Role::arithmetic || std::holds_alternative<std::string*>(member_) ||
+      std::holds_alternative<std::vector<DataSource>*>(member_) || std::holds_alternative<Space*>(member_))
+    return;
+  fail(Exit::bad_configuration,
+       "{}: {} is auto, but it says what {}, and a search chooses only how that is spread over ranks; "
+       "allowed: {}",
+       node.where, key_, key_.starts_with("model.") ? "the model is" : "is computed", allowed());
 }
 
 /// A list that is open is empty.
@@ -206,9 +219,8 @@ void Setting::read(const Node& node) const {
   const Reading reading{*this, node};
   MP_REQUIRE(node.kind != Node::Kind::empty, Exit::bad_configuration, "{}: {} has no value; allowed: {}",
              node.where, key_, allowed());
-  if (word_ && node.kind == Node::Kind::text && node.text == word_) {
-    return take_word();
-  }
+  if (word_ && node.kind == Node::Kind::text && node.text == word_) return take_word();
+  require_not_searched(node);
   std::visit(Overloaded{[&](int* member) { *member = reading.whole<int>(); },
                         [&](std::int64_t* member) {
                           const auto size = unit_ == Unit::bytes && node.kind == Node::Kind::text &&

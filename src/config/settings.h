@@ -71,6 +71,11 @@ class Setting {
     decides_ = true;
     return std::move(*this);
   }
+  /// May be left to a search: the file says auto, and the member keeps its default.
+  Setting or_searched(bool is_searched = true) && {
+    searched_ = is_searched;
+    return std::move(*this);
+  }
   Setting in(Unit unit) && {
     unit_ = unit;
     return std::move(*this);
@@ -82,6 +87,7 @@ class Setting {
   bool is_required() const { return required_; }
   bool decides() const { return decides_; }
   bool may_be_auto() const { return word_ != nullptr && std::string_view(word_) == "auto"; }
+  bool may_be_searched() const { return searched_; }
   /// Whether the value is a text as it stands: nothing in it is read as a number, a list or a mapping.
   bool is_text() const {
     return std::holds_alternative<std::string*>(member_) || std::holds_alternative<KindMember>(member_);
@@ -97,6 +103,7 @@ class Setting {
  private:
   struct Reading;
   void take_word() const;
+  void require_not_searched(const Node& node) const;
 
   template <ListedKind Kind>
   static KindMember kind_member(Kind* member) {
@@ -110,7 +117,7 @@ class Setting {
   std::string key_, meaning_;
   Member member_;
   double least_, most_;
-  bool open_below_, open_above_, required_ = false, decides_ = false;
+  bool open_below_, open_above_, required_ = false, decides_ = false, searched_ = false;
   const char* word_;
   int word_number_;
   std::vector<std::string> words_;

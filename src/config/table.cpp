@@ -77,12 +77,15 @@ std::vector<Setting> common_settings(Config& c) {  // table
           "schedule.kind", &c.schedule.kind,
           "order of forwards and backwards in the pipeline; supernets: causal (each subnet sees all updates "
           "of those before it), or, to compare with, bulk or free, whose bits depend on the layout")
-          .playing(row_of(c.model.kind).trains_subnets ? Setting::Role::arithmetic : Setting::Role::layout),
+          .playing(row_of(c.model.kind).trains_subnets ? Setting::Role::arithmetic : Setting::Role::layout)
+          .or_searched(!row_of(c.model.kind).trains_subnets),
       SETTING(layout, schedule.chunks,
               "pieces of the model on each stage (" +
                   names_with<ScheduleKind>(&ScheduleRow::has_chunks, ", ") + ")",
-              Range{1, 1024}),
-      SETTING(layout, schedule.cuts, "first block of each stage but the first; empty: balanced", count),
+              Range{1, 1024})
+          .or_searched(),
+      SETTING(layout, schedule.cuts, "first block of each stage but the first; empty: balanced", count)
+          .or_searched(),
       SETTING(
           layout, schedule.groups.forward,
           "micro-batches of each group of forwards (elastic), which add up to a rank's, each at least the "
@@ -102,16 +105,20 @@ std::vector<Setting> common_settings(Config& c) {  // table
       SETTING(arithmetic, train.batch, "samples per step over all replicas", count),
       SETTING(arithmetic, train.micro_batch,
               "samples that pass through the model at once; another number gives other (equally good) bits",
-              count),
+              count)
+          .or_searched(),
       SETTING(arithmetic, train.precision,
               "type of activations and of the weights that compute; masters are f32"),
       SETTING(layout, train.recompute,
-              "block computes each block's forward again in the backward, to save memory"),
-      SETTING(layout, train.sequence_parallel, "tensor ranks share the sequence between products"),
+              "block computes each block's forward again in the backward, to save memory")
+          .or_searched(),
+      SETTING(layout, train.sequence_parallel, "tensor ranks share the sequence between products")
+          .or_searched(),
       SETTING(layout, train.zero,
               "shard over data: 0 nothing, 1 optimizer state, 2 gradients too: whole ones live until they "
               "are summed",
-              Range{0, 2}),
+              Range{0, 2})
+          .or_searched(),
       SETTING(course, train.clip, "largest global norm of the gradient; 0: no clipping", Range{0, 1e30}),
       SETTING(arithmetic, train.label_smoothing,
               "probability spread evenly over all tokens or classes, the right one included", share),
@@ -281,8 +288,12 @@ std::vector<Setting> common_settings(Config& c) {  // table
 
       SETTING(layout, plan.objective,
               "what the best plan of plan --search has least of, for what its step is worth"),
-      SETTING(layout, plan.batches,
-              "train.batch that it compares; empty: the run's (others need plan.noise_scale)", count),
+      SETTING(
+          layout, plan.batches,
+          "train.batch that it compares; empty: the run's (others need plan.noise_scale); auto: a quarter "
+          "to four times the run's, of which a training takes the best",
+          count)
+          .or_searched(),
       SETTING(layout, plan.noise_scale,
               "the noise scale in samples, or a run with train.noise_every; auto: run.dir; empty: not known"),
       SETTING(layout, plan.rank_hour, "objective cost: price of an hour of a rank", Range{0, 1e12}),

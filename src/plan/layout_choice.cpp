@@ -4,6 +4,12 @@
 
 namespace mindpipe {
 
+namespace {
+
+constexpr std::ptrdiff_t most_micro_batches = 12;
+
+}  // namespace
+
 double LayoutCandidate::least_cost(const StepPrice& price) const {
   return price.second * static_cast<double>(bound) + price.work * static_cast<double>(least_work);
 }
@@ -13,8 +19,10 @@ double LayoutCandidate::cost(const StepPrice& price) const {
 }
 
 LayoutChoice layout_of(const Config& config) {
-  return {degrees_of(config), config.schedule.kind,   config.schedule.chunks,         config.schedule.cuts,
-          config.train.zero,  config.train.recompute, config.train.sequence_parallel, config.supernet.cuts};
+  return {
+      degrees_of(config),      config.schedule.kind,   config.schedule.chunks,         config.schedule.cuts,
+      config.train.zero,       config.train.recompute, config.train.sequence_parallel, config.supernet.cuts,
+      config.train.micro_batch};
 }
 
 Config with_layout(const Config& config, const LayoutChoice& layout) {
@@ -26,12 +34,23 @@ Config with_layout(const Config& config, const LayoutChoice& layout) {
   known.train.recompute = layout.recompute;
   known.train.sequence_parallel = layout.sequence_parallel;
   known.supernet.cuts = layout.subnet_cuts;
+  if (layout.micro_batch > 0) known.train.micro_batch = layout.micro_batch;
   if (known.reproducible.tensor_follows) known.reproducible.tensor = 0;
   if (known.reproducible.data_follows) known.reproducible.data = 0;
   return resolve(known);
 }
 
-std::string words_of(const LayoutChoice& layout, const SearchFreedom& free) {
+std::vector<int> micro_batches_of(const Config& config, const SearchFreedom& free, int data) {
+  const TrainConfig& train = config.train;
+  if (!free.micro_batch) return {train.micro_batch};
+  const int shards = config.reproducible.data_follows ? data : config.reproducible.data;
+  std::vector<int> divisors;
+  for (int samples = 1; samples <= train.batch && std::ssize(divisors) < most_micro_batches; ++samples)
+    if (std::int64_t{train.batch} % (std::int64_t{samples} * shards) == 0) divisors.push_back(samples);
+  return divisors.empty() ? std::vector<int>{1} : divisors;  // one: a rule says that the grid does not fit
+}
+
+std::vector<std::string> settings_with(const LayoutChoice& layout, const SearchFreedom& free) {
   std::vector<std::string> words;
   const auto say = [&](bool is_free, const char* key, const auto& value) {
     if (is_free) words.push_back(fmt::format("{}={}", key, value));
@@ -47,7 +66,12 @@ std::string words_of(const LayoutChoice& layout, const SearchFreedom& free) {
   say(free.recompute, "train.recompute", layout.recompute);
   say(free.sequence_parallel && layout.grid.tensor > 1, "train.sequence_parallel", layout.sequence_parallel);
   say(free.subnet_cuts, "supernet.cuts", layout.subnet_cuts);
-  return join(words, " ");
+  say(free.micro_batch, "train.micro_batch", layout.micro_batch);
+  return words;
+}
+
+std::string words_of(const LayoutChoice& layout, const SearchFreedom& free) {
+  return join(settings_with(layout, free), " ");
 }
 
 }  // namespace mindpipe

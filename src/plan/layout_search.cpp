@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "optim/unit_optimizer.h"
+#include "plan/layout_space.h"
 #include "plan/network_on_paper.h"
 #include "plan/run_plan.h"
 #include "plan/step_bound.h"
@@ -23,90 +24,31 @@ using Fate = LayoutCandidate::Fate;
 constexpr int most_moves = 60;
 constexpr int most_finalists = 3;
 constexpr double near_costs = 1.05;
-constexpr int chunks_tried[] = {2, 4, 8};
-
-/// What the layouts to choose from have of one setting.
-template <class T, class All>
-std::vector<T> values(bool free, T given, const All& all) {
-  return free ? std::vector<T>(std::begin(all), std::end(all)) : std::vector<T>{given};
-}
-
-/// The grids of `ranks` ranks that have the configuration's degrees where it says some.
-std::vector<Coord> grids_of(const Config& config, int ranks, const SearchFreedom& free) {
-  const GridConfig& given = config.grid;
-  const auto may_be = [](bool is_free, int said, int degree) { return is_free || said == degree; };
-  std::vector<Coord> grids;
-  for (int lanes = 1; lanes <= ranks; ++lanes) {
-    const int places = ranks / lanes;
-    if (ranks % lanes != 0 || !may_be(free.supernet, std::max(1, given.supernet), lanes)) continue;
-    for (int tensor = 1; tensor <= places; ++tensor)
-      for (int data = 1; places % tensor == 0 && data <= places / tensor; ++data) {
-        if (places / tensor % data != 0) continue;
-        const int pipeline = places / tensor / data;
-        if (may_be(free.tensor, given.tensor, tensor) && may_be(free.data, given.data, data) &&
-            may_be(free.pipeline, given.pipeline, pipeline))
-          grids.push_back({tensor, data, pipeline, lanes});
-      }
-  }
-  return grids;
-}
-
-/// A schedule and its chunks.
-using Shape = std::pair<ScheduleKind, int>;
-
-std::vector<Shape> shapes_of(const Config& config, int stages, const SearchFreedom& free) {
-  std::vector<Shape> shapes;
-  for (const ScheduleKind kind : values(free.schedule, config.schedule.kind, all_kinds<ScheduleKind>())) {
-    const ScheduleRow& row = row_of(kind);
-    const bool is_alone = stages == 1 && kind != ScheduleKind::one_forward_one_backward;
-    if (row.of_subnets || (free.schedule && is_alone)) continue;
-    if (!row.has_chunks) {
-      if (free.chunks || config.schedule.chunks == 1) shapes.emplace_back(kind, 1);
-      continue;
-    }
-    for (const int chunks : values(free.chunks, config.schedule.chunks, chunks_tried))
-      shapes.emplace_back(kind, chunks);
-  }
-  return shapes;
-}
-
-/// All layouts of one grid, rules aside.
-std::vector<LayoutChoice> layouts_of(const Config& config, const Coord& grid, const SearchFreedom& free) {
-  const TrainConfig& train = config.train;
-  std::vector<LayoutChoice> all;
-  for (const auto& [schedule, chunks] : shapes_of(config, grid.pipeline, free))
-    for (const int zero : values(free.zero && grid.data > 1, free.zero ? 0 : train.zero, std::array{0, 1, 2}))
-      for (const RecomputeKind recompute :
-           values(free.recompute, train.recompute, all_kinds<RecomputeKind>()))
-        for (const bool shared :
-             values(free.sequence_parallel && grid.tensor > 1,
-                    free.sequence_parallel ? false : train.sequence_parallel, std::array{false, true}))
-          all.push_back({grid, schedule, chunks, free.cuts ? std::vector<int>{} : config.schedule.cuts, zero,
-                         recompute, shared});
-  return all;
-}
 
 /// Where ties are broken: less is better.
 auto preference(const LayoutChoice& layout) {
-  return std::tuple(layout.grid.tensor, layout.grid.pipeline, layout.zero, layout.recompute, layout.chunks,
-                    layout.sequence_parallel, layout.schedule, layout.subnet_cuts);
+  return std::tuple(layout.grid.tensor, layout.grid.pipeline, -layout.micro_batch, layout.zero,
+                    layout.recompute, layout.chunks, layout.sequence_parallel, layout.schedule,
+                    layout.subnet_cuts);
 }
 
 /// The blocks of a model as they are priced for the layouts that share their products in one way.
 class PricedBlocks {
  public:
-  Outline of(const Config& config) {
+  /// The blocks as they lie on the configuration's grid, until another configuration is asked for.
+  Outline& laid_out(const Config& config) {
     const auto key = std::tuple(config.grid.tensor, config.train.sequence_parallel, config.train.recompute,
-                                row_of(config.schedule.kind).splits_backward);
+                                row_of(config.schedule.kind).splits_backward, config.train.micro_batch);
     auto found = known_.find(key);
     if (found == known_.end()) {
       auto costs = std::make_unique<CostModel>(config, make_layout(config, {}));
       Outline outline = costs->outline();
       found = known_.emplace(key, Priced{std::move(costs), std::move(outline), {}}).first;
     }
-    Outline outline = found->second.outline;
+    Outline& outline = found->second.outline;
     const std::vector<std::int64_t>& shares = shares_of(found->second, config.grid.data);
     for (std::size_t unit = 0; unit < shares.size(); ++unit) outline.units[unit].share = shares[unit];
+    lay_out(outline, config);
     return outline;
   }
 
@@ -129,18 +71,18 @@ class PricedBlocks {
     return found->second;
   }
 
-  std::map<std::tuple<int, bool, RecomputeKind, bool>, Priced> known_;
+  std::map<std::tuple<int, bool, RecomputeKind, bool, int>, Priced> known_;
 };
 
 /// A layout on paper, ready to be bounded with one cut or another.
 struct Sketch {
-  Outline outline;
+  const Outline& outline;
   Network network;
   StepBound step;
   bool fills;
 
-  Sketch(const Config& known, PricedBlocks& blocks)
-      : outline(laid_out(known, blocks)),
+  Sketch(const Config& known, const Outline& laid_out)
+      : outline(laid_out),
         network(network_on_paper(known)),
         step(outline, network, row_of(known.schedule.kind).splits_backward),
         fills(!row_of(known.schedule.kind).has_chunks) {}
@@ -159,13 +101,6 @@ struct Sketch {
             .bound = step.of(first_block),
             .least_memory = least_memory(outline, first_block, fills, recomputed),
             .least_work = step.least_work() * num_ranks(layout.grid) / layout.grid.pipeline};
-  }
-
- private:
-  static Outline laid_out(const Config& known, PricedBlocks& blocks) {
-    Outline outline = blocks.of(known);
-    lay_out(outline, known);
-    return outline;
   }
 };
 
@@ -212,12 +147,14 @@ void take_stock(LayoutSearch& search, const Config& config, int ranks, const Sea
           allowed = true;
           continue;
         }
-        const Sketch sketch(with_layout(config, layout), blocks);
+        const Config known = with_layout(config, layout);
+        const Sketch sketch(known, blocks.laid_out(known));
         const std::vector<int>& balanced = sketch.outline.first_block;
         search.all.push_back(sketch.candidate(layout, balanced));
-        if (const auto others = sketch.step.improved(balanced); free.cuts && others != balanced)
-          search.all.push_back(sketch.candidate(layout, others));
         allowed = true;
+        if (!free.cuts) continue;
+        if (const auto others = sketch.step.improved(balanced); others != balanced)
+          search.all.push_back(sketch.candidate(layout, others));
       } catch (const Error& error) {
         if (error.code == Exit::internal) throw;
         if (!refusal) refusal = error.what();
@@ -250,6 +187,7 @@ void simulate_layout(const Config& config, LayoutCandidate& candidate) {
     candidate.step = expected.step;
     candidate.work = std::accumulate(expected.busy.begin(), expected.busy.end(), std::int64_t{0}) *
                      (num_ranks(candidate.layout.grid) / plan.outline.stages);
+    candidate.groups = plan.groups;
     if (plan.subnets) take_figures(known, plan, candidate);
     for (int stage = 0; stage < plan.outline.stages; ++stage)
       candidate.memory = std::max(candidate.memory, total_of(plan.most_memory(stage)));
@@ -282,7 +220,14 @@ void time_layout(const Config& config, LayoutCandidate& candidate, PricedBlocks&
     return simulate_layout(config, candidate);
   try {
     const Config known = with_layout(config, candidate.layout);
-    const Sketch sketch(known, blocks);
+    const Outline& outline = blocks.laid_out(known);
+    if (const std::int64_t limit = config.memory.device_limit; limit > 0) {
+      const Order order = make_order(known.schedule.kind, request_of(outline));
+      candidate.least_memory = least_memory(outline, order, known.train.recompute != RecomputeKind::none);
+      candidate.fate = Fate::too_large;
+      if (candidate.least_memory > limit) return;
+    }
+    const Sketch sketch(known, outline);
     const Timeline expected = make_program(sketch.outline, known.schedule.kind, sketch.network).expected;
     candidate.step = expected.step;
     candidate.work = std::accumulate(expected.busy.begin(), expected.busy.end(), std::int64_t{0}) *
@@ -332,7 +277,9 @@ bool is_known(const LayoutSearch& search, const LayoutChoice& layout) {
 void improve_cuts(LayoutSearch& search, const Config& config, LayoutCandidate best, PricedBlocks& blocks) {
   LayoutChoice plain = best.layout;
   plain.cuts.clear();
-  const Sketch sketch(with_layout(config, plain), blocks);
+  const Config known = with_layout(config, plain);
+  const Outline outline = blocks.laid_out(known);  // others are asked for below
+  const Sketch sketch(known, outline);
   std::vector<int> first_block = sketch.first_block(best.layout);
   int left = most_moves;
   for (bool moved = true; moved && left > 0;) {
@@ -359,9 +306,13 @@ void improve_cuts(LayoutSearch& search, const Config& config, LayoutCandidate be
 
 }  // namespace
 
-LayoutSearch search_layouts(const Config& config, int ranks, const SearchFreedom& free, int wanted,
+LayoutSearch search_layouts(const Config& given, int ranks, const SearchFreedom& free, int wanted,
                             const StepPrice& price) {
   LayoutSearch search{.price = price};
+  Config config = given;
+  const LinkDescription links = links_on_paper(given);  // files are read once
+  config.device.links = {links.ranks_per_node, links.latency, links.bytes, links.latency_between_nodes,
+                         links.bytes_between_nodes};
   PricedBlocks blocks;
   take_stock(search, config, ranks, free, blocks);
   const std::int64_t limit = config.memory.device_limit;

@@ -18,9 +18,11 @@ struct SearchFreedom {
   bool schedule = false, chunks = false, cuts = false;
   bool zero = false, recompute = false, sequence_parallel = false;
   bool supernet = false, subnet_cuts = false;
+  bool micro_batch = false;
 };
 
-/// One way to run a model on all ranks. None of its settings changes a bit where `reproducible` is given.
+/// One way to run a model on all ranks. None of its settings but the micro-batch changes a bit where
+/// `reproducible` is given.
 struct LayoutChoice {
   Coord grid{1, 1, 1, 1};
   ScheduleKind schedule = ScheduleKind::one_forward_one_backward;
@@ -30,12 +32,19 @@ struct LayoutChoice {
   RecomputeKind recompute = RecomputeKind::none;
   bool sequence_parallel = false;
   SubnetCuts subnet_cuts = SubnetCuts::home;
+  int micro_batch = 0;  ///< 0: as the configuration has it
   bool operator==(const LayoutChoice&) const = default;
 };
 LayoutChoice layout_of(const Config& config);
 /// The configuration with this layout, resolved. Fails where a rule refuses it.
 Config with_layout(const Config& config, const LayoutChoice& layout);
-/// "grid.pipeline=4 grid.data=2 ...": a layout as settings; those alone that one may be free to choose.
+/// The micro-batches to choose from on so many data ranks: the smallest that divide what a data shard has of
+/// the batch.
+std::vector<int> micro_batches_of(const Config& config, const SearchFreedom& free, int data = 1);
+/// "grid.pipeline=4", "grid.data=2", ...: a layout as settings; those alone that one is free to choose, where
+/// they are not what a file has that leaves them out.
+std::vector<std::string> settings_with(const LayoutChoice& layout, const SearchFreedom& free);
+/// The settings as one line.
 std::string words_of(const LayoutChoice& layout, const SearchFreedom& free);
 
 /// Costs that differ by less count as equal.
@@ -68,6 +77,7 @@ struct LayoutCandidate {
   std::int64_t work = 0;                      ///< nanoseconds that all ranks compute in a step, simulated
   std::int64_t memory = 0;                    ///< bytes of the rank with the most; 0: not known
   std::string refusal = {};                   ///< the sentence of the rule
+  MicroBatchGroups groups = {};               ///< elastic groups of micro-batches, once planned whole
   std::optional<SubnetFigures> subnets = {};  ///< where a supernet was simulated
   /// What it costs at least, and as simulated.
   double least_cost(const StepPrice& price) const;

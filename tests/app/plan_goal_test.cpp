@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <regex>
 
+#include "app/plan/open_choice.h"
 #include "app/plan/plan_comparison.h"
 #include "app/plan/plan_page.h"
 #include "app/plan/plan_search.h"
@@ -23,15 +24,15 @@ using testing::HasSubstr;
 
 /// A small decoder on devices that are worth many of it.
 struct Small {
-  std::set<std::string> named;
+  WrittenKeys written;
   Config config;
   SearchFreedom free;
   explicit Small(std::vector<std::string> settings = {}) {
     const std::vector<std::string> base{"device.kind=cuda", "grid=auto", "train.batch=64",
                                         "train.micro_batch=4", "model.context=256"};
     settings.insert(settings.begin(), base.begin(), base.end());
-    config = read_config(std::string(MINDPIPE_SOURCE_DIR) + "/configs/gpt2-124m.yaml", settings, &named);
-    free = freedom_of(config, named);
+    config = read_config(std::string(MINDPIPE_SOURCE_DIR) + "/configs/gpt2-124m.yaml", settings, written);
+    free = freedom_of(config, written);
     free.recompute = free.sequence_parallel = free.chunks = free.schedule = free.cuts = false;
   }
 };

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/plan/grid_choice.h"
+#include "app/plan/open_choice.h"
 #include "config/profile.h"
 #include "core/check.h"
 #include "state/layout.h"
@@ -29,14 +30,14 @@ std::string file_of(const std::string& name) {
 
 /// A search as the command does it.
 struct Searched {
-  std::set<std::string> named;
+  WrittenKeys written;
   Config config;
   SearchFreedom free;
   LayoutSearch search;
   int ranks;
   Searched(const std::string& name, int job, const std::vector<std::string>& overrides)
-      : config(read_config(file_of(name), overrides, &named)),
-        free(freedom_of(config, named)),
+      : config(read_config(file_of(name), overrides, written)),
+        free(freedom_of(config, written)),
         search(search_layouts(config, job, free)),
         ranks(job) {}
   std::string text(int top = 5) { return search_text(config, ranks, free, search, top); }

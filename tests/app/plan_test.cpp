@@ -253,7 +253,8 @@ TEST(Plan, OffersOnlyGridsThatARunWouldAccept) {
 TEST(Plan, OffersGridsAlsoWhereADegreeIsRefusedByItself) {
   const auto refusal = [](const std::vector<std::string>& overrides, int ranks) -> std::string {
     try {
-      read_for_ranks(MINDPIPE_SOURCE_DIR "/configs/gpt-tiny.yaml", overrides, ranks);
+      WrittenKeys written;
+      read_for_ranks(MINDPIPE_SOURCE_DIR "/configs/gpt-tiny.yaml", overrides, ranks, written);
     } catch (const Error& error) {
       return error.what();
     }
@@ -269,8 +270,9 @@ TEST(Plan, OffersGridsAlsoWhereADegreeIsRefusedByItself) {
 
 TEST(Plan, OffersDivisorsInPlaceOfADegreeThatIsNone) {
   try {
+    WrittenKeys written;
     read_for_ranks(MINDPIPE_SOURCE_DIR "/configs/gpt-tiny.yaml",
-                   {"reproducible.data=6", "train.batch=48", "grid.data=4"}, 4);
+                   {"reproducible.data=6", "train.batch=48", "grid.data=4"}, 4, written);
     ADD_FAILURE() << "4 ranks share 6 shards";
   } catch (const Error& error) {
     EXPECT_THAT(error.what(),

@@ -194,7 +194,7 @@ TEST(Config, RefusesWrongTypes) {
               StartsWith(":3: model is empty; it is a section, with settings like model."));
   EXPECT_THAT(complaint_of("model: [1]\n"), StartsWith(":3: model is a list; it is a section"));
   EXPECT_THAT(complaint_of("schedule: {cuts: 3}\n"),
-              HasSubstr("schedule.cuts is '3'; allowed: a list of whole numbers from 1"));
+              HasSubstr("schedule.cuts is '3'; allowed: auto or a list of whole numbers from 1"));
   EXPECT_THAT(complaint("run: {dir: \"\"}\n"), HasSubstr("run.dir is \"\"; allowed: text that is not empty"));
   EXPECT_THAT(complaint("- a\n"),
               EndsWith("is a list (a configuration is a mapping of sections like model: and train:)"));
@@ -242,7 +242,7 @@ TEST(Config, RefusesValuesOutOfRange) {
   EXPECT_EQ(complaint_of("generate: {top_p: 0}\n"),
             ":3: generate.top_p is '0'; allowed: a number above 0 to 1");
   EXPECT_EQ(complaint_of("schedule: {kind: 1f1B}\n"),
-            ":3: schedule.kind is '1f1B'; allowed: gpipe, 1f1b, interleaved, breadth-first, elastic, "
+            ":3: schedule.kind is '1f1B'; allowed: auto or gpipe, 1f1b, interleaved, breadth-first, elastic, "
             "zb-h1, causal, bulk, free; did you mean 1f1b?");
   EXPECT_EQ(complaint_of("grid: {tensor: 0}\n"),
             ":3: grid.tensor is '0'; allowed: auto or a whole number from 1 to 1048576");
@@ -326,7 +326,7 @@ std::vector<std::string> asked_with(ScheduleKind kind) {
 /// names.
 template <class Kind, class Member>
 void expect_kinds(const std::string& key, Member member) {
-  std::string allowed;
+  std::string allowed = key == "schedule.kind" || key == "train.recompute" ? "auto or " : "";
   for (const auto& row : rows_of(Kind{})) {
     std::vector<std::string> settings = asked_with(kind_named<Kind>(row.name).value());
     settings.push_back(key + "=" + std::string(row.name));
@@ -334,7 +334,7 @@ void expect_kinds(const std::string& key, Member member) {
     EXPECT_EQ(member(config), kind_named<Kind>(row.name)) << key << " " << row.name;
     const std::string line = key.substr(key.rfind('.') + 1) + ": " + quoted_if_needed(std::string(row.name));
     EXPECT_THAT(to_yaml(config), HasSubstr(line + "\n"));
-    allowed += (allowed.empty() ? "" : ", ") + std::string(row.name);
+    allowed += (allowed.empty() || allowed.ends_with("r ") ? "" : ", ") + std::string(row.name);
   }
   EXPECT_THAT(config_help(), HasSubstr("\n      Allowed: " + allowed + ".\n"));
   EXPECT_THAT(override_complaint(key + "=zz"), HasSubstr("is 'zz'; allowed: " + allowed));

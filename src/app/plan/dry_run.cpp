@@ -208,8 +208,8 @@ std::string dry_run_text(const Config& config, const RunPlan& plan) {
              plan.counted.what, plan.operations, plan.formula.operations, plan.formula.text);
 }
 
-void dry_run(const Config& given, int ranks) {
-  const Config config = on_paper(given, ranks);
+void dry_run(const Config& given, int ranks, const std::set<std::string>& open) {
+  const Config config = on_paper(given, ranks, open);
   const RunPlan plan = make_run_plan(config);
   print(dry_run_text(config, plan));
   print(proof_text(config, plan) + "\n");

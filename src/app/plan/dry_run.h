@@ -21,7 +21,8 @@ std::string attention_text(const Config& config, const RunPlan& plan);
 
 /// What a run would need: parameters per block, memory by class, operations per token. Allocates nothing.
 std::string dry_run_text(const Config& config, const RunPlan& plan);
-/// Prints what a run would need, and fails if it does not fit into memory.device_limit.
-void dry_run(const Config& config, int ranks);
+/// Prints what a run would need, and fails if it does not fit into memory.device_limit. `open`: settings
+/// that are searched first.
+void dry_run(const Config& config, int ranks, const std::set<std::string>& open = {});
 
 }  // namespace mindpipe

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "app/plan/open_choice.h"
 #include "app/run/resume.h"
 #include "comm/affinity.h"
 #include "core/check.h"
@@ -77,21 +78,17 @@ int open_degrees(const Config& config) {
       std::count_if(axes.begin(), axes.end(), [&](Axis axis) { return degrees[axis] == 0; }));
 }
 
-/// The grid of the fastest layout on paper, where several degrees are left to the program.
-Coord fastest_grid(const Config& config, int ranks) {
-  const Coord degrees = degrees_of(config);
-  const SearchFreedom free{.pipeline = degrees.pipeline == 0,
-                           .data = degrees.data == 0,
-                           .tensor = degrees.tensor == 0,
-                           .supernet = degrees.supernet == 0 && row_of(config.model.kind).trains_subnets};
-  const LayoutSearch search = search_layouts(config, ranks, free);
-  if (search.best.empty()) return nearest_grids({1, 1, 1, 1}, ranks, {}, 1).front();
-  return search.all[search.best.front()].layout.grid;
+/// The grid of the best layout on paper, where several degrees are left to the program; where rules allow
+/// none, one that says which.
+Coord best_grid(const Config& config, int ranks) {
+  const std::vector<std::string> settings = best_settings(config, {}, ranks);
+  return settings.empty() ? nearest_grids({1, 1, 1, 1}, ranks, {}, 1).front()
+                          : degrees_of(with_settings(config, settings));
 }
 
 Config with_degrees(const Config& config, int ranks, Purpose purpose) {
   const Coord shape = open_degrees(config) > 1
-                          ? fastest_grid(config, ranks)
+                          ? best_grid(config, ranks)
                           : resolve_grid(degrees_of(config), ranks, fits(config, purpose));
   try {
     return on_grid(config, shape);
@@ -105,9 +102,10 @@ Config with_degrees(const Config& config, int ranks, Purpose purpose) {
 
 }  // namespace
 
-Config read_for_ranks(const std::string& file, const std::vector<std::string>& overrides, int ranks) {
+Config read_for_ranks(const std::string& file, const std::vector<std::string>& overrides, int ranks,
+                      WrittenKeys& written) {
   try {
-    return read_config(file, overrides);
+    return read_config(file, overrides, written);
   } catch (const Error& error) {
     if (ranks == 0) ranks = launch().ranks;
     if (error.code != Exit::bad_configuration || ranks < 2) throw;
@@ -116,7 +114,7 @@ Config read_for_ranks(const std::string& file, const std::vector<std::string>& o
     if (const std::vector<std::string> shards = shards_of_checkpoint(*any); !shards.empty()) {
       std::vector<std::string> known = overrides;
       known.insert(known.end(), shards.begin(), shards.end());
-      return read_for_ranks(file, known, ranks);
+      return read_for_ranks(file, known, ranks, written);
     }
     const std::string advice = advice_instead(degrees_of(*any), ranks, fits(*any, Purpose::training));
     if (advice.empty()) throw;
@@ -150,8 +148,9 @@ int ranks_of_grid(const Config& config) {
   return std::max(1, g.supernet) * std::max(1, g.pipeline) * std::max(1, g.data) * std::max(1, g.tensor);
 }
 
-Config on_paper(const Config& config, int ranks) {
-  Config known = with_grid(config, ranks);
+Config on_paper(const Config& config, int ranks, const std::set<std::string>& open) {
+  Config known =
+      with_grid(open.empty() ? config : with_settings(config, best_settings(config, open, ranks)), ranks);
   known.device.threads = threads_on_paper(known, ranks);
   return known;
 }

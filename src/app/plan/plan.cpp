@@ -202,7 +202,7 @@ int plan(const Arguments& arguments, const Config& given) {
   if (arguments.layouts.search) return plan_search(arguments, given);
   if (launch().rank != 0) return 0;
   const int ranks = arguments.ranks > 0 ? arguments.ranks : ranks_of_grid(given);
-  const Config config = on_paper(given, ranks);
+  const Config config = on_paper(given, ranks, arguments.open);
   const RunPlan made = make_run_plan(config);
   print(text_of(config, made, ranks, arguments.simulate));
   print(proof_text(config, made) + "\n");

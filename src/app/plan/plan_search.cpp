@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <functional>
 
+#include "app/plan/excluded_layouts.h"
 #include "app/plan/grid_choice.h"
 #include "app/plan/measure_layouts.h"
+#include "app/plan/open_choice.h"
 #include "app/plan/plan_comparison.h"
 #include "app/plan/plan_lanes.h"
 #include "app/plan/plan_page.h"
@@ -52,6 +54,8 @@ const SearchedKey searched_keys[] = {
      [](const LayoutChoice& l) { return fmt::format("{}", l.recompute); }},
     {"train.sequence_parallel", &SearchFreedom::sequence_parallel,
      [](const LayoutChoice& l) { return fmt::format("{}", l.sequence_parallel); }},
+    {"train.micro_batch", &SearchFreedom::micro_batch,
+     [](const LayoutChoice& l) { return fmt::format("{}", l.micro_batch); }},
     {"supernet.cuts", &SearchFreedom::subnet_cuts,
      [](const LayoutChoice& l) { return fmt::format("{}", l.subnet_cuts); }},
 };
@@ -140,26 +144,6 @@ std::string others_text(const Config& config, const SearchFreedom& free, LayoutS
                       : "why not another value, with the layout of the lowest bound that has it\n" + text;
 }
 
-std::string excluded_text(const Config& config, const LayoutSearch& search) {
-  std::string text = fmt::format(
-      "looked at {} layouts: {} simulated, {} cannot be better by a bound, {} need too much memory{}\n",
-      search.all.size(), search.count(Fate::simulated), search.count(Fate::slower),
-      search.count(Fate::too_large),
-      search.count(Fate::refused) > 0 ? fmt::format(", {} are refused", search.count(Fate::refused)) : "");
-  const LayoutCandidate* nearest = nullptr;
-  const auto need = [](const LayoutCandidate& one) { return std::max(one.memory, one.least_memory); };
-  for (const LayoutCandidate& one : search.all)
-    if (one.fate == Fate::too_large && (!nearest || need(one) < need(*nearest))) nearest = &one;
-  if (nearest)
-    text += fmt::format("the least of these is short of {} by {}\n",
-                        human_bytes(static_cast<double>(config.memory.device_limit)),
-                        human_bytes(static_cast<double>(need(*nearest) - config.memory.device_limit)));
-  for (const auto& [key, refusal] : search.refused)
-    text += fmt::format("{} grid{} refused for {}, as: {}\n", refusal.first,
-                        refusal.first == 1 ? " is" : "s are", key, refusal.second);
-  return text;
-}
-
 /// Whether a layout keeps the bits of another one.
 std::string bits_text(const Config& config, const SearchFreedom& free, const LayoutChoice& best) {
   const ReproducibleConfig& shards = config.reproducible;
@@ -227,7 +211,8 @@ std::string json_of(const LayoutCandidate& one) {
   line.add("pipeline", layout.grid.pipeline).add("data", layout.grid.data).add("tensor", layout.grid.tensor);
   line.add("schedule", name_of(layout.schedule)).add("chunks", layout.chunks).add("cuts", layout.cuts);
   line.add("zero", layout.zero).add("recompute", name_of(layout.recompute));
-  line.add("sequence_parallel", layout.sequence_parallel).add("outcome", name_of_fate(one));
+  line.add("sequence_parallel", layout.sequence_parallel).add("micro_batch", layout.micro_batch);
+  line.add("outcome", name_of_fate(one));
   line.add("bound_ns", one.bound).add("least_memory", one.least_memory);
   line.add("least_work_ns", one.least_work);
   if (one.step > 0) line.add("step_ns", one.step).add("work_ns", one.work);
@@ -236,41 +221,7 @@ std::string json_of(const LayoutCandidate& one) {
   return line.text();
 }
 
-/// Nothing that rules allow fits: what is missing least, or the rule.
-[[noreturn]] void fail_for_want(const Config& config, int ranks, const LayoutSearch& search) {
-  const std::string why = excluded_text(config, search);
-  if (search.count(Fate::too_large) > 0)
-    fail(Exit::out_of_memory,
-         "memory: no layout of {} ranks fits into memory.device_limit; take more ranks, a smaller "
-         "train.micro_batch, or leave train.recompute and train.zero to the search. {}",
-         ranks, why);
-  fail(Exit::bad_configuration,
-       "no layout of {} ranks is allowed with the settings that are written; leave more of them out, or plan "
-       "for another number of ranks. {}",
-       ranks, why);
-}
-
 }  // namespace
-
-SearchFreedom freedom_of(const Config& config, const std::set<std::string>& named) {
-  const auto open = [&](const char* key, bool is_auto = false) { return is_auto || !named.count(key); };
-  SearchFreedom free;
-  free.pipeline = open("grid.pipeline", config.grid.pipeline == 0);
-  free.data = open("grid.data", config.grid.data == 0);
-  free.tensor = open("grid.tensor", config.grid.tensor == 0);
-  if (row_of(config.model.kind).trains_subnets) {
-    free.supernet = open("grid.supernet", config.grid.supernet == 0);
-    free.subnet_cuts = open("supernet.cuts");
-    return free;
-  }
-  free.schedule = open("schedule.kind");
-  free.chunks = open("schedule.chunks");
-  free.cuts = open("schedule.cuts");
-  free.zero = open("train.zero");
-  free.recompute = open("train.recompute");
-  free.sequence_parallel = open("train.sequence_parallel");
-  return free;
-}
 
 std::string search_text(const Config& config, int ranks, const SearchFreedom& free, LayoutSearch& search,
                         int top, const std::string& spent) {
@@ -359,9 +310,10 @@ int plan_search(const Arguments& arguments, const Config& given) {
       "plan --measure runs layouts of the ranks and the batch that the job has (leave plan.batches and the "
       "range of --ranks out)");
   if (launch().rank != 0 && asked.measure == 0) return 0;
-  std::set<std::string> named;
-  Config config = read_config(arguments.config, arguments.overrides, &named);
-  const SearchFreedom free = freedom_of(config, named);
+  WrittenKeys written;
+  Config config = read_config(arguments.config, arguments.overrides, written);
+  const SearchFreedom free = freedom_of(config, written);
+  take_open_batches(config, written.open);
   const PlanGoal goal(config);
   std::vector<ComparedPlan> plans =
       compare_plans(config, ranks, asked.most_ranks, goal, free, std::max(asked.top, asked.measure));

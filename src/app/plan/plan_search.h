@@ -1,15 +1,10 @@
 #pragma once
-#include <set>
 #include <string>
 
 #include "app/verbs/arguments.h"
 #include "plan/layout_search.h"
 
 namespace mindpipe {
-
-/// What a search may choose: the settings of a layout that no file or command line names, or that they leave
-/// to the program (auto).
-SearchFreedom freedom_of(const Config& config, const std::set<std::string>& named);
 
 /// What a search found, why, and why nothing else: about thirty lines. `spent`: what a step takes beside
 /// time.

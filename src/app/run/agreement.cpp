@@ -19,12 +19,13 @@ std::string contents_of(const std::string& file) {
 
 /// A line for each setting, "grid.tensor is 2". Ranks may differ in threads, and in instructions of one
 /// class, which require_same_arithmetic sees.
-std::string text_of(Config config) {
+std::string text_of(Config config, const std::set<std::string>& open) {
   config.device.threads = 0;
   config.device.instructions = "auto";
   std::string text;
   for (const Setting& setting : settings_of(config))
-    text += fmt::format("{} is {}\n", setting.key(), setting.written());
+    text +=
+        fmt::format("{} is {}\n", setting.key(), open.count(setting.key()) > 0 ? "auto" : setting.written());
   return text;
 }
 
@@ -53,9 +54,10 @@ void require_none(const World& world, const std::string& difference) {
 
 }  // namespace
 
-void require_same_settings(const World& world, const Config& config, const std::string& injections) {
+void require_same_settings(const World& world, const Config& config, const std::string& injections,
+                           const std::set<std::string>& open) {
   const std::string program = version(),
-                    settings = text_of(config) +
+                    settings = text_of(config, open) +
                                fmt::format("--inject is {}\n", injections.empty() ? "none" : injections);
   const std::string their_program = text_of_rank_0(world, program),
                     their_settings = text_of_rank_0(world, settings);

@@ -1,4 +1,5 @@
 #pragma once
+#include <set>
 #include <string>
 
 #include "app/run/run_arithmetic.h"
@@ -11,8 +12,9 @@ namespace mindpipe {
 
 /// Same binary, same settings (device.threads aside), same faults to try (`injections`), same contents of the
 /// files of prices and kernels on every rank. Before anything depends on the grid, which is one of the
-/// settings. Collective.
-void require_same_settings(const World& world, const Config& config, const std::string& injections = "");
+/// settings. `open`: those that are left to a search. Collective.
+void require_same_settings(const World& world, const Config& config, const std::string& injections = "",
+                           const std::set<std::string>& open = {});
 /// The class of instruction sets that have equal bits: a backend's description begins with the set. A unit
 /// for bf16 counts for bf16.
 std::string arithmetic_of(const std::string& description, Precision precision);

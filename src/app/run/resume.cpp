@@ -8,6 +8,7 @@
 #include "app/run/json_read.h"
 #include "app/run/version.h"
 #include "comm/text_of_rank_0.h"
+#include "config/open_settings.h"
 #include "config/settings.h"
 #include "core/input_file.h"
 #include "core/log.h"
@@ -157,9 +158,11 @@ std::optional<Resumed> find_checkpoint(const World& world, const Config& config)
   return told(world, world.rank == 0 ? chosen(config) : std::nullopt);
 }
 
-std::vector<std::string> shards_of_checkpoint(const Config& config) {
-  const ReproducibleConfig& shards = config.reproducible;
-  std::vector<std::string> settings;
+namespace {
+
+/// The checkpoint that run.resume means, newest first, whose manifest can be read: a start says what is wrong
+/// with others.
+std::optional<Resumed> newest_named(const Config& config) {
   const std::string& wish = config.run.resume;
   std::vector<std::string> places;
   if (wish == "auto")
@@ -167,16 +170,44 @@ std::vector<std::string> shards_of_checkpoint(const Config& config) {
   else if (wish != "never") places.push_back(wish);
   for (const std::string& place : places) {
     try {
-      const Resumed newest{place, read_manifest(place)};
-      for (const auto& [key, follows] : {std::pair{"reproducible.tensor", shards.tensor_follows},
-                                         {"reproducible.data", shards.data_follows}})
-        if (const int stored = follows ? shards_in(newest, key) : 0; stored > 0)
-          settings.push_back(fmt::format("{}={}", key, stored));
-      return settings;
-    } catch (const Error&) {  // the start says what is wrong with it
+      return Resumed{place, read_manifest(place)};
+    } catch (const Error&) {
     }
   }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::vector<std::string> shards_of_checkpoint(const Config& config) {
+  const ReproducibleConfig& shards = config.reproducible;
+  std::vector<std::string> settings;
+  try {
+    if (const std::optional<Resumed> newest = newest_named(config))
+      for (const auto& [key, follows] : {std::pair{"reproducible.tensor", shards.tensor_follows},
+                                         {"reproducible.data", shards.data_follows}})
+        if (const int stored = follows ? shards_in(*newest, key) : 0; stored > 0)
+          settings.push_back(fmt::format("{}={}", key, stored));
+  } catch (const Error&) {  // the start says what is wrong with it
+  }
   return settings;
+}
+
+Config with_arithmetic_of(const Resumed& from, const Config& config, std::set<std::string>& open) {
+  std::vector<std::string> settings;
+  for (const auto& [left_open, chosen] :
+       {std::pair{"train.micro_batch", "train.micro_batch"}, {"plan.batches", "train.batch"}}) {
+    const auto stored = from.manifest.settings.find(chosen);
+    if (stored == from.manifest.settings.end() || open.erase(left_open) == 0) continue;
+    settings.push_back(fmt::format("{}={}", chosen, stored->second));
+  }
+  return settings.empty() ? config : with_settings(config, settings);
+}
+
+Config as_trained(const Config& config, std::set<std::string> open) {
+  if (open.empty()) return config;
+  const std::optional<Resumed> newest = newest_named(config);
+  return newest ? with_arithmetic_of(*newest, config, open) : config;
 }
 
 Config continued(Config config, const Resumed& from, bool speaks) {

@@ -1,5 +1,6 @@
 #pragma once
 #include <optional>
+#include <set>
 #include <string>
 
 #include "app/run/run.h"
@@ -21,6 +22,13 @@ std::optional<Resumed> find_checkpoint(const World& world, const Config& config)
 /// Settings that fix the logical shards which are left to the program as the run's newest checkpoint has
 /// them; none where the run begins. For a sentence about a grid that is refused before the ranks have met.
 std::vector<std::string> shards_of_checkpoint(const Config& config);
+
+/// The configuration where a run that goes on has chosen its arithmetic already: what `open` leaves of it to
+/// a search is the checkpoint's, and open no more.
+Config with_arithmetic_of(const Resumed& from, const Config& config, std::set<std::string>& open);
+/// The configuration with the arithmetic that the run's newest checkpoint has where `open` leaves it to a
+/// search, for those that read what was trained.
+Config as_trained(const Config& config, std::set<std::string> open);
 
 /// The configuration with which the run goes on: logical shards that were left to the program are the
 /// checkpoint's. Refuses other arithmetic; says what of the course changes.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "app/plan/open_choice.h"
 #include "app/run/agreement.h"
 #include "comm/text_of_rank_0.h"
 #include "core/launcher.h"
@@ -18,6 +19,8 @@ Run::Run(const Arguments& arguments, const Config& config, const OnRanks& on_ran
       argv_(arguments.argv),
       roll_(roll),
       injections_(arguments.injections),
+      open_(arguments.open),
+      was_searched_(is_searched(config, arguments.open)),
       watchdog_(armed_watchdog(config, roll)),
       session_(argc_, argv_),
       config_(on_ranks(agreed(config), world())) {
@@ -37,7 +40,7 @@ Run::~Run() {
 
 const Config& Run::agreed(const Config& given) {
   watchdog_->begin_wait("all ranks to compare their settings", now_ns());
-  require_same_settings(world(), given, text_of(injections_));
+  require_same_settings(world(), given, text_of(injections_), open_);
   return given;
 }
 

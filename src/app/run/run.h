@@ -39,6 +39,8 @@ class Run {
   Run& operator=(const Run&) = delete;
 
   const Config& config() const { return config_; }
+  /// Whether the search has chosen some of its settings.
+  bool was_searched() const { return was_searched_; }
   bool trains_subnets() const { return row_of(config_.model.kind).trains_subnets; }
   Worker& worker() { return *worker_; }
   Watchdog& watchdog() { return *watchdog_; }
@@ -82,6 +84,8 @@ class Run {
   char** argv_;
   std::string roll_;
   std::vector<Injection> injections_;
+  std::set<std::string> open_;  ///< settings that were left to a search
+  bool was_searched_;
   std::unique_ptr<Watchdog> watchdog_;  // there before MPI and after it: a rank that never comes to its
                                         // beginning or end is a rank that hangs, too
   MpiSession session_;

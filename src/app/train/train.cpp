@@ -3,6 +3,7 @@
 
 #include "app/energy/run_energy.h"
 #include "app/plan/dry_run.h"
+#include "app/plan/open_choice.h"
 #include "app/plan/profile_origin.h"
 #include "app/run/resume.h"
 #include "app/run/subnet_config.h"
@@ -146,11 +147,13 @@ int train_on_this_job(const Arguments& arguments, const Config& given) {
   std::unique_ptr<RunDirectory> locked;
   std::optional<Resumed> from;
   std::optional<PeerStatus> peer;
-  const auto on_ranks = [&](const Config& config, const World& world) {
+  const auto on_ranks = [&](Config config, const World& world) {
     if (world.rank == 0) locked = std::make_unique<RunDirectory>(config.run.dir, emulated);
     from = find_checkpoint(world, config);
     if (world.rank != 0) peer.emplace(config.run.dir, emulated);  // rank 0 holds the directory by now
-    return with_grid(from ? continued(config, *from, world.rank == 0) : config, world.size);
+    std::set<std::string> open = arguments.open;
+    if (from) config = continued(with_arithmetic_of(*from, config, open), *from, world.rank == 0);
+    return with_grid(with_best_settings(config, open, world), world.size);
   };
   Run run(arguments, given, on_ranks, given.run.dir + "/log");
   const std::unique_ptr<RunDirectory> directory = std::move(locked);  // let go of before the run's ranks part
@@ -202,7 +205,8 @@ int train_on_this_job(const Arguments& arguments, const Config& given) {
 int train(const Arguments& arguments, const Config& given) {
   require_own_profile(given, arguments.foreign_profile);
   if (!arguments.dry_run) return train_on_this_job(arguments, given);
-  if (launch().rank == 0) dry_run(given, arguments.ranks > 0 ? arguments.ranks : ranks_of_grid(given));
+  if (launch().rank == 0)
+    dry_run(given, arguments.ranks > 0 ? arguments.ranks : ranks_of_grid(given), arguments.open);
   return 0;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -72,6 +73,7 @@ struct Arguments {
   std::string verb = "train";
   std::string config;                  ///< the file
   std::vector<std::string> overrides;  ///< key=value
+  std::set<std::string> open;          ///< settings that file and overrides leave to a search: auto
   bool reads_config = true;            ///< the verb needs a configuration
   bool dry_run = false;                ///< say what would be done, allocate nothing
   bool print_config = false;           ///< print the resolved configuration

@@ -10,7 +10,7 @@ namespace mindpipe {
 namespace {
 
 /// What this machine's kernels would be, as a backend says; a GPU is opened for it.
-std::string description_of(const Config& config) {
+std::string kernels_here(const Config& config) {
   if (!row_of(config.device.kind).computes) return "emulated: computes nothing";
   const Memory::Kind kind = row_of(config.device.kind).memory;
   Memory memory(kind);
@@ -24,8 +24,8 @@ std::string description_of(const Config& config) {
 int arithmetic(const Arguments& arguments, const Config& given) {
   if (launch().rank != 0) return 0;
   const int ranks = arguments.ranks > 0 ? arguments.ranks : ranks_of_grid(given);
-  const Config config = on_paper(given, ranks);
-  const RunArithmetic all(config, description_of(config), inputs_of(config));
+  const Config config = on_paper(given, ranks, arguments.open);
+  const RunArithmetic all(config, kernels_here(config), inputs_of(config));
   print(fmt::format("{}name: {}\n", all.text(), all.name()));
   return 0;
 }

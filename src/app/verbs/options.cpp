@@ -73,7 +73,10 @@ void declare_goal(CLI::App& app, Arguments& a, CLI::Option* search) {
       join(goals, "|"))
       ->check(CLI::IsMember(goals));
   app.add_option_function<std::string>(
-         "--batches", [&a](const std::string& list) { a.overrides.push_back("plan.batches=[" + list + "]"); },
+         "--batches",
+         [&a](const std::string& list) {
+           a.overrides.push_back(list == "auto" ? "plan.batches=auto" : "plan.batches=[" + list + "]");
+         },
          "--search: compare these train.batch (needs --noise-scale), short for plan.batches")
       ->needs(search)
       ->option_text("B,B,...");

@@ -4,7 +4,7 @@
 #include <memory>
 #include <set>
 
-#include "app/plan/plan_search.h"
+#include "app/plan/open_choice.h"
 #include "app/plan/profile_origin.h"
 #include "app/run/run.h"
 #include "app/run/version.h"
@@ -41,10 +41,12 @@ std::vector<LayoutChoice> layouts_to_time(const Config& config, int ranks, const
               (!free.recompute && recompute != config.train.recompute) ||
               (!free.schedule && splits != row_of(config.schedule.kind).splits_backward))
             continue;
-          layouts.push_back({.grid = {tensor, 1, 1, 1},
-                             .schedule = schedule,
-                             .recompute = recompute,
-                             .sequence_parallel = shared});
+          for (const int samples : micro_batches_of(config, free))
+            layouts.push_back({.grid = {tensor, 1, 1, 1},
+                               .schedule = schedule,
+                               .recompute = recompute,
+                               .sequence_parallel = shared,
+                               .micro_batch = samples});
         }
   }
   return layouts;
@@ -165,11 +167,11 @@ int profile(const Arguments& arguments, const Config& given) {
              given.model.kind);
   MP_REQUIRE(row_of(given.device.kind).computes, Exit::bad_configuration,
              "profile measures a device, and device.kind is {} (take cpu or cuda)", given.device.kind);
-  std::set<std::string> named;
-  Config config = read_config(arguments.config, arguments.overrides, &named);
+  WrittenKeys written;
+  Config config = read_config(arguments.config, arguments.overrides, written);
   config.device.profile.clear();
   const int ranks = launch().ranks;
-  const SearchFreedom free = freedom_of(config, named);
+  const SearchFreedom free = freedom_of(config, written);
   const std::vector<LayoutChoice> layouts = layouts_to_time(config, ranks, free);
   Run run(arguments, config, [&](const Config& known, const World&) { return known; });
   config.device.threads = run.threads();

@@ -258,6 +258,7 @@ const Verb verbs[] = {
     {.name = "train",
      .summary = "train a model, or go on with one (the verb when none is named)",
      .meaning = "Train a model, or go on with one.",
+     .searches = true,
      .has_steps = true,
      .declare = declare_train,
      .run = train},
@@ -283,6 +284,7 @@ const Verb verbs[] = {
      .summary = "what every rank would do and hold; --simulate: how long a step takes; --search: the best",
      .meaning = "What every stage would do and hold, for any number of ranks, without training; with "
                 "--simulate, how long a step takes; with --search, which layout takes the least.",
+     .searches = true,
      .declare = declare_plan,
      .run = plan},
     {.name = "profile",
@@ -290,12 +292,14 @@ const Verb verbs[] = {
      .meaning =
          "Measure what the blocks of a model take on the ranks of this job, all busy at once, and what "
          "messages take, and write a file that plans take their prices from (device.profile).",
+     .searches = true,
      .declare = declare_profile,
      .run = profile},
     {.name = "arithmetic",
      .summary = "all that the bits of a training depend on, part by part, and its name",
      .meaning = "All that the bits of a training depend on, part by part, and the name of it all: equal "
                 "names, equal bits.",
+     .searches = true,
      .declare = declare_config,
      .run = arithmetic},
     {.name = "report",

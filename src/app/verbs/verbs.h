@@ -17,6 +17,7 @@ struct Verb {
   const char* summary;       ///< for the list of all verbs
   const char* meaning;       ///< for its own help
   bool reads_config = true;  ///< else only where --config is needed for an option (doctor --tune)
+  bool searches = false;     ///< for settings that are left open; others take those of the run's checkpoint
   bool has_steps = false;    ///< a signal to stop waits for the end of the step
   void (*declare)(CLI::App& app, Arguments& arguments);
   /// Does the work; returns the exit code of a job that did not fail. `config` is the default one where none

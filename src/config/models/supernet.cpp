@@ -167,6 +167,7 @@ std::vector<Setting> settings(Config& config) {
   add(Role::layout, "supernet.cuts", &s.cuts,
       "home: one cut for all subnets; own: an even cut for each subnet, in which a block runs on its home "
       "stage or the one beside it");
+  all.back() = std::move(all.back()).or_searched();
   add(Role::layout, "supernet.prices", &s.prices,
       "what passes and updates take, for the planner and for an emulated device: empty or paper (what "
       "device.description says), equal (all candidates alike), h200 (an estimate), or a file like "

@@ -1,0 +1,74 @@
+#include "plan/layout_space.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+namespace mindpipe {
+namespace {
+
+constexpr int chunks_tried[] = {2, 4, 8};
+
+/// What the layouts to choose from have of one setting.
+template <class T, class All>
+std::vector<T> values(bool free, T given, const All& all) {
+  return free ? std::vector<T>(std::begin(all), std::end(all)) : std::vector<T>{given};
+}
+
+/// A schedule and its chunks.
+using Shape = std::pair<ScheduleKind, int>;
+
+std::vector<Shape> shapes_of(const Config& config, int stages, const SearchFreedom& free) {
+  std::vector<Shape> shapes;
+  for (const ScheduleKind kind : values(free.schedule, config.schedule.kind, all_kinds<ScheduleKind>())) {
+    const ScheduleRow& row = row_of(kind);
+    const bool is_alone = stages == 1 && kind != ScheduleKind::one_forward_one_backward;
+    if (row.of_subnets || (free.schedule && is_alone)) continue;
+    if (!row.has_chunks) {
+      if (free.chunks || config.schedule.chunks == 1) shapes.emplace_back(kind, 1);
+      continue;
+    }
+    for (const int chunks : values(free.chunks, config.schedule.chunks, chunks_tried))
+      shapes.emplace_back(kind, chunks);
+  }
+  return shapes;
+}
+
+}  // namespace
+
+std::vector<Coord> grids_of(const Config& config, int ranks, const SearchFreedom& free) {
+  const GridConfig& given = config.grid;
+  const auto may_be = [](bool is_free, int said, int degree) { return is_free || said == degree; };
+  std::vector<Coord> grids;
+  for (int lanes = 1; lanes <= ranks; ++lanes) {
+    const int places = ranks / lanes;
+    if (ranks % lanes != 0 || !may_be(free.supernet, std::max(1, given.supernet), lanes)) continue;
+    for (int tensor = 1; tensor <= places; ++tensor)
+      for (int data = 1; places % tensor == 0 && data <= places / tensor; ++data) {
+        if (places / tensor % data != 0) continue;
+        const int pipeline = places / tensor / data;
+        if (may_be(free.tensor, given.tensor, tensor) && may_be(free.data, given.data, data) &&
+            may_be(free.pipeline, given.pipeline, pipeline))
+          grids.push_back({tensor, data, pipeline, lanes});
+      }
+  }
+  return grids;
+}
+
+std::vector<LayoutChoice> layouts_of(const Config& config, const Coord& grid, const SearchFreedom& free) {
+  const TrainConfig& train = config.train;
+  std::vector<LayoutChoice> all;
+  for (const auto& [schedule, chunks] : shapes_of(config, grid.pipeline, free))
+    for (const int zero : values(free.zero && grid.data > 1, free.zero ? 0 : train.zero, std::array{0, 1, 2}))
+      for (const RecomputeKind recompute :
+           values(free.recompute, train.recompute, all_kinds<RecomputeKind>()))
+        for (const bool shared :
+             values(free.sequence_parallel && grid.tensor > 1,
+                    free.sequence_parallel ? false : train.sequence_parallel, std::array{false, true}))
+          for (const int samples : micro_batches_of(config, free, grid.data))
+            all.push_back({grid, schedule, chunks, free.cuts ? std::vector<int>{} : config.schedule.cuts,
+                           zero, recompute, shared, config.supernet.cuts, samples});
+  return all;
+}
+
+}  // namespace mindpipe

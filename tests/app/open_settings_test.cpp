@@ -1,0 +1,119 @@
+// thorough
+#include <gmock/gmock.h>
+
+#include <map>
+
+#include "app/plan/grid_choice.h"
+#include "app/plan/open_choice.h"
+#include "core/check.h"
+#include "the_program.h"
+
+// Settings that a file leaves to the search before a training.
+namespace mindpipe {
+namespace {
+
+using testing::AllOf;
+using testing::ContainsRegex;
+using testing::HasSubstr;
+
+using OpenSettings = TheProgram;
+
+const std::string everything =
+    "schedule=auto grid=auto train.zero=auto train.recompute=auto train.sequence_parallel=auto "
+    "train.micro_batch=auto";
+
+std::string on_ranks(int ranks) {
+  return "cd " MINDPIPE_SOURCE_DIR " && tests/run_mpi.sh " + std::to_string(ranks) + " " MINDPIPE_BINARY " ";
+}
+
+/// What the log says was chosen.
+std::string chosen_in(const std::string& text) {
+  const std::string begin = "the best on paper for ";
+  const std::size_t there = text.find(begin), colon = text.find(": grid.", there);
+  return there == std::string::npos ? "" : text.substr(colon + 2, text.find('\n', there) - colon - 2);
+}
+
+TEST_F(OpenSettings, ARunWithAutoHasTheWeightsOfOneWithTheChosenSettingsTypedIn) {
+  const std::string settings = " --config " + (root_ / "tiny.yaml").string() +
+                               " train.batch=16 model.layers=3 train.steps=3 train.evaluate_every=0 ";
+  for (const int ranks : {1, 2, 4}) {
+    const std::string open = (root_ / ("open" + std::to_string(ranks))).string(),
+                      typed = (root_ / ("typed" + std::to_string(ranks))).string();
+    const Answer searched = run_command(on_ranks(ranks) + settings + everything + " run.dir=" + open);
+    ASSERT_EQ(searched.code, 0) << searched.text;
+    std::string chosen = chosen_in(searched.text);
+    ASSERT_THAT(chosen, AllOf(HasSubstr("train.micro_batch="), HasSubstr("schedule.kind="))) << searched.text;
+    std::string quoted;  // cuts have spaces in their brackets
+    for (std::size_t i = 0; i < chosen.size(); ++i)
+      if (chosen[i] != ' ' || chosen[i - 1] != ',') quoted += chosen[i];
+    const Answer again = run_command(on_ranks(ranks) + settings + quoted + " run.dir=" + typed);
+    ASSERT_EQ(again.code, 0) << again.text;
+    const Answer same = run("ckpt diff " + open + " " + typed);
+    EXPECT_EQ(same.code, 0) << same.text << searched.text;
+    const std::string resolved = read("open" + std::to_string(ranks) + "/config.yaml");
+    for (const char* key : {"zero", "recompute", "micro_batch", "kind", "cuts", "chunks", "pipeline", "data"})
+      EXPECT_EQ(resolved.find(std::string(key) + ": auto\n"), std::string::npos) << resolved;
+  }
+}
+
+TEST_F(OpenSettings, ARunThatGoesOnIsSearchedAnewAndKeepsItsArithmetic) {
+  const std::string settings = " --config " + (root_ / "tiny.yaml").string() +
+                               " train.batch=16 model.layers=3 reproducible.data=2 train.evaluate_every=0 " +
+                               everything + " run.dir=" + (root_ / "on").string();
+  ASSERT_EQ(run_command(on_ranks(1) + settings + " run.stop_after=2").code, 75);
+  const std::string before = read("on/config.yaml");
+  const Answer more = run_command(on_ranks(2) + settings);
+  ASSERT_EQ(more.code, 0) << more.text;
+  EXPECT_THAT(more.text, AllOf(HasSubstr("the best on paper for 2 ranks"), HasSubstr("going on from")));
+  const auto line = [](const std::string& text, const std::string& key) {
+    const std::size_t begin = text.find(key);
+    return text.substr(begin, text.find('\n', begin) - begin);
+  };
+  EXPECT_EQ(line(before, "micro_batch"), line(read("on/config.yaml"), "micro_batch"));
+  EXPECT_EQ(chosen_in(more.text).find("micro_batch"), std::string::npos) << "it is the checkpoint's";
+}
+
+TEST_F(OpenSettings, ABatchIsFoundByWhatItsSamplesAreWorth) {
+  const std::string dry = "train.batch=16 plan.batches=auto --dry-run";
+  EXPECT_THAT(tiny(dry).text, HasSubstr("nobody said how much (set plan.noise_scale"));
+  const auto batch_with = [&](const std::string& noise) {
+    const Answer answer = tiny(
+        "train.steps=1 train.evaluate_every=0 train.batch=16 plan.batches=auto "
+        "plan.noise_scale=" +
+        noise + " run.dir=" + (root_ / ("noise" + noise)).string());
+    EXPECT_EQ(answer.code, 0) << answer.text;
+    const std::string text = read("noise" + noise + "/config.yaml");
+    const std::size_t begin = text.find("  batch: ") + 9;
+    return std::stoi(text.substr(begin, text.find('\n', begin) - begin));
+  };
+  EXPECT_EQ(batch_with("1"), 4) << "a quarter: more samples of a step are worth nothing";
+  EXPECT_GT(batch_with("100000"), 4);
+}
+
+TEST_F(OpenSettings, WhatSaysWhatTheModelIsIsNeverSearched) {
+  const Answer layers = tiny("model.layers=auto");
+  EXPECT_EQ(layers.code, 78);
+  EXPECT_THAT(layers.text, HasSubstr("model.layers is auto, but it says what the model is, and a search "
+                                     "chooses only how that is spread over ranks; allowed: a whole number"));
+  EXPECT_THAT(tiny("optimizer.beta1=auto").text, HasSubstr("it says what is computed"));
+  EXPECT_THAT(tiny("train.precision=auto").text, HasSubstr("it says what is computed"));
+  EXPECT_THAT(tiny("memory.device_limit=auto").text, HasSubstr("allowed: bytes"));
+}
+
+TEST_F(OpenSettings, NothingFitsEndsWith71AndSaysWhatIsMissing) {
+  const Answer answer = tiny("train.zero=auto train.recompute=auto memory.device_limit=100000");
+  EXPECT_EQ(answer.code, 71) << answer.text;
+  EXPECT_THAT(answer.text, AllOf(HasSubstr("no layout of 1 ranks fits into memory.device_limit"),
+                                 ContainsRegex("the least of these is short of .* by [0-9.]+ [KM]iB")));
+}
+
+TEST_F(OpenSettings, StandInPrintedConfigurationsAndPlans) {
+  const std::string printed = tiny(everything + " --print-config").text;
+  EXPECT_THAT(printed, AllOf(HasSubstr("  zero: auto\n"), HasSubstr("  kind: auto\n"),
+                             HasSubstr("  micro_batch: auto\n"), HasSubstr("  cuts: auto\n")));
+  EXPECT_THAT(tiny(everything + " --ranks 2", "plan").text, HasSubstr("2 ranks"));
+  EXPECT_EQ(tiny(everything, "eval").code, 66) << "it takes the run's own, and there is no run yet";
+}
+
+}  // namespace
+}  // namespace mindpipe
