@@ -51,6 +51,7 @@ void EndReport::add(double seconds, double loss) {
   all_seconds_ += seconds;
   last_losses_.push_back(loss);
   if (last_losses_.size() > losses_of_a_mean) last_losses_.pop_front();
+  drift_.add(seconds);
 }
 
 void EndReport::add_units(const SubnetScalars& scalars) {
@@ -114,7 +115,7 @@ std::string EndReport::text_of_steps(const std::vector<TimeSpent>& stages) const
   if (emulated)
     text += fmt::format("the simulator expects {} a step; ",
                         human_seconds(static_cast<double>(simulated.step) * 1e-9));
-  text += table_of(stages, expected) + text_of_noise();
+  text += drift_.text(seconds_each()) + table_of(stages, expected) + text_of_noise();
   const RunFacts facts{layout.micro_batches(),       layout.grid.data,     layout.grid.tensor,
                        config.schedule.chunks,       config.schedule.kind, config.train.zero > 0,
                        !config.schedule.cuts.empty()};

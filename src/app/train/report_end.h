@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "app/run/run.h"
+#include "app/train/plan_drift.h"
 #include "runtime/worker.h"
 
 namespace mindpipe {
@@ -34,7 +35,7 @@ std::vector<Row> of_stages(Worker& worker, const Row& mine) {
 /// once, at the end.
 class EndReport {
  public:
-  explicit EndReport(Run& run) : run_(run) {}
+  explicit EndReport(Run& run) : run_(run), drift_(run) {}
   /// A step took so long, or a subnet came so long after the one before.
   void add(double seconds, double loss);
   /// How much the noise scale of the newest measured steps is; none: not known yet.
@@ -57,6 +58,7 @@ class EndReport {
   std::string speed(const char* of_what) const;
 
   Run& run_;
+  PlanDrift drift_;
   std::vector<double> seconds_;
   double all_seconds_ = 0;
   std::deque<double> last_losses_;
