@@ -14,7 +14,7 @@ Executor::Executor(const RankState& state, Wires wires, const WorkMemory& memory
   stage_.context().tensor.on_tensor_sum([this](const TensorSum& sum) {
     // Where the device carries them, these would be the times at which they were put in.
     if (running_ != nullptr && !queued_)
-      running_->recorder.add({sum.operation, sum.start, sum.end, sum.bytes});
+      running_->recorder.add({sum.operation, sum.start, sum.end, sum.bytes, running_->computes});
   });
   backend_.on_progress([this] { look_around(); });
   wires.waiting.on_progress([this] { host_.move_others(); });

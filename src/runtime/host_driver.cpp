@@ -107,10 +107,12 @@ void HostDriver::run_compute(int index) {
   const Action& action = script.list[index];
   const std::int64_t start = now_ns(), waited = waited_ns();
   script.recorder.start(index, start);
+  script.computes = index;
   actions_.start(script, action, input_of(action, inputs_));
-  Ran ran{start, now_ns(), waited_ns() - waited};
+  script.computes = -1;
+  Ran ran{start, now_ns(), waited_ns() - waited, start};
   if (script.pacer.paces()) ran = imitated(index, ran);
-  script.recorder.start(index, ran.start);
+  script.recorder.start(index, ran.posted);
   script.recorder.end(index, ran.end);
   script.cursors.ended[index] = 1;
   ++script.cursors.compute.next;
@@ -137,8 +139,8 @@ HostDriver::Ran HostDriver::imitated(int index, const Ran& called) {
   Script& script = *script_;
   const Action& action = script.list[index];
   const std::int64_t lasts = script.pacer.time_of(index);
-  Ran ran{called.start, 0, called.inside};
-  if (imitates_) ran.start = std::max(script.pacer.ready(action, index), device_free_ns_);
+  Ran ran{called.start, 0, called.inside, called.start};
+  if (imitates_) ran.start = ran.posted = std::max(script.pacer.ready(action, index), device_free_ns_);
   if (imitates_ && is_communication(action)) ran.start = std::max(ran.start, called.end);
   const Load load = load_of(action, lasts);
   ran.end = ran.start;

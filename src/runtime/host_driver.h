@@ -28,9 +28,10 @@ class HostDriver {
   void move_others();
 
  private:
-  /// When an action of the compute queue ran, and how much of that it waited for other ranks.
+  /// When an action of the compute queue ran, how much of that it waited for other ranks, and when it was
+  /// ready: an imitated sum of scalars starts when all of its ranks are.
   struct Ran {
-    std::int64_t start = 0, end = 0, inside = 0;
+    std::int64_t start = 0, end = 0, inside = 0, posted = 0;
   };
   /// The newest wait of the compute queue since its last action.
   struct Waited {

@@ -60,9 +60,10 @@ struct Script {
   std::int64_t times_kept = 0;              ///< actions whose times were kept
   std::optional<DeviceTimes> device_times;  ///< where the device's queues carry everything
   std::size_t put_in = 0;                   ///< there: how many actions they were given
-  bool is_drained = true;                   ///< whether all of the device's queues wait for what comes next
-  TimeSpent spent;                          ///< nanoseconds since the beginning, waits by what was waited for
-  SubnetWaits waits;                        ///< waits between actions, by the planner's reasons
+  int computes = -1;       ///< the action that the compute queue runs, where the host waits for it
+  bool is_drained = true;  ///< whether all of the device's queues wait for what comes next
+  TimeSpent spent;         ///< nanoseconds since the beginning, waits by what was waited for
+  SubnetWaits waits;       ///< waits between actions, by the planner's reasons
 
   bool trains() const { return outline.training; }
 };

@@ -3,6 +3,15 @@
 #include <algorithm>
 
 namespace mindpipe {
+namespace {
+
+/// The steps whose times are held: fewer than a dozen are too few to be replayed and diagnosed.
+std::size_t recorded_steps(int shown) {
+  constexpr int replayed = 12;
+  return static_cast<std::size_t>(shown == 0 ? 1 : std::max(replayed, shown));
+}
+
+}  // namespace
 
 StepFeed::StepFeed(Executor& executor, const RankState& state, const Config& config, const RunPlan& plan,
                    LateAnswers& answers)
@@ -11,7 +20,7 @@ StepFeed::StepFeed(Executor& executor, const RankState& state, const Config& con
       answers_(answers),
       noise_every_(config.train.noise_every),
       script_(executor.make_closed_script(plan.training, plan.outline, *this,
-                                          static_cast<std::size_t>(std::max(1, config.trace.steps)))) {}
+                                          recorded_steps(config.trace.steps))) {}
 
 std::optional<StepScalars> StepFeed::run(const StepInput& input) {
   input_ = &input;

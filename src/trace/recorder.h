@@ -17,6 +17,7 @@ class Recorder {
   struct Sum {
     const char* operation = "";
     std::int64_t start = 0, end = 0, bytes = 0;
+    int action = -1;  ///< number in the list of the action that it ran in
   };
   /// For a list of so many actions that is run again and again; holds the last `steps`.
   Recorder(std::size_t actions, std::size_t steps) : times_(actions * steps), rows_(steps) {

@@ -4,8 +4,12 @@
 #include <limits>
 #include <optional>
 
+#include "app/run/version.h"
+#include "comm/text_of_rank_0.h"
+#include "core/log.h"
 #include "io/file.h"
 #include "runtime/gather_texts.h"
+#include "runtime/trace_writer.h"
 #include "trace/chrome_trace.h"
 
 namespace mindpipe {
@@ -19,11 +23,13 @@ std::string name_of_rank(const Worker& worker) {
                      at.pipeline, at.data, at.tensor);
 }
 
-/// What the recorder holds of the last steps.
+/// What the recorder holds of the last steps that are shown.
 void add_steps(TracedRank& traced, Worker& worker) {
   const Recorder& recorder = worker.executor().recorder(worker.training());
   const std::vector<Action>& list = worker.training().list;
-  for (std::size_t held = 0; held < recorder.held(); ++held) {
+  const auto shown = static_cast<std::size_t>(std::max(1, worker.config().trace.steps));
+  for (std::size_t held = recorder.held() - std::min(recorder.held(), shown); held < recorder.held();
+       ++held) {
     const std::int64_t step = recorder.first_held_step() + static_cast<std::int64_t>(held) + 1;
     for (int i = 0; i < std::ssize(list); ++i)
       traced.actions.push_back(
@@ -74,7 +80,58 @@ std::int64_t first_of_all(const std::vector<KeptAction>& actions, const World& w
   return first;
 }
 
+/// This rank's times of the last steps. Tensor sums of an imitated device have no times of their own.
+RankTimes times_here(Worker& worker, std::int64_t shift, std::vector<std::string>& operations) {
+  const Recorder& recorder = worker.executor().recorder(worker.training());
+  const std::size_t actions = worker.training().list.size();
+  const bool computes = row_of(worker.config().device.kind).computes;
+  RankTimes times;
+  for (std::size_t held = 0; held < recorder.held(); ++held) {
+    std::vector<Recorder::Times>& step = times.steps.emplace_back();
+    for (std::size_t action = 0; action < actions; ++action) {
+      const Recorder::Times& at = recorder.times(held, action);
+      step.push_back({at.start + shift, at.end + shift});
+    }
+    std::vector<TracedSum>& sums = times.sums.emplace_back();
+    for (const Recorder::Sum& sum : recorder.sums(held)) {
+      if (!computes || sum.action < 0) continue;
+      auto name = std::find(operations.begin(), operations.end(), sum.operation);
+      if (name == operations.end()) name = operations.insert(operations.end(), sum.operation);
+      sums.push_back(
+          {sum.action, static_cast<int>(name - operations.begin()), sum.start + shift, sum.end + shift});
+    }
+  }
+  return times;
+}
+
 }  // namespace
+
+bool write_replayable_trace(Worker& worker, const std::string& injected, const std::string& path) {
+  const World& world = worker.world();
+  const SumOverGroup sum = [&](std::vector<std::int64_t>& numbers) {
+    worker.wiring().sum_over_grid(numbers, TrafficClass::files);
+  };
+  const std::int64_t shift = clock_shift(world.rank == 0, sum);
+  StepTrace trace{.grid = worker.layout().grid,
+                  .program = worker.plan().training.program,
+                  .configuration = to_yaml(worker.config()),
+                  .maker = version(),
+                  .device = worker.backend().description(),
+                  .injected = injected};
+  for (int list = 0; list < std::ssize(trace.program.ranks); ++list)
+    trace.paper.push_back(times_on_paper(worker.plan().training, worker.plan().outline, list));
+  const Recorder& recorder = worker.executor().recorder(worker.training());
+  for (std::size_t held = 0; held < recorder.held(); ++held)
+    trace.steps.push_back(recorder.first_held_step() + static_cast<std::int64_t>(held) + 1);
+  if (any_rank(world, trace.steps.empty())) return false;
+  trace.ranks.resize(static_cast<std::size_t>(world.size));
+  trace.hosts.resize(static_cast<std::size_t>(world.size));
+  trace.hosts[world.rank] = host_name();
+  trace.ranks[world.rank] = times_here(worker, shift, trace.operations);
+  const std::string problem = write_step_trace(world, std::move(trace), path);
+  if (!problem.empty()) warning("{}; the run has no trace to replay", problem);
+  return problem.empty();
+}
 
 void write_trace(Worker& worker, const std::string& path) {
   const bool is_first = worker.world().rank == 0;

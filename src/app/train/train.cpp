@@ -52,14 +52,18 @@ void warn_of_oddities(const Config& config) {
 }
 
 /// What a training leaves for others: its weights, unless none were computed, and the trace of its end.
-void write_results(Worker& worker, bool emulated) {
+void write_results(Run& run) {
+  Worker& worker = run.worker();
   const Config& config = worker.config();
+  const bool emulated = !row_of(config.device.kind).computes;
   if (!emulated) {
     info("weights: {}", save_weights_for_others(worker, config.run.dir));
   }
   if (config.trace.steps > 0) {
     write_trace(worker, config.run.dir + "/trace.json");
     info("trace of the last steps: {}/trace.json (ui.perfetto.dev opens it)", config.run.dir);
+    if (!run.trains_subnets())
+      write_replayable_trace(worker, text_of(run.injections()), config.run.dir + "/trace.safetensors");
   }
 }
 
@@ -99,7 +103,7 @@ int train_all(Run& run, RunDirectory* directory, Corpus& corpus, HeldOut& valida
   }
   loop.compare_with(comparison);
   loop.run();
-  write_results(run.worker(), !row_of(run.config().device.kind).computes);
+  write_results(run);
   if (comparison != nullptr) comparison->end(loop.done());
   if (prints) loop.report();
   if (energy) energy->report(loop.trained());

@@ -1,0 +1,53 @@
+#pragma once
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "io/safetensors.h"
+#include "trace/step_trace.h"
+
+namespace mindpipe {
+
+/// A tensor of whole numbers in a trace's file.
+struct TraceTensor {
+  std::string name;
+  std::vector<std::int64_t> shape;
+  std::vector<std::int64_t> numbers;
+  std::uint32_t crc() const;
+  TensorToStore stored() const { return {name, StoredType::i64, shape, numbers.data()}; }
+};
+
+/// What stands in the file `trace.safetensors` of a run directory:
+/// - `program.P` [actions, fields] and `after.P` [pairs, 2]: list P, a line for each action with the fields
+///   that the metadata names, and which actions come after which;
+/// - `paper.P` [actions]: what the actions of list P take on paper, in nanoseconds;
+/// - `times.R` [steps, actions, 2]: when rank R began or posted each action, and when that ended;
+/// - `sums.R` [sums, 5]: step (by its place), action, operation, start, end of rank R's tensor sums.
+/// The metadata says the rest, and the CRC of every tensor and of itself.
+namespace trace_form {
+
+inline constexpr const char* version = "1";
+
+/// "kind queue subnet ...": the fields of an action in their order.
+std::string fields();
+std::vector<TraceTensor> program_tensors(const StepTrace& trace);
+/// The rows of one rank.
+std::vector<TraceTensor> rank_tensors(const RankTimes& times, int rank);
+
+/// The metadata of a trace. `crcs`: of every tensor, by name.
+std::map<std::string, std::string> metadata(const StepTrace& trace,
+                                            const std::map<std::string, std::uint32_t>& crcs);
+/// The CRC of a file's metadata, without itself.
+std::string checksum(const std::map<std::string, std::string>& metadata);
+
+/// An action from a line of `program.P`; false where a field is out of its range.
+bool read_action(const std::int64_t* line, Action& action);
+int field_count();
+
+}  // namespace trace_form
+
+/// Writes a trace from one process, which has the times of all ranks.
+void store_step_trace(const StepTrace& trace, const std::string& path);
+
+}  // namespace mindpipe

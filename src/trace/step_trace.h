@@ -1,0 +1,42 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "comm/grid.h"
+#include "program/action.h"
+#include "trace/recorder.h"
+
+namespace mindpipe {
+
+/// A sum between the ranks that share a product, by the action that it ran in.
+struct TracedSum {
+  int action = 0;     ///< number in the list
+  int operation = 0;  ///< number among the names of the trace
+  std::int64_t start = 0, end = 0;
+  bool operator==(const TracedSum&) const = default;
+};
+
+/// What one rank recorded: of each step the times of all actions of its list, and its tensor sums in order.
+struct RankTimes {
+  std::vector<std::vector<Recorder::Times>> steps;
+  std::vector<std::vector<TracedSum>> sums;
+};
+
+/// The last steps of a run with the program that they ran, on all ranks: enough to run them again on paper.
+struct StepTrace {
+  Coord grid{1, 1, 1, 1};
+  Program program;                               ///< a list for each stage
+  std::vector<std::vector<std::int64_t>> paper;  ///< what its actions take on paper, in nanoseconds
+  std::vector<std::int64_t> steps;               ///< numbers, counted from 1
+  std::vector<RankTimes> ranks;                  ///< by rank of the job, on the first rank's clock
+  std::vector<std::string> hosts;                ///< by rank of the job
+  std::vector<std::string> operations;           ///< names of tensor sums
+  std::int64_t clock_bound = 0;                  ///< nanoseconds that times of different hosts may be off by
+  std::string configuration;                     ///< the run's, as YAML
+  std::string maker, device, injected;  ///< version of the program; what computed; faults that were asked for
+
+  const std::vector<Action>& list(int rank) const { return program.ranks[coord_at(grid, rank).pipeline]; }
+};
+
+}  // namespace mindpipe

@@ -1,0 +1,120 @@
+#include "runtime/trace_reader.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <set>
+
+#include "core/check.h"
+#include "runtime/made_trace.h"
+#include "runtime/trace_form.h"
+
+namespace mindpipe {
+namespace {
+
+using testing::HasSubstr;
+
+class TraceReader : public testing::Test {
+ protected:
+  ~TraceReader() override { std::filesystem::remove(path_); }
+
+  std::string bytes() const {
+    std::ifstream in(path_, std::ios::binary);
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
+  void put(const std::string& bytes) const { std::ofstream(path_, std::ios::binary) << bytes; }
+  /// The complaint about the file as it is, which is one sentence; empty if there is none.
+  std::string complaint(Exit expected = Exit::bad_data) const {
+    try {
+      read_step_trace(path_);
+      return "";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code, expected) << error.what();
+      EXPECT_THAT(error.what(), HasSubstr(path_));
+      return error.what();
+    }
+  }
+
+  std::string path_ = testing::TempDir() + "mindpipe_trace_" + std::to_string(::getpid()) + ".safetensors";
+};
+
+TEST_F(TraceReader, GivesBackWhatWasStored) {
+  const StepTrace trace = trace_of_numbers();
+  store_step_trace(trace, path_);
+  const StepTrace read = read_step_trace(path_);
+  EXPECT_EQ(read.grid, trace.grid);
+  EXPECT_EQ(read.program.ranks, trace.program.ranks);
+  EXPECT_EQ(read.paper, trace.paper);
+  EXPECT_EQ(read.steps, trace.steps);
+  EXPECT_EQ(read.hosts, trace.hosts);
+  EXPECT_EQ(read.operations, trace.operations);
+  EXPECT_EQ(read.clock_bound, trace.clock_bound);
+  EXPECT_EQ(read.configuration, trace.configuration);
+  EXPECT_EQ(read.injected, trace.injected);
+  ASSERT_EQ(read.ranks.size(), trace.ranks.size());
+  for (std::size_t rank = 0; rank < trace.ranks.size(); ++rank) {
+    EXPECT_EQ(read.ranks[rank].sums, trace.ranks[rank].sums);
+    for (std::size_t step = 0; step < trace.steps.size(); ++step)
+      for (std::size_t index = 0; index < trace.ranks[rank].steps[step].size(); ++index) {
+        EXPECT_EQ(read.ranks[rank].steps[step][index].start, trace.ranks[rank].steps[step][index].start);
+        EXPECT_EQ(read.ranks[rank].steps[step][index].end, trace.ranks[rank].steps[step][index].end);
+      }
+  }
+}
+
+TEST_F(TraceReader, RefusesAFileThatIsCutAnywhere) {
+  store_step_trace(trace_of_numbers(), path_);
+  const std::string whole = bytes();
+  std::mt19937_64 random(3);
+  for (int cut = 0; cut < 50; ++cut) {
+    const std::size_t kept = random() % whole.size();
+    put(whole.substr(0, kept));
+    EXPECT_NE(complaint(), "") << kept;
+  }
+}
+
+TEST_F(TraceReader, RefusesAFileOfWhichOneBitHasChanged) {
+  store_step_trace(trace_of_numbers(), path_);
+  const std::string whole = bytes();
+  std::mt19937_64 random(4);
+  const auto flipped = [&](std::size_t at, int bit) {
+    std::string changed = whole;
+    changed[at] = static_cast<char>(changed[at] ^ (1 << bit));
+    put(changed);
+    EXPECT_NE(complaint(), "") << "byte " << at << " bit " << bit;
+  };
+  for (int flip = 0; flip < 200; ++flip) flipped(random() % whole.size(), static_cast<int>(random() % 8));
+  for (int flip = 0; flip < 200; ++flip)  // and in what stands before the numbers
+    flipped(random() % whole.find("times.3"), static_cast<int>(random() % 8));
+}
+
+TEST_F(TraceReader, SaysWhichVersionItReadsAndWhichRankIsMissing) {
+  const StepTrace trace = trace_of_numbers();
+  std::vector<TraceTensor> tensors = trace_form::program_tensors(trace);
+  for (int rank = 0; rank < 4; ++rank)
+    for (TraceTensor& tensor : trace_form::rank_tensors(trace.ranks[rank], rank))
+      if (rank != 2) tensors.push_back(std::move(tensor));
+  std::map<std::string, std::uint32_t> crcs;
+  std::vector<TensorToStore> stored;
+  for (const TraceTensor& tensor : tensors) {
+    crcs[tensor.name] = tensor.crc();
+    stored.push_back(tensor.stored());
+  }
+  auto metadata = trace_form::metadata(trace, crcs);
+  write_safetensors(path_, metadata, stored);
+  EXPECT_THAT(complaint(), HasSubstr("the times of rank 2 are missing"));
+  metadata["version"] = "2";
+  metadata["checksum"] = trace_form::checksum(metadata);
+  write_safetensors(path_, metadata, stored);
+  EXPECT_THAT(complaint(), HasSubstr("is a trace of version 2, and this program reads version 1"));
+  write_safetensors(path_, {{"format", "pt"}}, {});
+  EXPECT_THAT(complaint(), HasSubstr("is not the trace of a training"));
+}
+
+TEST_F(TraceReader, SaysThatThereIsNoFile) { EXPECT_NE(complaint(Exit::input_missing), ""); }
+
+}  // namespace
+}  // namespace mindpipe
