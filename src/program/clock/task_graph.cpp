@@ -50,6 +50,22 @@ void join_collectives(const Program& program, TaskGraph& graph) {
 
 }  // namespace
 
+std::vector<ListWait> waits_in(const std::vector<Action>& list, Follow follow) {
+  std::vector<ListWait> waits(list.size());
+  std::map<QueueKey, std::array<int, 2>> newest;  // the last two of each queue
+  for (int index = 0; index < static_cast<int>(list.size()); ++index) {
+    std::array<int, 2>& before =
+        newest.try_emplace(queue_of(list[index]), std::array<int, 2>{-1, -1}).first->second;
+    const bool two_at_a_time = follow == Follow::by_times && list[index].group == Members::data;
+    if (two_at_a_time) waits[index].begun = before[0];
+    if (const int ended = before[two_at_a_time ? 1 : 0]; ended >= 0) waits[index].ended.push_back(ended);
+    before = {index, before[0]};
+    for (const int earlier : list[index].after)
+      if (earlier >= 0 && earlier < static_cast<int>(list.size())) waits[index].ended.push_back(earlier);
+  }
+  return waits;
+}
+
 TaskGraph make_task_graph(const Program& program, Follow follow) {
   TaskGraph graph;
   join_messages(program, graph);
@@ -73,20 +89,14 @@ TaskGraph make_task_graph(const Program& program, Follow follow) {
   for (int rank = 0; rank < static_cast<int>(program.ranks.size()); ++rank) {
     const auto& list = program.ranks[rank];
     const auto& task_of = graph.task_of[rank];
-    std::map<QueueKey, std::array<int, 2>> newest;  // the last two of each queue
+    const std::vector<ListWait> waits = waits_in(list, follow);
     std::vector<int> communication;
     for (int index = 0; index < static_cast<int>(list.size()); ++index) {
-      std::array<int, 2>& before =
-          newest.try_emplace(queue_of(list[index]), std::array<int, 2>{-1, -1}).first->second;
-      const bool two_at_a_time = follow == Follow::by_times && list[index].group == Members::data;
-      if (two_at_a_time && before[0] >= 0) {
-        graph.begins_next[task_of[before[0]]] = task_of[index];
+      if (const int begun = waits[index].begun; begun >= 0) {
+        graph.begins_next[task_of[begun]] = task_of[index];
         ++graph.predecessors[task_of[index]];
       }
-      if (const int ended = before[two_at_a_time ? 1 : 0]; ended >= 0) edge(task_of[ended], task_of[index]);
-      before = {index, before[0]};
-      for (int earlier : list[index].after)
-        if (earlier >= 0 && earlier < static_cast<int>(list.size())) edge(task_of[earlier], task_of[index]);
+      for (const int ended : waits[index].ended) edge(task_of[ended], task_of[index]);
       if (is_communication(list[index])) communication.push_back(index);
     }
     if (follow != Follow::by_tickets) continue;

@@ -22,6 +22,16 @@ struct TaskGraph {
   std::vector<Place> alone;       ///< messages and collectives that have no partner; their tasks never start
 };
 
+/// Whom an entry of a list waits for before it begins: entries of its list that must have ended, the one
+/// before it in its queue among them; and, where two of a queue may be under way, the one that must have
+/// begun.
+struct ListWait {
+  std::vector<int> ended;
+  int begun = -1;
+};
+/// The waits of all entries of a list, without those of tickets.
+std::vector<ListWait> waits_in(const std::vector<Action>& list, Follow follow);
+
 /// Matches the k-th send of a channel with its k-th receive, and the k-th call of a group with the k-th calls
 /// of its members. By tickets a communication also waits until all communication of its ranks with smaller
 /// ones has started.
