@@ -51,6 +51,12 @@ struct ReportArguments {
   std::string svg;  ///< the picture to write; empty: none
 };
 
+/// What `replay` is asked to do.
+struct ReplayArguments {
+  std::string run;                   ///< the run directory
+  std::vector<std::string> changes;  ///< SELECTOR=FACTOR, see trace/what_if.h
+};
+
 /// What `plan --search` is asked to do.
 struct SearchArguments {
   bool search = false;
@@ -87,6 +93,7 @@ struct Arguments {
   DataArguments data;
   CheckpointArguments checkpoint;
   ReportArguments report;
+  ReplayArguments replay;
   ExtractArguments extract;
   SearchArguments layouts;
   ProfileArguments profile;

@@ -67,6 +67,14 @@ void declare_report(CLI::App& app, Arguments& a) {
   app.add_option("--svg", a.report.svg, "draw the curve into this file too")->option_text("FILE");
 }
 
+void declare_replay(CLI::App& app, Arguments& a) {
+  app.add_option("RUN", a.replay.run, "the run directory")->required()->option_text("");
+  app.add_option("--scale", a.replay.changes,
+                 "what if: SELECTOR=FACTOR, =ideal or =free, of rank:3, stage:1, kind:backward, link:0-1, "
+                 "between-nodes, axis:data, lag; one after the other, each alone")
+      ->option_text("CHANGE...");
+}
+
 void declare_doctor(CLI::App& app, Arguments& a) {
   app.add_option("--tune", a.tune,
                  "time the products of a configuration on a GPU and write the table for device.kernels")
@@ -308,6 +316,14 @@ const Verb verbs[] = {
      .reads_config = false,
      .declare = declare_report,
      .run = report},
+    {.name = "replay",
+     .summary = "run a training's last steps again on paper: who is slow, what it costs, what if",
+     .meaning = "Run the last steps of a training again on paper, from its trace.safetensors: where a step "
+                "goes, who "
+                "is slow, what that costs, and what a step would take if something took longer or less.",
+     .reads_config = false,
+     .declare = declare_replay,
+     .run = replay_run},
     {.name = "data",
      .summary = "import, inspect, encode or synthesize tokens",
      .meaning = "Import, inspect, encode, decode or synthesize tokens.",

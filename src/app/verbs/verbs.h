@@ -37,6 +37,7 @@ int plan(const Arguments& arguments, const Config& config);
 int profile(const Arguments& arguments, const Config& config);
 int arithmetic(const Arguments& arguments, const Config& config);
 int report(const Arguments& arguments, const Config& config);
+int replay_run(const Arguments& arguments, const Config& config);
 int data(const Arguments& arguments, const Config& config);
 int ckpt(const Arguments& arguments, const Config& config);
 int extract(const Arguments& arguments, const Config& config);

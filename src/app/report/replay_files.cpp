@@ -1,0 +1,81 @@
+#include "app/report/replay_files.h"
+
+#include <fmt/core.h>
+
+#include <utility>
+
+#include "app/run/json_line.h"
+
+namespace mindpipe {
+namespace {
+
+const char* name_of(Cause::Kind kind) {
+  switch (kind) {
+    case Cause::slow_rank:
+      return "slow rank";
+    case Cause::sometimes_slow:
+      return "sometimes slow";
+    case Cause::slow_stage:
+      return "slow stage";
+    case Cause::slow_link:
+      return "slow link";
+    case Cause::micro_batches:
+      return "unequal micro-batches";
+    case Cause::jitter:
+      return "jitter";
+    case Cause::host:
+      return "host";
+  }
+  return "";
+}
+
+std::string json_of(const Expected& expected) {
+  return JsonLine()
+      .add("period", expected.period)
+      .add("least", expected.least)
+      .add("most", expected.most)
+      .text();
+}
+
+/// Objects of a list, one a line.
+template <class Items, class Text>
+std::string list_of(const Items& items, const Text& text) {
+  std::string all;
+  for (const auto& item : items) all += fmt::format("{}\n  {}", all.empty() ? "" : ",", text(item));
+  return fmt::format("[{}]", all);
+}
+
+}  // namespace
+
+std::string replay_json(const Diagnosis& diagnosis, const StepTrace& trace, const ReplayGraph& graph) {
+  const std::int64_t period = diagnosis.levels.empty() ? 0 : diagnosis.levels.front().period;
+  const std::string levels = list_of(diagnosis.levels, [](const StepLevel& level) {
+    return JsonLine().add("away", level.cause).add("period", level.period).add("costs", level.costs).text();
+  });
+  const std::string causes = list_of(diagnosis.causes, [&](const Cause& cause) {
+    return JsonLine()
+        .add("kind", name_of(cause.kind))
+        .add("rank", cause.rank)
+        .add("stage", cause.stage)
+        .add("other_stage", cause.peer)
+        .add("factor", cause.factor)
+        .add("share_of_steps", cause.share)
+        .add("since", cause.since)
+        .add("saves", cause.saves)
+        .add("text", text_of(cause, graph, period))
+        .text();
+  });
+  const std::string changes = list_of(diagnosis.changes, [](const WhatIfResult& change) {
+    return fmt::format(R"({{"change": {}, "expected": {}}})", json_string(change.change),
+                       json_of(change.expected));
+  });
+  return fmt::format(
+      "{{\"first_step\": {}, \"last_step\": {}, \"ranks\": {}, \"measured_period\": {}, \"replayed_period\": "
+      "{}, "
+      "\"largest_difference\": {},\n\"expected\": {},\n\"levels\": {},\n\"causes\": {},\n\"changes\": {}}}\n",
+      trace.steps.front(), trace.steps.back(), graph.ranks(), diagnosis.identity.measured,
+      diagnosis.identity.replayed, diagnosis.identity.off, json_of(diagnosis.expected), levels, causes,
+      changes);
+}
+
+}  // namespace mindpipe

@@ -1,0 +1,67 @@
+#include "core/text.h"
+#include "trace/causes.h"
+
+namespace mindpipe {
+namespace {
+
+std::string what(const Cause& cause, const ReplayGraph& graph) {
+  switch (cause.kind) {
+    case Cause::slow_rank:
+      return fmt::format("{} computes {:.2f} times as long as its peers", graph.name_of_rank(cause.rank),
+                         cause.factor);
+    case Cause::sometimes_slow:
+      return fmt::format("{} computes {:.2f} times as long as its peers in some steps",
+                         graph.name_of_rank(cause.rank), cause.factor);
+    case Cause::slow_stage:
+      return fmt::format("stage {} computes {:.2f} times as long as the mean of the others", cause.stage,
+                         cause.factor);
+    case Cause::slow_link:
+      return fmt::format(
+          "messages between stages {} and {}{} take {:.2f} times as long as those of other links",
+          cause.stage, cause.peer, cause.rank < 0 ? "" : " from or to " + graph.name_of_rank(cause.rank),
+          cause.factor);
+    case Cause::micro_batches:
+      return fmt::format("micro-batches are unequal: their times scatter by {:.0f} %",
+                         100 * (cause.factor - 1));
+    case Cause::jitter:
+      return fmt::format("passes of {} scatter by {:.0f} %, more than those of other ranks",
+                         graph.name_of_rank(cause.rank), 100 * (cause.factor - 1));
+    case Cause::host:
+      return fmt::format("the host of {} takes longer between actions than others do",
+                         graph.name_of_rank(cause.rank));
+  }
+  return "";
+}
+
+const char* remedy(Cause::Kind kind) {
+  switch (kind) {
+    case Cause::slow_rank:
+      return "see what else its processor runs, its clock and its temperature, or leave its node out";
+    case Cause::sometimes_slow:
+      return "look for what runs beside it at these steps";
+    case Cause::slow_stage:
+      return "give it fewer blocks with schedule.cuts";
+    case Cause::slow_link:
+      return "look at the network between their nodes, or place these stages on one";
+    case Cause::micro_batches:
+      return "sort or pack sequences by length, so that micro-batches cost alike";
+    case Cause::jitter:
+      return "pin its threads, and look for what shares its processor";
+    case Cause::host:
+      return "look for what its host does between actions: reading data, logging, other processes";
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string text_of(const Cause& cause, const ReplayGraph& graph, std::int64_t period) {
+  const auto seconds = [](std::int64_t ns) { return human_seconds(static_cast<double>(ns) * 1e-9); };
+  return fmt::format(
+      "{}, in {:.0f} % of the steps since step {}; it costs {} a step ({:.1f} %): {}; a step would take {}",
+      what(cause, graph), 100 * cause.share, cause.since, seconds(cause.saves),
+      100 * static_cast<double>(cause.saves) / static_cast<double>(period), remedy(cause.kind),
+      seconds(period - cause.saves));
+}
+
+}  // namespace mindpipe

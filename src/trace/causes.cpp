@@ -1,0 +1,312 @@
+#include "trace/causes.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+
+#include "trace/levels.h"
+#include "trace/link_delays.h"
+#include "trace/rank_speeds.h"
+
+namespace mindpipe {
+namespace {
+
+// A rank that computes 8 % more than its peers is found, one that computes 5 % more in most steps accused.
+constexpr double slower = 1.05, link_slower = 1.5, in_most_steps = 0.75, worth_saying = 0.01;
+constexpr double more_spread = 2, sure_of_steps = 3, sure_of_micro_batches = 2;
+
+/// Looks for causes in the times of a trace, by what each rank and each link took by itself.
+class Search {
+ public:
+  Search(const StepTrace& trace, const ReplayGraph& graph, const ReplayTimes& measured,
+         const WorkModel& model, const Durations& paper, Counted counted)
+      : trace_(trace),
+        graph_(graph),
+        measured_(measured),
+        model_(model),
+        paper_(paper),
+        counted_(counted),
+        period_(period_of(measured)),
+        speeds_(model) {}
+
+  std::vector<Cause> search() {
+    find_slow_ranks();
+    find_slow_stage();
+    find_micro_batches();
+    find_jitter();
+    find_slow_links();
+    find_slow_hosts();
+    std::stable_sort(found_.begin(), found_.end(),
+                     [](const Cause& a, const Cause& b) { return a.saves > b.saves; });
+    return std::move(found_);
+  }
+
+ private:
+  std::int64_t period_of(const ReplayTimes& times) const {
+    return replay(graph_, times, static_cast<int>(measured_.rows.size())).period(counted_);
+  }
+  std::size_t steps() const { return model_.steps(); }
+  int stage_of(int rank) const { return coord_at(graph_.grid(), rank).pipeline; }
+
+  bool is_worth_saying(std::int64_t saves) const {
+    return static_cast<double>(saves) >= worth_saying * static_cast<double>(period_);
+  }
+  /// Accuses a cause if a step without it is shorter enough.
+  void accuse(Cause cause, const ReplayTimes& without) {
+    cause.saves = period_ - period_of(without);
+    if (is_worth_saying(cause.saves)) found_.push_back(cause);
+  }
+
+  /// In how many steps something holds, and since when.
+  template <class Holds>
+  void count_steps(Cause& cause, const Holds& holds) const {
+    int count = 0;
+    for (std::size_t step = 0; step < steps(); ++step) {
+      if (!holds(step)) continue;
+      if (count++ == 0) cause.since = trace_.steps[step];
+    }
+    cause.share = static_cast<double>(count) / static_cast<double>(steps());
+  }
+
+  void find_slow_ranks() {
+    for (int rank = 0; rank < graph_.ranks() && model_.compares(); ++rank) {
+      const double usual = speeds_.usual(rank);
+      Cause cause{.kind = Cause::slow_rank, .rank = rank, .stage = stage_of(rank), .factor = usual};
+      count_steps(cause, [&](std::size_t step) { return speeds_.of_steps(rank)[step] >= slower; });
+      const bool always = usual >= std::max(slower, beyond_noise(speeds_.scatter(rank), rank, steps())) &&
+                          cause.share >= in_most_steps && !is_noise(rank, usual);
+      std::vector<double> factors(steps(), usual);
+      if (!always) {
+        for (std::size_t step = 0; step < steps(); ++step) factors[step] = beside_replica(rank, step);
+        const double sure = std::max(slower, beyond_noise(speeds_.noise(rank), rank, 1));
+        std::vector<double> slow;
+        for (double& factor : factors)
+          if (factor >= sure) slow.push_back(factor);
+          else factor = 1;
+        if (std::ssize(slow) < fewest_steps) continue;
+        cause.kind = Cause::sometimes_slow;
+        cause.factor = median_of(slow);
+        count_steps(cause, [&](std::size_t step) { return factors[step] > 1; });
+      }
+      ReplayTimes without = measured_;
+      for (std::size_t step = 0; step < steps(); ++step)
+        for (int action = graph_.first_of(rank); action < graph_.first_of(rank + 1); ++action)
+          if (model_.work_of(action) >= 0)
+            scale_computed(without.rows[step], without, action, 1 / factors[step]);
+      accuse(cause, without);
+    }
+  }
+
+  /// Whether the passes of a rank scatter more than those of others, and more than it is slower.
+  bool is_noise(int rank, double factor) const {
+    return speeds_.noise(rank) >= more_spread * lower_middle(speeds_.noises()) &&
+           factor - 1 < speeds_.noise(rank);
+  }
+
+  /// How many times as long as its peers a rank may compute by such noise alone, over some steps.
+  double beyond_noise(double noise, int rank, std::size_t over) const {
+    constexpr double of_median = 1.2533;
+    const double passes = static_cast<double>(speeds_.passes(rank)) * static_cast<double>(over);
+    return 1 + sure_of_steps * of_median * noise / std::sqrt(std::max(1.0, passes));
+  }
+
+  /// How many times as long as its peers a rank computes in a step, beyond what its whole replica does: long
+  /// sequences make all stages of a replica slow.
+  double beside_replica(int rank, std::size_t step) const {
+    Coord at = coord_at(graph_.grid(), rank);
+    std::vector<double> of_replica;
+    for (at.pipeline = 0; at.pipeline < graph_.grid().pipeline; ++at.pipeline)
+      of_replica.push_back(speeds_.of_steps(rank_at(graph_.grid(), at))[step]);
+    const double own = speeds_.of_steps(rank)[step];
+    return of_replica.size() == 1 ? own : own / lower_middle(of_replica);
+  }
+
+  /// Peers' time of a stage: a rank that is slow beside them does not make its stage slow.
+  double own_time(int work) const {
+    std::vector<double> of_ranks;
+    for (int rank = 0; rank < graph_.ranks(); ++rank) {
+      if (stage_of(rank) != model_.work(work).stage) continue;
+      std::vector<double> of_steps;
+      for (std::size_t step = 0; step < steps(); ++step) of_steps.push_back(model_.middle(step, rank, work));
+      of_ranks.push_back(median_of(of_steps));
+    }
+    return model_.has_peers() ? lower_middle(of_ranks) : model_.G(work);
+  }
+
+  void find_slow_stage() {
+    const int stages = graph_.grid().pipeline;
+    if (stages < 2) return;
+    std::vector<double> time(stages, 0);
+    for (int work = 0; work < model_.works(); ++work)
+      if (is_pass(action_of(model_.work(work).kind))) {
+        const int stage = model_.work(work).stage;
+        const int rank = rank_at(graph_.grid(), {0, 0, stage, 0});
+        time[stage] += own_time(work) * static_cast<double>(speeds_.count(rank, work));
+      }
+    const int slowest = static_cast<int>(std::max_element(time.begin(), time.end()) - time.begin());
+    const double all = std::accumulate(time.begin(), time.end(), 0.0), mean = all / stages;
+    const double factor = time[slowest] * (stages - 1) / (all - time[slowest]);
+    if (!(factor >= slower)) return;
+    const auto with_stages = [&](const auto& scale) {
+      ReplayTimes without = measured_;
+      for (ReplayRow& row : without.rows)
+        for (int action = 0; action < graph_.actions(); ++action)
+          if (is_pass(graph_.at(action)))
+            scale_computed(row, without, action, scale(graph_.stage_of(action)));
+      return period_ - period_of(without);
+    };
+    // What a stage gives away the others take, so that less can be saved than it costs, or nothing.
+    Cause cause{.kind = Cause::slow_stage, .stage = slowest, .factor = factor, .since = trace_.steps.front()};
+    const std::int64_t costs = with_stages([&](int stage) { return stage == slowest ? 1 / factor : 1; });
+    const std::int64_t moved = with_stages([&](int stage) { return mean / time[stage]; });
+    cause.saves = moved > 0 ? moved : costs;
+    if (is_worth_saying(costs)) found_.push_back(cause);
+  }
+
+  /// Micro-batches differ where all stages agree that one takes longer than another.
+  void find_micro_batches() {
+    std::map<std::pair<std::size_t, int>, std::map<int, double>> logs;  // of each step and replica
+    std::vector<double> rest, beside_others;
+    for (std::size_t step = 0; step < steps(); ++step)
+      for (int action = 0; action < graph_.actions(); ++action) {
+        const int work = model_.work_of(action), rank = graph_.rank_of(action);
+        const int micro_batch = graph_.at(action).micro_batch;
+        if (work < 0 || micro_batch < 0) continue;
+        const double M = model_.M(step, action);
+        logs[{step, coord_at(graph_.grid(), rank).data}][micro_batch] = std::log(M);
+        rest.push_back(std::log(model_.computed(step, action) / (model_.W(rank, work) * model_.G(work) * M)));
+      }
+    for (const auto& [replica, of_micro_batches] : logs) {
+      double mean = 0;
+      for (const auto& [number, log] : of_micro_batches)
+        mean += log / static_cast<double>(of_micro_batches.size());
+      for (const auto& [number, log] : of_micro_batches) beside_others.push_back(log - mean);
+    }
+    if (beside_others.empty()) return;
+    const double of_each = static_cast<double>(rest.size()) / static_cast<double>(beside_others.size());
+    const double by_noise = spread_of(rest) / std::sqrt(of_each), spread = spread_of(beside_others);
+    if (spread < sure_of_micro_batches * by_noise || spread < worth_saying) return;
+    ReplayTimes without = measured_;
+    for (std::size_t step = 0; step < steps(); ++step)
+      for (int action = 0; action < graph_.actions(); ++action)
+        if (model_.work_of(action) >= 0 && graph_.at(action).micro_batch >= 0)
+          scale_computed(without.rows[step], without, action, model_.mean_M() / model_.M(step, action));
+    accuse({.kind = Cause::micro_batches, .factor = std::exp(spread), .since = trace_.steps.front()},
+           without);
+  }
+
+  /// The rank whose passes scatter more than those of the others.
+  void find_jitter() {
+    for (int rank = 0; rank < graph_.ranks(); ++rank) {
+      if (graph_.ranks() < 3 || speeds_.noise(rank) < more_spread * lower_middle(speeds_.noises()) ||
+          speeds_.noise(rank) < worth_saying)
+        continue;
+      if (std::any_of(found_.begin(), found_.end(), [&](const Cause& cause) { return cause.rank == rank; }))
+        continue;
+      ReplayTimes without = measured_;
+      for (std::size_t step = 0; step < steps(); ++step)
+        for (int action = graph_.first_of(rank); action < graph_.first_of(rank + 1); ++action) {
+          const int work = model_.work_of(action);
+          if (work >= 0)
+            scale_computed(without.rows[step], without, action,
+                           model_.W(rank, work) * model_.G(work) * model_.M(step, action) /
+                               model_.computed(step, action));
+        }
+      accuse({.kind = Cause::jitter,
+              .rank = rank,
+              .stage = stage_of(rank),
+              .factor = 1 + speeds_.noise(rank),
+              .since = trace_.steps.front()},
+             without);
+    }
+  }
+
+  void find_slow_links() {
+    const LinkDelays times(graph_, measured_, paper_);
+    std::map<StageLink, std::vector<StageLink>> slow;
+    for (const auto& [link, of_steps] : times.ratios()) {
+      const auto count =
+          std::count_if(of_steps.begin(), of_steps.end(), [](double ratio) { return ratio >= link_slower; });
+      if (static_cast<double>(count) >= in_most_steps * static_cast<double>(steps()))
+        slow[{link.from, link.to, -1}].push_back(link);
+    }
+    const int replicas = graph_.grid().data * graph_.grid().tensor;
+    for (const auto& [pair, links] : slow) {
+      if (2 * std::ssize(links) > replicas) accuse_link(pair, links, times);
+      else
+        for (const StageLink& link : links) accuse_link(link, {link}, times);
+    }
+  }
+
+  void accuse_link(const StageLink& name, const std::vector<StageLink>& links, const LinkDelays& times) {
+    std::vector<double> factors;
+    for (const StageLink& link : links) {
+      std::vector<double> of_steps = times.ratios().at(link);
+      factors.push_back(median_of(of_steps));
+    }
+    ReplayTimes without = measured_;
+    for (const auto& [receive, peers] : times.usual()) {
+      const StageLink link = times.link_of(receive);
+      if (std::find(links.begin(), links.end(), link) == links.end()) continue;
+      for (ReplayRow& row : without.rows)
+        for (const int member : graph_.members(graph_.meeting_of(receive)))
+          if (row.eager[member] == 0)
+            row.lasts[member] = std::min<std::int64_t>(row.lasts[member], std::llround(peers));
+    }
+    Cause cause{.kind = Cause::slow_link, .stage = name.from, .peer = name.to, .factor = median_of(factors)};
+    if (name.replica >= 0) {
+      const int tensors = graph_.grid().tensor;
+      cause.rank = rank_at(graph_.grid(), {name.replica % tensors, name.replica / tensors, name.from, 0});
+    }
+    count_steps(cause,
+                [&](std::size_t step) { return times.ratios().at(links.front())[step] >= link_slower; });
+    accuse(cause, without);
+  }
+
+  /// A rank whose host takes longer between actions than others do.
+  void find_slow_hosts() {
+    const std::vector<std::int64_t> usual = usual_lags(graph_, measured_);
+    for (int rank = 0; rank < graph_.ranks(); ++rank) {
+      Cause cause{.kind = Cause::host, .rank = rank, .stage = stage_of(rank)};
+      const auto excess = [&](std::size_t step) {
+        std::int64_t more = 0, at_begin = 0;
+        for (int action = graph_.first_of(rank); action < graph_.first_of(rank + 1); ++action) {
+          const std::int64_t own =
+              std::max<std::int64_t>(0, measured_.rows[step].lag[action] - usual[lag_class(graph_, action)]);
+          if (begins_step(graph_, action)) at_begin = std::max(at_begin, own);
+          else if (graph_.at(action).queue == Queue::compute) more += own;
+        }
+        return static_cast<double>(more + at_begin);
+      };
+      const double much = worth_saying * static_cast<double>(period_);
+      count_steps(cause, [&](std::size_t step) { return excess(step) >= much; });
+      if (cause.share < in_most_steps) continue;
+      ReplayTimes without = measured_;
+      for (ReplayRow& row : without.rows)
+        for (int action = graph_.first_of(rank); action < graph_.first_of(rank + 1); ++action)
+          row.lag[action] = std::min(row.lag[action], usual[lag_class(graph_, action)]);
+      accuse(cause, without);
+    }
+  }
+
+  const StepTrace& trace_;
+  const ReplayGraph& graph_;
+  const ReplayTimes& measured_;
+  const WorkModel& model_;
+  const Durations& paper_;
+  Counted counted_;
+  std::int64_t period_;
+  RankSpeeds speeds_;
+  std::vector<Cause> found_;
+};
+
+}  // namespace
+
+std::vector<Cause> causes_of(const StepTrace& trace, const ReplayGraph& graph, const ReplayTimes& measured,
+                             const WorkModel& model, const Durations& paper, Counted counted) {
+  if (static_cast<int>(trace.steps.size()) < fewest_steps) return {};
+  return Search(trace, graph, measured, model, paper, counted).search();
+}
+
+}  // namespace mindpipe

@@ -1,0 +1,149 @@
+#include "trace/levels.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace mindpipe {
+namespace {
+
+constexpr int kinds = static_cast<int>(std::size(ActionKind_rows)),
+              payloads = static_cast<int>(std::size(Payload_rows));
+
+/// Takes causes away from a trace's times, one after the other.
+class Removing {
+ public:
+  Removing(const ReplayGraph& graph, const ReplayTimes& measured, const WorkModel& model, Counted counted)
+      : graph_(graph), model_(model), counted_(counted), times_(measured) {
+    levels_.push_back({"as it ran", period(), 0});
+  }
+
+  void away(const std::string& cause) {
+    const std::int64_t now = period();
+    levels_.push_back({cause, now, levels_.back().period - now});
+  }
+
+  void equal_lags(const std::vector<std::int64_t>& usual) {
+    for (ReplayRow& row : times_.rows)
+      for (int action = 0; action < graph_.actions(); ++action)
+        row.lag[action] = usual[lag_class(graph_, action)];
+  }
+
+  /// Lets all actions compute what `time(step, action, work)` says.
+  template <class Time>
+  void compute(const Time& time) {
+    for (std::size_t step = 0; step < times_.rows.size(); ++step)
+      for (int action = 0; action < graph_.actions(); ++action) {
+        const int work = model_.work_of(action);
+        if (work < 0) continue;
+        const auto now = static_cast<double>(computed_by(times_.rows[step], times_, action));
+        const double wanted = time(step, action, work);
+        if (now > 0) scale_computed(times_.rows[step], times_, action, wanted / now);
+        else times_.rows[step].lasts[action] = std::llround(wanted);
+      }
+  }
+
+  void free_tensor_sums() {
+    for (ReplayRow& row : times_.rows)
+      for (Stretch& stretch : row.stretches) stretch.takes = 0;
+  }
+  void free_traffic(TrafficClass kind) {
+    for (ReplayRow& row : times_.rows)
+      for (int action = 0; action < graph_.actions(); ++action)
+        if (is_communication(graph_.at(action)) && class_of(graph_.at(action)) == kind) row.lasts[action] = 0;
+  }
+  bool has(TrafficClass kind) const {
+    for (int action = 0; action < graph_.actions(); ++action)
+      if (is_communication(graph_.at(action)) && class_of(graph_.at(action)) == kind) return true;
+    return false;
+  }
+
+  /// What the rank with the most work computes in a step.
+  void nothing_but_work() {
+    std::int64_t most = 0;
+    for (int rank = 0; rank < graph_.ranks(); ++rank) {
+      std::int64_t work = 0;
+      for (const ReplayRow& row : times_.rows)
+        for (int action = graph_.first_of(rank); action < graph_.first_of(rank + 1); ++action)
+          if (model_.work_of(action) >= 0) work += computed_by(row, times_, action);
+      most = std::max(most, work / std::ssize(times_.rows));
+    }
+    levels_.push_back({"the schedule's bubble", most, levels_.back().period - most});
+  }
+
+  std::vector<StepLevel> take() { return std::move(levels_); }
+
+ private:
+  std::int64_t period() const {
+    return replay(graph_, times_, static_cast<int>(times_.rows.size())).period(counted_);
+  }
+
+  const ReplayGraph& graph_;
+  const WorkModel& model_;
+  Counted counted_;
+  ReplayTimes times_;
+  std::vector<StepLevel> levels_;
+};
+
+}  // namespace
+
+int lag_class(const ReplayGraph& graph, int action) {
+  const Action& what = graph.at(action);
+  return begins_step(graph, action) ? kinds * payloads
+                                    : static_cast<int>(what.kind) * payloads + static_cast<int>(what.payload);
+}
+
+bool begins_step(const ReplayGraph& graph, int action) {
+  const ListWait& wait = graph.wait_of(action);
+  return wait.ended.empty() && wait.begun < 0;
+}
+
+std::vector<std::int64_t> usual_lags(const ReplayGraph& graph, const ReplayTimes& measured) {
+  std::vector<std::vector<double>> all(kinds * payloads + 1);
+  for (std::size_t step = 0; step < measured.rows.size(); ++step)
+    for (int action = 0; action < graph.actions(); ++action) {
+      const int kind = lag_class(graph, action);
+      const bool unknown = kind == kinds * payloads && step == 0 && measured.rows.size() > 1;
+      if (!unknown) all[kind].push_back(static_cast<double>(measured.rows[step].lag[action]));
+    }
+  std::vector<std::int64_t> usual;
+  for (std::vector<double>& lags : all) usual.push_back(std::llround(median_of(lags)));
+  return usual;
+}
+
+std::vector<StepLevel> levels_of(const ReplayGraph& graph, const ReplayTimes& measured,
+                                 const WorkModel& model, Counted counted) {
+  Removing removing(graph, measured, model, counted);
+  removing.equal_lags(usual_lags(graph, measured));
+  removing.away("the host between actions");
+  const auto of_rank = [&](int action, int work) {
+    return model.W(graph.rank_of(action), work) * model.G(work);
+  };
+  const auto mean_M = [&](int action) { return graph.at(action).micro_batch < 0 ? 1.0 : model.mean_M(); };
+  removing.compute(
+      [&](std::size_t step, int action, int work) { return of_rank(action, work) * model.M(step, action); });
+  removing.away("noise");
+  removing.compute([&](std::size_t, int action, int work) { return of_rank(action, work) * mean_M(action); });
+  removing.away("unequal micro-batches");
+  removing.compute([&](std::size_t, int action, int work) { return model.G(work) * mean_M(action); });
+  removing.away("ranks slower than their peers");
+  removing.compute([&](std::size_t, int action, int work) {
+    return model.G(work) * mean_M(action) * model.mean_time(work) / model.stage_time(work);
+  });
+  removing.away("unequal stages");
+  if (measured.sums_of.back() > 0) {
+    removing.free_tensor_sums();
+    removing.away("tensor sums");
+  }
+  for (const auto& [kind, name] : {std::pair(TrafficClass::pipeline, "messages between stages"),
+                                   std::pair(TrafficClass::gradients, "sums of gradients"),
+                                   std::pair(TrafficClass::values, "gathers of weights"),
+                                   std::pair(TrafficClass::scalars, "sums of scalars")}) {
+    if (!removing.has(kind)) continue;
+    removing.free_traffic(kind);
+    removing.away(name);
+  }
+  removing.nothing_but_work();
+  return removing.take();
+}
+
+}  // namespace mindpipe

@@ -1,0 +1,45 @@
+#pragma once
+#include <vector>
+
+#include "trace/work_model.h"
+
+namespace mindpipe {
+
+/// How fast ranks are beside their peers, and how much their passes scatter.
+class RankSpeeds {
+ public:
+  explicit RankSpeeds(const WorkModel& model);
+
+  /// How many times as long as its peers a rank computes in each step.
+  const std::vector<double>& of_steps(int rank) const { return of_step_[rank]; }
+  /// The median of these.
+  double usual(int rank) const { return usual_[rank]; }
+  /// How much the passes of a rank scatter within its steps, as a share of their time.
+  double noise(int rank) const { return noise_[rank]; }
+  /// How much they scatter over all steps, unequal micro-batches included.
+  double scatter(int rank) const { return scatter_[rank]; }
+  const std::vector<double>& noises() const { return noise_; }
+  /// Passes of a rank in a step.
+  int passes(int rank) const { return passes_[rank]; }
+  /// How often a rank does a work in a step.
+  int count(int rank, int work) const { return counts_[rank][work]; }
+
+ private:
+  int stage_of(int rank) const { return coord_at(model_.graph().grid(), rank).pipeline; }
+  void count_works();
+  void compare_ranks();
+  void find_noise();
+
+  const WorkModel& model_;
+  std::vector<std::vector<int>> counts_;
+  std::vector<std::vector<double>> of_step_;
+  std::vector<double> usual_, noise_, scatter_;
+  std::vector<int> passes_;
+};
+
+/// The lower of two middles: of two ranks, one of which is slow, the other one.
+double lower_middle(std::vector<double> values);
+/// The standard deviation.
+double spread_of(const std::vector<double>& values);
+
+}  // namespace mindpipe
