@@ -1,0 +1,63 @@
+// thorough
+#include <gtest/gtest.h>
+
+#include <ctime>
+
+#include "app/plan/open_choice.h"
+#include "plan/layout_search.h"
+#include "plan/run_plan.h"
+
+// How long searches take on one core. Budgets hold on a machine that is shared, and half as fast.
+namespace mindpipe {
+namespace {
+
+double processor_seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
+
+/// Seconds that a search takes, which finds something.
+double seconds_of_search(const std::string& file, std::vector<std::string> settings, int ranks) {
+  settings.emplace_back("grid=auto");
+  WrittenKeys written;
+  Config config = read_config(file, settings, written);
+  config.device.threads = 1;
+  const double begin = processor_seconds();
+  const LayoutSearch search = search_layouts(config, ranks, freedom_of(config, written), 5);
+  const double seconds = processor_seconds() - begin;
+  EXPECT_FALSE(search.best.empty()) << file;
+  const auto count = [&](LayoutCandidate::Fate fate) { return search.count(fate); };
+  std::printf("%s, %d ranks: %.1f s; %zu layouts, %d simulated, %d bounded, %d too large\n", file.c_str(),
+              ranks, seconds, search.all.size(), count(LayoutCandidate::Fate::simulated),
+              count(LayoutCandidate::Fate::slower), count(LayoutCandidate::Fate::too_large));
+  return seconds;
+}
+
+TEST(SearchScale, SearchesOf64RanksTakeSeconds) {
+  const std::string configs = MINDPIPE_SOURCE_DIR "/configs/";
+  for (const std::string name : {"llama-8b", "gpt2-1.5b", "evolved-transformer-deep"})
+    for (const std::string device : {"h200", "a100", "core"})
+      for (const std::string limit : {"0", "60GiB"})
+        EXPECT_LT(seconds_of_search(configs + name + ".yaml",
+                                    {"device.kind=cuda", "device.description=" + device,
+                                     "memory.device_limit=" + limit, "train.batch=512"},
+                                    64),
+                  10)
+            << device << ' ' << limit;
+}
+
+TEST(SearchScale, AnyPlanOf16384RanksTakesSeconds) {
+  for (const auto& [stages, tensor] : {std::pair{16, 8}, {2, 8}, {8, 1}}) {
+    const int data = 16384 / stages / tensor;
+    const Config config =
+        read_config(MINDPIPE_SOURCE_DIR "/configs/llama-8b.yaml",
+                    {"device.kind=cuda", "train.batch=4096", "reproducible.data=auto",
+                     "reproducible.tensor=auto", "grid.pipeline=" + std::to_string(stages),
+                     "grid.tensor=" + std::to_string(tensor), "grid.data=" + std::to_string(data)});
+    const double begin = processor_seconds();
+    make_run_plan(config);
+    const double seconds = processor_seconds() - begin;
+    std::printf("llama-8b, %d x %d x %d: %.2f s\n", stages, data, tensor, seconds);
+    EXPECT_LT(seconds, 4) << stages << " stages";
+  }
+}
+
+}  // namespace
+}  // namespace mindpipe
