@@ -122,9 +122,10 @@ class Measuring {
     if (meeting < 0) return;
     std::int64_t posted = own.start;
     for (const int member : graph_.members(meeting)) posted = std::max(posted, at(member).start);
-    // Of a gradient's exchange a rank whose share is empty sends and receives nothing.
+    // A rank whose share is empty waits for nobody in an exchange or a sum of gradients.
     const Action& what = graph_.at(action);
-    row.eager[action] = (sends(what) || what.payload == Payload::unit_gradient) && own.end < posted;
+    const bool may_be_empty = what.payload == Payload::unit_gradient || what.group == Members::data;
+    row.eager[action] = (sends(what) || may_be_empty) && own.end < posted;
     if (row.eager[action]) return;
     row.lasts[action] = std::max<std::int64_t>(0, own.end - posted);
     violates(action, posted - own.end, own.end, "ended");

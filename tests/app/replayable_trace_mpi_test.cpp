@@ -78,7 +78,7 @@ TEST(ReplayableTrace, GivesItsOwnTimesBackOnEveryLayout) {
     EXPECT_EQ(match.measured, match.replayed) << traced.name;
     const bool shares_products = trace.grid.tensor > 1 && !traced.emulated;
     EXPECT_EQ(times.sums_of.back() > 0, shares_products) << traced.name;
-    const Diagnosis diagnosis = diagnose(trace, graph, {"rank:1=1.5", "axis:pipeline=free"}, path);
+    const Diagnosis diagnosis = diagnose(trace, graph, {"kind:forward=1.5"}, path);
     ASSERT_FALSE(diagnosis.levels.empty());
     std::int64_t costs = 0;
     for (const StepLevel& level : diagnosis.levels) costs += level.costs;
