@@ -38,16 +38,16 @@ class PlayedStep {
       if (!play()) return false;
     return true;
   }
-  /// The bits of each unit where it lives with this outline's cut: values, and masters by who owns them.
+  /// The bits of each unit where it lives with this outline's cut: values and masters by who owns them.
   std::vector<float> at_home() {
     std::vector<float> all;
     for (int unit = 0; unit < std::ssize(outline_.units); ++unit)
       for (const int home : outline_.homes_of(unit))
         for (int data = 0; data < outline_.data && outline_.units[unit].values > 0; ++data) {
           Rank& rank = stages_[home].ranks[data];
-          all.insert(all.end(), rank.values[unit].begin(), rank.values[unit].end());
           for (int e = 0; e < elements(); ++e)
-            if (!outline_.sharded_optimizer || e / of_share == data) all.push_back(rank.masters[unit][e]);
+            if (!outline_.sharded_optimizer || e / of_share == data)
+              all.insert(all.end(), {rank.values[unit][e], rank.masters[unit][e]});
         }
     all.push_back(stages_.front().ranks.front().loss);
     return all;

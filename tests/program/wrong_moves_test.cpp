@@ -76,12 +76,12 @@ const WrongList of_moves[] = {
     {"AGradientBeforeItsSum", at_the_old_home,
      none_waits([](const Action& a) { return a.payload == Payload::unit_gradient; }),
      "does not wait for its sum over data"},
-    {"AGatherOnTheOldHome", at_the_new_home,
+    {"AGatherLeftOutOnTheOldHome", at_the_old_home,
      [](Lists& lists) {
        lists.leave_out(
            lists.find([](const Action& a) { return a.kind == ActionKind::gather && a.unit == 4; }));
      },
-     "rank 0: the values of unit 4 are never gathered, or not all of them"},
+     "rank 1: the values of unit 4 are never gathered, or not all of them"},
     {"APassOnTheOldHomeAfterTheCut", at_the_old_home,
      [](Lists& lists) {
        const Outline after = lists.outline.after_move();
