@@ -97,7 +97,8 @@ const WrongSum wrong_sums[] = {
      "reads unit 0 behind its update"},
     {"AGatherLeftOut", of_parts,
      [](Lists& lists) {
-       std::erase_if(lists.list(), [](const Action& action) { return action.kind == ActionKind::gather; });
+       for (int place = static_cast<int>(lists.list().size()); place-- > 0;)
+         if (lists.list()[place].kind == ActionKind::gather) lists.leave_out(place);
      },
      "reads unit 0, of which parts are old"},
     {"AGatherOfOnePart", of_parts,
