@@ -87,8 +87,7 @@ TEST(Arguments, RefusesWithASentence) {
       "command line: nothing is asked for (mindpipe-train --config FILE trains, --help shows the rest)");
   EXPECT_EQ(complaint({"tarin", "--config", "x"}),
             "command line: tarin is not a verb (train, eval, generate, search, plan, profile, arithmetic, "
-            "report, data, ckpt, "
-            "extract, import, doctor); did you mean train?");
+            "report, replay, data, ckpt, extract, import, doctor); did you mean train?");
   EXPECT_EQ(complaint({"doctor", "--tune", "table"}),
             "command line: --config FILE is missing (doctor --tune needs one; configs/ holds examples)");
   EXPECT_EQ(complaint({"doctor", "--config", "x"}),

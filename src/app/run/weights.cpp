@@ -101,6 +101,7 @@ class SharedFiles {
 
 /// All ranks write what they have of the files; each brings its stretches together from those of its stage.
 void write_together(Worker& worker, const WeightFiles& files, FilesBeside* beside = nullptr) {
+  worker.settle();
   SharedFiles shared(worker.world(), files);
   StateCopy copy(worker.config(), worker.stage(), worker.residency(), worker.wiring().all_ranks.get(),
                  weights_for_files(worker.config(), worker.stage().model()), longest_piece_of_weights);
