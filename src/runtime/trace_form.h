@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "io/safetensors.h"
@@ -28,6 +29,8 @@ struct TraceTensor {
 namespace trace_form {
 
 inline constexpr const char* version = "1";
+/// Where prices on paper come from: from this machine, or from a description.
+inline constexpr std::string_view priced = "measured", described = "described";
 
 /// "kind queue subnet ...": the fields of an action in their order.
 std::string fields();

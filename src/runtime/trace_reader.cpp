@@ -95,6 +95,7 @@ class Reading {
     trace_.configuration = text("configuration");
     trace_.maker = text("maker");
     trace_.device = text("device");
+    trace_.is_priced = text("prices") == trace_form::priced;
     trace_.injected = text("injected");
   }
 

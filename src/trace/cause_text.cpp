@@ -17,7 +17,7 @@ std::string what(const Cause& cause, const ReplayGraph& graph) {
                          cause.factor);
     case Cause::slow_link:
       return fmt::format(
-          "messages between stages {} and {}{} take {:.2f} times as long as those of other links",
+          "messages between stages {} and {}{} take {:.2f} times as long as on other links, or as planned",
           cause.stage, cause.peer, cause.rank < 0 ? "" : " from or to " + graph.name_of_rank(cause.rank),
           cause.factor);
     case Cause::micro_batches:

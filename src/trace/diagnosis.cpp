@@ -42,7 +42,9 @@ Expected expect(const ReplayTimes& measured, const ReplayGraph& graph, const Wha
   return expected;
 }
 
-std::string seconds(std::int64_t ns) { return human_seconds(static_cast<double>(ns) * 1e-9); }
+std::string seconds(std::int64_t ns) {
+  return (ns < 0 ? "-" : "") + human_seconds(static_cast<double>(std::abs(ns)) * 1e-9);
+}
 
 double share(std::int64_t part, std::int64_t whole) {
   return whole == 0 ? 0 : 100 * static_cast<double>(part) / static_cast<double>(whole);
@@ -72,9 +74,10 @@ Diagnosis diagnose(const StepTrace& trace, const ReplayGraph& graph, const std::
   for (const WhatIf& change : asked)
     diagnosis.changes.push_back({change.text(), expect(measured, graph, &change)});
   if (static_cast<int>(trace.steps.size()) < fewest_steps) return diagnosis;
-  const WorkModel model(graph, measured, trace.paper);
+  const Durations paper = trace.is_priced ? trace.paper : Durations();
+  const WorkModel model(graph, measured, paper);
   diagnosis.levels = levels_of(graph, measured, model);
-  diagnosis.causes = causes_of(trace, graph, measured, model, trace.paper);
+  diagnosis.causes = causes_of(trace, graph, measured, model, paper);
   return diagnosis;
 }
 

@@ -28,6 +28,8 @@ struct StepTrace {
   Coord grid{1, 1, 1, 1};
   Program program;                               ///< a list for each stage
   std::vector<std::vector<std::int64_t>> paper;  ///< what its actions take on paper, in nanoseconds
+  /// Whether these times are this machine's: of a profile that was measured on it, or of an imitated device.
+  bool is_priced = true;
   std::vector<std::int64_t> steps;               ///< numbers, counted from 1
   std::vector<RankTimes> ranks;                  ///< by rank of the job, on the first rank's clock
   std::vector<std::string> hosts;                ///< by rank of the job

@@ -112,12 +112,14 @@ bool write_replayable_trace(Worker& worker, const std::string& injected, const s
     worker.wiring().sum_over_grid(numbers, TrafficClass::files);
   };
   const std::int64_t shift = clock_shift(world.rank == 0, sum);
-  StepTrace trace{.grid = worker.layout().grid,
-                  .program = worker.plan().training.program,
-                  .configuration = to_yaml(worker.config()),
-                  .maker = version(),
-                  .device = worker.backend().description(),
-                  .injected = injected};
+  StepTrace trace{
+      .grid = worker.layout().grid,
+      .program = worker.plan().training.program,
+      .is_priced = !worker.config().device.profile.empty() || !row_of(worker.config().device.kind).computes,
+      .configuration = to_yaml(worker.config()),
+      .maker = version(),
+      .device = worker.backend().description(),
+      .injected = injected};
   for (int list = 0; list < std::ssize(trace.program.ranks); ++list)
     trace.paper.push_back(times_on_paper(worker.plan().training, worker.plan().outline, list));
   const Recorder& recorder = worker.executor().recorder(worker.training());
