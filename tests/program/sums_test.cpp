@@ -34,6 +34,7 @@ SuchAction gradient_end(bool sent) {
 }
 
 Lists of_halves() { return lists_of_step(with_everything(equal_stages(3, 4, 1, {}, 2)), "zb-h1"); }
+Lists of_two_blocks() { return lists_of_step(equal_stages(1, 4, 1, {}, 2), "zb-h1"); }
 Lists of_parts() {
   Outline outline = with_everything(equal_stages(2, 4));
   for (UnitCost& unit : outline.units)
@@ -56,6 +57,9 @@ const WrongSum wrong_sums[] = {
     {"AMicroBatchLeftOut", of_halves,
      [](Lists& lists) { lists.leave_out(lists.find(part_of_kind(ActionKind::backward_weight))); },
      "shard 0 is the sum of micro-batches [1, 2), and is folded as that of [0, 2)"},
+    {"AMicroBatchLeftOutOfTheSecondBlock", of_two_blocks,
+     [](Lists& lists) { lists.leave_out(lists.find(part_of_kind(ActionKind::backward_weight))); },
+     "the gradient of unit 1 in block 1"},
     {"NothingZeroed", of_halves,
      [](Lists& lists) { lists.at(part_of_kind(ActionKind::backward_input)).clears = false; },
      "is added to what nobody has zeroed"},

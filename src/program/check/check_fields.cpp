@@ -52,6 +52,7 @@ class FieldCheck {
     const int blocks = outline_.all_blocks(), ranks = outline_.ranks();
     if (action_.first < 0 || action_.last < action_.first || action_.last > blocks)
       wrong("blocks [{}, {}) are not in the model of {} blocks", action_.first, action_.last, blocks);
+    if (action_.subnet < 0) wrong("there is no number {} before the first", action_.subnet);
     if (is_message(action_) && (action_.peer < 0 || action_.peer >= ranks || action_.peer == reading_.rank))
       wrong("there is no other rank {} to talk to ({} ranks)", action_.peer, ranks);
     if (action_.parts < 1 || action_.part < 0 || action_.part >= action_.parts)

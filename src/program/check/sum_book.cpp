@@ -104,8 +104,8 @@ void SumBook::pass(Network& network) {
       const bool is_made =
           made == MadeGradients::all || (made == MadeGradients::later) == (half == &block->later);
       if (!is_made) continue;
-      adds(*block, *half);
-      if (action.fold) folds(*block, *half);
+      adds(number, *block, *half);
+      if (action.fold) folds(number, *block, *half);
     }
   }
 }
@@ -128,9 +128,9 @@ void SumBook::reads(Network& network) {
     }
 }
 
-void SumBook::adds(Block& block, Half& half) {
+void SumBook::adds(int number, Block& block, Half& half) {
   const Action& action = reading_.action();
-  const UnitUse use{block.units.front(), action.first};
+  const UnitUse use{block.units.front(), number};
   auto& [is_known, first, next] = half.chain;
   if (!is_known) wrong_gradient(use, "is added to what nobody has zeroed");
   else if (first == next) first = action.micro_batch;
@@ -141,10 +141,10 @@ void SumBook::adds(Block& block, Half& half) {
 }
 
 /// The counter takes one leaf, and its step is that of the tree's proof, if leaves come in order.
-void SumBook::folds(Block& block, Half& half) {
+void SumBook::folds(int number, Block& block, Half& half) {
   const Outline& outline = reading_.outline;
   const Action& action = reading_.action();
-  const UnitUse use{block.units.front(), action.first};
+  const UnitUse use{block.units.front(), number};
   const int each = outline.micro_batches_of_shard(), begin = action.shard * each;
   const auto& [is_known, first, next] = half.chain;
   if (is_known && (first != begin || next != begin + each))

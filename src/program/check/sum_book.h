@@ -63,8 +63,8 @@ class SumBook {
   }
   void pass(Network& network);
   void reads(Network& network);
-  void adds(Block& block, Half& half);
-  void folds(Block& block, Half& half);
+  void adds(int number, Block& block, Half& half);
+  void folds(int number, Block& block, Half& half);
   void reduce();
   void exchange();
   void sum_scalar();
