@@ -19,7 +19,7 @@ struct TraceTensor {
   TensorToStore stored() const { return {name, StoredType::i64, shape, numbers.data()}; }
 };
 
-/// What stands in the file `trace.safetensors` of a run directory:
+/// What stands in the file `replay/trace.safetensors` of a run directory:
 /// - `program.P` [actions, fields] and `after.P` [pairs, 2]: list P, a line for each action with the fields
 ///   that the metadata names, and which actions come after which;
 /// - `paper.P` [actions]: what the actions of list P take on paper, in nanoseconds;

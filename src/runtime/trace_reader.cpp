@@ -60,7 +60,7 @@ class Reading {
   void check_metadata() {
     const auto format = file_.metadata().find("format");
     MP_REQUIRE(format != file_.metadata().end() && format->second == "mindpipe step trace", Exit::bad_data,
-               "{}: is not the trace of a training (trace.safetensors of a run directory is one)",
+               "{}: is not the trace of a training (replay/trace.safetensors of a run directory is one)",
                file_.path());
     MP_REQUIRE(text("version") == trace_form::version, Exit::bad_data,
                "{}: is a trace of version {}, and this program reads version {}; {} by this program",

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <filesystem>
 #include <optional>
 
 #include "app/energy/run_energy.h"
@@ -56,14 +57,16 @@ void write_results(Run& run) {
   Worker& worker = run.worker();
   const Config& config = worker.config();
   const bool emulated = !row_of(config.device.kind).computes;
-  if (!emulated) {
-    info("weights: {}", save_weights_for_others(worker, config.run.dir));
-  }
+  if (!emulated) info("weights: {}", save_weights_for_others(worker, config.run.dir));
   if (config.trace.steps > 0) {
     write_trace(worker, config.run.dir + "/trace.json");
     info("trace of the last steps: {}/trace.json (ui.perfetto.dev opens it)", config.run.dir);
-    if (!run.trains_subnets())
-      write_replayable_trace(worker, text_of(run.injections()), config.run.dir + "/trace.safetensors");
+    if (run.trains_subnets()) return;
+    // Whoever reads a directory of weights takes all of its safetensors for weights.
+    const std::string folder = config.run.dir + "/replay";
+    std::error_code said_by_the_writer;
+    if (run.is_rank_0()) std::filesystem::create_directories(folder, said_by_the_writer);
+    write_replayable_trace(worker, text_of(run.injections()), folder + "/trace.safetensors");
   }
 }
 
@@ -144,6 +147,16 @@ std::string after_the_end(const Config& config, std::int64_t done) {
              : "a larger train.steps goes on from there";
 }
 
+/// A start with nothing left to train; `compare`: a run that it should be held against.
+int say_finished(const Config& config, std::int64_t done, const std::string& compare) {
+  MP_REQUIRE(compare.empty(), Exit::bad_configuration,
+             "--compare {}: {} is finished, so no step of it would be compared (mindpipe-train ckpt diff "
+             "compares what two runs have saved; another run.dir trains anew)",
+             compare, config.run.dir);
+  info("{} is finished: all {} steps are done ({})", config.run.dir, done, after_the_end(config, done));
+  return 0;
+}
+
 int train_on_this_job(const Arguments& arguments, const Config& given) {
   const bool emulated = !row_of(given.device.kind).computes;
   std::optional<double> job_end;
@@ -162,11 +175,8 @@ int train_on_this_job(const Arguments& arguments, const Config& given) {
   Run run(arguments, given, on_ranks, given.run.dir + "/log");
   const std::unique_ptr<RunDirectory> directory = std::move(locked);  // let go of before the run's ranks part
   const Config& config = run.config();
-  if (from && is_finished(run.world(), config, *from)) {
-    const std::int64_t done = from->manifest.progress.step;
-    info("{} is finished: all {} steps are done ({})", config.run.dir, done, after_the_end(config, done));
-    return 0;
-  }
+  if (from && is_finished(run.world(), config, *from))
+    return say_finished(config, from->manifest.progress.step, arguments.compare);
   if (directory) run.watchdog().forget_earlier_rolls();
   if (from) require_planned(config, *from);
   if (from) require_same_stream(config, *from);

@@ -13,7 +13,7 @@ namespace mindpipe {
 int replay_run(const Arguments& arguments, const Config&) {
   if (launch().rank != 0) return 0;
   const ReplayArguments& asked = arguments.replay;
-  const std::string path = asked.run + "/trace.safetensors";
+  const std::string folder = asked.run + "/replay", path = folder + "/trace.safetensors";
   MP_REQUIRE(
       std::filesystem::exists(path), Exit::input_missing,
       "{}: there is no such file; a training writes it at its end, with trace.steps of 1 or more and steps, "
@@ -23,8 +23,8 @@ int replay_run(const Arguments& arguments, const Config&) {
   const ReplayGraph graph(trace.grid, trace.program);
   const Diagnosis diagnosis = diagnose(trace, graph, asked.changes, path);
   print(fmt::format("{}: {}", asked.run, text_of(diagnosis, trace, graph)));
-  replace_file(asked.run + "/replay.json", replay_json(diagnosis, trace, graph));
-  info("figures: {}/replay.json", asked.run);
+  replace_file(folder + "/replay.json", replay_json(diagnosis, trace, graph));
+  info("figures: {}/replay.json", folder);
   return 0;
 }
 
