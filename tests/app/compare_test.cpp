@@ -57,6 +57,21 @@ TEST_F(Compare, SaysOfOtherBitsWhichCaseItIs) {
   EXPECT_THAT(broken.text, HasSubstr("and so is their course: a machine or the program is broken"));
 }
 
+TEST_F(Compare, ComparesNothingThatBeganOrEndedElsewhere) {
+  EXPECT_EQ(go("one").code, 0);
+  const Answer other = beside("one", "two", "run.weights=" + path("one") + "/model.safetensors");
+  EXPECT_EQ(other.code, 78) << other.text;
+  EXPECT_THAT(other.text, HasSubstr("it began with weights drawn from its seed, and this run begins with "));
+  EXPECT_EQ(go("three").code, 0);
+  const Answer finished = beside("one", "three", "");
+  EXPECT_EQ(finished.code, 78) << finished.text;
+  EXPECT_THAT(finished.text, HasSubstr("is finished, so no step of it would be compared"));
+  fs::remove_all(root_ / "one" / "checkpoints");
+  const Answer course = beside("one", "four", "optimizer.rate.peak=2.0e-3");
+  EXPECT_EQ(course.code, 76) << course.text;
+  EXPECT_THAT(course.text, HasSubstr("but not their course: optimizer.rate.peak is"));
+}
+
 TEST_F(Compare, NeedsAnotherRunThatNamesItsArithmetic) {
   EXPECT_EQ(beside("none", "one", "").code, 66);
   EXPECT_EQ(go("one").code, 0);

@@ -124,7 +124,7 @@ void Run::make_worker(Purpose purpose, std::int64_t batches, const MakeBackend& 
   const Worker& w = *worker_;
   info("{}: {} parameters on {}; {}", config_.model.kind, w.plan().parameters, to_string(w.layout().grid),
        worker_->backend().description());
-  info("arithmetic: {} (equal names, equal bits)", arithmetic_->name());
+  info("arithmetic: {} (equal names and courses, equal bits)", arithmetic_->name());
   if (const std::string& carrier = worker_->wiring().carrier.why; !carrier.empty())
     info("messages between ranks: {}", carrier);
   info("logical shards: tensor {}, data {} (reproducible); schedule {}; {} blocks cut at {}",

@@ -50,20 +50,23 @@ std::string digest_of(const std::string& path) {
 std::string contents_at(const std::string& path) {
   std::string text;
   std::error_code none;
-  for (const char* ending : {"", ".bin", ".idx"})
+  for (const char* ending : {"", ".bin", ".idx", ".mask"})
     if (fs::is_regular_file(path + ending, none))
       text += fmt::format("{}{}{}", text.empty() ? "" : " ", ending, digest_of(path + ending));
   return text.empty() ? path : text;
 }
 
-/// The contents of a source of samples; what stands before a colon says how they are read.
+/// The contents of a source of samples; what stands before the first colon says how they are read, and more
+/// colons part several files.
 std::string contents_of(const DataSource& source) {
   const std::size_t colon = source.path.find(':');
   const bool is_made = source.path.starts_with("synthetic:");
   if (is_made || colon == std::string::npos || colon < 2)
     return fmt::format("{} of {}", source.weight, is_made ? source.path : contents_at(source.path));
-  return fmt::format("{} of {}:{}", source.weight, source.path.substr(0, colon),
-                     contents_at(source.path.substr(colon + 1)));
+  std::string text = fmt::format("{} of {}", source.weight, source.path.substr(0, colon));
+  std::istringstream files(source.path.substr(colon + 1));
+  for (std::string file; std::getline(files, file, ':');) text += ":" + contents_at(file);
+  return text;
 }
 
 std::string contents_of_table(const std::string& path) { return path.empty() ? "none" : contents_at(path); }
@@ -174,7 +177,9 @@ std::string meaning_of_other_bits(const RunArithmetic& one, const RunArithmetic&
   if (!other_course.empty())
     return fmt::format("their arithmetic is one ({}), but not their course: {}", one.name(), other_course);
   return fmt::format(
-      "their arithmetic is one ({}) and so is their course: a machine or the program is broken", one.name());
+      "their arithmetic is one ({}) and so is their course: a machine or the program is broken, unless data "
+      "differs that the name does not see (docs/same-bits.md)",
+      one.name());
 }
 
 }  // namespace mindpipe

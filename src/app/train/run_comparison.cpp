@@ -24,6 +24,27 @@ std::optional<Manifest> newest_manifest(const std::string& run) {
   return std::nullopt;
 }
 
+/// What a run's directory says of its settings; none: it cannot be read.
+std::optional<Config> settings_in(const std::string& run) {
+  try {
+    return read_config(run + "/config.yaml", {});
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+/// Refuses a run that began elsewhere: weights to begin with are no part of the name.
+void require_same_beginning(const std::string& run, const Config& there, const Config& here) {
+  const auto beginning = [](const Config& config) {
+    const std::string weights =
+        config.run.weights.empty() ? "weights drawn from its seed" : "the weights " + config.run.weights;
+    return config.run.new_head ? weights + " and a new head" : weights;
+  };
+  MP_REQUIRE(beginning(there) == beginning(here), Exit::bad_configuration,
+             "--compare {}: it began with {}, and this run begins with {}, so other bits are no wonder", run,
+             beginning(there), beginning(here));
+}
+
 /// Refuses a run of another name, by the first part that differs where one of its checkpoints says it.
 void require_same_name(const std::string& run, const std::string& name, const RunArithmetic& here,
                        const std::optional<Manifest>& manifest) {
@@ -40,15 +61,20 @@ void require_same_name(const std::string& run, const std::string& name, const Ru
        differs.empty() ? "no checkpoint of it is left to say which part differs" : differs);
 }
 
-/// The digest of the weights in a run's directory, and of how many bytes; empty where they are no single
-/// file.
-std::pair<std::string, std::int64_t> weights_of(const std::string& run) {
-  const std::string path = run + "/model.safetensors";
-  if (!fs::is_regular_file(path)) return {};
+std::string digest_of(const std::string& path) {
   const MappedFile file(path);
   Sha256 digest;
   digest.add(file.data(), static_cast<std::size_t>(file.size()));
-  return {to_string(digest.end()), file.size()};
+  return to_string(digest.end());
+}
+
+/// The digests of the weights in two runs' directories; none where they are no two files of one length.
+std::optional<std::pair<std::string, std::string>> weights_of(const std::string& one,
+                                                              const std::string& other) {
+  const std::string first = one + "/model.safetensors", second = other + "/model.safetensors";
+  if (!fs::is_regular_file(first) || !fs::is_regular_file(second)) return std::nullopt;
+  if (fs::file_size(first) != fs::file_size(second)) return std::nullopt;
+  return std::pair(digest_of(first), digest_of(second));
 }
 
 }  // namespace
@@ -72,9 +98,15 @@ RunComparison::RunComparison(const std::string& other, const std::string& own,
   MP_REQUIRE(is_there, Exit::input_missing, "--compare {}: there is no {}/metrics.jsonl", other, other);
   const std::optional<Manifest> manifest = newest_manifest(other);
   require_same_name(other, name, arithmetic, manifest);
-  meaning_ = meaning_of_other_bits(
-      arithmetic, arithmetic,
-      manifest ? other_course(lasting_settings(config), manifest->settings, "here", "there") : "");
+  const std::optional<Config> theirs = settings_in(other);
+  if (theirs) require_same_beginning(other, *theirs, config);
+  if (!manifest && !theirs) {
+    meaning_ = "neither a checkpoint nor a config.yaml of it says whether its course was this one";
+    return;
+  }
+  const auto course = manifest ? manifest->settings : lasting_settings(*theirs);
+  meaning_ = meaning_of_other_bits(arithmetic, arithmetic,
+                                   other_course(lasting_settings(config), course, "here", "there"));
 }
 
 void RunComparison::differ(const std::string& what) const {
@@ -94,18 +126,19 @@ void RunComparison::see(std::int64_t step, const std::map<std::string, double>& 
 }
 
 void RunComparison::end(std::int64_t step) const {
-  std::string weights = "the weights cannot be compared";
+  std::string weights = "the weights were not compared (they are in several files, or of another step)";
   if (!steps_.empty() && steps_.rbegin()->first == step) {
-    const auto here = weights_of(own_), there = weights_of(other_);
-    if (!here.first.empty() && here.second == there.second) {
-      if (here.first != there.first)
-        differ(fmt::format("the weights after step {} are {}... here and {}... there", step,
-                           here.first.substr(0, 16), there.first.substr(0, 16)));
-      weights = "so are the weights, " + here.first.substr(0, 16) + "...";
+    if (const auto both = weights_of(own_, other_)) {
+      const std::string here = both->first.substr(0, 16), there = both->second.substr(0, 16);
+      if (both->first != both->second)
+        differ(fmt::format("the weights after step {} are {}... here and {}... there", step, here, there));
+      weights = "so are the weights, " + here + "...";
     }
   }
-  info("losses of {} steps are those of {}, bit for bit; {}", compared_, other_, weights);
-  if (compared_ == 0) warning("--compare {}: it has none of the steps of this start", other_);
+  if (compared_ == 0)
+    return warning("--compare {}: it has none of the steps of this start, so nothing was compared", other_);
+  info("losses of {} step{} are those of {}, bit for bit; {}", compared_, compared_ == 1 ? "" : "s", other_,
+       weights);
 }
 
 }  // namespace mindpipe
