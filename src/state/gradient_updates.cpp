@@ -156,7 +156,7 @@ Reductions::Request GradientUpdates::gather(Reductions& over_data, int unit, int
 
 void GradientUpdates::settle(Reductions& over_data) {
   for (const int unit : stage_.local_units()) {
-    if (residency_.is_whole(unit) || is_left_out("gradients", "settle")) continue;
+    if (residency_.is_whole(unit)) continue;
     const Reductions::Request request = gather(over_data, unit, 0, 1);
     over_data.wait(request);
     over_data.take_end(request);

@@ -69,12 +69,25 @@ TEST_F(Contention, FoldingGivesWhatTheSimulatorSays) {
 /// What a plan says of another schedule, where sums hold up messages, is what its steps then take.
 TEST_F(Contention, TheChangeThatAPlanRecommendsTakesWhatItSays) {
   if (world.size != 8) GTEST_SKIP() << "8 ranks";
-  std::vector<std::string> settings{
-      "grid.pipeline=4",        "grid.data=2",         "reproducible.tensor=1", "reproducible.data=2",
-      "model.layers=8",         "model.width=384",     "model.heads=6",         "model.context=384",
-      "data.sequence=384",      "train.micro_batch=1", "train.batch=16",        "schedule.kind=interleaved",
-      "schedule.chunks=2",      "trace.steps=5",       "device.kind=emulated",  "device.description=core",
-      "device.links.rate=3.7e7"};
+  std::vector<std::string> settings{"grid.pipeline=4",
+                                    "grid.data=2",
+                                    "reproducible.tensor=1",
+                                    "reproducible.data=2",
+                                    "model.layers=8",
+                                    "model.width=384",
+                                    "model.heads=6",
+                                    "model.context=384",
+                                    "data.sequence=384",
+                                    "train.micro_batch=1",
+                                    "train.batch=16",
+                                    "schedule.kind=interleaved",
+                                    "schedule.chunks=2",
+                                    "trace.steps=5",
+                                    "device.kind=emulated",
+                                    "device.description=core",
+                                    "device.links.rate=3.7e7",
+                                    "data.train=[synthetic:arithmetic]",
+                                    "data.validation=[synthetic:arithmetic]"};
   const auto config = [&] {
     return read_config(std::string(MINDPIPE_SOURCE_DIR) + "/configs/gpt-tiny.yaml", settings);
   };

@@ -56,7 +56,7 @@ std::string name_of(const ::testing::TestParamInfo<Case>& info) {
 /// Everything that can be left out.
 std::vector<std::string> all_mutations() {
   std::vector<std::string> names{"gradients.fold", "gradients.combine_sequence", "gradients.add_uses",
-                                 "gradients.clear", "gradients.settle"};
+                                 "gradients.clear"};
   for (const char* axis : {"tensor", "data", "pipeline"})
     for (const char* operation :
          {"sum", "sum_scatter", "gather", "maximum", "sum_over_shards", "sum_over_ranks", "sum_integers"})

@@ -68,5 +68,21 @@ TEST_F(Zero, OneReplicaShardsNothing) {
   EXPECT_EQ(sharded.memory, make_run_plan(resolve(c)).memory);
 }
 
+/// A step leaves a share of each unit's values here: whoever reads them before they are settled is found.
+TEST_F(Zero, NobodyReadsValuesBeforeTheyAreSettled) {
+  Config c = wide(ScheduleKind::one_forward_one_backward, 1, 1);
+  c.train.zero = 1;
+  Worker worker(resolve(c), world);
+  worker.waiting().set_crowded(true);
+  BatchFeed feed(worker.config(), worker.layout());
+  worker.steps().run(feed.at(0));
+  const int unit = worker.stage().local_units().front();
+  EXPECT_THROW(worker.residency().newest(unit, "value"), Error);
+  worker.settle();
+  EXPECT_TRUE(worker.residency().newest(unit, "value"));
+  worker.steps().run(feed.at(1));
+  EXPECT_NO_THROW(worker.evaluator().evaluate(feed.at(0)));
+}
+
 }  // namespace
 }  // namespace mindpipe
