@@ -3,7 +3,7 @@
 #include <memory>
 #include <string>
 
-#include "backend.h"
+#include "backend_over.h"
 
 namespace mindpipe {
 
@@ -22,14 +22,12 @@ struct Mistakes {
 };
 
 /// A device below, with mistakes.
-class WrongBackend final : public ImmediateBackend {
+class WrongBackend final : public BackendOver {
  public:
   WrongBackend(std::unique_ptr<Backend> device, Mistakes mistakes)
-      : device_(std::move(device)), mistakes_(std::move(mistakes)) {}
+      : BackendOver(std::move(device)), mistakes_(std::move(mistakes)) {}
 
   std::string description() const override { return "wrong " + device_->description(); }
-  Memory& memory() override { return device_->memory(); }
-  void reserve(const Workspace& workspace) override { device_->reserve(workspace); }
 #define MINDPIPE_MAYBE_WRONG(name, Operands)     \
   void name(const Operands& operands) override { \
     Operands changed = operands;                 \
@@ -37,12 +35,6 @@ class WrongBackend final : public ImmediateBackend {
   }
   MINDPIPE_OPERATIONS(MINDPIPE_MAYBE_WRONG)
 #undef MINDPIPE_MAYBE_WRONG
-  std::int64_t count_not_finite(const Tensor& x) override { return device_->count_not_finite(x); }
-  std::uint64_t hash(const Tensor& x) override { return device_->hash(x); }
-  void copy(const Tensor& from, const Tensor& to) override { device_->copy(from, to); }
-  void upload(const void* host, const Tensor& to) override { device_->upload(host, to); }
-  void download(const Tensor& from, void* host) override { device_->download(from, host); }
-  void synchronize() override { device_->synchronize(); }
 
  private:
   template <class Operands>
@@ -64,7 +56,6 @@ class WrongBackend final : public ImmediateBackend {
   bool change(ClearPaddingOperands& operands) const { return mistakes_.clear_padding(operands); }
   bool change(BatchStatisticsOperands& operands) const { return mistakes_.batch_statistics(operands); }
 
-  std::unique_ptr<Backend> device_;
   Mistakes mistakes_;
 };
 

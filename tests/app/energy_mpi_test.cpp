@@ -15,6 +15,7 @@
 
 #include "app/energy/energy_text.h"
 #include "app/energy/run_energy.h"
+#include "backend_over.h"
 #include "energy/made_work.h"
 #include "make_backend.h"
 #include "plan/cost_model.h"
@@ -28,10 +29,10 @@ namespace {
 namespace fs = std::filesystem;
 
 /// A device that tells by its own clock how long it computed.
-class MeteredBackend final : public ImmediateBackend {
+class MeteredBackend final : public BackendOver {
  public:
   MeteredBackend(std::unique_ptr<Backend> device, std::atomic<double>& busy_seconds)
-      : device_(std::move(device)),
+      : BackendOver(std::move(device)),
         clock_(dynamic_cast<const PricingBackend&>(*device_)),
         busy_seconds_(busy_seconds) {
     device_->on_progress([this] {
@@ -39,22 +40,8 @@ class MeteredBackend final : public ImmediateBackend {
       progress();
     });
   }
-  std::string description() const override { return device_->description(); }
-  Memory& memory() override { return device_->memory(); }
-  void reserve(const Workspace& workspace) override { device_->reserve(workspace); }
-#define MINDPIPE_METERED(name, Operands) \
-  void name(const Operands& operands) override { device_->name(operands); }
-  MINDPIPE_OPERATIONS(MINDPIPE_METERED)
-#undef MINDPIPE_METERED
-  std::int64_t count_not_finite(const Tensor& x) override { return device_->count_not_finite(x); }
-  std::uint64_t hash(const Tensor& x) override { return device_->hash(x); }
-  void copy(const Tensor& from, const Tensor& to) override { device_->copy(from, to); }
-  void upload(const void* host, const Tensor& to) override { device_->upload(host, to); }
-  void download(const Tensor& from, void* host) override { device_->download(from, host); }
-  void synchronize() override { device_->synchronize(); }
 
  private:
-  std::unique_ptr<Backend> device_;
   const PricingBackend& clock_;
   std::atomic<double>& busy_seconds_;
 };

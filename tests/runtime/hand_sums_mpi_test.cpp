@@ -5,6 +5,7 @@
 #include <cstring>
 #include <map>
 
+#include "backend_over.h"
 #include "runtime/parity.h"
 #include "runtime/ranks.h"
 
@@ -17,25 +18,14 @@ using Numbers = std::vector<float>;
 
 /// A device below, which keeps what is in accumulators each time that their squares are summed: behind the
 /// last backward of a shard, before it is folded.
-class ShardKeeper final : public ImmediateBackend {
+class ShardKeeper final : public BackendOver {
  public:
-  explicit ShardKeeper(std::unique_ptr<Backend> device) : device_(std::move(device)) {}
-  std::string description() const override { return device_->description(); }
-  Memory& memory() override { return device_->memory(); }
-  void reserve(const Workspace& workspace) override { device_->reserve(workspace); }
-#define MINDPIPE_KEPT(name, Operands)            \
-  void name(const Operands& operands) override { \
-    keep(operands);                              \
-    device_->name(operands);                     \
+  using BackendOver::BackendOver;
+  void sum_squares(const SumSquaresOperands& o) override {
+    Numbers& now = kept_[{o.x.data, o.x.count()}].emplace_back(static_cast<std::size_t>(o.x.count()));
+    device_->download(o.x, now.data());
+    device_->sum_squares(o);
   }
-  MINDPIPE_OPERATIONS(MINDPIPE_KEPT)
-#undef MINDPIPE_KEPT
-  std::int64_t count_not_finite(const Tensor& x) override { return device_->count_not_finite(x); }
-  std::uint64_t hash(const Tensor& x) override { return device_->hash(x); }
-  void copy(const Tensor& from, const Tensor& to) override { device_->copy(from, to); }
-  void upload(const void* host, const Tensor& to) override { device_->upload(host, to); }
-  void download(const Tensor& from, void* host) override { device_->download(from, host); }
-  void synchronize() override { device_->synchronize(); }
 
   /// What stood at a place and was as long, one after the other.
   std::vector<Numbers> at(const Tensor& place) const {
@@ -44,14 +34,6 @@ class ShardKeeper final : public ImmediateBackend {
   }
 
  private:
-  template <class Operands>
-  void keep(const Operands&) {}
-  void keep(const SumSquaresOperands& o) {
-    Numbers& now = kept_[{o.x.data, o.x.count()}].emplace_back(static_cast<std::size_t>(o.x.count()));
-    device_->download(o.x, now.data());
-  }
-
-  std::unique_ptr<Backend> device_;
   std::map<std::pair<void*, std::int64_t>, std::vector<Numbers>> kept_;
 };
 
