@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "core/check.h"
+#include "core/middle.h"
 #include "core/text.h"
 
 namespace mindpipe {
@@ -19,12 +20,6 @@ constexpr double even = 0.05;              // stages that differ by less are ali
 constexpr double wide = 1.2;         // heavy passes of a stage over its light ones, to tell its speed by
 constexpr double much_better = 0.7;  // of what is unexplained
 constexpr double slowest = 4;        // times as long as elsewhere
-
-double median_of(std::vector<double> all) {
-  const auto middle = all.begin() + static_cast<std::ptrdiff_t>((all.size() - 1) / 2);
-  std::nth_element(all.begin(), middle, all.end());
-  return *middle;
-}
 
 /// What is not a candidate's.
 enum Shared { embedding, bridge, head, shared_kinds };
@@ -133,7 +128,7 @@ class PriceFit {
     std::vector<double> all;
     for (const auto& stage : of_stage_)
       for (const int i : stage) all.push_back(of(i));
-    return median_of(std::move(all));
+    return lower_middle(std::move(all));
   }
 
   /// What the passes with a word take more than these prices say is the word's.
@@ -147,7 +142,7 @@ class PriceFit {
                      static_cast<double>(times));
     }
     prices_[word] =
-        std::max(least_of_planned * planned_[word], prices_[word] + step * median_of(std::move(more)));
+        std::max(least_of_planned * planned_[word], prices_[word] + step * lower_middle(std::move(more)));
   }
 
   /// A stage is as slow as its passes say; where it has what all share, as its heavy ones say beside its
@@ -160,7 +155,7 @@ class PriceFit {
     if (!shares_[stage]) {
       std::vector<double> times;
       for (const int i : here) times.push_back(passes_[i].forward / of_candidates(i));
-      slower_[stage] = median_of(std::move(times));
+      slower_[stage] = lower_middle(std::move(times));
       return;
     }
     if (!has_anchor()) return;
@@ -168,7 +163,7 @@ class PriceFit {
     slower_[stage] = unexplained(here, sloped) < much_better * unexplained(here, 1) ? sloped : 1;
     const double before = of_shared(here.front());
     if (before <= 0) return;
-    const double times = std::max(0.25, median_of(rest(here, slower_[stage])) / before);
+    const double times = std::max(0.25, lower_middle(rest(here, slower_[stage])) / before);
     for (const int kind : shared_of_pass_[here.front()]) shared_[kind] *= times;
   }
   bool has_anchor() const { return std::find(shares_.begin(), shares_.end(), false) != shares_.end(); }
@@ -180,9 +175,9 @@ class PriceFit {
   }
   double unexplained(const std::vector<int>& passes, double slower) const {
     std::vector<double> all = rest(passes, slower);
-    const double middle = median_of(all);
+    const double middle = lower_middle(all);
     for (double& one : all) one = slower * std::abs(one - middle);
-    return median_of(std::move(all));
+    return lower_middle(std::move(all));
   }
   double slope(std::vector<int> passes) const {
     std::sort(passes.begin(), passes.end(),
@@ -191,7 +186,7 @@ class PriceFit {
     const auto middle = [&](std::size_t first, const std::function<double(int)>& of) {
       std::vector<double> all;
       for (std::size_t i = first; i < first + third; ++i) all.push_back(of(passes[i]));
-      return median_of(std::move(all));
+      return lower_middle(std::move(all));
     };
     const auto candidates = [&](int i) { return of_candidates(i); };
     const auto time = [&](int i) { return passes_[i].forward; };
@@ -209,7 +204,7 @@ class PriceFit {
       if (!shares_[stage] || slower_[stage] != 1) known.push_back(slower_[stage]);
     }
     if (known.empty()) return;
-    const double most = median_of(best_known.size() < 2 ? known : best_known);
+    const double most = lower_middle(best_known.size() < 2 ? known : best_known);
     for (double& times : slower_) times /= most;
     for (double& price : prices_) price *= most;
     for (double& price : shared_) price *= most;
@@ -218,7 +213,7 @@ class PriceFit {
     std::vector<double> off;
     for (std::size_t word = 0; word < prices_.size(); ++word)
       if (std::ssize(of_word_[word]) >= enough) off.push_back(prices_[word] / planned_[word]);
-    const double all = off.empty() ? 1 : median_of(std::move(off));
+    const double all = off.empty() ? 1 : lower_middle(std::move(off));
     for (std::size_t word = 0; word < prices_.size(); ++word)
       if (std::ssize(of_word_[word]) < enough) prices_[word] = planned_[word] * all;
   }

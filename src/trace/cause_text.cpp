@@ -1,3 +1,5 @@
+#include <iterator>
+
 #include "core/text.h"
 #include "trace/causes.h"
 
@@ -33,34 +35,29 @@ std::string what(const Cause& cause, const ReplayGraph& graph) {
   return "";
 }
 
-const char* remedy(Cause::Kind kind) {
-  switch (kind) {
-    case Cause::slow_rank:
-      return "see what else its processor runs, its clock and its temperature, or leave its node out";
-    case Cause::sometimes_slow:
-      return "look for what runs beside it at these steps";
-    case Cause::slow_stage:
-      return "give it fewer blocks with schedule.cuts";
-    case Cause::slow_link:
-      return "look at the network between their nodes, or place these stages on one";
-    case Cause::micro_batches:
-      return "sort or pack sequences by length, so that micro-batches cost alike";
-    case Cause::jitter:
-      return "pin its threads, and look for what shares its processor";
-    case Cause::host:
-      return "look for what its host does between actions: reading data, logging, other processes";
-  }
-  return "";
-}
+/// What a kind of cause is called, and what to do about it, in the order of the kinds.
+constexpr struct {
+  const char *name, *remedy;
+} rows[] = {
+    {"slow rank", "see what else its processor runs, its clock and its temperature, or leave its node out"},
+    {"sometimes slow", "look for what runs beside it at these steps"},
+    {"slow stage", "give it fewer blocks with schedule.cuts"},
+    {"slow link", "look at the network between their nodes, or place these stages on one"},
+    {"unequal micro-batches", "sort or pack sequences by length, so that micro-batches cost alike"},
+    {"jitter", "pin its threads, and look for what shares its processor"},
+    {"host", "look for what its host does between actions: reading data, logging, other processes"}};
+static_assert(std::size(rows) == Cause::host + 1);
 
 }  // namespace
+
+const char* name_of(Cause::Kind kind) { return rows[kind].name; }
 
 std::string text_of(const Cause& cause, const ReplayGraph& graph, std::int64_t period) {
   const auto seconds = [](std::int64_t ns) { return human_seconds(static_cast<double>(ns) * 1e-9); };
   return fmt::format(
       "{}, in {:.0f} % of the steps since step {}; it costs {} a step ({:.1f} %): {}; a step would take {}",
       what(cause, graph), 100 * cause.share, cause.since, seconds(cause.saves),
-      100 * static_cast<double>(cause.saves) / static_cast<double>(period), remedy(cause.kind),
+      100 * static_cast<double>(cause.saves) / static_cast<double>(period), rows[cause.kind].remedy,
       seconds(period - cause.saves));
 }
 

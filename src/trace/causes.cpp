@@ -5,6 +5,7 @@
 #include <map>
 #include <numeric>
 
+#include "core/middle.h"
 #include "trace/levels.h"
 #include "trace/link_delays.h"
 #include "trace/rank_speeds.h"

@@ -27,6 +27,8 @@ std::vector<Cause> causes_of(const StepTrace& trace, const ReplayGraph& graph, c
 
 inline constexpr int fewest_steps = 3;
 
+/// "slow rank"
+const char* name_of(Cause::Kind kind);
 /// "rank 3 (stage 1, data 0, tensor 1) computes 1.51 times as long as its peers, ..."
 std::string text_of(const Cause& cause, const ReplayGraph& graph, std::int64_t period);
 

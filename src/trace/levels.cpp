@@ -1,4 +1,5 @@
 #include "trace/levels.h"
+#include "core/middle.h"
 
 #include <algorithm>
 #include <cmath>

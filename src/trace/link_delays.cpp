@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "core/middle.h"
 #include "trace/rank_speeds.h"
 
 namespace mindpipe {

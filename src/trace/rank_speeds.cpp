@@ -1,16 +1,10 @@
 #include "trace/rank_speeds.h"
+#include "core/middle.h"
 
 #include <algorithm>
 #include <cmath>
 
 namespace mindpipe {
-
-double lower_middle(std::vector<double> values) {
-  if (values.empty()) return 0;
-  const auto middle = values.begin() + (std::ssize(values) - 1) / 2;
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 double spread_of(const std::vector<double>& values) {
   double sum = 0, squares = 0;

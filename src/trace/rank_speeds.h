@@ -37,8 +37,6 @@ class RankSpeeds {
   std::vector<int> passes_;
 };
 
-/// The lower of two middles: of two ranks, one of which is slow, the other one.
-double lower_middle(std::vector<double> values);
 /// The standard deviation.
 double spread_of(const std::vector<double>& values);
 

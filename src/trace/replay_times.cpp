@@ -1,4 +1,5 @@
 #include "trace/replay_times.h"
+#include "core/middle.h"
 
 #include <fmt/core.h>
 
@@ -157,14 +158,6 @@ class Measuring {
 };
 
 }  // namespace
-
-double median_of(std::vector<double>& values) {
-  if (values.empty()) return 0;
-  const auto middle = values.begin() + std::ssize(values) / 2;
-  std::nth_element(values.begin(), middle, values.end());
-  if (values.size() % 2 == 1) return *middle;
-  return (*middle + *std::max_element(values.begin(), middle)) / 2;
-}
 
 ReplayTimes measured_times(const StepTrace& trace, const ReplayGraph& graph, std::int64_t bound) {
   return Measuring(trace, graph, bound).measure();

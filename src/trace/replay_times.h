@@ -45,7 +45,4 @@ ReplayTimes measured_times(const StepTrace& trace, const ReplayGraph& graph, std
 /// steps is unknown of the first one, whose share counts only where it stands alone.
 ReplayTimes expected_times(const ReplayTimes& measured, const ReplayGraph& graph, std::vector<int> rows = {});
 
-/// The median; of an even number of values the mean of the middle two. Reorders the values.
-double median_of(std::vector<double>& values);
-
 }  // namespace mindpipe

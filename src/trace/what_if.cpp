@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "core/check.h"
+#include "core/middle.h"
 #include "trace/rank_speeds.h"
 #include "trace/work_model.h"
 

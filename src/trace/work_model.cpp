@@ -1,4 +1,5 @@
 #include "trace/work_model.h"
+#include "core/middle.h"
 
 #include <algorithm>
 #include <cmath>

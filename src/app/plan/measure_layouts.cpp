@@ -7,6 +7,7 @@
 #include "comm/text_of_rank_0.h"
 #include "core/clock.h"
 #include "core/log.h"
+#include "core/middle.h"
 #include "optim/rate.h"
 #include "plan/run_plan.h"
 
@@ -36,12 +37,6 @@ void time_steps(const Arguments& arguments, const Config& config, const LayoutCh
   }
 }
 
-double median(std::vector<double> numbers) {
-  const auto middle = numbers.begin() + static_cast<std::ptrdiff_t>(numbers.size() / 2);
-  std::nth_element(numbers.begin(), middle, numbers.end());
-  return *middle;
-}
-
 }  // namespace
 
 std::vector<double> measured_steps(const Arguments& arguments, const Config& config,
@@ -57,7 +52,7 @@ std::vector<double> measured_steps(const Arguments& arguments, const Config& con
     std::reverse(turn.begin(), turn.end());
   }
   std::vector<double> medians;
-  for (std::vector<double>& all : seconds) medians.push_back(median(std::move(all)));
+  for (std::vector<double>& all : seconds) medians.push_back(upper_middle(std::move(all)));
   return medians;
 }
 

@@ -9,26 +9,6 @@
 namespace mindpipe {
 namespace {
 
-const char* name_of(Cause::Kind kind) {
-  switch (kind) {
-    case Cause::slow_rank:
-      return "slow rank";
-    case Cause::sometimes_slow:
-      return "sometimes slow";
-    case Cause::slow_stage:
-      return "slow stage";
-    case Cause::slow_link:
-      return "slow link";
-    case Cause::micro_batches:
-      return "unequal micro-batches";
-    case Cause::jitter:
-      return "jitter";
-    case Cause::host:
-      return "host";
-  }
-  return "";
-}
-
 std::string json_of(const Expected& expected) {
   return JsonLine()
       .add("period", expected.period)

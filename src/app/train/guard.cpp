@@ -5,20 +5,11 @@
 #include <utility>
 #include <vector>
 
+#include "core/middle.h"
 #include "core/text.h"
 #include "runtime/diagnose.h"
 
 namespace mindpipe {
-namespace {
-
-/// The median of numbers: of an even count the larger of the two in the middle.
-double median_of(std::vector<double> numbers) {
-  const auto middle = numbers.begin() + std::ssize(numbers) / 2;
-  std::nth_element(numbers.begin(), middle, numbers.end());
-  return *middle;
-}
-
-}  // namespace
 
 Guard::Guard(const Config& config, const RunProgress& begun) : rules_(config.guard) { go_on_from(begun); }
 
@@ -43,9 +34,9 @@ void Guard::find(std::int64_t at, std::string trouble) {
 std::string Guard::jump_of(double loss) const {
   if (rules_.spike == 0 || accepted_.size() < RunProgress::most_losses) return "";
   std::vector<double> losses(accepted_.begin(), accepted_.end());
-  const double median = median_of(losses);
+  const double median = upper_middle(losses);
   for (double& accepted : losses) accepted = std::abs(accepted - median);
-  const double deviation = median_of(losses);
+  const double deviation = upper_middle(losses);
   if (deviation == 0 || loss <= median + rules_.spike * deviation) return "";
   return fmt::format("{:.1f} median absolute deviations above {:.4f}, the median of the {} before",
                      (loss - median) / deviation, median, losses.size());

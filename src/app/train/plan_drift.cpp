@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/log.h"
+#include "core/middle.h"
 #include "core/text.h"
 
 namespace mindpipe {
@@ -90,9 +91,8 @@ void PlanDrift::add(double seconds) {
   for (std::int64_t TimeSpent::*time :
        {&TimeSpent::forward, &TimeSpent::backward, &TimeSpent::update, &TimeSpent::wait_tensor})
     spent.*time -= before_.*time;
-  std::vector<double> sorted(seconds_.begin() + warm_up, seconds_.end());
-  std::sort(sorted.begin(), sorted.end());
-  const double median = sorted[compared / 2], planned = planned_seconds(run_);
+  const double median = upper_middle({seconds_.begin() + warm_up, seconds_.end()});
+  const double planned = planned_seconds(run_);
   if (std::abs(median / planned - 1) <= far_off) return;
   const DeviceConfig& device = run_.config().device;
   const PlannedStep& plan = worker.plan().training;

@@ -6,6 +6,7 @@
 #include "app/train/measured_prices.h"
 #include "app/verbs/main_verb.h"
 #include "core/log_mark.h"
+#include "core/middle.h"
 #include "core/text.h"
 
 namespace mindpipe {
@@ -64,9 +65,7 @@ double EndReport::seconds_each() const {
   if (seconds_.empty()) return 0;
   if (run_.trains_subnets())
     return trained() < 2 ? 0 : (all_seconds_ - seconds_.front()) / static_cast<double>(trained() - 1);
-  std::vector<double> sorted = seconds_;
-  std::nth_element(sorted.begin(), sorted.begin() + std::ssize(sorted) / 2, sorted.end());
-  return sorted[sorted.size() / 2];
+  return upper_middle(seconds_);
 }
 
 double EndReport::mean_loss() const {

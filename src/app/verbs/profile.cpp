@@ -15,6 +15,7 @@
 #include "core/clock.h"
 #include "core/launcher.h"
 #include "core/log.h"
+#include "core/middle.h"
 #include "core/text.h"
 #include "io/file.h"
 #include "runtime/block_timer.h"
@@ -109,8 +110,7 @@ class Profiling {
           config.train.recompute == RecomputeKind::none ? "" : ", recomputed", human_seconds(pass.forward),
           human_seconds(pass.input + pass.weight), 100 * pass.spread, factors.back());
     }
-    std::nth_element(factors.begin(), factors.begin() + std::ssize(factors) / 2, factors.end());
-    profile.factor = factors[factors.size() / 2];
+    profile.factor = upper_middle(std::move(factors));
     return profile;
   }
 
