@@ -1,8 +1,9 @@
 #include "trace/levels.h"
-#include "core/middle.h"
 
 #include <algorithm>
 #include <cmath>
+
+#include "core/middle.h"
 
 namespace mindpipe {
 namespace {

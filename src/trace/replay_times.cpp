@@ -1,10 +1,11 @@
 #include "trace/replay_times.h"
-#include "core/middle.h"
 
 #include <fmt/core.h>
 
 #include <algorithm>
 #include <numeric>
+
+#include "core/middle.h"
 
 namespace mindpipe {
 namespace {

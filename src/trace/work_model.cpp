@@ -1,9 +1,10 @@
 #include "trace/work_model.h"
-#include "core/middle.h"
 
 #include <algorithm>
 #include <cmath>
 #include <map>
+
+#include "core/middle.h"
 
 namespace mindpipe {
 

@@ -71,13 +71,6 @@ std::optional<Config> on_one_rank(const std::string& file, std::vector<std::stri
   }
 }
 
-/// How many degrees are left to the program.
-int open_degrees(const Config& config) {
-  const Coord degrees = degrees_of(config);
-  return static_cast<int>(
-      std::count_if(axes.begin(), axes.end(), [&](Axis axis) { return degrees[axis] == 0; }));
-}
-
 /// The grid of the best layout on paper, where several degrees are left to the program; where rules allow
 /// none, one that says which.
 Coord best_grid(const Config& config, int ranks) {

@@ -72,10 +72,14 @@ SearchFreedom freedom_to_train(const Config& config, const std::set<std::string>
   return free;
 }
 
-bool is_searched(const Config& config, const std::set<std::string>& open) {
+int open_degrees(const Config& config) {
   const Coord degrees = degrees_of(config);
-  return !open.empty() ||
-         std::count_if(axes.begin(), axes.end(), [&](Axis axis) { return degrees[axis] == 0; }) > 1;
+  return static_cast<int>(
+      std::count_if(axes.begin(), axes.end(), [&](Axis axis) { return degrees[axis] == 0; }));
+}
+
+bool is_searched(const Config& config, const std::set<std::string>& open) {
+  return !open.empty() || open_degrees(config) > 1;
 }
 
 void take_open_batches(Config& config, const std::set<std::string>& open) {

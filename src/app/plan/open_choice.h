@@ -17,6 +17,9 @@ SearchFreedom freedom_of(const Config& config, const WrittenKeys& written);
 /// model of this kind.
 SearchFreedom freedom_to_train(const Config& config, const std::set<std::string>& open);
 
+/// How many degrees of the grid are left to the program.
+int open_degrees(const Config& config);
+
 /// Whether a job's configuration asks for a search: something is left open, or several degrees are.
 bool is_searched(const Config& config, const std::set<std::string>& open);
 
