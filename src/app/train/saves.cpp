@@ -53,14 +53,23 @@ void Saves::go_back_to(const RunProgress& progress) {
   if (directory_) directory_->note_checkpoint("checkpoints/" + checkpoint_name(made_));
 }
 
+bool Saves::is_damaged(std::int64_t step) const {
+  return std::find(damaged_.begin(), damaged_.end(), step) != damaged_.end();
+}
+
 void Saves::suspect_behind(std::int64_t agreed, const std::string& why) {
   if (!run_.is_rank_0()) return;
+  made_ = -1;
   for (const CheckpointPlace& place : checkpoints_in(run_.config().run.dir)) {
-    if (place.step <= agreed) continue;
+    if (place.step <= agreed) {
+      if (made_ < 0 && !is_damaged(place.step)) made_ = place.step;
+      continue;
+    }
     warning("{} is suspect: it was saved behind step {}, where copies of all weights last agreed", place.path,
             agreed);
     mark_suspect(place.path, fmt::format("it is suspect, saved behind step {}: {}", agreed, why));
   }
+  if (directory_) directory_->note_checkpoint(made_ < 0 ? "" : "checkpoints/" + checkpoint_name(made_));
 }
 
 bool Saves::due(std::int64_t steps) const {
@@ -155,15 +164,12 @@ void Saves::retire(const Manifest& newest) {
   const CheckpointConfig& rules = run_.config().checkpoint;
   const std::vector<CheckpointPlace> places = checkpoints_in(run_.config().run.dir);
   std::int64_t kept = 0, best = -1;
-  const auto counts = [&](std::int64_t step) {
-    return std::find(damaged_.begin(), damaged_.end(), step) == damaged_.end();
-  };
   for (const CheckpointPlace& place : places)  // the first behind the best evaluation; the newest come first
-    if (newest.progress.best_loss && place.step >= newest.progress.best_step && counts(place.step))
+    if (newest.progress.best_loss && place.step >= newest.progress.best_step && !is_damaged(place.step))
       best = place.step;
   for (const CheckpointPlace& place : places) {
     const std::int64_t step = place.step;
-    if (!counts(step) || kept++ < rules.keep) continue;
+    if (is_damaged(step) || kept++ < rules.keep) continue;
     const bool stays = step == best || (rules.keep_every > 0 && step % rules.keep_every == 0);
     if (!stays) remove_checkpoint(place.path);
   }

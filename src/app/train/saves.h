@@ -22,7 +22,8 @@ class Saves {
   /// The run is back at a checkpoint of its own, with this progress.
   void go_back_to(const RunProgress& progress);
 
-  /// Marks what was saved behind this step as suspect: copies of the state have come apart since.
+  /// Marks what was saved behind this step as suspect: copies of the state have come apart since. The run's
+  /// status then names the newest checkpoint before them.
   void suspect_behind(std::int64_t agreed, const std::string& why);
 
   /// Whether a checkpoint is due after this many steps by their number.
@@ -48,6 +49,7 @@ class Saves {
  private:
   Manifest manifest_after(std::int64_t steps) const;
   void pass_over_newer();
+  bool is_damaged(std::int64_t step) const;
   void tell();
   void retire(const Manifest& newest);
 

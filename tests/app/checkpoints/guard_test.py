@@ -154,6 +154,7 @@ class Guard(Runs):
                 self.assertEqual([name for name in self.names(run) if name.startswith("step-")],
                                  ["step-00000002", "step-00000004"])
                 self.assertIn("it is suspect, saved behind step 3: ", self.ckpt("list", self.root / run).text)
+                self.assertEqual(self.status(run)["checkpoint"], "checkpoints/step-00000002", "the newest that is not suspect")
                 answer = self.train_again(run, settings, ranks)
                 self.assertIn("step-00000004: it is suspect, saved behind step 3: after step 6: ", answer.text)
                 self.assertEqual(self.losses(run), self.losses("whole"))
