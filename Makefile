@@ -4,7 +4,7 @@ PREFIX ?= /usr/local
 BUILD := build
 TRAIN := $(BUILD)/mindpipe-train
 
-.PHONY: help all build cuda gpu-check plans configure configure-cuda setup test-tools install test test-rest test-all test-layouts test-supernets test-ranking test-faults test-functions test-bubbles test-contention test-speed-ups test-lane-speeds test-peers test-demo test-models asan tsan tidy demo demo-layouts demo-supernet demo-contention demo-plan bench bench-supernet bench-plan bench-by-hand bench-weights bench-peers published format check-format clean fuzz soak
+.PHONY: help all build cuda gpu-check plans configure configure-cuda setup test-tools install test test-rest test-all test-layouts test-supernets test-ranking test-faults test-functions test-bubbles test-contention test-speed-ups test-lane-speeds test-peers test-demo test-models asan tsan tidy demo demo-layouts demo-supernet demo-contention demo-plan bench bench-supernet bench-plan bench-by-hand bench-efficiency bench-weights bench-peers published format check-format clean fuzz soak
 
 help:            ## this list
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -188,6 +188,10 @@ bench-plan: configure ## steps that plans predict from one profile beside steps 
 bench-by-hand: configure ## simulated steps of each bundled configuration: its own layout, a rule of thumb, and the search: 5 minutes (BY_HAND="--only llama-8b")
 	cmake --build $(BUILD) -j $(JOBS) --target mindpipe-train
 	python3 scripts/bench/by_hand.py --binary $(BUILD)/mindpipe-train $(BY_HAND)
+
+bench-efficiency: configure ## one small model to one loss with five batches and three seeds: steps beside S = S_min (1 + phi / B): 15 minutes (EFFICIENCY="--loss 2.0")
+	cmake --build $(BUILD) -j $(JOBS) --target mindpipe-train
+	python3 scripts/bench/efficiency.py --binary $(BUILD)/mindpipe-train $(EFFICIENCY)
 
 bench-weights: configure ## time and memory of writing and reading the weights of GPT-2 124M on four ranks against one, five times in turn: a minute (BENCH="--repeats 3")
 	cmake --build $(BUILD) -j $(JOBS) --target weights_bench
