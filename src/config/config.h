@@ -6,6 +6,7 @@
 
 #include "config/groups.h"
 #include "config/models/table.h"
+#include "config/recomputed_blocks.h"
 
 namespace mindpipe {
 
@@ -70,7 +71,7 @@ struct ReproducibleConfig {  ///< logical shards; 0: the grid's degree
 struct TrainConfig {
   int steps = 100, batch = 32, micro_batch = 4;
   Precision precision = Precision::f32;
-  RecomputeKind recompute = RecomputeKind::none;
+  RecomputedBlocks recompute;
   bool sequence_parallel = false;
   int zero = 0;       ///< sharded over data: 0 nothing, 1 optimizer state, 2 gradients too
   double clip = 1.0;  ///< largest global norm of the gradient; 0: no clipping

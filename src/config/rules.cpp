@@ -126,6 +126,9 @@ void check_grid(const Config& c, const Complaints& complain) {
                    s.groups.forward.empty() ? "schedule.groups.backward" : "schedule.groups.forward",
                    "is given and schedule.kind is {} (only {} has groups)", s.kind,
                    names_with<ScheduleKind>(&ScheduleRow::has_groups, " and "));
+  complain.require(!row_of(c.model.kind).trains_subnets || !c.train.recompute.are_some(), "train.recompute",
+                   "is {} and model.kind {} (its blocks are one of several candidates: none or block)",
+                   c.train.recompute.text(), c.model.kind);
   complain.require(std::is_sorted(s.cuts.begin(), s.cuts.end(), std::less_equal<>()), "schedule.cuts",
                    "is [{}] (each cut lies behind the one before)", joined(s.cuts));
   if (!s.cuts.empty() && c.grid.pipeline > 0)

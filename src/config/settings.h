@@ -12,6 +12,13 @@
 
 namespace mindpipe {
 
+template <ListedKind Kind>
+std::vector<std::string> names_of() {
+  std::vector<std::string> names;
+  for (const auto& row : rows_of(Kind{})) names.emplace_back(row.name);
+  return names;
+}
+
 /// A member of a Config that holds one of the kinds of config/kinds.h.
 struct KindMember {
   std::vector<std::string> names;
@@ -33,7 +40,7 @@ class Setting {
  public:
   using Member = std::variant<int*, std::int64_t*, std::uint64_t*, double*, bool*, std::string*,
                               std::vector<int>*, std::vector<double>*, std::vector<std::string>*,
-                              std::vector<DataSource>*, Space*, KindMember>;
+                              std::vector<DataSource>*, RecomputedBlocks*, Space*, KindMember>;
   enum class Unit { none, bytes, seconds };
   /// What becomes of a setting when a run goes on from a checkpoint. Layout: who computes what, and where; no
   /// bit depends on it, so it is free. Course: how the run goes on from there; the new value is taken.
@@ -108,7 +115,7 @@ class Setting {
   template <ListedKind Kind>
   static KindMember kind_member(Kind* member) {
     KindMember made;
-    for (const auto& row : rows_of(Kind{})) made.names.emplace_back(row.name);
+    made.names = names_of<Kind>();
     made.choose = [member](std::size_t i) { *member = static_cast<Kind>(i); };
     made.chosen = [member] { return static_cast<std::size_t>(*member); };
     return made;

@@ -110,7 +110,9 @@ std::vector<Setting> common_settings(Config& c) {  // table
       SETTING(arithmetic, train.precision,
               "type of activations and of the weights that compute; masters are f32"),
       SETTING(layout, train.recompute,
-              "block computes each block's forward again in the backward, to save memory")
+              "blocks whose forward is computed again in the backward, to save memory; numbers as in "
+              "schedule.cuts",
+              any_count)
           .or_searched(),
       SETTING(layout, train.sequence_parallel, "tensor ranks share the sequence between products")
           .or_searched(),

@@ -33,6 +33,7 @@ class NormedBlock : public Layer {
         bias_(bias),
         dropout_(dropout),
         purpose_(purpose_of(path + ".dropout")) {}
+  bool can_be_recomputed() const override { return true; }
   std::vector<std::string_view> reads() const override { return branch_->reads(); }
   std::size_t cache_bytes(std::int64_t samples) const override { return branch_->cache_bytes(samples); }
 

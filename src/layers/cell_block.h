@@ -45,6 +45,7 @@ class CellBlock final : public Layer {
   CellBlock(const LayerContext& context, CellBlockSpec spec) : context_(context), spec_(std::move(spec)) {}
   std::vector<std::string_view> reads() const override;
   std::size_t cache_bytes(std::int64_t samples) const override;
+  bool can_be_recomputed() const override { return true; }
   Boundary forward(Boundary in, Tape& tape) override;
   Boundary backward(Boundary dout, Tape& tape) override;
 

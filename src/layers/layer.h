@@ -54,6 +54,10 @@ class Layer {
     static_cast<void>(samples);
     return 0;
   }
+  /// Whether its forward can be computed again from its input, to save what it keeps.
+  virtual bool can_be_recomputed() const { return false; }
+  /// Lets each layer that it chooses from be recomputed, where that can be.
+  virtual void recompute_candidates() {}
   /// Bytes that its batch norms collect of a network of a supernet (NetworkStatistics).
   virtual std::size_t statistics_bytes() const { return 0; }
   virtual Boundary forward(Boundary in, Tape& tape) = 0;

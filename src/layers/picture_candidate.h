@@ -31,6 +31,7 @@ class PictureCandidate final : public Layer {
   /// `unit`: none where it has no parameters.
   PictureCandidate(const LayerContext& context, Unit* unit, const PictureCandidateSpec& spec);
   std::size_t statistics_bytes() const override { return norm_ ? norm_->statistics_bytes() : 0; }
+  bool can_be_recomputed() const override { return true; }
   Boundary forward(Boundary in, Tape& tape) override;
   Boundary backward(Boundary dout, Tape& tape) override;
 

@@ -43,6 +43,7 @@ struct PictureBlockSpec {
 class PictureBlock final : public Layer {
  public:
   PictureBlock(const LayerContext& context, Unit& unit, const PictureBlockSpec& spec);
+  bool can_be_recomputed() const override { return true; }
   Boundary forward(Boundary in, Tape& tape) override;
   Boundary backward(Boundary dout, Tape& tape) override;
 

@@ -25,4 +25,10 @@ Boundary Recompute::backward(Boundary dout, Tape& tape) {
   return din;
 }
 
+std::unique_ptr<Layer> recomputed(std::unique_ptr<Layer> layer) {
+  if (layer->can_be_recomputed()) return std::make_unique<Recompute>(std::move(layer));
+  layer->recompute_candidates();
+  return layer;
+}
+
 }  // namespace mindpipe

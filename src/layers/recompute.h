@@ -20,4 +20,7 @@ class Recompute final : public Layer {
   std::unique_ptr<Layer> block_;
 };
 
+/// A layer that is recomputed where it can be, or whose candidates are; else the layer as it is.
+std::unique_ptr<Layer> recomputed(std::unique_ptr<Layer> layer);
+
 }  // namespace mindpipe

@@ -42,8 +42,7 @@ void Candidates::append(Model& model, int block, int number) const {
   const bool has_unit = has_parameters(settings_.space.candidates(block)[number]);
   Unit* unit = has_unit ? &model.add_unit(name) : nullptr;
   std::unique_ptr<Layer> layer = make(block, number, unit);
-  if (unit == nullptr) model.add_block(name, std::move(layer), {});
-  else model.add_block(name, maybe_recomputed(config_, std::move(layer)), {unit});
+  model.add_block(name, std::move(layer), unit == nullptr ? std::vector<Unit*>{} : std::vector{unit});
 }
 
 void Candidates::append_choice(Model& model, int block) const {
@@ -52,8 +51,7 @@ void Candidates::append_choice(Model& model, int block) const {
   for (int number = 0; number < static_cast<int>(settings_.space.candidates(block).size()); ++number) {
     const bool has_unit = has_parameters(settings_.space.candidates(block)[number]);
     units.push_back(has_unit ? &model.add_unit(candidate_name(block, number)) : nullptr);
-    std::unique_ptr<Layer> layer = make(block, number, units.back());
-    layers.push_back(has_unit ? maybe_recomputed(config_, std::move(layer)) : std::move(layer));
+    layers.push_back(make(block, number, units.back()));
   }
   model.add_choice("blocks." + std::to_string(block), std::make_unique<ChoiceBlock>(block, std::move(layers)),
                    {units}, block);

@@ -13,8 +13,8 @@ namespace mindpipe {
 /// behind all that count. What sees its own row alone is left to compute padding too, which nobody reads.
 class Candidates {
  public:
-  Candidates(const Config& config, const SpaceSettings& settings, const LayerContext& context)
-      : config_(config), settings_(settings), context_(context) {}
+  Candidates(const SpaceSettings& settings, const LayerContext& context)
+      : settings_(settings), context_(context) {}
 
   /// The layer of candidate `number` of a block. Its parameters live in `unit`, whose name is the layer's in
   /// all that is random; nullptr where the candidate has none.
@@ -43,7 +43,6 @@ class Candidates {
   std::unique_ptr<Branch> mlp(const Candidate& candidate, const Use& use, Unit& unit) const;
   AttentionSpec attention(int heads, std::int64_t width) const;
 
-  const Config& config_;
   const SpaceSettings& settings_;
   LayerContext context_;
 };

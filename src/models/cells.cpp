@@ -99,7 +99,7 @@ CellBranchSpec Cells::branch(int block, int number, const CellShape& shape, cons
   Unit& own = unit(candidate_name(block, owner));
   if (candidate.branch.norm == CellNorm::own) made.norm.emplace(norm(own, reads));
   if (candidate.kind == CandidateKind::identity) return made;
-  const Candidates layers(config_, settings_, made.whole ? whole_ : context_);
+  const Candidates layers(settings_, made.whole ? whole_ : context_);
   made.layer = layers.branch(candidate,
                              {.encodes = settings_.space.encodes(block),
                               .inputs = reads,
@@ -147,7 +147,7 @@ void Cells::append(int layer) {
                             : encodes                      ? config_.data.source_sequence
                                                            : config_.data.target_sequence;
   model_.stream({rows, shapes_[layer].leaving()});
-  auto block = maybe_recomputed(config_, std::make_unique<CellBlock>(context_, std::move(spec)));
+  auto block = std::make_unique<CellBlock>(context_, std::move(spec));
   if (choice_ != nullptr) return model_.add_block(name_of(layer), std::move(block), made);
   std::vector<std::vector<Unit*>> units(Space::places_of_cell_block);
   for (int part = 0; part < Space::places_of_cell_block; ++part) {

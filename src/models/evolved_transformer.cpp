@@ -17,7 +17,7 @@ namespace {
 class Cells {
  public:
   Cells(Model& model, const Config& config, const LayerContext& context)
-      : model_(model), config_(config), settings_(config.model.evolved_transformer), context_(context) {}
+      : model_(model), settings_(config.model.evolved_transformer), context_(context) {}
 
   Norm norm(Unit& unit, const std::string& name, std::int64_t width, Form form) const {
     return {context_, unit, name, NormKind::layer, width, settings_.norm_epsilon, true, form};
@@ -43,7 +43,6 @@ class Cells {
   }
 
   Model& model_;
-  const Config& config_;
   const Settings& settings_;
   LayerContext context_;
 };
@@ -74,9 +73,8 @@ AttentionSpec Cells::cross() const {
 
 void Cells::add(const std::string& path, Unit& unit, std::unique_ptr<Branch> branch, Param bias) {
   model_.add_block(path,
-                   maybe_recomputed(config_, std::make_unique<ResidualBlock>(
-                                                 context_, norm(unit, "norm", settings_.width, Form::rows),
-                                                 std::move(branch), bias, settings_.dropout, path)),
+                   std::make_unique<ResidualBlock>(context_, norm(unit, "norm", settings_.width, Form::rows),
+                                                   std::move(branch), bias, settings_.dropout, path),
                    {&unit});
 }
 
@@ -126,15 +124,13 @@ void Cells::add_parallel(const std::string& path) {
   AttentionSpec beside = self(true);
   beside.heads = beside.key_value_heads = parallel_heads(settings_);
   beside.head_width = settings_.width / beside.heads;
-  model_.add_block(
-      path,
-      maybe_recomputed(
-          config_, std::make_unique<ParallelBlock>(
+  model_.add_block(path,
+                   std::make_unique<ParallelBlock>(
                        context_, norm(unit, "norm", settings_.width, Form::rows),
                        std::make_unique<SelfAttention>(context_, unit, "attention", path, beside),
                        std::make_unique<CrossAttention>(context_, unit, "cross", path + ".cross", cross()),
-                       settings_.dropout, path)),
-      {&unit});
+                       settings_.dropout, path),
+                   {&unit});
 }
 
 void Cells::add_mlp(const std::string& path) {

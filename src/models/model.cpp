@@ -96,10 +96,27 @@ Model::ExportName Model::export_name(const std::string& unit, const std::string&
   return names_ ? names_(unit, part) : ExportName{unit + "." + part};
 }
 
-std::unique_ptr<Layer> maybe_recomputed(const Config& config, std::unique_ptr<Layer> block) {
-  if (config.train.recompute != RecomputeKind::block) return block;
-  return std::make_unique<Recompute>(std::move(block));
+namespace {
+
+/// Lets the blocks be recomputed that the configuration names. Refuses numbers of blocks that cannot be.
+void recompute_blocks(Model& model, const RecomputedBlocks& asked) {
+  const int blocks = static_cast<int>(model.blocks().size());
+  for (const int number : asked.numbers) {
+    MP_REQUIRE(number < blocks, Exit::bad_configuration,
+               "train.recompute names block {}, and the model's blocks are 0 to {}", number, blocks - 1);
+    const Model::Block& block = model.blocks()[number];
+    MP_REQUIRE(block.layer->can_be_recomputed(), Exit::bad_configuration,
+               "train.recompute names block {}, which is {}: it has nothing that a second forward could make "
+               "again",
+               number, block.name);
+  }
+  for (int number = 0; number < blocks; ++number) {
+    std::unique_ptr<Layer>& layer = model.blocks()[number].layer;
+    if (asked.has(number)) layer = recomputed(std::move(layer));
+  }
 }
+
+}  // namespace
 
 void require_divisible(std::int64_t value, int shards, const std::string& key) {
   if (value % shards == 0) return;
@@ -116,6 +133,7 @@ std::unique_ptr<Model> make_model(const Config& config, const LayerContext& cont
                                                const LayerContext&) = {MINDPIPE_MODELS(MINDPIPE_MAKE_MODEL)};
 #undef MINDPIPE_MAKE_MODEL
   std::unique_ptr<Model> model = makers[static_cast<std::size_t>(config.model.kind)](config, context);
+  recompute_blocks(*model, config.train.recompute);
   for (const Model::Block& block : model->blocks())
     for (const Shape& shape : {block.behind, block.memory})
       MP_CHECK(shape.rank == 0 || shape[0] % context.tensor.logical() == 0,

@@ -155,9 +155,6 @@ std::unique_ptr<Model> make_model(const Config& config, const LayerContext& cont
 MINDPIPE_MODELS(MINDPIPE_DECLARE_MODEL)
 #undef MINDPIPE_DECLARE_MODEL
 
-/// Wraps a block so that it is recomputed, when the configuration asks for it.
-std::unique_ptr<Layer> maybe_recomputed(const Config& config, std::unique_ptr<Layer> block);
-
 /// Refuses, with the nearest that fits, heads or widths that the logical tensor shards do not divide.
 void require_divisible(std::int64_t value, int shards, const std::string& key);
 

@@ -40,7 +40,7 @@ PictureCandidateSpec PictureCandidates::spec(int block, int number) const {
 std::unique_ptr<Layer> PictureCandidates::make(int block, int number, Unit* unit) const {
   const PictureCandidateSpec made = spec(block, number);
   if (made.plain && !made.halves()) return std::make_unique<Identity>(context_);
-  return maybe_recomputed(config_, std::make_unique<PictureCandidate>(context_, unit, made));
+  return std::make_unique<PictureCandidate>(context_, unit, made);
 }
 
 void PictureCandidates::stream(Model& model, int block) const {

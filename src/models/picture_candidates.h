@@ -14,12 +14,10 @@ namespace mindpipe {
 class PictureCandidates {
  public:
   /// `norm`: what all batch norms have but their channels.
-  PictureCandidates(const Config& config, const SpaceSettings& settings, const LayerContext& context,
-                    const BatchNormSpec& norm)
-      : config_(config), settings_(settings), context_(context), norm_(norm) {}
+  PictureCandidates(const SpaceSettings& settings, const LayerContext& context, const BatchNormSpec& norm)
+      : settings_(settings), context_(context), norm_(norm) {}
 
-  /// The layer of candidate `number` of a block, recomputed where the configuration asks for it: pools too,
-  /// so that all candidates keep as much. `unit`: nullptr where it has no parameters.
+  /// The layer of candidate `number` of a block. `unit`: nullptr where it has no parameters.
   std::unique_ptr<Layer> make(int block, int number, Unit* unit) const;
   /// Appends a block that is one of its candidates, with its unit: "blocks.7.3".
   void append(Model& model, int block, int number) const;
@@ -36,7 +34,6 @@ class PictureCandidates {
   /// Says what leaves a block.
   void stream(Model& model, int block) const;
 
-  const Config& config_;
   const SpaceSettings& settings_;
   LayerContext context_;
   BatchNormSpec norm_;

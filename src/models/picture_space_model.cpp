@@ -25,7 +25,7 @@ std::unique_ptr<Model> make_of_picture_space(const Config& config, const SpaceSe
   see_pictures(*model, m);
   // What runs would mix the networks of a space.
   const BatchNormSpec norm{0, false, m.norm_epsilon, m.norm_momentum, choice != nullptr};
-  const PictureCandidates candidates(config, m, context, norm);
+  const PictureCandidates candidates(m, context, norm);
   const PixelWindow window{m.picture_height, m.picture_width, 3, 1, 1};
   const std::int64_t first = m.space.groups.front().width, last = m.space.groups.back().width;
   const auto of_channels = [&](std::int64_t channels, bool relu) {

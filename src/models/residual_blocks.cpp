@@ -35,7 +35,7 @@ void ResidualBlocks::add(const std::string& path, const std::string& part, const
   if (order_ == BlockOrder::pre_norm)
     block = std::make_unique<ResidualBlock>(context_, own, std::move(branch), bias, m.dropout, path);
   else block = std::make_unique<PostNormBlock>(context_, own, std::move(branch), bias, m.dropout, path);
-  model_.add_block(path, maybe_recomputed(config_, std::move(block)), {&unit});
+  model_.add_block(path, std::move(block), {&unit});
 }
 
 void ResidualBlocks::add_self_attention(const std::string& path, const AttentionSpec& spec) {

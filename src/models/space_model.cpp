@@ -65,7 +65,7 @@ std::unique_ptr<Model> make_of_space(const Config& config, const SpaceSettings& 
   MP_REQUIRE(misfit.empty(), Exit::bad_configuration, "{} {}",
              choice != nullptr ? "model.choice makes" : "model.space gives", misfit);
   auto model = std::make_unique<Model>();
-  const Candidates candidates(config, m, context);
+  const Candidates candidates(m, context);
   SpaceEnds ends(*model, config, m, context);
   ends.add_beginning();
   std::optional<Cells> cells;

@@ -83,8 +83,7 @@ std::unique_ptr<Model> make(const Config& config, const LayerContext& context) {
       operations.add(spec);
       Unit& unit = model->add_unit(path);
       model->stream({window.windows(), outputs});
-      model->add_block(path, maybe_recomputed(config, std::make_unique<PictureBlock>(context, unit, spec)),
-                       {&unit});
+      model->add_block(path, std::make_unique<PictureBlock>(context, unit, spec), {&unit});
       window = {window.down(), window.across(), window.side, 1, 1};
       channels = outputs;
     }

@@ -63,7 +63,7 @@ std::vector<std::string> settings_with(const LayoutChoice& layout, const SearchF
   say(free.chunks && layout.chunks > 1, "schedule.chunks", layout.chunks);
   say(free.cuts && !layout.cuts.empty(), "schedule.cuts", "[" + joined(layout.cuts) + "]");
   say(free.zero && layout.grid.data > 1, "train.zero", layout.zero);
-  say(free.recompute, "train.recompute", layout.recompute);
+  say(free.recompute, "train.recompute", layout.recompute.text());
   say(free.sequence_parallel && layout.grid.tensor > 1, "train.sequence_parallel", layout.sequence_parallel);
   say(free.subnet_cuts, "supernet.cuts", layout.subnet_cuts);
   say(free.micro_batch, "train.micro_batch", layout.micro_batch);

@@ -2,14 +2,13 @@
 
 #include <algorithm>
 #include <array>
-#include <memory>
 #include <numeric>
 #include <optional>
 #include <tuple>
 
-#include "optim/unit_optimizer.h"
 #include "plan/layout_space.h"
 #include "plan/network_on_paper.h"
+#include "plan/priced_blocks.h"
 #include "plan/run_plan.h"
 #include "plan/step_bound.h"
 #include "plan/subnet_search.h"
@@ -31,48 +30,6 @@ auto preference(const LayoutChoice& layout) {
                     layout.recompute, layout.chunks, layout.sequence_parallel, layout.schedule,
                     layout.subnet_cuts);
 }
-
-/// The blocks of a model as they are priced for the layouts that share their products in one way.
-class PricedBlocks {
- public:
-  /// The blocks as they lie on the configuration's grid, until another configuration is asked for.
-  Outline& laid_out(const Config& config) {
-    const auto key = std::tuple(config.grid.tensor, config.train.sequence_parallel, config.train.recompute,
-                                row_of(config.schedule.kind).splits_backward, config.train.micro_batch);
-    auto found = known_.find(key);
-    if (found == known_.end()) {
-      auto costs = std::make_unique<CostModel>(config, make_layout(config, {}));
-      Outline outline = costs->outline();
-      found = known_.emplace(key, Priced{std::move(costs), std::move(outline), {}}).first;
-    }
-    Outline& outline = found->second.outline;
-    const std::vector<std::int64_t>& shares = shares_of(found->second, config.grid.data);
-    for (std::size_t unit = 0; unit < shares.size(); ++unit) outline.units[unit].share = shares[unit];
-    lay_out(outline, config);
-    return outline;
-  }
-
- private:
-  struct Priced {
-    std::unique_ptr<CostModel> costs;
-    Outline outline;
-    std::map<int, std::vector<std::int64_t>> shares;  ///< by data ranks: each unit's largest, bytes
-  };
-
-  static const std::vector<std::int64_t>& shares_of(Priced& priced, int data) {
-    const auto [found, is_new] = priced.shares.try_emplace(data);
-    for (const auto& unit : priced.costs->model().units()) {
-      if (!is_new) break;
-      const auto edges = share_edges(*unit, data);
-      std::int64_t most = 0;
-      for (int share = 0; share < data; ++share) most = std::max(most, 4 * (edges[share + 1] - edges[share]));
-      found->second.push_back(most);
-    }
-    return found->second;
-  }
-
-  std::map<std::tuple<int, bool, RecomputeKind, bool, int>, Priced> known_;
-};
 
 /// A layout on paper, ready to be bounded with one cut or another.
 struct Sketch {
@@ -96,10 +53,10 @@ struct Sketch {
   LayoutCandidate candidate(LayoutChoice layout, const std::vector<int>& first_block) const {
     if (first_block != outline.first_block)
       layout.cuts.assign(first_block.begin() + 1, first_block.end() - 1);
-    const bool recomputed = layout.recompute != RecomputeKind::none;
+    const std::int64_t least = least_memory(outline, first_block, fills, layout.recompute);
     return {.layout = std::move(layout),
             .bound = step.of(first_block),
-            .least_memory = least_memory(outline, first_block, fills, recomputed),
+            .least_memory = least,
             .least_work = step.least_work() * num_ranks(layout.grid) / layout.grid.pipeline};
   }
 };
@@ -189,8 +146,12 @@ void simulate_layout(const Config& config, LayoutCandidate& candidate) {
                      (num_ranks(candidate.layout.grid) / plan.outline.stages);
     candidate.groups = plan.groups;
     if (plan.subnets) take_figures(known, plan, candidate);
-    for (int stage = 0; stage < plan.outline.stages; ++stage)
-      candidate.memory = std::max(candidate.memory, total_of(plan.most_memory(stage)));
+    candidate.over.clear();
+    for (int stage = 0; stage < plan.outline.stages; ++stage) {
+      const std::int64_t bytes = total_of(plan.most_memory(stage));
+      candidate.memory = std::max(candidate.memory, bytes);
+      candidate.over.push_back(limit > 0 ? std::max<std::int64_t>(0, bytes - limit) : 0);
+    }
     candidate.fate = limit == 0 || candidate.memory <= limit ? Fate::simulated : Fate::too_large;
   } catch (const Error& error) {
     if (error.code == Exit::internal) throw;
@@ -223,7 +184,7 @@ void time_layout(const Config& config, LayoutCandidate& candidate, PricedBlocks&
     const Outline& outline = blocks.laid_out(known);
     if (const std::int64_t limit = config.memory.device_limit; limit > 0) {
       const Order order = make_order(known.schedule.kind, request_of(outline));
-      candidate.least_memory = least_memory(outline, order, known.train.recompute != RecomputeKind::none);
+      candidate.least_memory = least_memory(outline, order, known.train.recompute);
       candidate.fate = Fate::too_large;
       if (candidate.least_memory > limit) return;
     }
@@ -238,6 +199,42 @@ void time_layout(const Config& config, LayoutCandidate& candidate, PricedBlocks&
     candidate.fate = Fate::refused;
     candidate.refusal = error.what();
   }
+}
+
+/// A layout that does not fit with as many more blocks computed again as it takes; none: all are not enough.
+std::optional<LayoutCandidate> with_more_recomputed(const Config& config, const LayoutCandidate& full,
+                                                    PricedBlocks& blocks) {
+  if (full.layout.recompute == RecomputeKind::block || row_of(full.layout.schedule).has_groups)
+    return std::nullopt;
+  LayoutCandidate next{.layout = full.layout, .room = full.room};
+  try {
+    Config known = with_layout(config, full.layout);
+    if (next.room.empty())
+      for (const std::int64_t bytes : least_beside_tapes(blocks.laid_out(known)))
+        next.room.push_back(config.memory.device_limit - bytes);
+    for (std::size_t stage = 0; stage < full.over.size(); ++stage) next.room[stage] -= full.over[stage];
+    const std::optional<RecomputedBlocks> fitting = blocks.fitting(known, next.room);
+    if (!fitting || *fitting == full.layout.recompute) return std::nullopt;
+    next.layout.recompute = known.train.recompute = *fitting;
+    const Sketch sketch(known, blocks.laid_out(known));
+    LayoutCandidate made = sketch.candidate(next.layout, sketch.first_block(next.layout));
+    made.room = next.room;
+    return made;
+  } catch (const Error& error) {
+    if (error.code == Exit::internal) throw;
+    return std::nullopt;
+  }
+}
+
+/// Lets what does not fit at a place compute more blocks again, and puts that where its bound belongs.
+void recompute_more(LayoutSearch& search, std::size_t place, const Config& config, PricedBlocks& blocks) {
+  const std::optional<LayoutCandidate> more = with_more_recomputed(config, search.all[place], blocks);
+  if (!more) return;
+  const auto behind = std::upper_bound(
+      search.all.begin() + static_cast<std::ptrdiff_t>(place) + 1, search.all.end(),
+      more->least_cost(search.price),
+      [&](double cost, const LayoutCandidate& other) { return cost < other.least_cost(search.price); });
+  search.all.insert(behind, *more);
 }
 
 /// Times a layout, and plans it whole if it is to be the best: then it has to fit.
@@ -265,6 +262,17 @@ void settle(LayoutSearch& search, const Config& config, int wanted) {
       changed = true;
     }
   }
+}
+
+/// The place of the cheapest layout among those that were simulated and have what is asked for; -1: none.
+int cheapest_with(const LayoutSearch& search, const std::function<bool(const LayoutChoice&)>& has) {
+  int found = -1;
+  for (int place = 0; place < static_cast<int>(search.all.size()); ++place) {
+    const LayoutCandidate& one = search.all[place];
+    if (one.fate != Fate::simulated || !has(one.layout)) continue;
+    if (found < 0 || one.cost(search.price) < search.all[found].cost(search.price)) found = place;
+  }
+  return found;
 }
 
 bool is_known(const LayoutSearch& search, const LayoutChoice& layout) {
@@ -306,6 +314,27 @@ void improve_cuts(LayoutSearch& search, const Config& config, LayoutCandidate be
 
 }  // namespace
 
+int best_with(LayoutSearch& search, const Config& config, PricedBlocks& blocks,
+              const std::function<bool(const LayoutChoice&)>& has) {
+  const std::int64_t limit = config.memory.device_limit;
+  std::size_t next = 0;
+  while (true) {
+    const int found = cheapest_with(search, has);
+    if (found >= 0 && search.all[found].memory > 0) return found;
+    if (found >= 0) {
+      simulate_layout(config, search.all[found]);
+      continue;
+    }
+    while (next < search.all.size() &&
+           (search.all[next].fate != Fate::slower || !has(search.all[next].layout)))
+      ++next;
+    if (next == search.all.size()) return -1;
+    LayoutCandidate& first = search.all[next];
+    if (limit > 0 && first.least_memory > limit) first.fate = Fate::too_large;
+    else time_layout(config, first, blocks);
+  }
+}
+
 LayoutSearch search_layouts(const Config& given, int ranks, const SearchFreedom& free, int wanted,
                             const StepPrice& price) {
   LayoutSearch search{.price = price};
@@ -317,17 +346,16 @@ LayoutSearch search_layouts(const Config& given, int ranks, const SearchFreedom&
   take_stock(search, config, ranks, free, blocks);
   const std::int64_t limit = config.memory.device_limit;
   double best = 0;  // of those that fit; 0: none yet
-  for (LayoutCandidate& candidate : search.all) {
+  for (std::size_t place = 0; place < search.all.size(); ++place) {
+    LayoutCandidate& candidate = search.all[place];
     if (candidate.fate == Fate::refused) continue;
     const bool is_slower = best > 0 && candidate.least_cost(price) > best * equal_costs;
     if (is_slower && search.count(Fate::simulated) >= wanted) break;
-    if (limit > 0 && candidate.least_memory > limit) {
-      candidate.fate = Fate::too_large;
-      continue;
-    }
-    try_layout(config, candidate, price, best, blocks);
+    if (limit > 0 && candidate.least_memory > limit) candidate.fate = Fate::too_large;
+    else try_layout(config, candidate, price, best, blocks);
     const double cost = candidate.cost(price);
     if (candidate.fate == Fate::simulated && (best == 0 || cost < best)) best = cost;
+    if (candidate.fate == Fate::too_large && free.recompute) recompute_more(search, place, config, blocks);
   }
   settle(search, config, std::max(wanted, most_finalists));
   if (free.cuts && !search.best.empty()) {

@@ -1,6 +1,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -11,6 +12,8 @@
 #include "program/clock/idle_clock.h"
 
 namespace mindpipe {
+
+class PricedBlocks;
 
 /// The settings of a layout that a search may choose. The others stay as the configuration has them.
 struct SearchFreedom {
@@ -29,7 +32,7 @@ struct LayoutChoice {
   int chunks = 1;
   std::vector<int> cuts;  ///< empty: balanced
   int zero = 0;
-  RecomputeKind recompute = RecomputeKind::none;
+  RecomputedBlocks recompute;
   bool sequence_parallel = false;
   SubnetCuts subnet_cuts = SubnetCuts::home;
   int micro_batch = 0;  ///< 0: as the configuration has it
@@ -69,15 +72,17 @@ struct SubnetFigures {
 struct LayoutCandidate {
   enum class Fate : std::uint8_t { slower, too_large, simulated, refused };
   LayoutChoice layout;
-  Fate fate = Fate::slower;                   ///< slower: its bound is above the best step
-  std::int64_t bound = 0;                     ///< nanoseconds that its step, or a subnet, takes at least
-  std::int64_t least_memory = 0;              ///< bytes that a rank takes at least
-  std::int64_t least_work = 0;                ///< nanoseconds that all ranks compute in a step, at least
-  std::int64_t step = 0;                      ///< nanoseconds of a step, or a subnet, simulated
-  std::int64_t work = 0;                      ///< nanoseconds that all ranks compute in a step, simulated
-  std::int64_t memory = 0;                    ///< bytes of the rank with the most; 0: not known
-  std::string refusal = {};                   ///< the sentence of the rule
-  MicroBatchGroups groups = {};               ///< elastic groups of micro-batches, once planned whole
+  Fate fate = Fate::slower;             ///< slower: its bound is above the best step
+  std::int64_t bound = 0;               ///< nanoseconds that its step, or a subnet, takes at least
+  std::int64_t least_memory = 0;        ///< bytes that a rank takes at least
+  std::int64_t least_work = 0;          ///< nanoseconds that all ranks compute in a step, at least
+  std::int64_t step = 0;                ///< nanoseconds of a step, or a subnet, simulated
+  std::int64_t work = 0;                ///< nanoseconds that all ranks compute in a step, simulated
+  std::int64_t memory = 0;              ///< bytes of the rank with the most; 0: not known
+  std::vector<std::int64_t> over = {};  ///< bytes of each stage beyond the limit, once planned whole
+  std::vector<std::int64_t> room = {};  ///< bytes of each stage for tapes, where recomputation was chosen
+  std::string refusal = {};             ///< the sentence of the rule
+  MicroBatchGroups groups = {};         ///< elastic groups of micro-batches, once planned whole
   std::optional<SubnetFigures> subnets = {};  ///< where a supernet was simulated
   /// What it costs at least, and as simulated.
   double least_cost(const StepPrice& price) const;
@@ -101,6 +106,11 @@ struct LayoutSearch {
 /// what a subnet takes: lanes, stages, shared products and batches, cuts.
 LayoutSearch search_layouts(const Config& config, int ranks, const SearchFreedom& free, int wanted = 1,
                             const StepPrice& price = {});
+
+/// The place in `all` of the best layout that fits and has what is asked for; -1: none does. Where none was
+/// simulated, the first in order of bounds that fits counts as the best.
+int best_with(LayoutSearch& search, const Config& config, PricedBlocks& blocks,
+              const std::function<bool(const LayoutChoice&)>& has);
 
 /// The places of the best layouts that differ in more than their cuts, `most` of them.
 std::vector<int> best_of_each(const LayoutSearch& search, int most);

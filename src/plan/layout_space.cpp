@@ -60,7 +60,7 @@ std::vector<LayoutChoice> layouts_of(const Config& config, const Coord& grid, co
   std::vector<LayoutChoice> all;
   for (const auto& [schedule, chunks] : shapes_of(config, grid.pipeline, free))
     for (const int zero : values(free.zero && grid.data > 1, free.zero ? 0 : train.zero, std::array{0, 1, 2}))
-      for (const RecomputeKind recompute :
+      for (const RecomputedBlocks& recompute :
            values(free.recompute, train.recompute, all_kinds<RecomputeKind>()))
         for (const bool shared :
              values(free.sequence_parallel && grid.tensor > 1,

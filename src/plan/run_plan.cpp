@@ -197,10 +197,9 @@ MicroBatchGroups groups_of(const RunPlan& plan, const Config& config, const Layo
   if (!row_of(config.schedule.kind).has_groups || !is_open) return written;
   const std::int64_t limit = config.memory.device_limit;
   if (limit == 0) return choose_groups(plan.outline, network, written);
-  const bool recomputed = config.train.recompute != RecomputeKind::none;
   return choose_groups(plan.outline, network, written, [&](const MicroBatchGroups& groups) {
     const Order order = make_order(config.schedule.kind, request_of(plan.outline, groups));
-    if (least_memory(plan.outline, order, recomputed) > limit) return false;
+    if (least_memory(plan.outline, order, config.train.recompute) > limit) return false;
     RunPlan tried = plan;
     tried.training = make_program(tried.outline, config.schedule.kind, network, 0, groups);
     count_memory(tried, config, layout, costs);

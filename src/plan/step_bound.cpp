@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "plan/tape_bytes.h"
+
 namespace mindpipe {
 namespace {
 
@@ -94,18 +96,18 @@ namespace {
 struct LeastBytes {
   std::vector<std::int64_t> kept, second_forward, tape;
 
-  LeastBytes(const Outline& outline, const std::vector<int>& first_block, bool recomputed)
+  LeastBytes(const Outline& outline, const std::vector<int>& first_block, const RecomputedBlocks& recomputed)
       : kept(outline.stages, 0), second_forward(outline.stages, 0), tape(outline.all_chunks(), 0) {
     std::vector<std::vector<char>> counted(outline.stages, std::vector<char>(outline.units.size(), 0));
     for (int chunk = 0; chunk < outline.all_chunks(); ++chunk) {
       const int stage = outline.rank_of(chunk);
-      for (int block = first_block[chunk]; block < first_block[chunk + 1]; ++block) {
-        const std::int64_t saved = outline.cost(block).saved, enters = outline.cuts[block].activation;
-        tape[chunk] += recomputed ? enters : saved;
-        if (recomputed) second_forward[stage] = std::max(second_forward[stage], saved - enters);
+      const TapeBytes bytes = tape_bytes(outline, first_block[chunk], first_block[chunk + 1],
+                                         [&](int block) { return recomputed.has(block); });
+      tape[chunk] = bytes.kept;
+      second_forward[stage] = std::max(second_forward[stage], bytes.most - bytes.kept);
+      for (int block = first_block[chunk]; block < first_block[chunk + 1]; ++block)
         for (const int unit : outline.units_used[block][0])
           if (counted[stage][unit]++ == 0) kept[stage] += of_unit(outline, outline.units[unit]);
-      }
     }
   }
 
@@ -117,8 +119,22 @@ struct LeastBytes {
 
 }  // namespace
 
+std::vector<int> most_in_flight(const Order& order, int chunks) {
+  std::vector<int> held(chunks, 0), most(chunks, 0);
+  for (const std::vector<Pass>& passes : order)
+    for (const Pass& pass : passes) {
+      if (pass.kind == ActionKind::forward) most[pass.chunk] = std::max(most[pass.chunk], ++held[pass.chunk]);
+      if (pass.kind == ActionKind::backward || pass.kind == ActionKind::backward_input) --held[pass.chunk];
+    }
+  return most;
+}
+
+std::vector<std::int64_t> least_beside_tapes(const Outline& outline) {
+  return LeastBytes(outline, outline.first_block, {}).kept;
+}
+
 std::int64_t least_memory(const Outline& outline, const std::vector<int>& first_block, bool fills,
-                          bool recomputed) {
+                          const RecomputedBlocks& recomputed) {
   const LeastBytes bytes(outline, first_block, recomputed);
   std::vector<std::int64_t> stages = bytes.kept;
   for (int chunk = 0; chunk < outline.all_chunks(); ++chunk) {
@@ -133,7 +149,7 @@ std::int64_t least_memory(const Outline& outline, const std::vector<int>& first_
   return *std::max_element(stages.begin(), stages.end());
 }
 
-std::int64_t least_memory(const Outline& outline, const Order& order, bool recomputed) {
+std::int64_t least_memory(const Outline& outline, const Order& order, const RecomputedBlocks& recomputed) {
   const LeastBytes bytes(outline, outline.first_block, recomputed);
   std::int64_t most = 0;
   for (int stage = 0; stage < outline.stages; ++stage) {

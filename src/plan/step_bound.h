@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "config/recomputed_blocks.h"
 #include "program/clock/simulate.h"
 #include "program/schedules/order.h"
 
@@ -31,13 +32,18 @@ class StepBound {
   std::vector<std::int64_t> forward_, input_, whole_, update_;  ///< sums over the blocks before each
 };
 
+/// The most micro-batches that each chunk keeps tapes of at once.
+std::vector<int> most_in_flight(const Order& order, int chunks);
+/// Bytes that each stage takes at least beside its tapes: values, state and gradients.
+std::vector<std::int64_t> least_beside_tapes(const Outline& outline);
+
 /// Bytes that the stage with the most takes at least: values, state, gradients and tapes. `fills`: whether a
 /// stage begins a micro-batch for each stage from it on before its first backward; else it is through all but
-/// its last chunk with one for each stage. `recomputed`: a tape has what enters each block, and once what the
-/// second forward of a block keeps.
+/// its last chunk with one for each stage. Of `recomputed` blocks a tape has what enters them, and once what
+/// the second forward of one of them keeps.
 std::int64_t least_memory(const Outline& outline, const std::vector<int>& first_block, bool fills,
-                          bool recomputed);
+                          const RecomputedBlocks& recomputed);
 /// Bytes that the stage with the most takes at least with this order of passes, whose tapes are counted.
-std::int64_t least_memory(const Outline& outline, const Order& order, bool recomputed);
+std::int64_t least_memory(const Outline& outline, const Order& order, const RecomputedBlocks& recomputed);
 
 }  // namespace mindpipe

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "layers/recompute.h"
+
 namespace mindpipe {
 
 std::vector<std::string_view> ChoiceBlock::reads() const {
@@ -16,6 +18,10 @@ std::size_t ChoiceBlock::statistics_bytes() const {
   std::size_t most = 0;
   for (const auto& candidate : candidates_) most = std::max(most, candidate->statistics_bytes());
   return most;
+}
+
+void ChoiceBlock::recompute_candidates() {
+  for (auto& candidate : candidates_) candidate = recomputed(std::move(candidate));
 }
 
 Layer& ChoiceBlock::chosen(const Tape& tape) const {

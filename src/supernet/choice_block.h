@@ -19,6 +19,7 @@ class ChoiceBlock final : public Layer {
   std::vector<std::string_view> reads() const override;
   /// Bytes of collected statistics: those of the candidate that has most.
   std::size_t statistics_bytes() const override;
+  void recompute_candidates() override;
   Boundary forward(Boundary in, Tape& tape) override { return chosen(tape).forward(in, tape); }
   Boundary backward(Boundary dout, Tape& tape) override { return chosen(tape).backward(dout, tape); }
 

@@ -1,7 +1,10 @@
 // thorough
 #include <gmock/gmock.h>
 
+#include <cmath>
 #include <map>
+#include <random>
+#include <set>
 
 #include "app/plan/grid_choice.h"
 #include "app/plan/open_choice.h"
@@ -54,6 +57,52 @@ TEST_F(OpenSettings, ARunWithAutoHasTheWeightsOfOneWithTheChosenSettingsTypedIn)
     for (const char* key : {"zero", "recompute", "micro_batch", "kind", "cuts", "chunks", "pipeline", "data"})
       EXPECT_EQ(resolved.find(std::string(key) + ": auto\n"), std::string::npos) << resolved;
   }
+}
+
+TEST_F(OpenSettings, WhateverPricesChooseARunHasTheBitsOfOneRank) {
+  const std::string settings = " --config " + (root_ / "tiny.yaml").string() +
+                               " train.batch=16 model.layers=3 train.steps=3 train.evaluate_every=0"
+                               " reproducible.data=4 reproducible.tensor=2 ";
+  const std::string one = (root_ / "one").string();
+  ASSERT_EQ(run_command(on_ranks(1) + settings + "run.dir=" + one).code, 0);
+  std::set<std::string> layouts;
+  std::mt19937_64 random(44);
+  const auto between = [&](double least, double most) {
+    return least * std::pow(most / least, std::uniform_real_distribution<>()(random));
+  };
+  for (int draw = 0; draw < 10; ++draw) {
+    const std::string device = (root_ / "device.yaml").string(), directory = (root_ / "drawn").string();
+    std::ofstream(device) << fmt::format(
+        "like: core\nflops_f32: {:.6e}\nbytes: {:.6e}\nlaunch: {:.6e}\nlinks: {{ranks_per_node: {}, latency: "
+        "{:.6e}, "
+        "rate: {:.6e}, latency_between_nodes: {:.6e}, rate_between_nodes: {:.6e}}}\n",
+        between(1e9, 1e12), between(1e9, 1e12), between(1e-8, 1e-4), 1 << draw % 3, between(1e-7, 1e-3),
+        between(1e6, 1e11), between(1e-7, 1e-3), between(1e6, 1e11));
+    const Answer drawn =
+        run_command(on_ranks(4) + settings + "schedule=auto grid=auto train.zero=auto train.recompute=auto " +
+                    "train.sequence_parallel=auto device.description=" + device + " run.dir=" + directory);
+    ASSERT_EQ(drawn.code, 0) << drawn.text;
+    layouts.insert(chosen_in(drawn.text));
+    const Answer same = run("ckpt diff " + one + " " + directory);
+    EXPECT_EQ(same.code, 0) << same.text << drawn.text;
+    fs::remove_all(directory);
+  }
+  EXPECT_GT(layouts.size(), 2U) << "prices that differ choose otherwise";
+}
+
+TEST_F(OpenSettings, ASearchWritesTheSameBytesOnOneAndEightRanks) {
+  const auto written = [&](int ranks) {
+    const std::string file = (root_ / "search.json").string();
+    const Answer answer =
+        run_command(on_ranks(ranks) + "plan --search --ranks 8 --config " + (root_ / "tiny.yaml").string() +
+                    " train.batch=32 model.layers=6 model.heads=4 grid=auto --json " + file);
+    EXPECT_EQ(answer.code, 0) << answer.text;
+    return read("search.json");
+  };
+  const std::string alone = written(1);
+  EXPECT_THAT(alone, HasSubstr("\"chosen\""));
+  EXPECT_EQ(written(8), alone);
+  for (int repetition = 0; repetition < 20; ++repetition) ASSERT_EQ(written(1), alone);
 }
 
 TEST_F(OpenSettings, ARunThatGoesOnIsSearchedAnewAndKeepsItsArithmetic) {

@@ -1,9 +1,11 @@
 // thorough
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <ctime>
 
 #include "app/plan/open_choice.h"
+#include "app/plan/plan_search.h"
 #include "plan/layout_search.h"
 #include "plan/run_plan.h"
 
@@ -13,14 +15,16 @@ namespace {
 
 double processor_seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
 
-/// Seconds that a search takes, which finds something.
+/// Seconds that a search takes, which finds something, and its text.
 double seconds_of_search(const std::string& file, std::vector<std::string> settings, int ranks) {
   settings.emplace_back("grid=auto");
   WrittenKeys written;
   Config config = read_config(file, settings, written);
   config.device.threads = 1;
   const double begin = processor_seconds();
-  const LayoutSearch search = search_layouts(config, ranks, freedom_of(config, written), 5);
+  const SearchFreedom free = freedom_of(config, written);
+  LayoutSearch search = search_layouts(config, ranks, free, 5);
+  EXPECT_THAT(search_text(config, ranks, free, search, 5, ""), testing::HasSubstr("why not another value"));
   const double seconds = processor_seconds() - begin;
   EXPECT_FALSE(search.best.empty()) << file;
   const auto count = [&](LayoutCandidate::Fate fate) { return search.count(fate); };
@@ -41,6 +45,16 @@ TEST(SearchScale, SearchesOf64RanksTakeSeconds) {
                                     64),
                   10)
             << device << ' ' << limit;
+}
+
+TEST(SearchScale, ASearchOf16384RanksTakesHalfAMinute) {  // the shape of Llama 3 405B
+  const double seconds = seconds_of_search(
+      MINDPIPE_SOURCE_DIR "/configs/llama-8b.yaml",
+      {"device.kind=cuda", "device.description=" MINDPIPE_SOURCE_DIR "/configs/devices/h100.yaml",
+       "memory.device_limit=76GiB", "train.batch=2048", "model.layers=126", "model.width=16384",
+       "model.heads=128", "model.mlp_width=53248", "reproducible.data=auto", "reproducible.tensor=auto"},
+      16384);
+  EXPECT_LT(seconds, 60);
 }
 
 TEST(SearchScale, AnyPlanOf16384RanksTakesSeconds) {

@@ -326,7 +326,7 @@ std::vector<std::string> asked_with(ScheduleKind kind) {
 /// names.
 template <class Kind, class Member>
 void expect_kinds(const std::string& key, Member member) {
-  std::string allowed = key == "schedule.kind" || key == "train.recompute" ? "auto or " : "";
+  std::string allowed = key == "schedule.kind" ? "auto or " : "";
   for (const auto& row : rows_of(Kind{})) {
     std::vector<std::string> settings = asked_with(kind_named<Kind>(row.name).value());
     settings.push_back(key + "=" + std::string(row.name));
@@ -351,7 +351,6 @@ TEST(Config, EveryKindIsReadAndWrittenByItsName) {
   expect_kinds<MlpKind>("model.mlp", [](const Config& c) { return c.model.gpt.mlp; });
   expect_kinds<ScheduleKind>("schedule.kind", [](const Config& c) { return c.schedule.kind; });
   expect_kinds<Precision>("train.precision", [](const Config& c) { return c.train.precision; });
-  expect_kinds<RecomputeKind>("train.recompute", [](const Config& c) { return c.train.recompute; });
   expect_kinds<RateKind>("optimizer.rate.kind", [](const Config& c) { return c.optimizer.rate.kind; });
   expect_kinds<OptimizerKind>("optimizer.kind", [](const Config& c) { return c.optimizer.kind; });
   expect_kinds<DeviceKind>("device.kind", [](const Config& c) { return c.device.kind; });

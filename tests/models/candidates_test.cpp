@@ -26,7 +26,7 @@ Setting setting_of(const std::string& word) {
 
 Subject::Build block_of(const Config& config, int block) {
   return [=](Subject& s) {
-    const Candidates candidates(config, config.model.subnet, s.context());
+    const Candidates candidates(config.model.subnet, s.context());
     s.add(candidates.make(block, 0, &s.unit(candidate_name(block, 0))));
   };
 }
@@ -95,9 +95,8 @@ TEST(Candidates, ThatAreIdentityHaveNoUnitAndChangeNothing) {
   const Space& space = config.model.subnet.space;
   EXPECT_FALSE(has_parameters(space.candidates(0)[0]));
   Setting setting;
-  Subject subject(setting, [&](Subject& s) {
-    s.add(Candidates(config, config.model.subnet, s.context()).make(0, 0, nullptr));
-  });
+  Subject subject(
+      setting, [&](Subject& s) { s.add(Candidates(config.model.subnet, s.context()).make(0, 0, nullptr)); });
   const Whole gradients = subject.gradients();
   ASSERT_EQ(gradients.size(), 1u);
   EXPECT_EQ(gradients.at("input.activation"),

@@ -143,7 +143,7 @@ TEST_F(OnPaperModels, SpacesHaveAsManyParametersAsTheirPaperSays) {
     const LayerContext context{*backend, tensor, DType::bf16, false, 1};
     const auto parameters_of = [&](const Config& config, int block) {
       const SpaceSettings& m = config.model.subnet;
-      const Candidates candidates(config, m, context);
+      const Candidates candidates(m, context);
       std::int64_t sum = 0;
       for (int number = 0; number < static_cast<int>(m.space.candidates(block).size()); ++number) {
         if (!has_parameters(m.space.candidates(block)[number])) continue;
@@ -237,6 +237,26 @@ TEST_F(OnPaperModels, SendAMemoryFromTheBridgeToItsLastReaderOnly) {
   for (int block = 1; block < static_cast<int>(model->blocks().size()); ++block)
     EXPECT_EQ(model->before(block), block <= 5 ? (Shape{48, 128}) : (Shape{256, 128})) << block;
   EXPECT_EQ(model->blocks()[6].memory, (Shape{48, 128})) << "as long as the source, not the target";
+}
+
+TEST_F(OnPaperModels, RefuseToComputeAgainWhatIsNoBlockOrKeepsNothing) {
+  const auto refusal = [&](int block) -> std::string {
+    Config config;
+    config.model.gpt.layers = 2;
+    config.train.recompute = RecomputedBlocks({block});
+    try {
+      make(resolve(config), 1);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  for (const int block : {1, 2, 3, 4}) EXPECT_EQ(refusal(block), "");
+  EXPECT_EQ(
+      refusal(0),
+      "train.recompute names block 0, which is embedding: it has nothing that a second forward could make "
+      "again");
+  EXPECT_EQ(refusal(6), "train.recompute names block 6, and the model's blocks are 0 to 5");
 }
 
 std::string names_of(const std::vector<Field>& fields) {

@@ -26,7 +26,7 @@ const std::vector<std::string> picture_words{"conv-1",    "conv-3", "conv-5",   
                                              "dilated-3", "max-3",  "average-3", "average-5",   "identity"};
 
 PictureCandidates candidates_of(const Config& config, const LayerContext& context, bool runs) {
-  return {config, config.model.subnet, context, BatchNormSpec{0, false, 1e-5, 0.1, runs}};
+  return {config.model.subnet, context, BatchNormSpec{0, false, 1e-5, 0.1, runs}};
 }
 
 Subject::Build block_of_pictures(const Config& config, int block, bool runs = true) {

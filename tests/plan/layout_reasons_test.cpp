@@ -67,7 +67,7 @@ TEST(LayoutReasons, LessMemoryIsBoughtWithRecomputationShardingOrStagesAtTheLeas
     if (tight.step == 0) break;
     EXPECT_LE(tight.memory, limit);
     EXPECT_GE(1.001 * static_cast<double>(tight.step), static_cast<double>(roomy.step));
-    recomputed = recomputed || tight.layout.recompute == RecomputeKind::block;
+    recomputed = recomputed || tight.layout.recompute.any();
     sharded = sharded || tight.layout.zero > 0;
     more_stages = more_stages || tight.layout.grid.pipeline > roomy.layout.grid.pipeline;
     limit = tight.memory - 1;

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "core/check.h"
+#include "plan/memory_limits.h"
 #include "plan/run_plan.h"
 #include "runtime/small_models.h"
 
@@ -105,7 +106,68 @@ TEST(LayoutSearch, ChoosesForTheReasonsThatThereAre) {
   simulate_layout(tight, keeping);
   EXPECT_EQ(best(tight, {.recompute = true}, 2).recompute, RecomputeKind::none);
   tight.memory.device_limit = keeping.memory - 1;
-  EXPECT_EQ(best(tight, {.recompute = true}, 2).recompute, RecomputeKind::block);
+  EXPECT_TRUE(best(tight, {.recompute = true}, 2).recompute.are_some());
+}
+
+TEST(LayoutSearch, ComputesAsFewBlocksAgainAsMemoryAllows) {
+  Config c = small_gpt();
+  c.model.gpt.layers = 3;
+  c.grid = {1, 2, 1, 1};
+  std::vector<LayoutCandidate> every;  // block 0 and the last are no candidates
+  for (int chosen = 0; chosen < 64; ++chosen) {
+    std::vector<int> numbers;
+    for (int block = 0; block < 6; ++block)
+      if ((chosen >> block & 1) != 0) numbers.push_back(block + 1);
+    LayoutCandidate& one = every.emplace_back(LayoutCandidate{.layout = layout_of(c)});
+    one.layout.recompute = RecomputedBlocks(numbers);
+    simulate_layout(c, one);
+    ASSERT_EQ(one.fate, Fate::simulated) << one.refusal;
+  }
+  const std::int64_t most = every.front().memory, least = every.back().memory;
+  ASSERT_LT(least, most);
+  for (int part = 0; part <= 10; ++part) {
+    c.memory.device_limit = least + (most - least) * part / 10;
+    std::int64_t best = 0;
+    for (const LayoutCandidate& one : every)
+      if (one.memory <= c.memory.device_limit && (best == 0 || one.step < best)) best = one.step;
+    const LayoutSearch search = search_layouts(c, 2, {.recompute = true});
+    ASSERT_FALSE(search.best.empty()) << part;
+    const LayoutCandidate& chosen = search.all[search.best.front()];
+    EXPECT_LE(chosen.memory, c.memory.device_limit) << part;
+    EXPECT_LE(static_cast<double>(chosen.step), 1.01 * static_cast<double>(best))
+        << part << ": " << chosen.layout.recompute.text();
+  }
+}
+
+TEST(LayoutSearch, WhatIsChosenFitsAndWhatIsExcludedDoesNot) {
+  SearchFreedom free = all_free;
+  free.cuts = false;
+  int chosen = 0, excluded = 0;
+  for (const int ranks : {2, 4, 6, 8}) {
+    std::int64_t least = 0, most = 0;
+    for (const LayoutCandidate& one : whole_space(small_gpt(), ranks, free).all) {
+      if (one.memory == 0) continue;
+      least = least == 0 ? one.memory : std::min(least, one.memory);
+      most = std::max(most, one.memory);
+    }
+    for (int part = 0; part < 25; ++part) {
+      Config c = small_gpt();
+      c.memory.device_limit = least + (most - least) * part / 25;
+      const LayoutSearch search = search_layouts(c, ranks, free);
+      ASSERT_FALSE(search.best.empty()) << ranks << " ranks, " << c.memory.device_limit;
+      const Config known = with_layout(c, search.all[search.best.front()].layout);
+      require_fit(make_run_plan(known), c.memory.device_limit);
+      ++chosen;
+      for (const LayoutCandidate& one : search.all) {
+        if (one.fate != Fate::too_large || ++excluded % 5 != 0) continue;
+        LayoutCandidate whole{.layout = one.layout};
+        simulate_layout(c, whole);
+        EXPECT_GT(whole.memory, c.memory.device_limit) << words_of(one.layout, free);
+      }
+    }
+  }
+  EXPECT_EQ(chosen, 100);
+  EXPECT_GT(excluded, 100);
 }
 
 TEST(LayoutSearch, MoreMemoryNeverMakesTheStepLonger) {

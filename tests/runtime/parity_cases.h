@@ -83,6 +83,17 @@ inline MicroBatchGroups groups_of(const Config& c) {
   return {{stages, all - stages}, {all - stages, stages}};
 }
 
+/// Every other one of the blocks that can be computed again.
+inline RecomputedBlocks every_other_block(const Config& given) {
+  const Config c = resolve(given);
+  CostModel costs(c, make_layout(c, {}));
+  std::vector<int> can, numbers;
+  for (int block = 0; block < static_cast<int>(costs.model().blocks().size()); ++block)
+    if (costs.model().blocks()[block].layer->can_be_recomputed()) can.push_back(block);
+  for (std::size_t i = 0; i < can.size(); i += 2) numbers.push_back(can[i]);
+  return RecomputedBlocks(numbers);
+}
+
 /// The configuration of a choice. Stages are uneven by hand where cuts_at says so: every chunk but the last
 /// is one block.
 inline Config config_of(const Choice& choice, int ranks) {
@@ -104,7 +115,8 @@ inline Config config_of(const Choice& choice, int ranks) {
     block_model(c).attention_dropout = 0;  // else its library is never asked
   c.train.zero = choice[zero_at];
   c.train.sequence_parallel = choice[sequence_at] == 1;
-  c.train.recompute = choice[recompute_at] == 1 ? RecomputeKind::block : RecomputeKind::none;
+  if (choice[recompute_at] == 1)
+    c.train.recompute = choice[cuts_at] == 1 ? every_other_block(c) : RecomputeKind::block;
   c.optimizer.kind = choice[optimizer_at] == 1 ? OptimizerKind::sgd : OptimizerKind::adamw;
   c.train.noise_every = 1;
   return resolve(c);
@@ -140,7 +152,7 @@ inline std::string describe(const Config& c) {
                      c.schedule.kind, c.schedule.cuts.empty() ? "" : " cut unevenly", describe_model(c.model),
                      c.train.precision, c.optimizer.kind, c.train.batch, c.train.zero,
                      c.train.sequence_parallel ? ", sequence parallel" : "",
-                     c.train.recompute == RecomputeKind::block ? ", recomputed" : "");
+                     c.train.recompute.any() ? ", recomputed " + c.train.recompute.text() : "");
 }
 
 /// Few choices in which every possible pair of options of two dimensions occurs.

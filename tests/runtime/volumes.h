@@ -45,7 +45,6 @@ struct Holding {
 };
 inline Holding held_by(const Config& c, const Coord& here, const Sizes& sizes) {
   const std::int64_t t = c.grid.tensor, shards = c.reproducible.tensor;
-  const bool recomputed = c.train.recompute == RecomputeKind::block;
   const auto chunks = [](std::int64_t elements) {
     return (elements + statistics_chunk - 1) / statistics_chunk;
   };
@@ -53,6 +52,7 @@ inline Holding held_by(const Config& c, const Coord& here, const Sizes& sizes) {
   for (int i = 0; i <= sizes.last(); ++i) {
     if (stage_of(c, i) != here.pipeline) continue;
     const Sizes::Block& block = sizes.blocks[i];
+    const bool recomputed = c.train.recompute.has(i);
     held.halves += block.halves + (recomputed ? block.replayed : 0);
     held.scatters += block.scatters + (recomputed ? block.replayed_scatters : 0);
     for (std::int64_t n : block.cut) {

@@ -19,6 +19,7 @@
 #include "core/text.h"
 #include "io/file.h"
 #include "plan/network_on_paper.h"
+#include "plan/priced_blocks.h"
 #include "plan/run_plan.h"
 #include "plan/unequal_stages.h"
 
@@ -51,7 +52,7 @@ const SearchedKey searched_keys[] = {
      [](const LayoutChoice& l) { return fmt::format("{}", l.chunks); }},
     {"train.zero", &SearchFreedom::zero, [](const LayoutChoice& l) { return fmt::format("{}", l.zero); }},
     {"train.recompute", &SearchFreedom::recompute,
-     [](const LayoutChoice& l) { return fmt::format("{}", l.recompute); }},
+     [](const LayoutChoice& l) { return l.recompute.are_some() ? "[...]" : l.recompute.text(); }},
     {"train.sequence_parallel", &SearchFreedom::sequence_parallel,
      [](const LayoutChoice& l) { return fmt::format("{}", l.sequence_parallel); }},
     {"train.micro_batch", &SearchFreedom::micro_batch,
@@ -117,27 +118,20 @@ std::string differing(const LayoutChoice& best, const LayoutChoice& other, const
 /// For each value of a free setting that the best layout does not have, the best layout that has it.
 std::string others_text(const Config& config, const SearchFreedom& free, LayoutSearch& search) {
   const LayoutCandidate best = search.all[search.best.front()];
+  PricedBlocks blocks;
   std::string text;
   for (const SearchedKey& key : searched_keys) {
     if (!(free.*key.free)) continue;
     std::set<std::string> told{key.value(best.layout)};
-    for (std::size_t i = 0; i < search.all.size(); ++i) {  // in order, so the first of a value is its best
-      LayoutCandidate& first = search.all[i];
-      const std::string value = key.value(first.layout);
-      if (told.count(value) || first.fate == Fate::refused || first.fate == Fate::too_large) continue;
-      told.insert(value);
-      if (first.fate == Fate::slower) simulate_layout(config, first);
-      LayoutCandidate* found = &first;
-      for (bool is_settled = false; !is_settled;) {
-        for (LayoutCandidate& other : search.all)
-          if (other.fate == Fate::simulated && key.value(other.layout) == value &&
-              (found->fate != Fate::simulated || other.cost(search.price) < found->cost(search.price)))
-            found = &other;
-        is_settled = found->fate != Fate::simulated || found->memory > 0;
-        if (!is_settled) simulate_layout(config, *found);
-      }
-      const std::string beside = differing(best.layout, found->layout, key.key);
-      text += fmt::format("  {}={}: {}{}\n", key.key, value, worse(search.price, *found, best), beside);
+    for (std::size_t i = 0; i < search.all.size(); ++i) {
+      const std::string value = key.value(search.all[i].layout);
+      if (!told.insert(value).second) continue;
+      const int place = best_with(search, config, blocks,
+                                  [&](const LayoutChoice& layout) { return key.value(layout) == value; });
+      if (place < 0) continue;
+      const LayoutCandidate& found = search.all[place];
+      text += fmt::format("  {}={}: {}{}\n", key.key, value, worse(search.price, found, best),
+                          differing(best.layout, found.layout, key.key));
     }
   }
   return text.empty() ? ""
@@ -210,7 +204,7 @@ std::string json_of(const LayoutCandidate& one) {
   if (one.subnets) line.add("subnet_cuts", name_of(layout.subnet_cuts)).add("idle", one.subnets->idle);
   line.add("pipeline", layout.grid.pipeline).add("data", layout.grid.data).add("tensor", layout.grid.tensor);
   line.add("schedule", name_of(layout.schedule)).add("chunks", layout.chunks).add("cuts", layout.cuts);
-  line.add("zero", layout.zero).add("recompute", name_of(layout.recompute));
+  line.add("zero", layout.zero).add("recompute", layout.recompute.text());
   line.add("sequence_parallel", layout.sequence_parallel).add("micro_batch", layout.micro_batch);
   line.add("outcome", name_of_fate(one));
   line.add("bound_ns", one.bound).add("least_memory", one.least_memory);

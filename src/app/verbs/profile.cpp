@@ -39,7 +39,8 @@ std::vector<LayoutChoice> layouts_to_time(const Config& config, int ranks, const
           const bool splits = row_of(schedule).splits_backward;
           if ((shared && tensor == 1) ||
               (!free.sequence_parallel && shared != config.train.sequence_parallel) ||
-              (!free.recompute && recompute != config.train.recompute) ||
+              (!free.recompute && !config.train.recompute.are_some() &&
+               recompute != config.train.recompute) ||
               (!free.schedule && splits != row_of(config.schedule.kind).splits_backward))
             continue;
           for (const int samples : micro_batches_of(config, free))
@@ -107,7 +108,7 @@ class Profiling {
           "described",
           i + 1, wishes_.size(), pass.block, config.grid.tensor,
           config.train.sequence_parallel ? ", sequence parallel" : "",
-          config.train.recompute == RecomputeKind::none ? "" : ", recomputed", human_seconds(pass.forward),
+          config.train.recompute.any() ? ", recomputed" : "", human_seconds(pass.forward),
           human_seconds(pass.input + pass.weight), 100 * pass.spread, factors.back());
     }
     profile.factor = upper_middle(std::move(factors));

@@ -1,0 +1,35 @@
+#pragma once
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <tuple>
+#include <vector>
+
+#include "plan/cost_model.h"
+
+namespace mindpipe {
+
+/// The blocks of a model as they are priced, once for all layouts that share their products in one way.
+class PricedBlocks {
+ public:
+  /// The blocks as they lie on the configuration's grid, until another configuration is asked for.
+  Outline& laid_out(const Config& config);
+  /// The blocks to compute again of a configuration that computes none or some again, so that the tapes of
+  /// each stage fit into `room`; no value: not even all of them are enough.
+  std::optional<RecomputedBlocks> fitting(const Config& config, const std::vector<std::int64_t>& room);
+
+ private:
+  struct Priced {
+    std::unique_ptr<CostModel> costs;
+    Outline outline;
+    std::map<int, std::vector<std::int64_t>> shares;  ///< by data ranks: each unit's largest, bytes
+  };
+  Outline& priced(const Config& config, RecomputeKind recompute);
+  static const std::vector<std::int64_t>& shares_of(Priced& priced, int data);
+
+  std::map<std::tuple<int, bool, RecomputeKind, bool, int>, Priced> known_;
+  Outline mixed_;  ///< where some blocks are computed again
+};
+
+}  // namespace mindpipe

@@ -1,0 +1,27 @@
+#pragma once
+#include <algorithm>
+#include <cstdint>
+
+#include "program/outline.h"
+
+namespace mindpipe {
+
+/// What a micro-batch's tape of some blocks takes: behind its forward, and at most.
+struct TapeBytes {
+  std::int64_t kept = 0, most = 0;
+};
+
+/// The tape of blocks [first, last), where `again(block)` says which keep their input alone: the second
+/// forward of one of these lies above what the blocks below it keep.
+template <class Again>
+TapeBytes tape_bytes(const Outline& outline, int first, int last, const Again& again) {
+  TapeBytes bytes;
+  for (int block = first; block < last; ++block) {
+    const std::int64_t saved = outline.cost(block).saved;
+    bytes.most = std::max(bytes.most, bytes.kept + saved);
+    bytes.kept += again(block) ? outline.cuts[block].activation : saved;
+  }
+  return bytes;
+}
+
+}  // namespace mindpipe

@@ -1,0 +1,54 @@
+#include "config/recomputed_blocks.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "config/open_settings.h"
+#include "core/check.h"
+
+namespace mindpipe {
+namespace {
+
+using testing::HasSubstr;
+
+const std::string file = MINDPIPE_SOURCE_DIR "/configs/gpt-tiny.yaml";
+
+TEST(RecomputedBlocks, AreNamedByNumber) {
+  const RecomputedBlocks some = read_config(file, {"train.recompute=[1, 4]"}).train.recompute;
+  EXPECT_EQ(some.numbers, (std::vector<int>{1, 4}));
+  EXPECT_TRUE(some.has(4));
+  EXPECT_FALSE(some.has(2));
+  EXPECT_EQ(some.text(), "[1, 4]");
+  const RecomputedBlocks all = RecomputeKind::block, none;
+  EXPECT_TRUE(all.has(7));
+  EXPECT_FALSE(none.has(0));
+  EXPECT_LT(none, some);
+  EXPECT_LT(some, all);
+  for (const RecomputedBlocks& chosen : {none, some, all}) {
+    const Config config = read_config(file, {"train.recompute=" + chosen.text()});
+    EXPECT_EQ(config.train.recompute, chosen);
+    EXPECT_THAT(to_yaml(config), HasSubstr("  recompute: " + chosen.text() + "\n"));
+  }
+}
+
+std::string complaint(const std::string& configuration, const std::string& setting) {
+  try {
+    read_config(configuration, {setting});
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code, Exit::bad_configuration);
+    return error.what();
+  }
+  return "accepted";
+}
+
+TEST(RecomputedBlocks, AreRefusedOutOfOrderAndOfASupernet) {
+  for (const char* wrong : {"[4, 1]", "[1, 1]", "[]", "[-1]", "[x]", "4"})
+    EXPECT_THAT(complaint(file, fmt::format("train.recompute={}", wrong)),
+                HasSubstr("allowed: auto or none, block, or a list of whole numbers from 0"));
+  EXPECT_THAT(
+      complaint(MINDPIPE_SOURCE_DIR "/configs/supernet-tiny.yaml", "train.recompute=[1]"),
+      HasSubstr("is [1] and model.kind supernet (its blocks are one of several candidates: none or block)"));
+}
+
+}  // namespace
+}  // namespace mindpipe
