@@ -1,29 +1,22 @@
 #pragma once
-#include <bit>
 #include <deque>
-#include <map>
 #include <tuple>
 
-#include "core/sum_lists.h"
-#include "program/action.h"
+#include "program/played_numbers.h"
 
 namespace mindpipe {
 
-/// A step's lists played with numbers: every pass makes f32 gradients that follow from all it reads, and
-/// additions are rounded, so that any other sum, order, version or micro-batch gives other bits. Data ranks
+/// A step's lists played with numbers: every pass makes gradients that follow from all it reads. Data ranks
 /// play in lockstep, since their lists are equal. It knows what actions do, and nothing of what is sound.
-class PlayedStep {
+class PlayedStep : PlayedNumbers {
  public:
   PlayedStep(const Program& program, const Outline& outline, std::map<UnitUse, int> slabs)
-      : program_(program), outline_(outline), slab_of_(std::move(slabs)), stages_(outline.stages) {
+      : PlayedNumbers(outline), program_(program), slab_of_(std::move(slabs)), stages_(outline.stages) {
     for (Stage& stage : stages_)
       for (int data = 0; data < outline.data; ++data) {
-        stage.ranks.emplace_back();
+        Rank& rank = stage.ranks.emplace_back();
         for (int unit = 0; unit < std::ssize(outline.units); ++unit)
-          for (int e = 0; e < elements(); ++e) {
-            stage.ranks.back().values[unit].push_back(number_of({17, unit, e}));
-            stage.ranks.back().masters[unit].push_back(number_of({17, unit, e}));
-          }
+          rank.values[unit] = rank.masters[unit] = first_values(unit);
       }
   }
   /// Goes on with other lists over the same state, as behind a move.
@@ -66,8 +59,6 @@ class PlayedStep {
   }
 
  private:
-  using Numbers = std::vector<float>;
-  static constexpr int of_share = 6;  ///< elements of a share
   struct Sums {
     Numbers at_once, later;
     std::vector<Numbers> levels_at_once, levels_later;
@@ -91,19 +82,6 @@ class PlayedStep {
     std::vector<Rank> ranks;
     std::size_t next = 0;
   };
-  using Message = std::vector<Numbers>;  ///< numbers of each data rank
-
-  static float number_of(std::initializer_list<std::int64_t> words) {
-    std::uint64_t hash = 0x9e3779b97f4a7c15u;
-    for (const std::int64_t word : words) {
-      hash = (hash ^ static_cast<std::uint64_t>(word)) * 0xbf58476d1ce4e5b9u;
-      hash ^= hash >> 29;
-    }
-    return static_cast<float>(hash >> 40) / 16777216.0F - 0.5F;
-  }
-  static std::int64_t bits(float number) { return std::bit_cast<std::uint32_t>(number); }
-  int elements() const { return outline_.data * of_share; }
-  Numbers zeros() const { return Numbers(elements(), 0.0F); }
 
   bool play() {
     for (Stage& stage : stages_) stage.next = 0;
@@ -168,9 +146,7 @@ class PlayedStep {
 
   /// What a block makes of what enters, with all the units that it uses.
   float through(const Rank& rank, int block, float in) const {
-    for (const int unit : outline_.units_used[block][0])
-      for (const float value : rank.values.at(unit)) in = number_of({block, bits(in), bits(value)});
-    return number_of({block, bits(in)});
+    return PlayedNumbers::through(rank.values, block, outline_.units_used[block][0], in);
   }
   void forward(Rank& rank, const Action& action, int data) {
     float x = action.from_buffer < 0 ? number_of({5, data * outline_.micro_batches + action.micro_batch})
@@ -236,17 +212,12 @@ class PlayedStep {
         add(sums_of(rank, use).later, block, tape.put_off[block], tape.entered[block], 2);
     fold(rank, action, data);
   }
-  void add(Numbers& sum, int block, float gradient, float entered, int half) const {
-    sum.resize(elements());
-    for (int e = 0; e < elements(); ++e) sum[e] += number_of({block, e, half, bits(gradient), bits(entered)});
-  }
 
   /// Where a use's gradient is added up: in a slab, if the sums over data find it there.
   Sums& sums_of(Rank& rank, const UnitUse& use) const {
     const auto slab = slab_of_.find(use);
     return rank.sums[slab == slab_of_.end() ? use : UnitUse{-1, slab->second}];
   }
-  SumTree tree(int data) const { return SumTree(outline_.data * outline_.shards, outline_.data, data); }
   void fold(Rank& rank, const Action& action, int data) {
     const MadeGradients made = pass_of(action)->makes;
     if (!action.fold || action.shard < 0 || action.shard >= outline_.shards) return;
@@ -256,45 +227,26 @@ class PlayedStep {
       if (made != MadeGradients::at_once) count(sums.later, sums.levels_later, action.shard, data);
     }
   }
-  void count(Numbers& root, std::vector<Numbers>& levels, int shard, int data) const {
-    root.resize(elements());
-    levels.resize(tree(0).levels() + 1, zeros());
-    const CounterStep step = counter_step(tree(data), shard);
-    for (int level = step.open; level-- > step.last;)
-      for (int e = 0; e < elements(); ++e) root[e] = levels[level][e] + root[e];
-    if (step.moves_to < 0) return;
-    levels[step.moves_to] = root;
-    root = zeros();
-  }
 
-  /// The elements of a part of a share.
-  static std::pair<int, int> part_of(const Action& action) {
-    const int parts = std::max(1, action.parts);
-    return {of_share * action.part / parts, of_share * (action.part + 1) / parts};
-  }
   void reduce(std::vector<Rank>& ranks, const Action& action) {
     const UnitUse use{action.unit, action.first};
     const bool in_slab = outline_.sharded_gradients && action.slab >= 0;
     const auto [begin, end] = part_of(action);
-    const SumTree all = tree(0);
     for (int owner = 0; owner < outline_.data; ++owner)
       for (int e = owner * of_share + begin; e < owner * of_share + end; ++e) {
-        Numbers roots;
-        for (int data = 0; data < outline_.data; ++data) {
+        const float sum = joined([&](int data, int level) {
           Sums& sums = in_slab ? ranks[data].sums[{-1, action.slab}] : sums_of(ranks[data], use);
           for (Numbers* half : {&sums.at_once, &sums.later}) half->resize(elements());
-          sums.levels_at_once.resize(all.levels() + 1, zeros());
-          sums.levels_later.resize(all.levels() + 1, zeros());
-          for (int level = 0; level + 1 < all.roots_of(data); ++level)
-            roots.push_back(sums.levels_at_once[level][e] * 3 + sums.levels_later[level][e]);
-          roots.push_back(sums.at_once[e] * 3 + sums.later[e]);
-        }
-        for (const auto& [left, right] : all.of_roots()) roots[left] += roots[right];
+          for (auto* levels : {&sums.levels_at_once, &sums.levels_later})
+            levels->resize(tree(0).levels() + 1, zeros());
+          return level < 0 ? sums.at_once[e] * 3 + sums.later[e]
+                           : sums.levels_at_once[level][e] * 3 + sums.levels_later[level][e];
+        });
         for (int data = 0; data < outline_.data; ++data) {
           if (outline_.sharded_optimizer && data != owner) continue;
           Numbers& share = ranks[data].shares[use];
           share.resize(elements());
-          share[e] = roots[0];
+          share[e] = sum;
         }
       }
   }
@@ -387,7 +339,6 @@ class PlayedStep {
   }
 
   Program program_;
-  Outline outline_;
   std::map<UnitUse, int> slab_of_;
   std::vector<Stage> stages_;
   std::map<std::tuple<int, int, Payload>, std::deque<Message>> channels_;

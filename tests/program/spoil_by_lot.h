@@ -8,11 +8,12 @@ namespace mindpipe {
 /// A list with one fault, and what it is.
 inline std::string spoil_by_lot(Lists& lists, std::mt19937& random) {
   const auto below = [&](int count) { return static_cast<int>(random() % static_cast<unsigned>(count)); };
-  lists.rank = below(lists.outline.stages);
+  const int ranks = static_cast<int>(lists.program.ranks.size());
+  lists.rank = below(ranks);
   const int place = below(static_cast<int>(lists.list().size()));
   const std::string text = fmt::format("rank {}, {}: ", lists.rank, line_of(lists.list()[place], place));
   Action& action = lists.list()[place];
-  switch (below(9)) {
+  switch (below(11)) {
     case 0:
       lists.leave_out(place);
       return text + "left out";
@@ -29,7 +30,7 @@ inline std::string spoil_by_lot(Lists& lists, std::mt19937& random) {
       return text + fmt::format("exchanged with {}", other);
     }
     case 3:
-      action.peer = below(lists.outline.stages);
+      action.peer = below(ranks);
       return text + "another peer";
     case 4:
       action.shard = below(lists.outline.shards);
@@ -44,6 +45,17 @@ inline std::string spoil_by_lot(Lists& lists, std::mt19937& random) {
       if (names_unit(action)) action.unit = below(static_cast<int>(lists.outline.units.size()));
       else action.clears = !action.clears;
       return text + "another unit, or zeroed otherwise";
+    case 8: {
+      int tapes = 1;
+      for (const Action& other : lists.list()) tapes = std::max(tapes, other.tape + 1);
+      if (action.tape >= 0) action.tape = below(tapes);
+      return text + "another tape";
+    }
+    case 9:
+      // What a subnet reads are the versions of its place in the stream; a step has but one.
+      if (lists.of == ListOf::subnets) action.subnet = below(static_cast<int>(lists.subnets.size()));
+      else action.clears = !action.clears;
+      return text + "another version, or zeroed otherwise";
     default:
       action.fold = !action.fold;
       return text + "folded otherwise";

@@ -183,6 +183,9 @@ const WrongList of_subnets[] = {
      "may arrive before its forward has ended"},
     {"ASlotOfAnother", with_a_table, [](Lists& lists) { ++lists.at(of_kind(ActionKind::backward), 5).tape; },
      "does not hold it"},
+    {"AForwardInAnotherSlotThanItsInput", with_a_table,
+     [](Lists& lists) { lists.at(of_kind(ActionKind::forward), 5).tape = 60; },
+     "looks for its input in arena 60, where it has not arrived"},
     {"ASlotThatIsTakenTwice", with_a_table,
      [](Lists& lists) {
        const SuchAction arrives = end_of(Payload::activation, false);

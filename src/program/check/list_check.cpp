@@ -103,6 +103,7 @@ void ListCheck::see() {
 void ListCheck::end() {
   transfers_.end();
   passes_.end();
+  rooms_.end();
   if (step_) step_->end();
   if (sums_) sums_->end();
   if (moves_) moves_->end();

@@ -1,5 +1,7 @@
 #include "program/check/room_book.h"
 
+#include <algorithm>
+
 namespace mindpipe {
 
 void RoomBook::see(const PassBook::Blocks* blocks) {
@@ -86,6 +88,13 @@ void RoomBook::read(int number, const Content& content) {
   there->readers.push_back(reading_.here());
 }
 
+/// Whether anything comes with the forwards through the cut before a block.
+bool RoomBook::arrives(int cut) const {
+  if (cut == 0) return false;
+  const auto payloads = payloads_of(reading_.outline.cuts[cut], true);
+  return std::any_of(payloads.begin(), payloads.end(), [](const auto& one) { return one.second > 0; });
+}
+
 RoomBook::Arena* RoomBook::arena() {
   const int number = reading_.action().tape;
   if (number < 0) {
@@ -126,13 +135,23 @@ void RoomBook::pass_in(Arena& arena, const PassBook::Blocks& blocks) {
   const Content tape{action.subnet, action.micro_batch, action.chunk};
   const bool is_over = reading_.outline.training ? makes_gradients(action) && action.first == blocks.first
                                                  : is_forward(action);
+  const bool is_there = arena.is_open && arena.now == tape;
   if (is_forward(action)) {
+    if (arrives_in_arenas() && arrives(blocks.first) && !is_there)
+      reading_.wrong("looks for its input in arena {}, where it has not arrived", action.tape);
     take(arena, "writes");
     arena.forward = reading_.here();
-  } else if (!arena.is_open || arena.now != tape) {
+  } else if (!is_there || !arena.forward.exists()) {
     reading_.wrong("looks for its tape in arena {}, which does not hold it", action.tape);
   }
   if (is_over) arena = {{}, false, {}, reading_.here()};
+}
+
+void RoomBook::end() {
+  for (int number = 0; number < static_cast<int>(arenas_.size()); ++number)
+    if (const Arena& arena = arenas_[number]; arena.is_open)
+      reading_.missing("arena {} still holds the tape of micro-batch {}, chunk {}", number,
+                       arena.now.micro_batch, arena.now.place);
 }
 
 }  // namespace mindpipe

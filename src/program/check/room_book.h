@@ -13,6 +13,8 @@ class RoomBook {
   explicit RoomBook(Reading& reading) : reading_(reading) {}
   /// `blocks`: those of the action's chunk, for a pass.
   void see(const PassBook::Blocks* blocks);
+  /// Here no arena may hold a tape.
+  void end();
 
  private:
   /// What crosses a cut for a micro-batch one way, or (no way) a micro-batch's tape of a chunk.
@@ -43,6 +45,7 @@ class RoomBook {
   Buffer* buffer(int number, bool with_forward, const char* purpose);
   void write(int number, const Content& content, int due);
   void read(int number, const Content& content);
+  bool arrives(int cut) const;
   Arena* arena();
   void take(Arena& arena, const char* what);
   void arrive(Arena& arena);
