@@ -7,6 +7,7 @@
 #include "app/the_program.h"
 #include "core/sha256.h"
 #include "cpu/isa.h"
+#include "golden_lines.h"
 
 // What a training leaves under all instruction sets of a class is the same, bit for bit.
 namespace mindpipe {
@@ -49,9 +50,7 @@ std::string digest_of(const std::string& bytes) {
 // there is said as it would stand.
 TEST_F(InstructionSets, OfOneClassLeaveTheSameWeights) {
   if (!processor_has(Isa::avx512)) GTEST_SKIP() << "this processor has no avx512";
-  std::set<std::string> golden;
-  std::ifstream file(MINDPIPE_SOURCE_DIR "/tests/golden/tiny_hashes.txt");
-  for (std::string line; std::getline(file, line);) golden.insert(line);
+  const std::set<std::string> golden = golden_lines("tiny_hashes.txt");
   for (const char* name : {"gpt-tiny", "bert-tiny", "vit-tiny", "evolved-transformer-tiny", "supernet-tiny",
                            "wide-resnet-tiny"}) {
     for (const char* precision : {"f32", "bf16"}) {

@@ -8,6 +8,7 @@
 
 #include "core/random.h"
 #include "core/sha256.h"
+#include "golden_lines.h"
 
 // Functions whose bits no machine's C library changes.
 namespace mindpipe {
@@ -58,7 +59,7 @@ TEST(PortableMath, IsTheDoubleNextToTheTrueValue) {
   }
 }
 
-// The digest was made on a Zen 4 under glibc 2.36.
+// The digest was made on a Zen 4 under glibc 2.36, and is that of an Intel Xeon.
 TEST(PortableMath, HasTheBitsOfOtherMachines) {
   Sha256 digest;
   for (const Case& one : cases)
@@ -66,7 +67,8 @@ TEST(PortableMath, HasTheBitsOfOtherMachines) {
       const auto bits = std::bit_cast<std::uint64_t>(one.own(argument(one, i)));
       digest.add(&bits, sizeof bits);
     }
-  EXPECT_EQ(to_string(digest.end()), "7a65ba486eb53a898592226f24aca5c9948f1069c5a6aaac58ddb91627fc6701");
+  const std::string line = "portable: " + to_string(digest.end());
+  EXPECT_TRUE(golden_lines("function_digests.txt").contains(line)) << line;
 }
 
 TEST(PortableMath, KnowsTheEndsOfItsFunctions) {

@@ -4,6 +4,7 @@
 
 #include "core/sha256.h"
 #include "cpu/simd/elementwise_kernels.h"
+#include "golden_lines.h"
 #include "kernels/operand.h"
 
 // Functions of one number on avx2 and avx512, which are one class: bit for bit, of every f32 there is where
@@ -91,10 +92,13 @@ std::string digest_on(Isa isa) {
   return to_string(digest.end()).substr(0, 16);
 }
 
-// The digests were made on a Zen 4.
+// The digests were made on a Zen 4, and are those of an Intel Xeon.
 TEST(FunctionsOfOneNumber, HaveTheBitsOfOtherMachines) {
-  for (const Isa isa : instruction_sets())
-    EXPECT_EQ(digest_on(isa), isa == Isa::baseline ? "673b5f2299aff5b3" : "132f3bb7a0ff337a") << name_of(isa);
+  const std::set<std::string> golden = golden_lines("function_digests.txt");
+  for (const Isa isa : instruction_sets()) {
+    const std::string line = fmt::format("kernels {}: {}", name_of(isa), digest_on(isa));
+    EXPECT_TRUE(golden.contains(line)) << line;
+  }
 }
 
 }  // namespace
