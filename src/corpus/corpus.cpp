@@ -4,6 +4,7 @@
 #include <cmath>
 #include <filesystem>
 #include <limits>
+#include <sstream>
 #include <string_view>
 
 #include <fmt/ranges.h>
@@ -279,6 +280,31 @@ void require_fields(const Dataset& dataset, const DataSource& source, const Open
                field.name == field::source ? ", or reversed:" + source.path : "");
 }
 }  // namespace
+
+SourceFiles files_of_source(const std::string& path) {
+  if (path.starts_with(synthetic)) return {path, {}};
+  for (const std::string_view scheme : {cifar10, cifar100})
+    if (path.starts_with(scheme)) return {std::string(scheme), {path.substr(scheme.size())}};
+  if (path.starts_with(reversed)) {
+    SourceFiles turned = files_of_source(path.substr(reversed.size()));
+    turned.how.insert(0, reversed);
+    return turned;
+  }
+  if (path.starts_with(pairs)) {
+    SourceFiles both{std::string(pairs), {}};
+    std::istringstream names(path.substr(pairs.size()));
+    for (std::string name; std::getline(names, name, ':');)
+      for (std::string& file : files_of_source(name).files) both.files.push_back(std::move(file));
+    return both;
+  }
+  if (IdxPictures::is_named_so(path)) return {"", {path, IdxPictures::labels_of(path)}};
+  if (path.ends_with(".txt") || path.ends_with(".tsv")) return {"", {path}};
+  const std::string prefix = TokenFile::prefix_of(path);
+  SourceFiles tokens{"", {prefix + ".bin", prefix + ".idx"}};
+  std::error_code none;
+  if (std::filesystem::exists(prefix + ".mask", none)) tokens.files.push_back(prefix + ".mask");
+  return tokens;
+}
 
 Corpus::Corpus(const DataConfig& data, Subset subset, const std::vector<Field>& fields, std::uint64_t seed,
                std::int64_t planned, const std::string& orders)

@@ -12,6 +12,14 @@
 
 namespace mindpipe {
 
+/// What a source is read from.
+struct SourceFiles {
+  std::string how;  ///< "reversed:", for instance; all of the name where the program makes the samples
+  std::vector<std::string> files;
+};
+/// The files of the source that a path names, those beside it among them: indices, masks, labels.
+SourceFiles files_of_source(const std::string& path);
+
 /// Samples that a run trains on or is judged by: the sources of one subset, blended by weight. Texts are a
 /// .bin/.idx pair without its ending, a .txt file or "synthetic:arithmetic", which are masked where the model
 /// looks for masked tokens, and of which "reversed:" makes pairs; of conversations answers alone count. Pairs

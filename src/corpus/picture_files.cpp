@@ -23,11 +23,6 @@ int extents_of(const std::string& path) {
   return digit == '3' || digit == '4' ? digit - '0' : 0;
 }
 
-std::string labels_of(const std::string& path) {
-  std::string labels = path;
-  return labels.replace(labels.rfind(of_pictures), of_pictures.size() + 1, of_labels);
-}
-
 /// All bytes that were packed in a file, which may be several packed ones in a row; at most `most` of them,
 /// and no memory for more than there are.
 std::vector<std::uint8_t> unpacked(const std::string& path, std::int64_t most) {
@@ -118,6 +113,11 @@ FileBytes::FileBytes(const std::string& path, std::int64_t most) : path_(path) {
 }
 
 bool IdxPictures::is_named_so(const std::string& path) { return extents_of(path) > 0; }
+
+std::string IdxPictures::labels_of(const std::string& path) {
+  std::string labels = path;
+  return labels.replace(labels.rfind(of_pictures), of_pictures.size() + 1, of_labels);
+}
 
 IdxPictures::IdxPictures(const std::string& path)
     : pictures_(path, bytes_of_idx(path)),

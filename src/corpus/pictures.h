@@ -102,6 +102,8 @@ class IdxPictures final : public Pictures {
   std::string name() const override { return pictures_.path(); }
   /// Whether a path is of this format, by its name.
   static bool is_named_so(const std::string& path);
+  /// The file of the labels beside it.
+  static std::string labels_of(const std::string& path);
 
  private:
   FileBytes pictures_, labels_;

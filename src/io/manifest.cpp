@@ -85,6 +85,9 @@ Written json_of(const Manifest& m) {
                      {"tensors", tensors},
                      {"units", units}};
   add_guarded(p, written);
+  for (const EarlierSteps& steps : m.earlier)
+    written["earlier"].push_back(
+        {{"end", steps.end}, {"arithmetic", steps.arithmetic}, {"settings", steps.settings}});
   return written;
 }
 
@@ -181,6 +184,10 @@ Manifest manifest_of(const Json& json) {
   m.choices = json.at("choices").get<std::string>();
   m.grid = degrees_of(json.at("grid"));
   m.settings = json.at("settings").get<std::map<std::string, std::string>>();
+  if (json.contains("earlier"))
+    for (const Json& steps : array_at(json, "earlier"))
+      m.earlier.push_back({count_at(steps, "end"), steps.at("arithmetic").get<std::string>(),
+                           steps.at("settings").get<std::map<std::string, std::string>>()});
   const Json& file = json.at("file");
   m.file_bytes = count_at(file, "bytes");
   if (file.at("name") != Manifest::file_name || count_at(file, "block_bytes") != Manifest::block)
@@ -225,6 +232,12 @@ void check_progress(const Manifest& m, const std::string& path) {
   at_most("restarts", m.restarts, many);
   at_most("rollbacks", p.rollbacks, many);
   at_most("skipped_in_a_row", p.skipped_in_a_row, p.step);
+  std::int64_t begin = 0;
+  for (const EarlierSteps& steps : m.earlier) {
+    if (steps.end <= begin || steps.end > p.step)
+      refuse(path, "earlier steps end at {}, behind {} and within its {}", steps.end, begin, p.step);
+    begin = steps.end;
+  }
   std::int64_t end = -1;
   for (const SampleRange& range : p.left_out) {
     if (range.first <= end || range.end <= range.first || range.end > most_samples)

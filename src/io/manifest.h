@@ -51,6 +51,14 @@ struct RunProgress {
   void leave_out(SampleRange range);
 };
 
+/// Steps of a run up to `end` whose arithmetic or settings were others than those of the steps behind them.
+struct EarlierSteps {
+  std::int64_t end = 0;
+  std::string arithmetic;
+  std::map<std::string, std::string> settings;
+  bool operator==(const EarlierSteps&) const = default;
+};
+
 /// What stands beside a checkpoint's file: all that loading it takes, and what the file must be.
 struct Manifest {
   static constexpr std::int64_t block = std::int64_t{16} << 20;  ///< bytes that have one CRC
@@ -59,8 +67,9 @@ struct Manifest {
 
   RunProgress progress;
   std::int64_t restarts = 0;
-  std::string created_by, arithmetic;           ///< the program; its kernels, in words
+  std::string created_by, arithmetic;           ///< the program; the parts of its arithmetic, a line each
   std::map<std::string, std::string> settings;  ///< all but those of the layout, as they stand in a file
+  std::vector<EarlierSteps> earlier;            ///< the oldest first; none where nothing has changed
   std::map<std::string, std::int64_t> grid;     ///< at the time of saving
   std::int64_t file_bytes = 0;
   std::vector<std::uint32_t> crcs;  ///< checksum of each block of the file

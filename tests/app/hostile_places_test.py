@@ -106,7 +106,7 @@ PLACES = (
     ("app/verbs/extract.cpp", "choice.yaml", "extract subnets --choice PLACE --output network", (65, 66, 78)),
     ("app/search/score_file.cpp", "subnets/search/search.jsonl", "search --config supernet.yaml run.dir=subnets", (65, )),
     ("app/search/origin.cpp", "subnets/search/origin.json", "search --config supernet.yaml run.dir=subnets", (65, )),
-    ("app/run/run_arithmetic.cpp", "book.txt", "arithmetic --config tiny.yaml run.dir=new data.train=[book.txt]", (0, 65)),
+    ("app/run/run_inputs.cpp", "book.txt", "arithmetic --config tiny.yaml run.dir=new data.train=[book.txt]", (0, 65)),
     ("app/train/run_comparison.cpp", "one/metrics.jsonl", NEW + "--compare one", (65, 66, 78)),
     ("app/train/run_comparison.cpp", "run/model.safetensors", NEW + "--compare run", (0, 65, 76, 78)),
     ("app/run/files_beside.cpp", "run/config.json", TRAIN + "train.steps=6", (0, 73, 74)),

@@ -73,6 +73,20 @@ TEST(ManifestText, ReadsWhatWasWritten) {
   EXPECT_FALSE(parse_manifest(text_of(without), "a").progress.best_loss.has_value());
 }
 
+TEST(ManifestText, RemembersEarlierStepsOfOtherArithmeticOrSettings) {
+  Manifest manifest = sample_manifest();
+  manifest.earlier = {{4, "kernels: cpu: baseline\n", {{"seed", "7"}}},
+                      {9, "kernels: cuda\n", {{"seed", "8"}}}};
+  const std::string text = text_of(manifest);
+  EXPECT_EQ(parse_manifest(text, "a").earlier, manifest.earlier);
+  EXPECT_EQ(text_of(parse_manifest(text, "a")), text);
+  for (const auto& [first, second] : {std::pair(0, 9), {4, 4}, {9, 4}, {4, 13}}) {
+    manifest.earlier[0].end = first;
+    manifest.earlier[1].end = second;
+    EXPECT_THAT(complaint(text_of(manifest)), HasSubstr("earlier steps end at ")) << first << ' ' << second;
+  }
+}
+
 TEST(ManifestText, EveryChangeOfAByteIsFound) {
   const std::string text = text_of(sample_manifest());
   for (std::size_t i = 0; i < text.size(); ++i)

@@ -28,13 +28,17 @@ void write_picture(const std::string& path, const std::string& picture) {
   file.commit();
 }
 
-/// The name of the arithmetic, which the line of the first step has; empty in runs from before there were
-/// any.
+/// The name of the arithmetic, which the first line of each start has, and where another one begins; empty in
+/// runs from before there were any.
 std::string arithmetic_line(const std::string& run) {
-  std::string line;
+  std::string line, newest;
   read_metrics(run, [&](const JsonMembers& members) {
     const auto name = members.texts.find("arithmetic");
-    if (line.empty() && name != members.texts.end()) line = "arithmetic: " + name->second;
+    if (name == members.texts.end() || name->second == newest) return;
+    newest = name->second;
+    const auto step = members.integers.find("step");
+    const std::int64_t number = step == members.integers.end() ? 0 : step->second;
+    line += line.empty() ? "arithmetic: " + newest : fmt::format("; from step {} on {}", number, newest);
   });
   return line;
 }

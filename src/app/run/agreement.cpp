@@ -87,7 +87,7 @@ std::string arithmetic_of(const std::string& description, Precision precision) {
 
 void require_same_arithmetic(const World& world, const RunArithmetic& here) {
   const std::string differs =
-      first_difference(here, RunArithmetic(text_of_rank_0(world, here.text())), "on rank 0");
+      first_difference(here, RunArithmetic(text_of_rank_0(world, here.text())), "here", "on rank 0");
   const char* const advice = differs.starts_with("kernels ")
                                  ? "set device.instructions to one that all have"
                                  : "start the same program with the same files everywhere";

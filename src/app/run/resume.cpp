@@ -6,6 +6,7 @@
 
 #include "app/run/agreement.h"
 #include "app/run/json_read.h"
+#include "app/run/run_inputs.h"
 #include "app/run/version.h"
 #include "comm/text_of_rank_0.h"
 #include "config/open_settings.h"
@@ -214,6 +215,7 @@ Config continued(Config config, const Resumed& from, bool speaks) {
   ReproducibleConfig& shards = config.reproducible;
   take_shards(shards.tensor, shards.tensor_follows, from, "reproducible.tensor");
   take_shards(shards.data, shards.data_follows, from, "reproducible.data");
+  const RunArithmetic arithmetic(from.manifest.arithmetic);
   std::string refused;
   for (const Setting& setting : settings_of(config)) {
     if (setting.role() == Setting::Role::layout) continue;
@@ -223,6 +225,10 @@ Config continued(Config config, const Resumed& from, bool speaks) {
     if (!is_there && setting.key() == "data.tokenizer_hash" && config.data.tokenizer_hash.empty()) continue;
     const std::string before = is_there ? stored->second : "not set";
     if (before == setting.written()) continue;
+    // A file may have moved: what stands in it is compared later.
+    if (counts_by_contents(setting.key()) && arithmetic.has(part_of_contents + setting.key()) &&
+        !kind_named<SamplerKind>(setting.written()) && !kind_named<SamplerKind>(before))
+      continue;
     if (setting.role() == Setting::Role::arithmetic)
       refused += fmt::format("{}{} is {} (there {})", refused.empty() ? "" : ", ", setting.key(),
                              setting.written(), before);
@@ -236,6 +242,35 @@ Config continued(Config config, const Resumed& from, bool speaks) {
 }
 
 namespace {
+
+/// Inputs of the arithmetic that a run must not change as it goes on, unlike the machine and the program. The
+/// choices that a sampler's file has are compared by themselves: it may go on.
+bool must_stay(const std::string& part) {
+  return part.starts_with(part_of_contents) && part != fmt::format("{}supernet.sampler", part_of_contents);
+}
+bool must_stay_on_a_gpu(const std::string& part) {
+  return part.starts_with("device.") || part == fmt::format("{}device.kernels", part_of_contents);
+}
+
+/// Refuses a checkpoint whose inputs were others; warns where anything else of the arithmetic was.
+void compare_arithmetic(const RunArithmetic& here, const Resumed& from) {
+  const RunArithmetic there(from.manifest.arithmetic);
+  const auto difference = [&](const RunArithmetic::Counts& counts) {
+    return first_difference(here, there, "here", "in the checkpoint", counts);
+  };
+  const std::string refused = difference([&](const std::string& part) {
+    return there.has(part) && (must_stay_on_a_gpu(part) ? here.has(part) : must_stay(part));
+  });
+  MP_REQUIRE(refused.empty(), Exit::bad_configuration,
+             "{}: a checkpoint of a run with other arithmetic: {} (take its settings and files, or choose "
+             "another run.dir)",
+             from.directory, refused);
+  if (const std::string differs = difference({}); !differs.empty())
+    warning("{}: bits may differ from here on", differs);
+  if (from.manifest.created_by != version())
+    warning("the checkpoint was made by {} (here {}): bits may differ from here on", from.manifest.created_by,
+            version());
+}
 
 /// `falls_back`: whether an older checkpoint may take a damaged one's place.
 Resumed load(Run& run, Resumed from, bool falls_back) {
@@ -255,16 +290,7 @@ Resumed load(Run& run, Resumed from, bool falls_back) {
     from = *told(run.world(), older);
     continued(run.config(), from, false);
   }
-  const std::string differs =
-      first_difference(run.arithmetic(), RunArithmetic(from.manifest.arithmetic), "in the checkpoint");
-  MP_REQUIRE(!differs.starts_with("device."), Exit::bad_configuration,
-             "{}: a checkpoint of a run with other arithmetic: {} (take its settings, or choose another "
-             "run.dir)",
-             from.directory, differs);
-  if (!differs.empty()) warning("{}: bits may differ from here on", differs);
-  if (from.manifest.created_by != version())
-    warning("the checkpoint was made by {} (here {}): bits may differ from here on", from.manifest.created_by,
-            version());
+  compare_arithmetic(run.arithmetic(), from);
   return from;
 }
 

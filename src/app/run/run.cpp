@@ -4,7 +4,6 @@
 
 #include "app/plan/open_choice.h"
 #include "app/run/agreement.h"
-#include "comm/text_of_rank_0.h"
 #include "core/launcher.h"
 #include "core/log.h"
 #include "core/log_mark.h"
@@ -114,9 +113,8 @@ void Run::make_worker(Purpose purpose, std::int64_t batches, const MakeBackend& 
     require_fit_here(plan, neighbours(), memory_here());
   }
   worker_ = std::make_unique<Worker>(mine, world(), std::move(plan), make, make_transports, watchdog_.get());
-  // One rank reads for all: files are inputs of every rank's numbers, and may be long.
-  const std::string inputs = text_of_rank_0(world(), is_rank_0() ? inputs_of(mine) : "");
-  arithmetic_.emplace(mine, worker_->backend().description(), inputs);
+  // Each rank looks at its own files: nodes may have others at one path.
+  arithmetic_.emplace(mine, worker_->backend().description(), inputs_of(mine, beginning_));
   require_same_arithmetic(world(), *arithmetic_);
   find_places(worker_->threads());
   worker_->waiting().set_crowded(is_crowded(places_, session_.rank()));

@@ -7,6 +7,7 @@
 #include "app/plan/grid_choice.h"
 #include "app/run/injection.h"
 #include "app/run/run_arithmetic.h"
+#include "app/run/run_inputs.h"
 #include "app/verbs/arguments.h"
 #include "comm/affinity.h"
 #include "comm/mpi.h"
@@ -54,6 +55,8 @@ class Run {
   const std::vector<RankPlace>& places() const { return places_; }
   bool is_rank_0() const { return session_.rank() == 0; }
   World world() const { return {session_.world(), session_.rank(), session_.size()}; }
+  /// The run goes on from a checkpoint of this arithmetic: its weights began where those did.
+  void go_on_from(const std::string& arithmetic) { beginning_ = beginning_among(arithmetic); }
   /// Builds this rank's part; says what was built. `batches`: that many networks are to be scored on.
   void make_worker(Purpose purpose, std::int64_t batches = 1, const MakeBackend& make = make_backend);
   /// What one of this run's steps may take, given the median of those that are done.
@@ -91,6 +94,7 @@ class Run {
   MpiSession session_;
   Config config_;
   std::unique_ptr<Worker> worker_;
+  std::string beginning_;  ///< what the arithmetic says of it where the run goes on; else empty
   std::optional<RunArithmetic> arithmetic_;
   std::vector<RankPlace> places_;
 };

@@ -1,5 +1,5 @@
 #pragma once
-#include <map>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,14 +14,17 @@ namespace mindpipe {
 /// part.
 class RunArithmetic {
  public:
-  using Part = std::pair<std::string, std::string>;  ///< "train.batch", "32"
+  using Part = std::pair<std::string, std::string>;             ///< "train.batch", "32"
+  using Counts = std::function<bool(const std::string& part)>;  ///< whether a part is looked at
 
-  /// `kernels`: a backend's description. `inputs`: those of inputs_of, which one rank reads for all.
+  /// `kernels`: a backend's description. `inputs`: those of inputs_of.
   RunArithmetic(const Config& config, const std::string& kernels, const std::string& inputs);
   /// What a text() says; of a checkpoint from before there were names the kernels alone.
   explicit RunArithmetic(const std::string& text);
 
   const std::vector<Part>& parts() const { return parts_; }
+  /// Whether there is a part of this name.
+  bool has(const std::string& part) const;
   /// Whether all parts are known, so that there is a name.
   bool has_name() const { return parts_.size() > 1; }
   /// The digest of all parts: 16 hexadecimal digits.
@@ -33,21 +36,9 @@ class RunArithmetic {
   std::vector<Part> parts_;
 };
 
-/// The parts of a configuration that lie in files, a line each: by contents, so a file may move.
-std::string inputs_of(const Config& config);
-
-/// "train.batch is 32 here and 64 there": the first part that differs; empty where none does. Of a checkpoint
-/// without a name the kernels alone are compared.
-std::string first_difference(const RunArithmetic& here, const RunArithmetic& there, const std::string& where);
-
-/// "optimizer.rate.peak is 0.1 here and 0.2 there": the first setting that differs of two runs of one name
-/// and changes what they train; empty where none does. Files count by their contents, which the name has.
-std::string other_course(const std::map<std::string, std::string>& one,
-                         const std::map<std::string, std::string>& other, const std::string& of_one,
-                         const std::string& of_other);
-
-/// What it means that two runs of these names, with these settings of the course, have other bits.
-std::string meaning_of_other_bits(const RunArithmetic& one, const RunArithmetic& other,
-                                  const std::string& other_course);
+/// "train.batch is 32 here and 64 there": the first part that differs, of all or of those that `counts`
+/// takes; empty where none does. Of a checkpoint without a name the kernels alone are compared.
+std::string first_difference(const RunArithmetic& one, const RunArithmetic& other, const std::string& of_one,
+                             const std::string& of_other, const RunArithmetic::Counts& counts = {});
 
 }  // namespace mindpipe

@@ -2,6 +2,7 @@
 
 #include <bit>
 #include <filesystem>
+#include <set>
 
 #include "app/run/resume.h"
 #include "app/run/run_directory.h"
@@ -24,41 +25,13 @@ std::optional<Manifest> newest_manifest(const std::string& run) {
   return std::nullopt;
 }
 
-/// What a run's directory says of its settings; none: it cannot be read.
-std::optional<Config> settings_in(const std::string& run) {
+/// The lasting settings in a run's config.yaml; none: it cannot be read.
+std::optional<WrittenSettings> settings_in(const std::string& run) {
   try {
-    return read_config(run + "/config.yaml", {});
+    return lasting_settings(read_config(run + "/config.yaml", {}));
   } catch (const Error&) {
     return std::nullopt;
   }
-}
-
-/// Refuses a run that began elsewhere: weights to begin with are no part of the name.
-void require_same_beginning(const std::string& run, const Config& there, const Config& here) {
-  const auto beginning = [](const Config& config) {
-    const std::string weights =
-        config.run.weights.empty() ? "weights drawn from its seed" : "the weights " + config.run.weights;
-    return config.run.new_head ? weights + " and a new head" : weights;
-  };
-  MP_REQUIRE(beginning(there) == beginning(here), Exit::bad_configuration,
-             "--compare {}: it began with {}, and this run begins with {}, so other bits are no wonder", run,
-             beginning(there), beginning(here));
-}
-
-/// Refuses a run of another name, by the first part that differs where one of its checkpoints says it.
-void require_same_name(const std::string& run, const std::string& name, const RunArithmetic& here,
-                       const std::optional<Manifest>& manifest) {
-  MP_REQUIRE(!name.empty(), Exit::bad_configuration,
-             "--compare {}: its metrics.jsonl names no arithmetic (it was made before there were names, or "
-             "its first step is missing), so nobody can say whether its bits should be equal",
-             run);
-  if (name == here.name()) return;
-  std::string differs;
-  if (manifest) differs = first_difference(here, RunArithmetic(manifest->arithmetic), "there");
-  fail(Exit::bad_configuration,
-       "--compare {}: its arithmetic has another name ({}, here {}), so other bits are no wonder: {}", run,
-       name, here.name(),
-       differs.empty() ? "no checkpoint of it is left to say which part differs" : differs);
 }
 
 std::string digest_of(const std::string& path) {
@@ -79,38 +52,98 @@ std::optional<std::pair<std::string, std::string>> weights_of(const std::string&
 
 }  // namespace
 
-RunComparison::RunComparison(const std::string& other, const std::string& own,
-                             const RunArithmetic& arithmetic, const Config& config)
-    : other_(other), own_(own) {
+RunComparison::RunComparison(const std::string& other, const std::string& own, const RunHistory& history)
+    : other_(other), own_(own), history_(history) {
   std::error_code none;
   MP_REQUIRE(!fs::equivalent(other, own, none), Exit::bad_configuration,
              "--compare {}: is the directory of this run (give it a run.dir of its own)", other);
-  std::string name;
-  const bool is_there = read_metrics(other, [&](const JsonMembers& line) {
-    if (const auto found = line.texts.find("arithmetic"); name.empty() && found != line.texts.end())
-      name = found->second;
+  read();
+  if (const std::optional<Manifest> newest = newest_manifest(other)) theirs_.emplace(*newest);
+  last_settings_ = settings_in(other);
+  require_same_names();
+}
+
+void RunComparison::read() {
+  const bool is_there = read_metrics(other_, [&](const JsonMembers& line) {
     const auto step = line.integers.find("step");
     if (step == line.integers.end() || line.texts.count("source") > 0) return;
+    for (const auto& [key, named] : {std::pair("arithmetic", &names_), {"course", &courses_}})
+      if (const auto found = line.texts.find(key); found != line.texts.end())
+        (*named)[step->second] = found->second;
     for (const char* key : {"loss", "gradient_norm"})
       if (const auto found = line.numbers.find(key); found != line.numbers.end())
         steps_[step->second][key] = found->second;
   });
-  MP_REQUIRE(is_there, Exit::input_missing, "--compare {}: there is no {}/metrics.jsonl", other, other);
-  const std::optional<Manifest> manifest = newest_manifest(other);
-  require_same_name(other, name, arithmetic, manifest);
-  const std::optional<Config> theirs = settings_in(other);
-  if (theirs) require_same_beginning(other, *theirs, config);
-  if (!manifest && !theirs) {
-    meaning_ = "neither a checkpoint nor a config.yaml of it says whether its course was this one";
-    return;
-  }
-  const auto course = manifest ? manifest->settings : lasting_settings(*theirs);
-  meaning_ = meaning_of_other_bits(arithmetic, arithmetic,
-                                   other_course(lasting_settings(config), course, "here", "there"));
+  MP_REQUIRE(is_there, Exit::input_missing, "--compare {}: there is no {}/metrics.jsonl", other_, other_);
+  MP_REQUIRE(!names_.empty(), Exit::bad_configuration,
+             "--compare {}: its metrics.jsonl names no arithmetic (it was made before there were names, or "
+             "its first step is missing), so nobody can say whether its bits should be equal",
+             other_);
 }
 
-void RunComparison::differ(const std::string& what) const {
-  fail(Exit::peer_failed, "--compare {}: {}; {}", other_, what, meaning_);
+namespace {
+
+/// The steps up to `last` from which on one of two runs has something else than before, of those of which
+/// the other's lines say what it is.
+std::set<std::int64_t> changes(const RunHistory& own, const std::map<std::int64_t, std::string>& theirs,
+                               std::int64_t last) {
+  std::set<std::int64_t> steps;
+  for (const auto& [step, text] : theirs)
+    if (step <= last) steps.insert(step);
+  for (std::size_t i = 0; i + 1 < own.eras().size() && !steps.empty(); ++i)
+    if (const std::int64_t step = own.eras()[i].end + 1; step > *steps.begin() && step <= last)
+      steps.insert(step);
+  return steps;
+}
+
+}  // namespace
+
+/// Refuses a run of another name, by the first part that differs where one of its checkpoints says it.
+void RunComparison::require_same_names() const {
+  const std::int64_t last = steps_.empty() ? names_.rbegin()->first : steps_.rbegin()->first;
+  for (const std::int64_t step : changes(history_, names_, last)) {
+    const RunArithmetic& here = history_.of(step - 1).arithmetic;
+    const std::string& name = std::prev(names_.upper_bound(step))->second;
+    if (name == here.name()) continue;
+    std::string differs = "no checkpoint of it is left to say which part differs";
+    if (theirs_ && theirs_->of(step - 1).arithmetic.name() == name)
+      differs = first_difference(here, theirs_->of(step - 1).arithmetic, "here", "there");
+    fail(Exit::bad_configuration,
+         "--compare {}: its arithmetic has another name ({}, here {}){}, so other bits are no wonder: {}",
+         other_, name, here.name(),
+         step == names_.begin()->first ? "" : fmt::format(" from step {} on", step), differs);
+  }
+}
+
+/// The first setting of the course that differs in a step up to this one; empty where none is known to.
+std::string RunComparison::other_course_through(std::int64_t last) const {
+  for (const std::int64_t step : changes(history_, courses_, last)) {
+    const WrittenSettings& here = history_.of(step - 1).settings;
+    const std::string& course = std::prev(courses_.upper_bound(step))->second;
+    if (course == name_of_course(here)) continue;
+    std::string differs = "nothing of it is left to say which setting differs";
+    for (const WrittenSettings* there :
+         {theirs_ ? &theirs_->of(step - 1).settings : nullptr, last_settings_ ? &*last_settings_ : nullptr})
+      if (there != nullptr && name_of_course(*there) == course) {
+        differs = mindpipe::other_course(here, *there, "here", "there");
+        break;
+      }
+    return step == courses_.begin()->first ? differs : fmt::format("from step {} on {}", step, differs);
+  }
+  return "";
+}
+
+std::string RunComparison::meaning(std::int64_t step) const {
+  const std::string name = history_.of(step - 1).arithmetic.name();
+  if (const std::string course = other_course_through(step); !course.empty())
+    return fmt::format("their arithmetic is one ({}), but not their course: {}", name, course);
+  if (!courses_.empty()) return meaning_of_other_bits(history_, history_, step, "", "");
+  if (theirs_) return meaning_of_other_bits(history_, *theirs_, step, "here", "there");
+  return "neither a checkpoint nor a line of it says whether its course was this one";
+}
+
+void RunComparison::differ(std::int64_t step, const std::string& what) const {
+  fail(Exit::peer_failed, "--compare {}: {}; {}", other_, what, meaning(step));
 }
 
 void RunComparison::see(std::int64_t step, const std::map<std::string, double>& numbers) {
@@ -120,7 +153,7 @@ void RunComparison::see(std::int64_t step, const std::map<std::string, double>& 
     const auto theirs = there->second.find(key);
     if (theirs == there->second.end()) continue;
     if (std::bit_cast<std::uint64_t>(value) != std::bit_cast<std::uint64_t>(theirs->second))
-      differ(fmt::format("{} of step {} is {} here and {} there", key, step, value, theirs->second));
+      differ(step, fmt::format("{} of step {} is {} here and {} there", key, step, value, theirs->second));
   }
   ++compared_;
 }
@@ -131,7 +164,8 @@ void RunComparison::end(std::int64_t step) const {
     if (const auto both = weights_of(own_, other_)) {
       const std::string here = both->first.substr(0, 16), there = both->second.substr(0, 16);
       if (both->first != both->second)
-        differ(fmt::format("the weights after step {} are {}... here and {}... there", step, here, there));
+        differ(step,
+               fmt::format("the weights after step {} are {}... here and {}... there", step, here, there));
       weights = "so are the weights, " + here + "...";
     }
   }

@@ -1,9 +1,10 @@
 #pragma once
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 
-#include "app/run/run_arithmetic.h"
+#include "app/run/run_history.h"
 
 namespace mindpipe {
 
@@ -11,9 +12,9 @@ namespace mindpipe {
 /// the end, have to be equal bit for bit. Lives on rank 0.
 class RunComparison {
  public:
-  /// Reads metrics.jsonl of `other`; refuses a run whose arithmetic has another name, and `own` itself.
-  RunComparison(const std::string& other, const std::string& own, const RunArithmetic& arithmetic,
-                const Config& config);
+  /// Reads metrics.jsonl of `other`; refuses a run of which a step has arithmetic of another name, and `own`
+  /// itself. `history`: of this run.
+  RunComparison(const std::string& other, const std::string& own, const RunHistory& history);
 
   /// A step or subnet is done: ends the job where the other run has other numbers of it.
   void see(std::int64_t step, const std::map<std::string, double>& numbers);
@@ -21,11 +22,21 @@ class RunComparison {
   void end(std::int64_t step) const;
 
  private:
-  [[noreturn]] void differ(const std::string& what) const;
+  /// A text for each step from which on it holds.
+  using FromStep = std::map<std::int64_t, std::string>;
+
+  void read();
+  void require_same_names() const;
+  std::string other_course_through(std::int64_t step) const;
+  std::string meaning(std::int64_t step) const;
+  [[noreturn]] void differ(std::int64_t step, const std::string& what) const;
 
   std::string other_, own_;
+  RunHistory history_;
   std::map<std::int64_t, std::map<std::string, double>> steps_;
-  std::string meaning_;  ///< what other bits mean
+  FromStep names_, courses_;                      ///< arithmetic and course, as the other's lines say
+  std::optional<RunHistory> theirs_;              ///< none: no checkpoint of it is left
+  std::optional<WrittenSettings> last_settings_;  ///< settings in its config.yaml
   std::int64_t compared_ = 0;
 };
 

@@ -25,7 +25,11 @@ std::map<std::string, std::int64_t> named(const Coord& grid) {
 }  // namespace
 
 Saves::Saves(Run& run, RunDirectory* directory, const RunProgress& begun, const std::optional<Resumed>& from)
-    : run_(run), directory_(directory), progress_(begun), restarts_(from ? from->manifest.restarts + 1 : 0) {
+    : run_(run),
+      directory_(directory),
+      progress_(begun),
+      history_(from ? &from->manifest : nullptr, run.arithmetic(), lasting_settings(run.config())),
+      restarts_(from ? from->manifest.restarts + 1 : 0) {
   pass_over_newer();
   const NewCheckpoint own(run.config().run.dir, begun.step);
   std::error_code other;
@@ -46,8 +50,9 @@ void Saves::pass_over_newer() {
     if (place.step > progress_.step) damaged_.push_back(place.step);
 }
 
-void Saves::go_back_to(const RunProgress& progress) {
+void Saves::go_back_to(const Manifest& from, const RunProgress& progress) {
   progress_ = progress;
+  history_ = RunHistory(&from, run_.arithmetic(), lasting_settings(run_.config()));
   saved_ = made_ = progress.step;
   pass_over_newer();
   if (directory_) directory_->note_checkpoint("checkpoints/" + checkpoint_name(made_));
@@ -99,6 +104,7 @@ Manifest Saves::manifest_after(std::int64_t steps) const {
   manifest.created_by = version();
   manifest.arithmetic = run_.arithmetic().text();
   manifest.settings = lasting_settings(config);
+  manifest.earlier = history_.earlier();
   if (row_of(config.model.kind).trains_subnets) manifest.choices = hash_of_choices(config, steps);
   manifest.grid = named(run_.worker().layout().grid);
   return manifest;

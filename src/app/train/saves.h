@@ -5,6 +5,7 @@
 #include "app/run/resume.h"
 #include "app/run/run.h"
 #include "app/run/run_directory.h"
+#include "app/run/run_history.h"
 #include "io/manifest.h"
 #include "runtime/checkpoint_writer.h"
 
@@ -19,8 +20,10 @@ class Saves {
 
   /// What the next checkpoint says of how far the run has come, and of samples that are left out.
   RunProgress& progress() { return progress_; }
+  /// What all steps were computed with.
+  const RunHistory& history() const { return history_; }
   /// The run is back at a checkpoint of its own, with this progress.
-  void go_back_to(const RunProgress& progress);
+  void go_back_to(const Manifest& from, const RunProgress& progress);
 
   /// Marks what was saved behind this step as suspect: copies of the state have come apart since. The run's
   /// status then names the newest checkpoint before them.
@@ -58,6 +61,7 @@ class Saves {
   std::unique_ptr<CheckpointWriter> writer_;  ///< none: the run computes nothing that could be saved
   std::vector<std::int64_t> damaged_;  ///< steps whose checkpoints were passed over when the run came back
   RunProgress progress_;
+  RunHistory history_;
   std::int64_t restarts_, began_ns_ = now_ns();
   double longest_ = 0;                   ///< seconds of a save
   std::int64_t saved_ = -1, made_ = -1;  ///< steps of the last save that was begun, and that became whole

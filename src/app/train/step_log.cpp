@@ -1,7 +1,10 @@
 #include "app/train/step_log.h"
 
 #include <cmath>
+#include <utility>
 
+#include "app/run/resume.h"
+#include "app/run/run_history.h"
 #include "core/log.h"
 #include "core/text.h"
 #include "optim/rate.h"
@@ -82,15 +85,23 @@ void StepLog::add(const StepScalars& scalars) {
       .add("gradient_norm", scalars.gradient_norm)
       .add("tokens", scalars.valid)
       .add("skipped", skipped_);
-  if (begun.step == 0)
-    line.add("seconds_to_first_step", begun.before).add("arithmetic", run_.arithmetic().name());
+  if (begun.step == 0) line.add("seconds_to_first_step", begun.before);
+  add_names(line);
   if (scalars.noise) add_noise(*scalars.noise, line);
   if (measured_.step == begun.step) add_norms(scalars.gradient_norm, line);
   keep(begun.step + 1, std::move(line),
        fmt::format("loss {:.4f} | {} {}s/s", scalars.loss, human_count(speed), counted_.what));
 }
 
+/// The first line of each start says what its steps are computed with.
+void StepLog::add_names(JsonLine& line) {
+  if (std::exchange(is_named_, true)) return;
+  line.add("arithmetic", run_.arithmetic().name())
+      .add("course", name_of_course(lasting_settings(run_.config())));
+}
+
 void StepLog::go_back_to(const RunProgress& progress) {
+  is_named_ = false;
   begun_.clear();
   newest_.reset();
   skipped_ = progress.step - progress.applied;
@@ -122,7 +133,7 @@ void StepLog::add(const SubnetScalars& scalars) {
       .add("units", scalars.units)
       .add("clipped", scalars.clipped)
       .add("skipped", scalars.skipped);
-  if (scalars.subnet == 0) line.add("arithmetic", run_.arithmetic().name());
+  add_names(line);
   if (report_.trained() == 1) line.add("seconds_to_first_subnet", end);
   const double each = report_.seconds_each(), loss = report_.mean_loss(),
                counted = static_cast<double>(config.train.batch * counted_.of_sample);

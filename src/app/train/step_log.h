@@ -49,6 +49,7 @@ class StepLog {
     std::string words;
   };
   void keep(std::int64_t done, JsonLine line, std::string words);
+  void add_names(JsonLine& line);
   void remember_noise();
   void add_norms(double gradient_norm, JsonLine& line);
   void add_noise(const GradientNoise& measured, JsonLine& line);
@@ -70,6 +71,7 @@ class StepLog {
   };
   Measured measured_;  ///< newest step whose tensors were
   std::optional<Newest> newest_;
+  bool is_named_ = false;  ///< whether a line of this start has the names of arithmetic and course
 };
 
 }  // namespace mindpipe

@@ -185,6 +185,7 @@ int train_on_this_job(const Arguments& arguments, const Config& given) {
   Corpus corpus = training_corpus(config, fields, begun);
   HeldOut validation = held_out(config, fields);
   warn_of_oddities(config);
+  if (from) run.go_on_from(from->manifest.arithmetic);
   run.make_worker(Purpose::training);
   if (from) {
     const std::int64_t start = now_ns();
@@ -200,7 +201,7 @@ int train_on_this_job(const Arguments& arguments, const Config& given) {
   Saves saves(run, directory.get(), begun, from);
   std::optional<RunComparison> comparison;
   if (!arguments.compare.empty() && run.is_rank_0())
-    comparison.emplace(arguments.compare, config.run.dir, run.arithmetic(), config);
+    comparison.emplace(arguments.compare, config.run.dir, saves.history());
   if (directory) {  // a start that fails before here leaves what an earlier run has written
     directory->keep_metrics_through(begun.step, from && is_in(from->directory, config.run.dir));
     keep_tokenizer(config);

@@ -217,7 +217,7 @@ void TrainingLoop::go_back() {
                                    .add("left_out_to", range.end)
                                    .add("reason", guard_.trouble()));
   }
-  saves_.go_back_to(progress);
+  saves_.go_back_to(from->manifest, progress);
   log_.go_back_to(progress);
   guard_.go_on_from(progress);
   done_ = agreed_ = progress.step;

@@ -1,4 +1,5 @@
 #include "app/run/run_arithmetic.h"
+#include "app/run/run_inputs.h"
 
 #include "app/plan/grid_choice.h"
 #include "app/verbs/main_verb.h"

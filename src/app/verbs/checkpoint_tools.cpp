@@ -10,7 +10,7 @@
 #include <map>
 #include <vector>
 
-#include "app/run/run_arithmetic.h"
+#include "app/run/run_history.h"
 #include "app/run/weights.h"
 #include "app/run/whole_checkpoint.h"
 #include "app/verbs/main_verb.h"
@@ -61,11 +61,9 @@ bool print_difference(const std::string& a, const std::string& b) {
   for (const auto& [path, tensor] : other.tensors)
     if (one.tensors.count(path) == 0) text += fmt::format("{}: only in {}\n", path, b);
   if (!text.empty() && one.manifest.progress.step == other.manifest.progress.step)
-    text +=
-        meaning_of_other_bits(
-            RunArithmetic(one.manifest.arithmetic), RunArithmetic(other.manifest.arithmetic),
-            other_course(one.manifest.settings, other.manifest.settings, "in the first", "in the second")) +
-        "\n";
+    text += meaning_of_other_bits(RunHistory(one.manifest), RunHistory(other.manifest),
+                                  one.manifest.progress.step, "in the first", "in the second") +
+            "\n";
   const bool differ = !text.empty() || one.manifest.progress.step != other.manifest.progress.step;
   print(text + fmt::format("{} tensors are equal; steps {} and {}\n", equal, one.manifest.progress.step,
                            other.manifest.progress.step));

@@ -2,7 +2,8 @@
 #include <filesystem>
 #include <map>
 
-#include "app/run/run_arithmetic.h"
+#include "app/run/run_history.h"
+#include "app/run/run_inputs.h"
 #include "app/verbs/checkpoint_tools.h"
 #include "app/verbs/main_verb.h"
 #include "app/verbs/verbs.h"
@@ -50,12 +51,29 @@ std::string list(const std::string& run_directory) {
   return text;
 }
 
+/// "up to step 40: arithmetic 0123456789abcdef", and what of it and of the course was another one then.
+std::string before_that(const Manifest& manifest) {
+  const RunHistory history(manifest);
+  std::string text;
+  for (std::size_t i = 0; i + 1 < history.eras().size(); ++i) {
+    const RunHistory::Era &era = history.eras()[i], &next = history.eras()[i + 1];
+    const std::string differs = first_difference(era.arithmetic, next.arithmetic, "there", "behind it"),
+                      course = other_course(era.settings, next.settings, "there", "behind it");
+    text += fmt::format("  up to step {}: arithmetic {}", era.end, era.arithmetic.name());
+    for (const std::string& what : {differs, course})
+      if (!what.empty()) text += "; " + what;
+    text += "\n";
+  }
+  return text;
+}
+
 /// "arithmetic: 0123456789abcdef", and its parts that are no settings.
 std::string name_and_parts(const RunArithmetic& arithmetic) {
   std::string text =
       fmt::format("arithmetic: {}", arithmetic.has_name() ? arithmetic.name() : "without a name");
   for (const auto& [part, value] : arithmetic.parts())
-    if (part.find('.') == std::string::npos) text += fmt::format("\n    {}: {}", part, value);
+    if (part.find('.') == std::string::npos || part.starts_with(part_of_contents))
+      text += fmt::format("\n    {}: {}", part, value);
   return text;
 }
 
@@ -68,10 +86,10 @@ std::string info_of(const std::string& directory) {
       parameters += tensor.bytes / static_cast<std::int64_t>(sizeof(float));
   std::string text = fmt::format(
       "{}\n  step {} ({} changed the weights), {} tokens, samples {} of {} planned\n  best loss {}; taken up "
-      "again {} times\n  {} parameters, {} tensors, {}\n  saved by {} on {}\n  {}\n",
+      "again {} times\n  {} parameters, {} tensors, {}\n  saved by {} on {}\n  {}\n{}",
       directory, p.step, p.applied, p.tokens, p.samples, p.planned_samples, loss_of(p), m.restarts,
       parameters, m.tensors.size(), human_bytes(static_cast<double>(m.file_bytes)), m.created_by, grid_of(m),
-      name_and_parts(RunArithmetic(m.arithmetic)));
+      name_and_parts(RunArithmetic(m.arithmetic)), before_that(m));
   for (const auto& [key, value] : m.settings) text += fmt::format("  {}: {}\n", key, value);
   return text;
 }

@@ -30,7 +30,7 @@ void declare_foreign_profile(CLI::App& app, Arguments& a) {
 }
 
 void declare_ranks(CLI::App& app, Arguments& a) {
-  app.add_option("--ranks", a.ranks, "plan, or dry run, for this many ranks")
+  app.add_option("--ranks", a.ranks, "plan, dry run, or name the arithmetic, for this many ranks")
       ->check(plain_integer())
       ->check(CLI::Range(1, 1 << 20))
       ->option_text("N");

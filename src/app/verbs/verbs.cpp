@@ -47,6 +47,11 @@ void declare_train(CLI::App& app, Arguments& a) {
   declare_foreign_profile(app, a);
 }
 
+void declare_arithmetic(CLI::App& app, Arguments& a) {
+  declare_config(app, a);
+  declare_ranks(app, a);
+}
+
 void declare_profile(CLI::App& app, Arguments& a) {
   declare_config(app, a);
   app.add_option("--output", a.profile.output, "the file for device.profile (profile.yaml)")
@@ -308,7 +313,7 @@ const Verb verbs[] = {
      .meaning = "All that the bits of a training depend on, part by part, and the name of it all: equal "
                 "names, equal bits.",
      .searches = true,
-     .declare = declare_config,
+     .declare = declare_arithmetic,
      .run = arithmetic},
     {.name = "report",
      .summary = "the losses of a run, drawn in the terminal and as SVG",

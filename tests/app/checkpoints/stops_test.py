@@ -1,5 +1,6 @@
 """Runs that are asked to stop and go on: the same command, another grid, more steps, other settings."""
 import os
+import shutil
 import signal
 
 import manifests
@@ -172,6 +173,80 @@ class Stops(Runs):
             self.assertEqual(answer.text.count("from here on " + line), 1, answer)
         self.assertNotIn("from here on grid", answer.text)
         self.assertEqual([line["rate"] for line in self.metrics("run")], [0.001, 0.001, 0.002, 0.002])
+
+    def test_data_may_move_and_must_not_change(self):
+        text = (self.root / "tiny.yaml").read_bytes() * 4
+        book, moved = self.root / "book.txt", self.root / "moved.txt"
+        book.write_bytes(text)
+        begun = "train.steps=6 train.evaluate_every=0 run.stop_after="
+        self.assertEqual(self.train("run", f"{begun}2 data.train=[{book}]").code, 75)
+        book.rename(moved)
+        answer = self.train("run", f"{begun}4 data.train=[{moved}]")
+        self.assertEqual(answer.code, 75, answer)
+        self.assertNotIn("bits may differ", answer.text)
+        moved.write_bytes(text.swapcase())
+        before = self.metrics("run")
+        self.assertIn("contents of data.train is ", self.refused(78, "run", f"{begun}0 data.train=[{moved}]"))
+        self.assertEqual(self.metrics("run"), before)
+        moved.write_bytes(text)
+        self.trained("run", f"{begun}0 data.train=[{moved}]")
+        self.trained("whole", f"{begun}0 data.train=[{moved}]")
+        self.assertEqual(self.sha("run", 6), self.sha("whole", 6))
+        self.assertEqual(len({line["arithmetic"] for line in self.metrics("run") if "arithmetic" in line}), 1)
+
+    def test_ranks_that_find_other_files_at_one_path_are_refused(self):
+        text = (self.root / "tiny.yaml").read_bytes() * 4
+        for node in ("node0", "node1"):  # folders of two ranks, as disks of two nodes
+            (self.root / node).mkdir()
+            (self.root / node / "book.txt").write_bytes(text)
+        settings = "train.steps=2 train.evaluate_every=0 data.train=[book.txt] grid.data=2"
+
+        def on_nodes(run):
+            launcher, (_, _, *program) = self.command(run, settings, 2)[:2], self.command(run, settings, 2)
+            return self.call(
+                launcher + ["bash", "-c", 'cd node$OMPI_COMM_WORLD_RANK && exec "$@"', "bash"] + program)
+
+        answer = on_nodes("alike")
+        self.assertEqual(answer.code, 0, answer)
+        (self.root / "node1/book.txt").write_bytes(text.swapcase())
+        answer = on_nodes("apart")
+        self.assertEqual(answer.code, 78, answer)
+        self.assertRegex(answer.text, "contents of data.train is [^\n]* here and [^\n]* on rank 0")
+
+    def test_weights_to_begin_with_count_and_may_go(self):
+        self.trained("first", "train.steps=2")
+        weights = self.root / "weights.safetensors"
+        shutil.copy(self.root / "first/model.safetensors", weights)
+        self.assertEqual(self.train("run", f"train.steps=4 run.stop_after=2 run.weights={weights}").code, 75)
+        weights.unlink()
+        self.assertNotIn("bits may differ", self.trained("run", "train.steps=4").text)
+        self.trained("drawn", "train.steps=4")
+        names = [self.metrics(run)[0]["arithmetic"] for run in ("run", "drawn")]
+        self.assertNotEqual(*names)
+        self.assertEqual(self.metrics("run")[2]["arithmetic"], names[0])
+
+    def test_other_bits_are_explained_by_what_each_start_has_changed(self):
+        stopped = "train.steps=4 run.stop_after=2"
+        self.assertEqual(self.train("plain", stopped).code, 75)
+        self.trained("plain", "train.steps=4")
+        for run, change, case, detail, code in (
+            ("rate", "optimizer.rate.peak=2.0e-3", "in steps 3 to 4 their arithmetic is one (",
+             "optimizer.rate.peak is 0.001 in the first and 0.002 in the second", 76),
+            ("class", "device.instructions=baseline", "in steps 3 to 4 their arithmetic has two names (",
+             "kernels is cpu: ", 78)):
+            self.assertEqual(self.train(run, stopped).code, 75)
+            self.trained(run, "train.steps=4 " + change)
+            said = self.ckpt("diff", self.checkpoint("plain", 4), self.checkpoint(run, 4)).text
+            self.assertIn(case, said)
+            self.assertIn(detail, said)
+            self.assertNotIn("broken", said)
+            self.assertIn("up to step 2: arithmetic ", self.ckpt("info", self.root / run).text)
+            beside = self.train("beside-" + run, f"train.steps=4 --compare {self.root / run}")
+            self.assertEqual(beside.code, code, beside)
+            self.assertIn("from step 3 on", beside.text)
+            self.assertNotIn("broken", beside.text)
+            starts = [line["step"] for line in self.metrics(run) if "arithmetic" in line]
+            self.assertEqual(starts, [1, 3])
 
     def test_a_run_that_is_taken_on_sees_the_data_of_the_first_plan(self):
         book = self.root / "book.txt"

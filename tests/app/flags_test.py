@@ -1,0 +1,65 @@
+# thorough
+# What the name of the arithmetic says of the compiler's flags is what files were compiled with.
+import json
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+PROGRAM, SOURCE, BUILD = (pathlib.Path(argument) for argument in sys.argv[1:4])
+
+
+def flags_of(words):
+    """What tells the compiler how to compute; of several levels of optimisation the last one counts."""
+    flags = {word for word in words if re.match(r"-(m|f|O|D_|std)", word) and not word.startswith("-fopenmp")}
+    levels = [word for word in words if re.match(r"-O", word)]
+    flags -= set(levels[:-1]) - set(levels[-1:])
+    return {flag for flag in flags if not flag.startswith(("-std", "-D"))}
+
+
+def named():
+    """The flags of each floor and instruction set, as the program says them."""
+    config = SOURCE / "configs/gpt-tiny.yaml"
+    text = subprocess.run([PROGRAM, "arithmetic", "--config", config], cwd=SOURCE, check=True, text=True,
+                          capture_output=True).stdout
+    flags = {}
+    for line in text.splitlines():
+        if line.startswith("flags of "):
+            targets, words = line[len("flags of "):].split(": ", 1)
+            for target in targets.split(", "):
+                flags[target] = words.split()
+    return flags
+
+
+class Flags(unittest.TestCase):
+    def test_are_those_of_every_command(self):
+        flags, seen = named(), set()
+        for entry in json.loads((BUILD / "compile_commands.json").read_text()):
+            target = re.search(r" -o CMakeFiles/mindpipe_([a-z0-9_]+)\.dir/", entry["command"])
+            if not target or target[1] == "commit" or " -x cu" in entry["command"]:
+                continue
+            seen.add(target[1])
+            self.assertIn(target[1], flags, "a floor whose flags nobody names")
+            if "cudnn_planner" in entry["file"]:
+                continue  # plans, and computes nothing
+            self.assertEqual(flags_of(entry["command"].split()), flags_of(flags[target[1]]), entry["file"])
+        self.assertLessEqual(set(flags), seen)
+        self.assertIn("simd_avx512", seen)
+
+    def test_others_change_it(self):
+        def header(*settings):
+            with tempfile.TemporaryDirectory() as folder:
+                subprocess.run(["cmake", "-G", "Ninja", "-S", SOURCE, "-B", folder, "-DMINDPIPE_TESTS=OFF",
+                                "-DMINDPIPE_CUDA=OFF", *settings], check=True, capture_output=True)
+                return (pathlib.Path(folder) / "generated/app/run/flags_CXX.h").read_text()
+
+        plain = header()
+        self.assertEqual(header(), plain)
+        for other in ("-DCMAKE_CXX_FLAGS=-fno-tree-vectorize", "-DCMAKE_BUILD_TYPE=Debug", "-DMINDPIPE_SANITIZE=ON"):
+            self.assertFalse(header(other) == plain, other)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
