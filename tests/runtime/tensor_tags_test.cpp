@@ -72,8 +72,8 @@ class Pass {
     followed.operations.insert(operation);
     followed.sums += is_sum ? 1 : 0;
     if (!is_wrong || mistake_.doubled) backend_.join(asked);
-    // What is left out leaves a rank's own part where the sum would be.
-    if (is_wrong && !mistake_.doubled) backend_.know(asked.to, Tag::part);
+    // What is left out leaves what the rank has where the sum would be.
+    if (is_wrong && !mistake_.doubled) backend_.know(asked.to, backend_.tag_of(asked.from));
     if (is_wrong && mistake_.doubled) backend_.join({asked.operation, asked.to, asked.to});
   }
   /// A weight that all ranks have alike gets its gradient from all rows.
@@ -100,10 +100,11 @@ class Pass {
   Mistake mistake_;
 };
 
-constexpr int logical = 4;
+/// Logical shards of as many ranks.
+int logical_for(int ranks) { return ranks > 4 ? ranks : 4; }
 
 Config config_of(Style style, int ranks, bool sequence_parallel, bool recomputes = false) {
-  Config config = tiny(style, logical, 1, 1, 4);
+  Config config = tiny(style, logical_for(ranks), 1, 1, 4);
   config.grid.tensor = ranks;
   config.train.sequence_parallel = sequence_parallel;
   if (recomputes) config.train.recompute = RecomputeKind::block;
@@ -120,11 +121,11 @@ class TensorTags : public testing::TestWithParam<int> {
 };
 
 TEST_P(TensorTags, OfAllRanksFitAndTheirExchangesAreEqual) {
-  for (const int ranks : {1, 2, 4})
+  for (const int ranks : {1, 2, 4, 8})
     for (const bool sequence_parallel : {false, true})
       for (const bool recomputes : {false, true}) {
         const Config config = config_of(style(), ranks, sequence_parallel, recomputes);
-        EXPECT_EQ(fault_of_tree(logical, ranks), "");
+        EXPECT_EQ(fault_of_tree(logical_for(ranks), ranks), "");
         const Followed first = follow(config, 0);
         for (int rank = 0; rank < ranks; ++rank)
           for (const auto gradients : {Tape::WeightGradients::now, Tape::WeightGradients::later}) {
@@ -138,8 +139,8 @@ TEST_P(TensorTags, OfAllRanksFitAndTheirExchangesAreEqual) {
 
 TEST_P(TensorTags, FindEachSumThatIsLeftOutOrDoubled) {
   int tried = 0;
-  for (const bool sequence_parallel : {false, true}) {
-    const Config config = config_of(style(), 2, sequence_parallel);
+  for (const auto& [ranks, sequence_parallel] : {std::pair(2, false), {2, true}, {8, false}, {8, true}}) {
+    const Config config = config_of(style(), ranks, sequence_parallel);
     const Followed sound = follow(config, 1);
     const int sums = sound.sums;
     EXPECT_GT(sums, 0);
