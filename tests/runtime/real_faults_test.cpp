@@ -4,9 +4,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdlib>
+#include <filesystem>
+
+#include "comm/mpi.h"
 #include "program/spoil_by_lot.h"
 #include "program/unproved.h"
 #include "runtime/parity.h"
+#include "runtime/ranks.h"
 
 // Whenever a run of a list with a fault leaves other bits, the checker had found the fault.
 namespace mindpipe {
@@ -32,9 +37,9 @@ void put_in_place(Worker& worker, const std::vector<Action>& list) {
   Executor::extend(script, Unproved::taken({list, {}}));
 }
 
-/// The digest of losses and state that two steps of a list leave.
-std::string bits_of(const Config& config, const std::vector<Action>& list) {
-  Worker worker(config, {});
+/// The digest of losses and state that two steps of a list leave, on this rank.
+std::string bits_of(const Config& config, const std::vector<Action>& list, const World& world = {}) {
+  Worker worker(config, world);
   put_in_place(worker, list);
   Outcome outcome;
   train_some(worker, 2, outcome);
@@ -90,6 +95,93 @@ TEST(RealFaults, ThatLeaveOtherBitsWereFoundByTheProof) {
   std::cout << other_bits << " with other bits, " << failed << " failed, " << equal << " had the same bits; "
             << found << " were found\n";
   EXPECT_GE(other_bits, 10);
+}
+
+/// What a process that is started once more is to do.
+constexpr const char* fault_on_ranks = "MINDPIPE_FAULT";
+
+/// Steps on several ranks: stages, replicas, shards of tensors, ZeRO.
+Config config_on_ranks(unsigned seed, int ranks) {
+  constexpr ScheduleKind schedules[] = {ScheduleKind::one_forward_one_backward, ScheduleKind::gpipe,
+                                        ScheduleKind::zero_bubble};
+  constexpr Style styles[] = {Style::gpt2, Style::transformer, Style::llama};
+  const GridConfig grids[][2] = {
+      {{1, 2, 1, 1}, {1, 1, 2, 1}}, {{1, 2, 2, 1}, {1, 4, 1, 1}}, {{1, 4, 2, 1}, {1, 2, 2, 2}}};
+  Config config = tiny(styles[seed % 3], 2, 2, 2);
+  config.grid = grids[ranks == 2 ? 0 : ranks == 4 ? 1 : 2][seed % 2];
+  config.schedule.kind = schedules[seed / 2 % 3];
+  config.train.zero = config.grid.data > 1 ? static_cast<int>(seed / 3 % 3) : 0;
+  config.device.threads = 1;
+  return resolve(config);
+}
+
+/// A process of mpirun's: says "sound" with the bits of a step of all ranks, and then those with the fault.
+void play_on_this_rank(unsigned seed) {
+  int argc = 0;
+  char** argv = nullptr;
+  const MpiSession session(argc, argv);
+  const World world = all_ranks();
+  const Config config = config_on_ranks(seed, world.size);
+  const RunPlan plan = make_run_plan(config);
+  Lists lists{.outline = plan.outline, .program = plan.training.program};
+  const auto say = [&](const char* what) {
+    const int stage = coord_at(degrees_of(config), world.rank).pipeline;
+    const std::string here = bits_of(config, lists.program.ranks[stage], world);
+    std::string all(here.size() * static_cast<std::size_t>(world.size), ' ');
+    const int size = static_cast<int>(here.size());
+    MPI_Gather(here.data(), size, MPI_CHAR, all.data(), size, MPI_CHAR, 0, world.comm);
+    Sha256 digest;
+    digest.add(all.data(), all.size());
+    if (world.rank == 0) std::cout << what << ' ' << to_string(digest.end()) << std::endl;
+  };
+  say("sound");
+  std::mt19937 random(seed);
+  spoil_by_lot(lists, random);
+  constexpr unsigned patience = 10;
+  alarm(patience);
+  try {
+    say("spoiled");
+  } catch (const Error&) {
+    _exit(1);  // the others wait for this rank, and are ended
+  }
+}
+
+/// What the ranks say behind a word.
+std::string said_behind(const std::string& text, const std::string& word) {
+  const std::size_t at = text.find(word + " ");
+  return at == std::string::npos ? "" : text.substr(at + word.size() + 1, 64);
+}
+
+TEST(RealFaults, OverRanksThatLeaveOtherBitsWereFoundByTheProof) {
+  if (const char* seed = std::getenv(fault_on_ranks))
+    return play_on_this_rank(static_cast<unsigned>(std::atoi(seed)));
+  const std::string program = std::filesystem::read_symlink("/proc/self/exe");
+  int other_bits = 0, failed = 0, equal = 0, found = 0;
+  for (const int ranks : {2, 4, 8})
+    for (unsigned seed = 1; seed <= 12; ++seed) {
+      const RunPlan plan = make_run_plan(config_on_ranks(seed, ranks));
+      Lists lists{.outline = plan.outline, .program = plan.training.program};
+      ASSERT_TRUE(lists.errors().empty()) << ranks << ' ' << seed;
+      std::mt19937 random(seed);
+      const std::string fault = spoil_by_lot(lists, random);
+      const bool is_found = !lists.errors().empty();
+      const std::string command = fmt::format(
+          "{}={} {}/tests/run_mpi.sh {} {} --gtest_brief=1 --gtest_filter=RealFaults.OverRanks* 2>/dev/null",
+          fault_on_ranks, seed, MINDPIPE_SOURCE_DIR, ranks, program);
+      FILE* const ends = popen(command.c_str(), "r");
+      ASSERT_NE(ends, nullptr);
+      std::string text(1 << 16, ' ');
+      text.resize(fread(text.data(), 1, text.size(), ends));
+      pclose(ends);
+      const std::string sound = said_behind(text, "sound"), bits = said_behind(text, "spoiled");
+      ASSERT_EQ(sound.size(), 64U) << text;
+      EXPECT_TRUE(is_found || bits == sound) << ranks << " ranks, " << seed << ": " << fault;
+      found += is_found ? 1 : 0;
+      (bits.empty() ? failed : bits == sound ? equal : other_bits) += 1;
+    }
+  std::cout << "over ranks: " << other_bits << " with other bits, " << failed << " failed, " << equal
+            << " had the same bits; " << found << " were found\n";
+  EXPECT_GE(other_bits, 5);
 }
 
 }  // namespace
