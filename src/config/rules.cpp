@@ -119,9 +119,14 @@ void check_grid(const Config& c, const Complaints& complain) {
   complain.require(row_of(s.kind).of_subnets == row_of(c.model.kind).trains_subnets, "schedule.kind",
                    "is {}, and model.kind {} ({} for a supernet, the others for models that train in steps)",
                    s.kind, c.model.kind, names_with<ScheduleKind>(&ScheduleRow::of_subnets, ", "));
-  complain.require(row_of(s.kind).has_chunks || s.chunks == 1, "schedule.chunks",
-                   "is {} and schedule.kind {} (only {} cut stages into chunks)", s.chunks, s.kind,
-                   names_with<ScheduleKind>(&ScheduleRow::has_chunks, " and "));
+  complain.require(row_of(s.kind).may_have(s.chunks), "schedule.chunks",
+                   "is {} and schedule.kind {} (only {} cut stages into chunks{})", s.chunks, s.kind,
+                   names_with<ScheduleKind>(&ScheduleRow::has_chunks, " and "),
+                   row_of(s.kind).in_v ? "; a V has two" : "");
+  complain.require(!row_of(s.kind).in_v || c.grid.pipeline != 1, "schedule.kind",
+                   "is {} and grid.pipeline 1 (a V goes down the stages and up again: take two or more, or "
+                   "another schedule)",
+                   s.kind);
   complain.require(row_of(s.kind).has_groups || s.groups.empty(),
                    s.groups.forward.empty() ? "schedule.groups.backward" : "schedule.groups.forward",
                    "is given and schedule.kind is {} (only {} has groups)", s.kind,
@@ -146,6 +151,7 @@ void fill_in(Config& c) {
   if (rate.decay == 0)
     rate.decay = std::max(1, rate.kind == RateKind::wsd ? c.train.steps / 10 : c.train.steps);
   if (c.grid.supernet == 0 && !row_of(c.model.kind).trains_subnets) c.grid.supernet = 1;  // it has no lanes
+  if (row_of(c.schedule.kind).in_v && c.schedule.chunks == 1) c.schedule.chunks = 2;
   ReproducibleConfig& shards = c.reproducible;
   if (shards.tensor == 0) {
     shards.tensor = c.grid.tensor;

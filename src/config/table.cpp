@@ -81,7 +81,8 @@ std::vector<Setting> common_settings(Config& c) {  // table
           .or_searched(!row_of(c.model.kind).trains_subnets),
       SETTING(layout, schedule.chunks,
               "pieces of the model on each stage (" +
-                  names_with<ScheduleKind>(&ScheduleRow::has_chunks, ", ") + ")",
+                  names_with<ScheduleKind>(&ScheduleRow::has_chunks, ", ") +
+                  "; always two in a V: " + names_with<ScheduleKind>(&ScheduleRow::in_v, ", ") + ")",
               Range{1, 1024})
           .or_searched(),
       SETTING(layout, schedule.cuts, "first block of each stage but the first; empty: balanced", count)

@@ -42,7 +42,7 @@ struct Sketch {
       : outline(laid_out),
         network(network_on_paper(known)),
         step(outline, network, row_of(known.schedule.kind).splits_backward),
-        fills(!row_of(known.schedule.kind).has_chunks) {}
+        fills(outline.chunks == 1) {}
   Sketch(const Sketch&) = delete;
   Sketch& operator=(const Sketch&) = delete;
 
@@ -182,13 +182,13 @@ void time_layout(const Config& config, LayoutCandidate& candidate, PricedBlocks&
   try {
     const Config known = with_layout(config, candidate.layout);
     const Outline& outline = blocks.laid_out(known);
+    const Sketch sketch(known, outline);
     if (const std::int64_t limit = config.memory.device_limit; limit > 0) {
-      const Order order = make_order(known.schedule.kind, request_of(outline));
+      const Order order = order_of_step(outline, known.schedule.kind, sketch.network);
       candidate.least_memory = least_memory(outline, order, known.train.recompute);
       candidate.fate = Fate::too_large;
       if (candidate.least_memory > limit) return;
     }
-    const Sketch sketch(known, outline);
     const Timeline expected = make_program(sketch.outline, known.schedule.kind, sketch.network).expected;
     candidate.step = expected.step;
     candidate.work = std::accumulate(expected.busy.begin(), expected.busy.end(), std::int64_t{0}) *

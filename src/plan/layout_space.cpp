@@ -25,7 +25,8 @@ std::vector<Shape> shapes_of(const Config& config, int stages, const SearchFreed
     const bool is_alone = stages == 1 && kind != ScheduleKind::one_forward_one_backward;
     if (row.of_subnets || (free.schedule && is_alone)) continue;
     if (!row.has_chunks) {
-      if (free.chunks || config.schedule.chunks == 1) shapes.emplace_back(kind, 1);
+      if (free.chunks || config.schedule.chunks == 1 || row.may_have(config.schedule.chunks))
+        shapes.emplace_back(kind, row.chunks());
       continue;
     }
     for (const int chunks : values(free.chunks, config.schedule.chunks, chunks_tried))

@@ -198,7 +198,7 @@ MicroBatchGroups groups_of(const RunPlan& plan, const Config& config, const Layo
   const std::int64_t limit = config.memory.device_limit;
   if (limit == 0) return choose_groups(plan.outline, network, written);
   return choose_groups(plan.outline, network, written, [&](const MicroBatchGroups& groups) {
-    const Order order = make_order(config.schedule.kind, request_of(plan.outline, groups));
+    const Order order = order_of_step(plan.outline, config.schedule.kind, network, groups);
     if (least_memory(plan.outline, order, config.train.recompute) > limit) return false;
     RunPlan tried = plan;
     tried.training = make_program(tried.outline, config.schedule.kind, network, 0, groups);
@@ -302,7 +302,8 @@ void lay_out(Outline& outline, const Config& config) {
   outline.tensor = layout.grid.tensor;
   outline.sharded_optimizer = config.train.zero > 0 && layout.grid.data > 1;
   outline.sharded_gradients = config.train.zero > 1 && layout.grid.data > 1;
-  outline.rank_of_chunk = looped_chunks(outline.stages, outline.chunks);
+  outline.rank_of_chunk = row_of(config.schedule.kind).in_v ? v_shaped_chunks(outline.stages, outline.chunks)
+                                                            : looped_chunks(outline.stages, outline.chunks);
   std::vector<std::int64_t> passes;
   for (int block = 0; block < outline.all_blocks(); ++block) {
     passes.push_back(0);

@@ -137,12 +137,13 @@ std::int64_t least_memory(const Outline& outline, const std::vector<int>& first_
                           const RecomputedBlocks& recomputed) {
   const LeastBytes bytes(outline, first_block, recomputed);
   std::vector<std::int64_t> stages = bytes.kept;
+  const bool is_looped = outline.rank_of_chunk == looped_chunks(outline.stages, outline.chunks);
   for (int chunk = 0; chunk < outline.all_chunks(); ++chunk) {
     const int stage = outline.rank_of(chunk);
     const bool is_last = chunk + outline.stages >= outline.all_chunks();
-    const std::int64_t in_flight = fills     ? std::min(outline.micro_batches, outline.stages - stage)
-                                   : is_last ? 1
-                                             : std::min(outline.micro_batches, outline.stages);
+    const std::int64_t in_flight = fills ? std::min(outline.micro_batches, outline.stages - stage)
+                                   : is_last || !is_looped ? 1
+                                                           : std::min(outline.micro_batches, outline.stages);
     stages[stage] += in_flight * bytes.tape[chunk];
   }
   for (int stage = 0; stage < outline.stages; ++stage) stages[stage] += bytes.second_forward[stage];

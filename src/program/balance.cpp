@@ -82,11 +82,11 @@ Balance::Balance(Outline outline, Network network, ScheduleKind schedule, const 
     : outline_(std::move(outline)), network_(std::move(network)), schedule_(schedule), rule_(rule) {
   moving_step(outline_, outline_.first_block, rule_.room);  // refuses what has no moving steps
   outline_.slower.clear();
-  priced_ = plan_step(outline_, make_order(schedule_, request_of(outline_)), network_).expected.busy;
+  priced_ = step_with(outline_).busy;
 }
 
-std::int64_t Balance::step_of(const Outline& outline) const {
-  return plan_step(outline, make_order(schedule_, request_of(outline)), network_).expected.step;
+Timeline Balance::step_with(const Outline& outline) const {
+  return plan_step(outline, order_of_step(outline, schedule_, network_), network_).expected;
 }
 
 std::optional<Balancing> Balance::hear(std::int64_t step, std::span<const std::int64_t> worked) {
@@ -101,7 +101,7 @@ std::optional<Balancing> Balance::hear(std::int64_t step, std::span<const std::i
   if (!found) return {};
   deaf_until_ = found->first_step + std::ssize(found->cuts) - 1;
   outline_.first_block = found->cuts.back();
-  priced_ = plan_step(outline_, make_order(schedule_, request_of(outline_)), network_).expected.busy;
+  priced_ = step_with(outline_).busy;
   return found;
 }
 
@@ -117,13 +117,13 @@ std::optional<Balancing> Balance::plan(std::int64_t step, std::span<const std::i
   }
   found.cuts = cuts_between(slow, near_cuts(costs_of(slow), slow.first_block, slow.slower), rule_.room);
   if (found.cuts.empty()) return {};
-  found.before = step_of(slow);
+  found.before = step_with(slow).step;
   std::int64_t still = found.before;
   for (const std::vector<int>& cut : found.cuts) {
     const Outline moving = moving_step(slow, cut, rule_.room);
-    found.moving += std::max<std::int64_t>(0, step_of(moving) - still);
+    found.moving += std::max<std::int64_t>(0, step_with(moving).step - still);
     slow = moving.after_move();
-    still = step_of(slow);
+    still = step_with(slow).step;
   }
   found.after = still;
   const std::int64_t saved = found.before - found.after;

@@ -52,7 +52,7 @@ class Balance {
 
  private:
   std::optional<Balancing> plan(std::int64_t step, std::span<const std::int64_t> worked) const;
-  std::int64_t step_of(const Outline& outline) const;
+  Timeline step_with(const Outline& outline) const;
 
   Outline outline_;
   Network network_;

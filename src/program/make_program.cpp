@@ -5,6 +5,7 @@
 #include "program/check/checker.h"
 #include "program/fewest.h"
 #include "program/lists/write_step.h"
+#include "program/schedules/pass_clock.h"
 
 namespace mindpipe {
 
@@ -98,16 +99,22 @@ OrderRequest request_of(const Outline& outline, const MicroBatchGroups& groups) 
   return {.stages = outline.stages,
           .micro_batches = outline.micro_batches,
           .chunks = outline.chunks,
-          .micro_batches_of_shard = outline.micro_batches_of_shard(),
           .rank_of_chunk = outline.rank_of_chunk,
           .groups = groups};
+}
+
+Order order_of_step(const Outline& outline, ScheduleKind schedule, const Network& network,
+                    const MicroBatchGroups& groups) {
+  const Order order = make_order(schedule, request_of(outline, groups));
+  if (!row_of(schedule).splits_backward) return order;
+  return with_weight_gradients(order, outline, PriceList(outline, network), most_tapes(outline, schedule));
 }
 
 PlannedStep make_program(const Outline& outline, ScheduleKind schedule, const Network& network,
                          std::int64_t memory_limit, const MicroBatchGroups& groups) {
   require_few_actions(outline, count_of_actions(outline, schedule));
   MP_CHECK(outline.training, "forwards alone are no step");
-  PlannedStep step = plan_step(outline, make_order(schedule, request_of(outline, groups)), network);
+  PlannedStep step = plan_step(outline, order_of_step(outline, schedule, network, groups), network);
   const std::int64_t begin = now_ns();
   require_sound(check(step.program, outline));
   step.proved_seconds = seconds_since(begin);

@@ -29,6 +29,10 @@ PlannedStep plan_step(const Outline& outline, const Order& order, const Network&
 /// What a schedule is to order for an outline.
 OrderRequest request_of(const Outline& outline, const MicroBatchGroups& groups = {});
 
+/// The order of a schedule's step, with weight gradients where they are put off.
+Order order_of_step(const Outline& outline, ScheduleKind schedule, const Network& network,
+                    const MicroBatchGroups& groups = {});
+
 /// Plans the step of a schedule and checks it. `memory_limit`: bytes of a rank, 0 for none. `groups`: where
 /// the schedule has some.
 PlannedStep make_program(const Outline& outline, ScheduleKind schedule, const Network& network = {},

@@ -18,6 +18,13 @@ std::vector<int> looped_chunks(int stages, int chunks) {
   return ranks;
 }
 
+std::vector<int> v_shaped_chunks(int stages, int chunks) {
+  std::vector<int> ranks;
+  for (int chunk = 0; chunk < stages * chunks; ++chunk)
+    ranks.push_back(chunk / stages % 2 == 1 ? stages - 1 - chunk % stages : chunk % stages);
+  return ranks;
+}
+
 int Outline::chunk_of(int block) const {
   int chunk = 0;
   while (first_block[chunk + 1] <= block) ++chunk;

@@ -32,6 +32,7 @@ struct BlockCost {
   std::int64_t backward_input = 0, backward_weight = 0;  ///< backward in two halves
   TensorSums forward_sums, backward_sums;  ///< the latter in the input's half when the backward is split
   std::int64_t saved = 0;                  ///< bytes that its forward keeps for its backward
+  std::int64_t put_off = 0;  ///< bytes that a backward in halves keeps more, from the first to the second
   std::int64_t workspace = 0;
   /// What this costs more than another; a workspace is had in turn.
   void operator-=(const BlockCost& less) {
@@ -42,6 +43,7 @@ struct BlockCost {
     forward_sums -= less.forward_sums;
     backward_sums -= less.backward_sums;
     saved -= less.saved;
+    put_off -= less.put_off;
   }
 };
 
@@ -84,6 +86,8 @@ struct BoundaryBytes {
 
 /// Chunk c on rank c mod p.
 std::vector<int> looped_chunks(int stages, int chunks);
+/// Down the ranks and up again, so that first and last chunk share a rank where chunks are even.
+std::vector<int> v_shaped_chunks(int stages, int chunks);
 
 /// All that a schedule knows of a step. Chunk c is the blocks [first_block[c], first_block[c + 1]).
 struct Outline {

@@ -58,7 +58,7 @@ std::string bubble(const TimeSpent& all, int stages, const RunFacts& facts) {
         facts.micro_batches);
   else what += "with this many micro-batches fewer stages and a larger grid.data would waste less";
   if (!row_of(facts.schedule).has_chunks && !row_of(facts.schedule).splits_backward)
-    what += "; schedule.kind: zb-h1, or interleaved with schedule.chunks: 2, shortens what is left";
+    what += "; schedule.kind: zb-h1 or zb-v, or interleaved with schedule.chunks: 2, shortens what is left";
   return what;
 }
 

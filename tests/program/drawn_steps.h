@@ -16,12 +16,17 @@ struct DrawnStep {
     const auto below = [&](int count) { return static_cast<int>(random() % static_cast<unsigned>(count)); };
     const std::vector<std::string> schedules = all_schedules();
     schedule = schedules[below(static_cast<int>(schedules.size()))];
-    const int stages = 1 + below(most_stages), chunks = has_chunks(schedule) ? 1 + below(3) : 1;
+    const bool v = is_in_v(schedule);
+    const int stages = (v ? 2 : 1) + below(most_stages - (v ? 1 : 0)), chunks = has_chunks(schedule)
+                                                                                    ? 1 + below(3)
+                                                                                : v ? 2
+                                                                                    : 1;
     constexpr int divisors[] = {1, 2, 3, 4, 6, 8};
     const int shards = divisors[below(6)], of_shard = 1 + below(3);
     int micro_batches = shards * of_shard;
     if (schedule_named(schedule) == ScheduleKind::interleaved) micro_batches *= stages;
     outline = equal_stages(stages, micro_batches, chunks, {}, 1 + below(3));
+    if (v) outline = in_v(std::move(outline));
     outline.shards = shards;
     outline.data = divisors[below(6)];
     outline.sharded_optimizer = outline.data > 1 && below(3) > 0;

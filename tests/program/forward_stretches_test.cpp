@@ -63,13 +63,15 @@ std::vector<Outline> all_shapes() {
       for (const int micro_batches : {1, 2, 4}) {
         outlines.push_back(without_backwards(equal_stages(stages, micro_batches, chunks)));
         outlines.push_back(without_backwards(with_everything(equal_stages(stages, micro_batches, chunks))));
+        if (chunks == 2 && stages > 1) outlines.push_back(in_v(outlines.back()));
       }
   return outlines;
 }
 
 std::string name_of(const Outline& outline, int batches) {
-  return fmt::format("{} batches of {} micro-batches on {} stages of {} chunks", batches,
-                     outline.micro_batches, outline.stages, outline.chunks);
+  return fmt::format("{} batches of {} micro-batches on {} stages of {} chunks{}", batches,
+                     outline.micro_batches, outline.stages, outline.chunks,
+                     outline.rank_of(outline.all_chunks() - 1) == 0 && outline.stages > 1 ? " in a V" : "");
 }
 
 TEST(ForwardStretches, OfAllRanksAreSoundTogether) {

@@ -45,7 +45,7 @@ Outline of_three_blocks_each(int stages, int micro_batches) {
 
 TEST(AMovingStep, IsSoundWithThePassesOfTheStepBefore) {
   for (const std::string& schedule : all_schedules()) {
-    if (has_chunks(schedule)) continue;
+    if (has_chunks(schedule) || is_in_v(schedule)) continue;
     for (const int stages : {2, 3, 4})
       for (const std::vector<int>& by :
            std::vector<std::vector<int>>{{1}, {-1}, {1, -1}, {-1, 1}, {0, 1}, {-1, 0}}) {
@@ -163,7 +163,7 @@ double longer(double forwards, const std::vector<int>& by) {
   in_parts.part_bytes = outline.part_bytes;
   const auto step = [&](const Outline& of) {
     return static_cast<double>(
-        plan_step(of, make_order(ScheduleKind::one_forward_one_backward, request_of(of)), network)
+        plan_step(of, order_of_step(of, ScheduleKind::one_forward_one_backward, network), network)
             .expected.step);
   };
   return step(in_parts) / step(outline);

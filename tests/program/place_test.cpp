@@ -15,7 +15,7 @@ std::int64_t bytes_of(const RankMemory& memory, MemoryClass kind) {
 TEST(Place, OneArenaForEachTapeInFlight) {
   for (const std::string& schedule : all_schedules())
     for (int m : {1, 3, 8}) {
-      const Outline outline = equal_stages(4, m, has_chunks(schedule) ? 2 : 1);
+      const Outline outline = equal_stages_for(schedule, 4, m);
       const PlannedStep step = make_program(outline, schedule);
       const auto held = peak_tapes(step.program, outline);
       for (int rank = 0; rank < 4; ++rank) {
@@ -48,7 +48,7 @@ TEST(Place, BreadthFirstGetsTheDeeperRingThatItNeeds) {
 
 TEST(Place, BuffersNeverSlowAStepDown) {
   for (const std::string& schedule : all_schedules()) {
-    Outline outline = with_everything(equal_stages(5, 12, has_chunks(schedule) ? 2 : 1, {}, 2));
+    Outline outline = with_everything(equal_stages_for(schedule, 5, 12, {}, 2));
     outline.blocks[3][0].forward *= 3;
     const PlannedStep two = make_program(outline, schedule);
     Program other = two.program;
@@ -65,8 +65,7 @@ TEST(Place, BuffersNeverSlowAStepDown) {
 }
 
 TEST(Place, AVHandsItsMiddleOverWithoutMessages) {
-  Outline outline = equal_stages(3, 4, 2);
-  outline.rank_of_chunk = v_shaped_chunks(outline.stages, outline.chunks);
+  const Outline outline = in_v(equal_stages(3, 4, 2));
   const PlannedStep step = make_program(outline, "breadth-first");
   for (const Action& action : step.program.ranks[2]) {
     if (is_message(action)) {

@@ -78,11 +78,15 @@ class PlansOfZero : public ::testing::TestWithParam<int> {};
 
 TEST_P(PlansOfZero, EveryScheduleTakesTheTimeAndMemoryItDidOnEverySize) {
   for (const std::string& schedule : all_schedules())
-    for (int v = 1; v <= (has_chunks(schedule) ? 3 : 1); ++v) {
+    for (int v = is_in_v(schedule) ? 2 : 1; v <= (has_chunks(schedule) ? 3
+                                                  : is_in_v(schedule)  ? 2
+                                                                       : 1);
+         ++v) {
       StepsSummary steps;
-      for (int p = 1; p <= 8; ++p)
+      for (int p = is_in_v(schedule) ? 2 : 1; p <= 8; ++p)
         for (int m = 1; m <= 16; ++m) {
           Outline outline = with_everything(equal_stages(p, m, v, {}, p < 4 ? 2 : 1));
+          if (is_in_v(schedule)) outline = in_v(std::move(outline));
           outline.sharded_optimizer = GetParam() > 0;
           outline.sharded_gradients = GetParam() > 1;
           EXPECT_NO_THROW(steps.add(make_program(outline, schedule)))

@@ -97,18 +97,27 @@ inline std::vector<std::string> all_schedules() {
 }
 inline ScheduleKind schedule_named(std::string_view name) { return kind_named<ScheduleKind>(name).value(); }
 inline bool has_chunks(std::string_view schedule) { return row_of(schedule_named(schedule)).has_chunks; }
+inline bool is_in_v(std::string_view schedule) { return row_of(schedule_named(schedule)).in_v; }
+inline Outline in_v(Outline outline) {
+  outline.rank_of_chunk = v_shaped_chunks(outline.stages, outline.chunks);
+  return outline;
+}
+/// Equal stages as a schedule wants them, of two chunks where it has some.
+inline Outline equal_stages_for(std::string_view schedule, int stages, int micro_batches,
+                                StageTimes times = {}, int blocks_per_chunk = 1) {
+  if (is_in_v(schedule)) return in_v(equal_stages(stages, micro_batches, 2, times, blocks_per_chunk));
+  return equal_stages(stages, micro_batches, has_chunks(schedule) ? 2 : 1, times, blocks_per_chunk);
+}
+/// The names of the schedules that a pipeline of so many stages can have.
+inline std::vector<std::string> schedules_on(int stages) {
+  std::vector<std::string> names = all_schedules();
+  std::erase_if(names, [&](const std::string& name) { return stages == 1 && is_in_v(name); });
+  return names;
+}
 /// The step of the schedule that a configuration calls by this name.
 inline PlannedStep make_program(const Outline& outline, std::string_view schedule,
                                 const Network& network = {}, std::int64_t memory_limit = 0) {
   return make_program(outline, schedule_named(schedule), network, memory_limit);
-}
-
-/// Forth and back again, so that first and last chunk share a rank.
-inline std::vector<int> v_shaped_chunks(int stages, int chunks) {
-  std::vector<int> ranks;
-  for (int chunk = 0; chunk < stages * chunks; ++chunk)
-    ranks.push_back(chunk / stages % 2 == 1 ? stages - 1 - chunk % stages : chunk % stages);
-  return ranks;
 }
 
 /// The most tapes that each rank holds at once, counted in (micro-batch, chunk).

@@ -49,19 +49,22 @@ TEST(StepLists, TheLastBackwardIsSplitByBlockAndReducedPieceByPiece) {
 }
 
 TEST(StepLists, GradientsAreFoldedAtTheEndOfEachShard) {
-  Outline outline = equal_stages(2, 6);
-  outline.shards = 3;
-  for (const std::string& schedule : all_schedules())
+  for (const std::string& schedule : all_schedules()) {
+    Outline outline = equal_stages_for(schedule, 2, 6);
+    outline.shards = 3;
     for (const auto& list : make_program(outline, schedule).program.ranks) {
-      std::map<ActionKind, std::vector<int>> folded;
+      std::map<std::pair<int, MadeGradients>, std::vector<int>> folded;  // by chunk, and when they are made
       for (const Action& action : list)
-        if (adds_to_gradients(action)) folded[action.kind];
-      for (const Action& action : list)
-        if (action.fold) folded[action.kind].push_back(action.micro_batch);
-      EXPECT_FALSE(folded.empty());
-      for (const auto& [kind, micro_batches] : folded)
-        EXPECT_THAT(micro_batches, ElementsAre(1, 3, 5)) << schedule << ", " << name_of(kind);
+        for (const MadeGradients made : {MadeGradients::at_once, MadeGradients::later}) {
+          const bool makes = adds_to_gradients(action) &&
+                             (pass_of(action)->makes == MadeGradients::all || pass_of(action)->makes == made);
+          if (makes && action.fold) folded[{action.chunk, made}].push_back(action.micro_batch);
+        }
+      EXPECT_EQ(std::ssize(folded), 2 * outline.chunks);
+      for (const auto& [of, micro_batches] : folded)
+        EXPECT_THAT(micro_batches, ElementsAre(1, 3, 5)) << schedule << ", chunk " << of.first;
     }
+  }
 }
 
 TEST(StepLists, MicroBatchesGoShardByShard) {

@@ -33,8 +33,8 @@ SuchAction gradient_end(bool sent) {
       [=](const Action& action) { return action.payload == Payload::unit_gradient && sends(action) == sent; };
 }
 
-Lists of_halves() { return lists_of_step(with_everything(equal_stages(3, 4, 1, {}, 2)), "zb-h1"); }
-Lists of_two_blocks() { return lists_of_step(equal_stages(1, 4, 1, {}, 2), "zb-h1"); }
+Lists of_halves() { return lists_of_halves(with_everything(equal_stages(3, 4, 1, {}, 2))); }
+Lists of_two_blocks() { return lists_of_halves(equal_stages(1, 4, 1, {}, 2)); }
 Lists of_parts() {
   Outline outline = with_everything(equal_stages(2, 4));
   for (UnitCost& unit : outline.units)

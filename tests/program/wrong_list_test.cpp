@@ -70,7 +70,7 @@ const WrongList of_steps[] = {
        lists.list().push_back(lists.list()[gather]);
      },
      "comes behind the update, whose values the next step gathers"},
-    {"AFoldThatIsLeftOut", [] { return lists_of_step(of_two_shards(equal_stages(1, 4)), "zb-h1"); },
+    {"AFoldThatIsLeftOut", [] { return lists_of_halves(of_two_shards(equal_stages(1, 4))); },
      [](Lists& lists) { lists.at(of_kind(ActionKind::backward_input), 1).fold = false; },
      "shard 0 ends here, but its gradients are not folded"},
     {"AFoldBeforeItsTime", [] { return lists_of_step(of_two_shards(equal_stages(1, 4)), "1f1b"); },

@@ -23,7 +23,8 @@ struct LayoutPair {
 };
 
 inline Config config_of(const LayoutPair& pair, const RunLayout& layout) {
-  const int stages = layout.grid.pipeline, chunks = row_of(layout.schedule).has_chunks ? 2 : 1,
+  const int stages = layout.grid.pipeline,
+            chunks = row_of(layout.schedule).has_chunks ? 2 : row_of(layout.schedule).chunks(),
             most = std::max(pair.before.grid.pipeline, pair.after.grid.pipeline);
   Config c = tiny(pair.style, pair.tensor, pair.data, 1, std::max(8, 2 * most));
   c.grid = layout.grid;

@@ -96,7 +96,7 @@ TEST_F(Emulated, TheBubbleOfEveryScheduleIsTheSimulatorsWithinThreePoints) {
     c.train.micro_batch = 4;
     c.train.batch = 4 * 2 * world.size;
     c.schedule.kind = kind_named<ScheduleKind>(schedule.name).value();
-    c.schedule.chunks = schedule.has_chunks ? 2 : 1;
+    c.schedule.chunks = schedule.has_chunks ? 2 : schedule.chunks();
     c.trace.steps = 5;
     c = resolve(c);
     Worker worker(c, world);

@@ -163,7 +163,7 @@ TEST(GrowingScript, KeepsTheOrderOfTheWholeListWhereverItIsCut) {
 
 TEST(GrowingScript, KeepsTheOrderOfStepsOfEverySchedule) {
   for (const std::string& schedule : all_schedules()) {
-    const Outline outline = with_everything(equal_stages(3, 6, has_chunks(schedule) ? 2 : 1));
+    const Outline outline = with_everything(equal_stages_for(schedule, 3, 6));
     const PlannedStep step = make_program(outline, schedule);
     for (int rank = 0; rank < outline.stages; ++rank) {
       StretchLots lots(rank, step.program.ranks[rank].size() / 2);

@@ -30,7 +30,7 @@ Config wide(Style style, const GridConfig& grid,
       tiny(style, std::max(2, shards_of_rank * grid.tensor), std::max(2, shards_of_rank * grid.data), 2);
   c.grid = grid;
   c.schedule.kind = schedule;
-  c.schedule.chunks = row_of(schedule).has_chunks ? 2 : 1;
+  c.schedule.chunks = row_of(schedule).has_chunks ? 2 : row_of(schedule).chunks();
   if (style != Style::wide_resnet) widen(c, style);
   const int blocks = Sizes(c).last() + 1, chunks = grid.pipeline * c.schedule.chunks;
   for (int i = 1; i < chunks; ++i) c.schedule.cuts.push_back(i * blocks / chunks);

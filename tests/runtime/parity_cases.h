@@ -24,9 +24,11 @@ enum Dimension {
 };
 using Choice = std::array<int, dimensions>;
 
-inline constexpr std::array schedules{ScheduleKind::gpipe,       ScheduleKind::one_forward_one_backward,
-                                      ScheduleKind::interleaved, ScheduleKind::breadth_first,
-                                      ScheduleKind::zero_bubble, ScheduleKind::elastic};
+inline constexpr std::array schedules{ScheduleKind::gpipe,         ScheduleKind::one_forward_one_backward,
+                                      ScheduleKind::interleaved,   ScheduleKind::breadth_first,
+                                      ScheduleKind::zero_bubble,   ScheduleKind::elastic,
+                                      ScheduleKind::zero_bubble_v, ScheduleKind::half_v,
+                                      ScheduleKind::dual_pipe_v};
 /// Schedules that golden hashes know stand first.
 inline constexpr int first_schedules = 5;
 
@@ -67,6 +69,7 @@ inline int logical_shards(int degree, int option) {
 
 inline bool is_possible(const Choice& choice, int ranks) {
   const GridConfig grid = grids_of(ranks)[choice[grid_at]];
+  if (grid.pipeline == 1 && row_of(schedules[choice[schedule_at]]).in_v) return false;
   const int option = choice[shards_at];
   for (const auto& [degree, most] :
        {std::pair{grid.tensor, 8}, {grid.data, option < first_shardings ? 8 : 12}}) {
@@ -99,7 +102,8 @@ inline RecomputedBlocks every_other_block(const Config& given) {
 inline Config config_of(const Choice& choice, int ranks) {
   const GridConfig grid = grids_of(ranks)[choice[grid_at]];
   const auto schedule = schedules[choice[schedule_at]];
-  const int chunks = row_of(schedule).has_chunks ? 2 : 1, all = grid.pipeline * chunks;
+  const int chunks = row_of(schedule).has_chunks ? 2 : row_of(schedule).chunks(),
+            all = grid.pipeline * chunks;
   Config c = tiny(static_cast<Style>(choice[style_at]), logical_shards(grid.tensor, choice[shards_at]),
                   logical_shards(grid.data, choice[shards_at]), choice[accumulation_at] == 0 ? 1 : 3,
                   std::max(8, all));

@@ -210,7 +210,7 @@ TEST(ChromeTrace, TensorSumsHaveATrackOfTheirOwn) {
 
 TEST(ChromeTrace, EveryMessageIsAnArrowFromItsSendToItsReceive) {
   for (const std::string schedule : {"1f1b", "zb-h1", "breadth-first"}) {
-    const Traced traced(with_everything(equal_stages(3, 6, has_chunks(schedule) ? 2 : 1)), schedule);
+    const Traced traced(with_everything(equal_stages_for(schedule, 3, 6)), schedule);
     std::size_t sends = 0;
     for (const auto& list : traced.plan.program.ranks)
       for (const Action& action : list) sends += action.kind == ActionKind::send;

@@ -1,6 +1,8 @@
 #include "program/lists/forward_stretches.h"
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
 #include "core/check.h"
 #include "program/check/checker.h"
@@ -12,52 +14,68 @@ namespace {
 /// Buffers of each side: one is filled while the other is read.
 constexpr int ring_depth = 2;
 
-/// Micro-batches that go through one chunk of a rank before its next one.
-int group_of(const Outline& outline) { return outline.chunks > 1 ? outline.stages : 1; }
+bool is_looped(const Outline& outline) {
+  return outline.rank_of_chunk == looped_chunks(outline.stages, outline.chunks);
+}
+
+/// Micro-batches that go through one chunk of a rank before its next one; of a V, that go down and up again
+/// before others begin.
+int group_of(const Outline& outline) {
+  if (!is_looped(outline)) return outline.micro_batches;
+  return outline.chunks > 1 ? outline.stages : 1;
+}
 
 void grow(BoundaryBytes& buffer, const BoundaryBytes& cut) {
   buffer.activation = std::max(buffer.activation, cut.activation);
   buffer.encoder_output = std::max(buffer.encoder_output, cut.encoder_output);
 }
 
+/// The rings of a rank, those in which something arrives first, with what each has to hold.
+std::vector<std::pair<RingKey, BoundaryBytes>> rings_with_bytes(const Outline& outline, int rank) {
+  std::map<RingKey, BoundaryBytes> arriving, leaving;
+  for (int chunk = 0; chunk < outline.all_chunks(); ++chunk) {
+    if (outline.rank_of(chunk) != rank) continue;
+    const auto other = [&](int next) { return outline.rank_of(next); };
+    if (chunk > 0 && other(chunk - 1) != rank)
+      grow(arriving[{other(chunk - 1), true, false}], outline.cuts[outline.first_block[chunk]]);
+    if (chunk + 1 < outline.all_chunks())
+      grow(leaving[{other(chunk + 1), true, true}], outline.cuts[outline.first_block[chunk + 1]]);
+  }
+  std::vector<std::pair<RingKey, BoundaryBytes>> rings(arriving.begin(), arriving.end());
+  rings.insert(rings.end(), leaving.begin(), leaving.end());
+  return rings;
+}
+
 }  // namespace
 
 std::vector<BoundaryBytes> forward_buffers(const Outline& outline, int rank) {
-  BoundaryBytes arriving, leaving;
-  for (int chunk = rank; chunk < outline.all_chunks(); chunk += outline.stages) {
-    if (chunk > 0) grow(arriving, outline.cuts[outline.first_block[chunk]]);
-    if (chunk + 1 < outline.all_chunks()) grow(leaving, outline.cuts[outline.first_block[chunk + 1]]);
-  }
   std::vector<BoundaryBytes> buffers;
-  if (arriving != BoundaryBytes{} && outline.stages > 1) buffers.resize(ring_depth, arriving);
-  if (leaving != BoundaryBytes{}) buffers.resize(buffers.size() + ring_depth, leaving);
+  for (const auto& [key, bytes] : rings_with_bytes(outline, rank))
+    buffers.resize(buffers.size() + ring_depth, bytes);
   return buffers;
 }
 
 Rings forward_rings(const Outline& outline, int rank) {
-  const int stages = outline.stages;
-  const bool arrives = stages > 1 && (rank > 0 || outline.chunks > 1),
-             leaves = outline.all_chunks() > 1 && (rank + 1 < stages || outline.chunks > 1);
   Rings rings;
   int buffers = 0;
-  const auto add = [&](const RingKey& key) {
+  for (const auto& [key, bytes] : rings_with_bytes(outline, rank))
     for (int k = 0; k < ring_depth; ++k) rings[key].push_back(buffers++);
-  };
-  if (arrives) add({(rank + stages - 1) % stages, true, false});
-  if (leaves) add({(rank + 1) % stages, true, true});
   return rings;
 }
 
 ForwardStretches::ForwardStretches(const Outline& outline, const Network& network, const Rings& rings,
                                    int rank)
     : outline_(outline), prices_(outline, network), rank_(rank), writer_(outline, rank, rings) {
-  MP_CHECK(outline.rank_of_chunk == looped_chunks(outline.stages, outline.chunks),
-           "forwards of chunks that lie otherwise than one after the other");
+  MP_CHECK(is_looped(outline) ||
+               (outline.chunks == 2 && outline.rank_of_chunk == v_shaped_chunks(outline.stages, 2)),
+           "forwards of chunks that lie neither one after the other nor in a V");
+  for (int chunk = 0; chunk < outline.all_chunks(); ++chunk)
+    if (outline.rank_of(chunk) == rank) chunks_.push_back(chunk);
 }
 
 void ForwardStretches::add(const std::vector<std::uint8_t>& choice) {
   Batch& batch = batches_.emplace_back();
-  for (int chunk = rank_; chunk < outline_.all_chunks(); chunk += outline_.stages) {
+  for (const int chunk : chunks_) {
     PassWork& work = batch.works.emplace_back();
     for (int block = outline_.first_block[chunk]; block < outline_.first_block[chunk + 1]; ++block) {
       const auto add = [&](int candidate) {
@@ -80,8 +98,14 @@ ListStretch ForwardStretches::write(bool last) {
   return writer_.take();
 }
 
-/// Goes through the group as if all forwards took the same time and messages none.
 void ForwardStretches::write_group(std::int64_t micro_batches) {
+  if (is_looped(outline_)) write_loops(micro_batches);
+  else write_v(micro_batches);
+  written_ += micro_batches;
+}
+
+/// Goes through the group as if all forwards took the same time and messages none.
+void ForwardStretches::write_loops(std::int64_t micro_batches) {
   const int stages = outline_.stages, group = group_of(outline_), loops = outline_.chunks;
   const auto runs_on = [&](int stage, int time, const auto& see) {
     const int turn = time - stage, micro_batch = turn % group;
@@ -97,7 +121,23 @@ void ForwardStretches::write_group(std::int64_t micro_batches) {
         if (chunk + 1 < outline_.all_chunks()) message(chunk, micro_batch);
       });
   }
-  written_ += micro_batches;
+}
+
+/// Goes down and up again as if all forwards took the same time and messages none. A micro-batch begins at
+/// every other time, so that the two chunks of a stage, an odd number of chunks apart, take turns.
+void ForwardStretches::write_v(std::int64_t micro_batches) {
+  const int chunks = outline_.all_chunks();
+  const auto runs = [&](int chunk, std::int64_t time, const auto& see) {
+    const std::int64_t since = time - chunk;
+    if (since >= 0 && since % 2 == 0 && since / 2 < micro_batches) see(written_ + since / 2);
+  };
+  for (std::int64_t time = 0; time < 2 * (micro_batches - 1) + chunks; ++time) {
+    for (const int chunk : chunks_)
+      runs(chunk, time, [&](std::int64_t micro_batch) { forward(chunk, micro_batch); });
+    for (int chunk = chunks - 1; chunk-- > 0;)
+      if (outline_.rank_of(chunk) != outline_.rank_of(chunk + 1))
+        runs(chunk, time, [&](std::int64_t micro_batch) { message(chunk, micro_batch); });
+  }
 }
 
 Task ForwardStretches::task_at(TaskKind kind, int chunk, std::int64_t micro_batch) const {
@@ -112,8 +152,8 @@ void ForwardStretches::forward(int chunk, std::int64_t micro_batch) {
   Task task = task_at(TaskKind::forward, chunk, micro_batch);
   task.first = outline_.first_block[chunk];
   task.last = outline_.first_block[chunk + 1];
-  const PassWork& work =
-      batches_[static_cast<std::size_t>(task.owner.number - first_)].works[chunk / outline_.stages];
+  const auto place = std::find(chunks_.begin(), chunks_.end(), chunk) - chunks_.begin();
+  const PassWork& work = batches_[static_cast<std::size_t>(task.owner.number - first_)].works[place];
   task.sums = work.sums;
   task.take(prices_.pass(rank_, work, false));
   writer_.add(task);

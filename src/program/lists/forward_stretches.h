@@ -18,7 +18,8 @@ Rings forward_rings(const Outline& outline, int rank);
 /// Writes the list of one rank through which batches go one behind the other, forwards alone: a program
 /// without an end, which grows by whole batches. The order of its tasks needs no clock, since it is a
 /// function of the outline and of how many batches there are: micro-batches go in order, with chunks in
-/// groups of as many as there are stages, each group through all chunks of a rank before the next.
+/// groups of as many as there are stages, each group through all chunks of a rank before the next; in a V
+/// batch by batch.
 class ForwardStretches {
  public:
   /// Begins where nothing is under way. `outline` stays as it is.
@@ -40,6 +41,8 @@ class ForwardStretches {
   };
 
   void write_group(std::int64_t micro_batches);
+  void write_loops(std::int64_t micro_batches);
+  void write_v(std::int64_t micro_batches);
   Task task_at(TaskKind kind, int chunk, std::int64_t micro_batch) const;
   void forward(int chunk, std::int64_t micro_batch);
   void message(int chunk, std::int64_t micro_batch);
@@ -47,6 +50,7 @@ class ForwardStretches {
   const Outline& outline_;
   PriceList prices_;
   int rank_;
+  std::vector<int> chunks_;  ///< here
   ListWriter writer_;
   std::deque<Batch> batches_;             ///< batches that are not written to the end
   std::int64_t first_ = 0;                ///< the number of the first of them

@@ -53,14 +53,21 @@ void require_groups(const MicroBatchGroups& groups, int stages, int micro_batche
 
 Order make_order(ScheduleKind schedule, const OrderRequest& request) {
   const ScheduleRow& row = row_of(schedule);
-  MP_REQUIRE(row.has_chunks || request.chunks == 1, Exit::bad_configuration,
-             "schedule.chunks is {}, but schedule {} runs one chunk on each stage (set schedule.chunks to 1, "
-             "or take {})",
-             request.chunks, row.name, names_with<ScheduleKind>(&ScheduleRow::has_chunks, " or "));
+  MP_REQUIRE(row.may_have(request.chunks), Exit::bad_configuration,
+             "schedule.chunks is {}, but schedule {} runs {} on each stage (set schedule.chunks to {}, or "
+             "take {})",
+             request.chunks, row.name, row.in_v ? "two chunks" : "one chunk", row.chunks(),
+             names_with<ScheduleKind>(&ScheduleRow::has_chunks, " or "));
+  MP_REQUIRE(!row.in_v || request.stages > 1, Exit::bad_configuration,
+             "schedule {} goes down the stages and up again, but the pipeline has one stage (take a larger "
+             "grid.pipeline, or another schedule)",
+             row.name);
+  const std::vector<int> needed = row.in_v ? v_shaped_chunks(request.stages, request.chunks)
+                                           : looped_chunks(request.stages, request.chunks);
   for (int chunk = 0; chunk < request.stages * request.chunks; ++chunk)
-    MP_REQUIRE(row.any_placement || request.rank_of(chunk) == chunk % request.stages, Exit::bad_configuration,
-               "schedule {} needs chunk {} on stage {}, not {} (only {} runs on a V placement)", row.name,
-               chunk, chunk % request.stages, request.rank_of(chunk),
+    MP_REQUIRE(row.any_placement || request.rank_of(chunk) == needed[chunk], Exit::bad_configuration,
+               "schedule {} needs chunk {} on stage {}, not {} (only {} runs on any placement)", row.name,
+               chunk, needed[chunk], request.rank_of(chunk),
                names_with<ScheduleKind>(&ScheduleRow::any_placement, " or "));
   require_groups(request.groups, request.stages, request.micro_batches);
   switch (schedule) {

@@ -1,4 +1,5 @@
 #pragma once
+#include <array>
 #include <vector>
 
 #include "config/groups.h"
@@ -22,13 +23,23 @@ using Order = std::vector<std::vector<Pass>>;
 struct OrderRequest {
   int stages = 1, micro_batches = 1;
   int chunks = 1;                       ///< chunks of the model on each stage
-  int micro_batches_of_shard = 1;       ///< divides micro_batches
   std::vector<int> rank_of_chunk = {};  ///< stages x chunks entries; empty: chunk c on stage c mod stages
-  int most_kept_back = -1;  ///< weight gradients that a stage may put off; -1: as many as the schedule wants
-  MicroBatchGroups groups = {};  ///< where the schedule has groups; empty: one of all micro-batches
+  MicroBatchGroups groups = {};         ///< where the schedule has groups; empty: one of all micro-batches
 
   int rank_of(int chunk) const { return rank_of_chunk.empty() ? chunk % stages : rank_of_chunk[chunk]; }
 };
+
+/// How far apart the passes of a V stand: as if each of a chunk took one unit of time and its three passes of
+/// two chunks came round every six. `forward`, `backward`: from a chunk to the next one on the way, down the
+/// stages and up again, the way of a micro-batch's backward beginning with the chunks that go down again.
+/// `turn`: from the forward at the bottom to the one above it, from the last forward to its backward, and
+/// from the backward at the bottom to the next.
+struct VPattern {
+  std::array<int, 2> forward, backward;
+  std::array<int, 3> turn;
+};
+/// The passes of each stage in the order in which they stand in the pattern.
+Order order_in_v(const OrderRequest& request, const VPattern& pattern);
 
 // gpipe_order, one_forward_one_backward_order, ...: every schedule of config/kinds.h, each in its own file.
 #define MINDPIPE_DECLARE_ORDER(schedule, ...) Order schedule##_order(const OrderRequest& request);
@@ -46,7 +57,7 @@ std::vector<int> nearest_groups(const std::vector<int>& groups, int stages, int 
 /// Refuses groups that do not add up to the micro-batches of a rank, or are smaller than the pipeline.
 void require_groups(const MicroBatchGroups& groups, int stages, int micro_batches);
 
-/// The order of a schedule. Refuses what the schedule cannot do.
+/// The order of a schedule: forwards and whole backwards. Refuses what the schedule cannot do.
 Order make_order(ScheduleKind schedule, const OrderRequest& request);
 
 }  // namespace mindpipe

@@ -194,7 +194,8 @@ class Making {
       at(made_.rings[{pass.rank, to, forward}], left_[{pass.rank, to, forward}]++).writer = last;
     }
     if (from == pass.rank) {
-      --handed_over[forward];
+      MP_CHECK(handed_over[forward]-- > 0, "{} of micro-batch {} of chunk {} comes before that of chunk {}",
+               pass_of_task(pass.kind), pass.micro_batch, pass.chunk, pass.chunk - way);
     } else if (from >= 0) {
       StepCrossing& crossing =
           at(made_.rings[{from, pass.rank, forward}], read_[{from, pass.rank, forward}]++);

@@ -1,0 +1,61 @@
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "program/clock/prices.h"
+#include "program/schedules/order.h"
+
+namespace mindpipe {
+
+/// Bytes of tapes of the stage that has the most with 1f1b on the same stages: what other orders are measured
+/// by.
+std::int64_t tapes_of_1f1b(const Outline& outline);
+/// Bytes of tapes that a schedule which puts weight gradients off may have on a stage; 0: it puts none off.
+std::int64_t most_tapes(const Outline& outline, ScheduleKind schedule);
+
+/// When weight gradients that were put off are run.
+struct WeightRule {
+  bool puts_off = true;         ///< else every backward is whole
+  int quarters = 4;             ///< into gaps of so many quarters of their time ...
+  std::int64_t most_tapes = 0;  ///< ... and before what would need more bytes on a stage; 0: no limit
+};
+
+/// An inner clock for orders: what a step takes where rooms are enough and nothing but passes and the
+/// messages between them takes time. A pass starts at the largest of three ends: those of the pass before it
+/// on its stage, of what it reads, and of the weight gradients that have to make room for it. Much faster
+/// than the simulator, which has the last word.
+class PassClock {
+ public:
+  struct Run {
+    std::int64_t step = 0;        ///< nanoseconds
+    std::int64_t most_tapes = 0;  ///< bytes of the stage that has the most
+    Order order;                  ///< with the weight gradients, where backwards are split
+  };
+  PassClock(const Outline& outline, const PriceList& prices);
+
+  /// Runs an order of forwards and whole backwards. `writes`: whether Run::order is wanted. A step of -1: the
+  /// order stands still.
+  Run run(const Order& order, const WeightRule& rule, bool writes) const;
+
+ private:
+  /// What passes of one chunk take, each in nanoseconds and bytes.
+  struct Chunk {
+    int stage = 0;
+    std::int64_t forward = 0, whole = 0, input = 0, weight = 0;
+    std::int64_t up = 0, down = 0;  ///< messages to the chunk behind it and to the one before it
+    std::int64_t saved = 0, put_off = 0;
+  };
+  class Stages;
+
+  std::vector<Chunk> chunks_;
+  int stages_, micro_batches_, of_shard_;
+};
+
+/// Puts the weight gradients of an order's backwards where the step gets shortest: into gaps of at least
+/// their time or three, two or one quarter of it, and before what would break the limit; none where whole
+/// backwards are as fast. On the stage of the first chunk, for whose gradient nobody waits, a backward is
+/// whole whose weights follow it.
+Order with_weight_gradients(const Order& order, const Outline& outline, const PriceList& prices,
+                            std::int64_t most_tapes);
+
+}  // namespace mindpipe
