@@ -135,6 +135,7 @@ std::vector<int> cuts_of(const Config& config, const std::vector<std::int64_t>& 
   const int chunks = config.grid.pipeline * config.schedule.chunks;
   if (!config.schedule.cuts.empty())
     return manual_cuts(config.schedule.cuts, static_cast<int>(costs.size()), chunks);
+  if (row_of(config.schedule.kind).in_v) return cuts_in_v(costs, config.grid.pipeline);
   return row_of(config.schedule.kind).of_subnets ? even_cuts(costs, chunks, slower)
                                                  : balanced_cuts(costs, chunks);
 }

@@ -1,6 +1,7 @@
 #include "program/partition.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -151,13 +152,106 @@ std::vector<int> near_cuts(const std::vector<std::int64_t>& cost, const std::vec
   return near;
 }
 
-std::vector<int> balanced_cuts(const std::vector<std::int64_t>& cost, int chunks) {
-  const int blocks = static_cast<int>(cost.size());
+namespace {
+
+void require_blocks(int blocks, int chunks) {
   MP_REQUIRE(chunks <= blocks, Exit::bad_configuration,
              "the model has {} blocks, which cannot fill {} chunks of a pipeline (stages x chunks; take a "
              "smaller grid.pipeline or schedule.chunks)",
              blocks, chunks);
   MP_CHECK(chunks > 0, "{} chunks", chunks);
+}
+
+/// Stages that take blocks from both ends of a list.
+class FromBothEnds {
+ public:
+  FromBothEnds(const std::vector<std::int64_t>& cost, int stages)
+      : blocks_(static_cast<int>(cost.size())), stages_(stages), sums_(cost.size() + 1, 0) {
+    std::partial_sum(cost.begin(), cost.end(), sums_.begin() + 1);
+  }
+
+  /// Cuts in which each stage but the last takes as much as a limit allows, a block at a time for the chunk
+  /// that is cheaper so far; none where the last stage is left with more.
+  std::vector<int> cuts(std::int64_t limit) const {
+    std::vector<int> first(2 * stages_ + 1, 0);
+    first.back() = blocks_;
+    int front = 0, back = blocks_;
+    for (int stage = 0; stage + 1 < stages_; ++stage) {
+      const int behind = front++, before = back--;
+      const auto takes = [&](int end, int begin) {
+        return sums_[end] - sums_[behind] + sums_[before] - sums_[begin] <= limit;
+      };
+      if (!takes(front, back)) return {};
+      while (back - front > 2 * (stages_ - 1 - stage)) {
+        const bool prefers_front = sums_[front] - sums_[behind] <= sums_[before] - sums_[back];
+        const bool may_front = takes(front + 1, back), may_back = takes(front, back - 1);
+        if (!may_front && !may_back) break;
+        if (may_front && (prefers_front || !may_back)) ++front;
+        else --back;
+      }
+      first[stage + 1] = front;
+      first[2 * stages_ - 1 - stage] = back;
+    }
+    if (sums_[back] - sums_[front] > limit) return {};
+    const auto middle = std::lower_bound(sums_.begin() + front + 1, sums_.begin() + back - 1,
+                                         (sums_[front] + sums_[back]) / 2);
+    first[stages_] = static_cast<int>(middle - sums_.begin());
+    return first;
+  }
+  std::int64_t all() const { return sums_.back(); }
+  /// How uneven cuts are: the costliest stage, then squares of stages and of chunks. Less is better.
+  std::array<double, 3> unevenness(const std::vector<int>& first) const {
+    std::array<double, 3> sums{};
+    for (int stage = 0; stage < stages_; ++stage) {
+      const double down = of_chunk(first, stage), up = of_chunk(first, 2 * stages_ - 1 - stage);
+      sums[0] = std::max(sums[0], down + up);
+      sums[1] += (down + up) * (down + up);
+      sums[2] += down * down + up * up;
+    }
+    return sums;
+  }
+
+ private:
+  double of_chunk(const std::vector<int>& first, int chunk) const {
+    return static_cast<double>(sums_[first[chunk + 1]] - sums_[first[chunk]]);
+  }
+
+  int blocks_, stages_;
+  std::vector<std::int64_t> sums_;
+};
+
+}  // namespace
+
+std::vector<int> cuts_in_v(const std::vector<std::int64_t>& cost, int stages) {
+  require_blocks(static_cast<int>(cost.size()), 2 * stages);
+  const FromBothEnds ends(cost, stages);
+  std::int64_t least = 0, most = ends.all();
+  while (least < most) {
+    const std::int64_t middle = least + (most - least) / 2;
+    if (ends.cuts(middle).empty()) least = middle + 1;
+    else most = middle;
+  }
+  std::vector<int> best = ends.cuts(least);
+  const std::vector<int> even = balanced_cuts(cost, 2 * stages);
+  if (best.empty() || ends.unevenness(even) < ends.unevenness(best)) best = even;
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (std::size_t cut = 1; cut + 1 < best.size(); ++cut)
+      for (const int step : {-1, 1}) {
+        std::vector<int> other = best;
+        other[cut] += step;
+        if (other[cut] == other[cut - 1] || other[cut] == other[cut + 1]) continue;
+        if (ends.unevenness(other) >= ends.unevenness(best)) continue;
+        best = std::move(other);
+        moved = true;
+      }
+  }
+  return best;
+}
+
+std::vector<int> balanced_cuts(const std::vector<std::int64_t>& cost, int chunks) {
+  const int blocks = static_cast<int>(cost.size());
+  require_blocks(blocks, chunks);
   // The least limit that some cut keeps lies between the costliest block and the whole.
   std::int64_t least = *std::max_element(cost.begin(), cost.end()),
                most = std::accumulate(cost.begin(), cost.end(), std::int64_t{0});

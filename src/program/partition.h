@@ -21,6 +21,12 @@ std::vector<int> even_cuts(const std::vector<std::int64_t>& cost, int chunks,
 std::vector<int> near_cuts(const std::vector<std::int64_t>& cost, const std::vector<int>& from,
                            const std::vector<double>& slower);
 
+/// Cuts for a V, of two chunks a stage that are cheap together: the costliest stage, which has a run of
+/// blocks from the front and one from the back, is about as cheap as possible, exactly so where blocks are
+/// alike but for the first and the last; then no boundary, moved by a block, makes stages, and then chunks,
+/// more even. Refuses more chunks than blocks.
+std::vector<int> cuts_in_v(const std::vector<std::int64_t>& cost, int stages);
+
 /// The cuts of a configuration, the first block of every chunk but the first, in the form of balanced_cuts.
 std::vector<int> manual_cuts(const std::vector<int>& cuts, int blocks, int chunks);
 

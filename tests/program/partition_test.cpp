@@ -32,6 +32,45 @@ TEST(Partition, EqualBlocksAreCutEvenly) {
   EXPECT_THAT(balanced_cuts({1, 2, 3}, 3), ElementsAre(0, 1, 2, 3));
 }
 
+std::int64_t costliest_of_v(const std::vector<std::int64_t>& cost, const std::vector<int>& first) {
+  const auto sum = [&](std::size_t chunk) {
+    return std::accumulate(cost.begin() + first[chunk], cost.begin() + first[chunk + 1], std::int64_t{0});
+  };
+  std::int64_t most = 0;
+  for (std::size_t stage = 0; 2 * stage + 2 < first.size(); ++stage)
+    most = std::max(most, sum(stage) + sum(first.size() - 2 - stage));
+  return most;
+}
+
+TEST(Partition, OfAVBothChunksOfAStageCountTogether) {
+  EXPECT_THAT(cuts_in_v({1, 1, 1, 1, 1, 1, 1, 1}, 2), ElementsAre(0, 2, 4, 6, 8));
+  EXPECT_THAT(cuts_in_v({5, 1, 1, 1, 1, 5}, 2), ElementsAre(0, 1, 3, 5, 6)) << "the ends are dear";
+  EXPECT_THAT(cuts_in_v({1, 2, 2, 2, 1, 6}, 2), ElementsAre(0, 1, 3, 5, 6)) << "a head of half the model";
+  EXPECT_THAT(refusal_of([] { cuts_in_v({1, 1, 1}, 2); }), HasSubstr("cannot fill 4 chunks"));
+}
+
+TEST(Partition, NoCutsOfAVAreCheaperWhereTheEndsAreDear) {
+  std::mt19937 random(7);
+  for (int draw = 0; draw < 60; ++draw) {
+    std::vector<std::int64_t> cost(6 + random() % 5, 10);
+    cost.front() = 1 + static_cast<std::int64_t>(random() % 5);
+    cost.back() = 10 + static_cast<std::int64_t>(random() % 30);
+    const int stages = 2 + draw % 2, blocks = static_cast<int>(cost.size());
+    std::int64_t least = std::accumulate(cost.begin(), cost.end(), std::int64_t{0});
+    std::vector<int> first(2 * stages + 1, 0);
+    first.back() = blocks;
+    const std::function<void(int)> all = [&](int chunk) {
+      if (chunk == 2 * stages) least = std::min(least, costliest_of_v(cost, first));
+      for (int at = first[chunk - 1] + 1; chunk < 2 * stages && at <= blocks - 2 * stages + chunk; ++at) {
+        first[chunk] = at;
+        all(chunk + 1);
+      }
+    };
+    all(1);
+    EXPECT_EQ(costliest_of_v(cost, cuts_in_v(cost, stages)), least) << draw;
+  }
+}
+
 TEST(Partition, OfEquallyGoodCutsTheEarliestIsTaken) {
   EXPECT_THAT(balanced_cuts({1, 1, 1, 1, 1}, 2), ElementsAre(0, 2, 5));
 }
