@@ -148,9 +148,11 @@ void simulate_layout(const Config& config, LayoutCandidate& candidate) {
     if (plan.subnets) take_figures(known, plan, candidate);
     candidate.over.clear();
     for (int stage = 0; stage < plan.outline.stages; ++stage) {
-      const std::int64_t bytes = total_of(plan.most_memory(stage));
-      candidate.memory = std::max(candidate.memory, bytes);
-      candidate.over.push_back(limit > 0 ? std::max<std::int64_t>(0, bytes - limit) : 0);
+      const BytesByClass& bytes = plan.most_memory(stage);
+      const std::int64_t total = total_of(bytes);
+      candidate.memory = std::max(candidate.memory, total);
+      candidate.tapes = std::max(candidate.tapes, bytes[static_cast<int>(MemoryClass::activations)]);
+      candidate.over.push_back(limit > 0 ? std::max<std::int64_t>(0, total - limit) : 0);
     }
     candidate.fate = limit == 0 || candidate.memory <= limit ? Fate::simulated : Fate::too_large;
   } catch (const Error& error) {

@@ -79,6 +79,7 @@ struct LayoutCandidate {
   std::int64_t step = 0;                ///< nanoseconds of a step, or a subnet, simulated
   std::int64_t work = 0;                ///< nanoseconds that all ranks compute in a step, simulated
   std::int64_t memory = 0;              ///< bytes of the rank with the most; 0: not known
+  std::int64_t tapes = 0;               ///< bytes of tapes of the rank with the most, as `memory`
   std::vector<std::int64_t> over = {};  ///< bytes of each stage beyond the limit, once planned whole
   std::vector<std::int64_t> room = {};  ///< bytes of each stage for tapes, where recomputation was chosen
   std::string refusal = {};             ///< the sentence of the rule

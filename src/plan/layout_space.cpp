@@ -72,4 +72,20 @@ std::vector<LayoutChoice> layouts_of(const Config& config, const Coord& grid, co
   return all;
 }
 
+std::vector<LayoutChoice> with_other_schedules(const LayoutChoice& now) {
+  std::vector<LayoutChoice> layouts;
+  for (const ScheduleKind kind : all_kinds<ScheduleKind>())
+    for (const int chunks : {1, 2, 4}) {
+      const ScheduleRow& row = row_of(kind);
+      const bool is_asked = row.has_chunks ? chunks > 1 : chunks == row.chunks();
+      if (row.of_subnets || kind == ScheduleKind::gpipe || !is_asked) continue;
+      LayoutChoice layout = now;
+      layout.schedule = kind;
+      layout.chunks = chunks;
+      if (chunks != now.chunks) layout.cuts.clear();
+      layouts.push_back(layout);
+    }
+  return layouts;
+}
+
 }  // namespace mindpipe

@@ -4,29 +4,12 @@
 
 #include "core/check.h"
 #include "core/text.h"
+#include "plan/layout_space.h"
 #include "plan/network_on_paper.h"
 #include "plan/run_plan.h"
 
 namespace mindpipe {
 namespace {
-
-constexpr int chunks_tried[] = {1, 2, 4};
-
-/// Other schedules, with the chunks that they can have. All forwards first are never the shortest.
-std::vector<LayoutChoice> with_other_schedules(const LayoutChoice& now) {
-  std::vector<LayoutChoice> layouts;
-  for (const ScheduleKind kind : all_kinds<ScheduleKind>())
-    for (const int chunks : chunks_tried) {
-      if (row_of(kind).of_subnets || kind == ScheduleKind::gpipe || (chunks > 1) != row_of(kind).has_chunks)
-        continue;
-      LayoutChoice layout = now;
-      layout.schedule = kind;
-      layout.chunks = chunks;
-      if (chunks != now.chunks) layout.cuts.clear();
-      layouts.push_back(layout);
-    }
-  return layouts;
-}
 
 /// The largest divisor of a degree whose groups, of `inner` neighbours each, fit into a node.
 int degree_within(int degree, int inner, int ranks_per_node) {

@@ -7,6 +7,7 @@
 #include "app/plan/dry_run.h"
 #include "app/plan/grid_choice.h"
 #include "app/plan/plan_ports.h"
+#include "app/plan/plan_schedules.h"
 #include "app/plan/plan_search.h"
 #include "app/plan/plan_subnets.h"
 #include "app/plan/profile_origin.h"
@@ -205,6 +206,7 @@ int plan(const Arguments& arguments, const Config& given) {
   const Config config = on_paper(given, ranks, arguments.open);
   const RunPlan made = make_run_plan(config);
   print(text_of(config, made, ranks, arguments.simulate));
+  if (arguments.simulate) print(schedules_text(config));
   print(proof_text(config, made) + "\n");
   if (!json.empty()) replace_file(json, json_of(config, made, ranks));
   if (!config.energy.forecast.empty())

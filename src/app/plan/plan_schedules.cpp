@@ -1,0 +1,37 @@
+#include "app/plan/plan_schedules.h"
+
+#include "core/text.h"
+#include "plan/layout_search.h"
+#include "plan/layout_space.h"
+
+namespace mindpipe {
+namespace {
+
+std::string row_of_table(const Config& config, LayoutCandidate& candidate) {
+  simulate_layout(config, candidate);
+  const LayoutChoice& layout = candidate.layout;
+  const std::string name = fmt::format("{:<14} {:>6}", name_of(layout.schedule), layout.chunks);
+  if (candidate.fate == LayoutCandidate::Fate::refused)
+    return fmt::format("{}  {}\n", name, candidate.refusal);
+  const auto mebibytes = [](std::int64_t bytes) { return static_cast<double>(bytes) / 1048576.0; };
+  return fmt::format(
+      "{} {:>10} {:>10.1f} {:>10.1f}{}{}\n", name, human_seconds(1e-9 * static_cast<double>(candidate.step)),
+      mebibytes(candidate.tapes), mebibytes(candidate.memory),
+      candidate.fate == LayoutCandidate::Fate::too_large ? "  more than memory.device_limit" : "",
+      layout == layout_of(config) ? "  this one" : "");
+}
+
+}  // namespace
+
+std::string schedules_text(const Config& config) {
+  if (row_of(config.model.kind).trains_subnets || config.grid.pipeline == 1) return "";
+  std::string text = fmt::format("\n{:<14} {:>6} {:>10} {:>10} {:>10}\n", "schedule", "chunks", "step",
+                                 "tapes MiB", "all MiB");
+  for (const LayoutChoice& layout : with_other_schedules(layout_of(config))) {
+    LayoutCandidate candidate{.layout = layout};
+    text += row_of_table(config, candidate);
+  }
+  return text;
+}
+
+}  // namespace mindpipe

@@ -1,0 +1,13 @@
+#pragma once
+#include <string>
+
+#include "config/config.h"
+
+namespace mindpipe {
+
+/// A table of the schedules that the configuration's pipeline can have: how long a step of each is on paper,
+/// and how large its tapes and all its memory are on the rank that has the most; or why it cannot be. Empty
+/// where there is one stage, or a supernet.
+std::string schedules_text(const Config& config);
+
+}  // namespace mindpipe
