@@ -5,6 +5,7 @@
 #include "core/check.h"
 #include "optim/unit_optimizer.h"
 #include "plan/choose_recomputed.h"
+#include "plan/network_on_paper.h"
 #include "plan/run_plan.h"
 #include "plan/step_bound.h"
 #include "program/make_program.h"
@@ -54,7 +55,7 @@ std::optional<RecomputedBlocks> PricedBlocks::fitting(const Config& config,
   cut.train.recompute = RecomputeKind::none;
   const Outline& kept = laid_out(cut);
   const std::vector<int> in_flight =
-      most_in_flight(make_order(cut.schedule.kind, request_of(kept)), kept.all_chunks());
+      most_in_flight(order_of_step(kept, cut.schedule.kind, network_on_paper(cut)), kept.all_chunks());
   return choose_recomputed(kept, priced(config, RecomputeKind::block), in_flight, room);
 }
 
