@@ -110,6 +110,20 @@ struct MemoryConfig {
   std::int64_t device_limit = 0;  ///< bytes; 0: no limit
   bool operator==(const MemoryConfig&) const = default;
 };
+/// A cut that a run comes to while it trains.
+struct CutAt {
+  int step = 0;           ///< in this step, counted from 1, blocks move
+  std::vector<int> cuts;  ///< first block of each stage but the first, behind it
+  bool operator==(const CutAt&) const = default;
+};
+/// When blocks change their stage while a run trains.
+struct RepartitionConfig {
+  std::vector<CutAt> at;
+  int room = 1;  ///< blocks that a boundary moves in a step, at most
+  /// Whether blocks may change their stage.
+  bool moves() const { return !at.empty(); }
+  bool operator==(const RepartitionConfig&) const = default;
+};
 struct CheckpointConfig {
   int every = 0;          ///< steps
   double every_time = 0;  ///< seconds
@@ -244,6 +258,7 @@ struct Config {
   TrainConfig train;
   OptimizerConfig optimizer;
   MemoryConfig memory;
+  RepartitionConfig repartition;
   CheckpointConfig checkpoint;
   ExportConfig exported;
   DeviceConfig device;

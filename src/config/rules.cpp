@@ -142,6 +142,27 @@ void check_grid(const Config& c, const Complaints& complain) {
                      s.chunks, c.grid.pipeline * s.chunks - 1);
 }
 
+void check_repartition(const Config& c, const Complaints& complain) {
+  const std::vector<CutAt>& at = c.repartition.at;
+  if (at.empty()) return;
+  complain.require(!row_of(c.model.kind).trains_subnets, "repartition.at",
+                   "names moves, but model.kind is {}, whose units move by their versions, and not between "
+                   "steps (leave it out; supernet.cuts: own lets blocks run on several stages)",
+                   c.model.kind);
+  for (std::size_t i = 0; i < at.size(); ++i) {
+    complain.require(i == 0 || at[i - 1].step < at[i].step, "repartition.at",
+                     "names step {} behind step {} (each move comes after the one before)", at[i].step,
+                     at[i == 0 ? 0 : i - 1].step);
+    complain.require(std::is_sorted(at[i].cuts.begin(), at[i].cuts.end(), std::less_equal<>()),
+                     "repartition.at", "has the cuts [{}] in step {} (each cut lies behind the one before)",
+                     joined(at[i].cuts), at[i].step);
+    if (c.grid.pipeline > 1)
+      complain.require(static_cast<int>(at[i].cuts.size()) == c.grid.pipeline * c.schedule.chunks - 1,
+                       "repartition.at", "names {} cuts in step {}, and {} stages have {}", at[i].cuts.size(),
+                       at[i].step, c.grid.pipeline, c.grid.pipeline * c.schedule.chunks - 1);
+  }
+}
+
 }  // namespace
 
 void fill_in(Config& c) {
@@ -177,6 +198,7 @@ void check_together(const Config& c, const Origin& origin) {
   check_rate(c, complain);
   check_energy(c, complain);
   check_guard(c, complain);
+  check_repartition(c, complain);
   complain.require(!c.run.resume.empty(), "run.resume",
                    "is empty (auto, never, or the directory of a checkpoint)");
   complain.require(

@@ -145,27 +145,52 @@ struct Setting::Reading {
     return RecomputedBlocks(std::move(numbers));
   }
 
+  /// Reads a mapping, `what`, that has these parts alone.
+  void parts(const char* what, std::vector<Setting> parts) const {
+    if (node.kind != Node::Kind::mapping) refuse();
+    std::vector<std::string> names;
+    for (Setting& part : parts) {
+      names.push_back(part.key_);
+      part.key_ = setting.key_ + "." + part.key_;
+    }
+    for (const auto& [key, value] : node.entries) {
+      const auto found = std::find(names.begin(), names.end(), key.text);
+      if (found == names.end())
+        fail(Exit::bad_configuration, "{}: {}.{} is not a setting ({} has {}){}", key.where, setting.key_,
+             key.text, what, join(names, " and "), did_you_mean(key.text, names));
+      parts[static_cast<std::size_t>(found - names.begin())].read(value);
+    }
+  }
+  void require_part(bool is_there, const char* name, const char* meaning) const {
+    MP_REQUIRE(is_there, Exit::bad_configuration, "{}: {}.{} is missing; add it: {}", node.where,
+               setting.key_, name, meaning);
+  }
+
   DataSource source() const {
     if (node.kind == Node::Kind::text) return {text(), 1};
-    if (node.kind != Node::Kind::mapping) refuse();
     DataSource source;
-    Setting path("path", &source.path, ""), weight("weight", &source.weight, "");
-    path.key_ = setting.key_ + ".path";
-    path.required_ = true;
-    weight.key_ = setting.key_ + ".weight";
-    weight.least_ = 0;
-    weight.open_below_ = true;
-    weight.most_ = 1e9;
-    for (const auto& [key, value] : node.entries) {
-      if (key.text == "path") path.read(value);
-      else if (key.text == "weight") weight.read(value);
-      else
-        fail(Exit::bad_configuration, "{}: {}.{} is not a setting (a source has path and weight){}",
-             key.where, setting.key_, key.text, did_you_mean(key.text, {"path", "weight"}));
-    }
-    MP_REQUIRE(!source.path.empty(), Exit::bad_configuration,
-               "{}: {}.path is missing; add it: where the tokens are", node.where, setting.key_);
+    parts("a source", {Setting("path", &source.path, "").required(),
+                       Setting("weight", &source.weight, "", Range{0, 1e9, true})});
+    require_part(!source.path.empty(), "path", "where the tokens are");
     return source;
+  }
+
+  /// A list whose items are each read in this way.
+  template <class Item>
+  std::vector<Item> list(Item (Reading::*one)() const) const {
+    if (node.kind != Node::Kind::list) refuse();
+    std::vector<Item> items;
+    for (const Node& item : node.items) items.push_back((Reading{setting, item}.*one)());
+    return items;
+  }
+
+  CutAt cut() const {
+    CutAt cut;
+    const Range count{1, 1 << 30};
+    parts("a move", {Setting("step", &cut.step, "", count), Setting("cuts", &cut.cuts, "", count)});
+    require_part(cut.step > 0, "step", "the step in which blocks move");
+    require_part(!cut.cuts.empty(), "cuts", "the first block of each stage but the first, behind that step");
+    return cut;
   }
 };
 
@@ -177,33 +202,35 @@ std::string Setting::allowed() const {
     return text;
   };
   const std::string kind = std::visit(
-      Overloaded{[&](std::uint64_t*) { return std::string("a whole number from 0 to 18446744073709551615"); },
-                 [&](double*) {
-                   return unit_ == Unit::seconds ? "seconds, or a duration like 23h50m," + range()
-                                                 : "a number" + range();
-                 },
-                 [&](std::int64_t*) {
-                   return unit_ == Unit::bytes ? std::string("bytes, or a size like 12 GiB")
-                                               : "a whole number" + range();
-                 },
-                 [&](int*) { return "a whole number" + range(); },
-                 [&](bool*) { return std::string("true or false"); },
-                 [&](std::string*) {
-                   return !words_.empty() ? join(words_, ", ")
-                                          : std::string(required_ ? "text that is not empty" : "text");
-                 },
-                 [](const KindMember& member) { return join(member.names, ", "); },
-                 [&](RecomputedBlocks*) { return "none, block, or a list of whole numbers" + range(); },
-                 [&](std::vector<int>*) { return "a list of whole numbers" + range(); },
-                 [&](std::vector<double>*) { return "a number" + range() + ", or a list of these"; },
-                 [&](std::vector<std::string>*) { return "a list of some of " + join(words_, ", "); },
-                 [&](std::vector<DataSource>*) {
-                   return std::string(
-                       "a .txt or .tsv file, a pair of token files without .bin, synthetic:NAME, "
-                       "reversed:PATH, pairs:SOURCES:TARGETS, or a list of these, each perhaps {path: ..., "
-                       "weight: ...}");
-                 },
-                 [](Space*) { return allowed_spaces(); }},
+      Overloaded{
+          [&](std::uint64_t*) { return std::string("a whole number from 0 to 18446744073709551615"); },
+          [&](double*) {
+            return unit_ == Unit::seconds ? "seconds, or a duration like 23h50m," + range()
+                                          : "a number" + range();
+          },
+          [&](std::int64_t*) {
+            return unit_ == Unit::bytes ? std::string("bytes, or a size like 12 GiB")
+                                        : "a whole number" + range();
+          },
+          [&](int*) { return "a whole number" + range(); },
+          [&](bool*) { return std::string("true or false"); },
+          [&](std::string*) {
+            return !words_.empty() ? join(words_, ", ")
+                                   : std::string(required_ ? "text that is not empty" : "text");
+          },
+          [](const KindMember& member) { return join(member.names, ", "); },
+          [&](RecomputedBlocks*) { return "none, block, or a list of whole numbers" + range(); },
+          [&](std::vector<int>*) { return "a list of whole numbers" + range(); },
+          [&](std::vector<double>*) { return "a number" + range() + ", or a list of these"; },
+          [&](std::vector<std::string>*) { return "a list of some of " + join(words_, ", "); },
+          [&](std::vector<DataSource>*) {
+            return std::string(
+                "a .txt or .tsv file, a pair of token files without .bin, synthetic:NAME, "
+                "reversed:PATH, pairs:SOURCES:TARGETS, or a list of these, each perhaps {path: ..., "
+                "weight: ...}");
+          },
+          [](std::vector<CutAt>*) { return std::string("a list of moves, each {step: ..., cuts: [...]}"); },
+          [](Space*) { return allowed_spaces(); }},
       member_);
   const char* const word = word_ || !searched_ ? word_ : "auto";
   return word ? word + (" or " + kind) : kind;
@@ -270,11 +297,7 @@ void Setting::read(const Node& node) const {
                           if (node.kind != Node::Kind::list) member->push_back(reading.real());
                           for (const Node& item : node.items) member->push_back(Reading{*this, item}.real());
                         },
-                        [&](std::vector<std::string>* member) {
-                          if (node.kind != Node::Kind::list) reading.refuse();
-                          member->clear();
-                          for (const Node& item : node.items) member->push_back(Reading{*this, item}.text());
-                        },
+                        [&](std::vector<std::string>* member) { *member = reading.list(&Reading::text); },
                         [&](std::vector<DataSource>* member) {
                           member->clear();
                           if (node.kind != Node::Kind::list) member->push_back(reading.source());
@@ -284,6 +307,7 @@ void Setting::read(const Node& node) const {
                             fail(Exit::bad_configuration, "{}: {} is an empty list; allowed: {}", node.where,
                                  key_, allowed());
                         },
+                        [&](std::vector<CutAt>* member) { *member = reading.list(&Reading::cut); },
                         [&](Space* member) { *member = read_space(node, key_); }},
              member_);
 }
@@ -318,6 +342,12 @@ std::string Setting::written() const {
                                                                         quoted_if_needed(source.path),
                                                                         shortest(source.weight)));
                    return fmt::format("[{}]", join(sources, ", "));
+                 },
+                 [](std::vector<CutAt>* member) {
+                   std::vector<std::string> moves;
+                   for (const CutAt& move : *member)
+                     moves.push_back(fmt::format("{{step: {}, cuts: [{}]}}", move.step, joined(move.cuts)));
+                   return fmt::format("[{}]", join(moves, ", "));
                  },
                  [](Space* member) { return member->written; }},
       member_);

@@ -164,6 +164,11 @@ std::vector<Setting> common_settings(Config& c) {  // table
       SETTING(layout, memory.device_limit, "memory of a rank (12 GiB); 0: no limit", Range{0})
           .in(Unit::bytes),
 
+      SETTING(layout, repartition.at,
+              "cuts that the run comes to while it trains: in each of these steps blocks change to the stage "
+              "beside theirs, with their masters and moments; without an effect on any bit"),
+      SETTING(layout, repartition.room, "blocks that one boundary moves in a step, at most", count),
+
       SETTING(layout, checkpoint.every,
               "steps between checkpoints; 0: only when the run stops and at its end", any_count),
       SETTING(layout, checkpoint.every_time,

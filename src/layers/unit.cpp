@@ -102,6 +102,13 @@ void Unit::allocate_gradients(Memory& memory) {
                     gradient_arena_.take({static_cast<std::int64_t>(accumulator_bytes())}, DType::u8).data);
 }
 
+void Unit::leave() {
+  gradient_arena_ = Arena();
+  accumulators_.clear();
+  levels_memory_.clear();
+  values_ = {};
+}
+
 void Unit::place_gradients(int use, void* memory) {
   accumulators_.resize(uses_);
   levels_memory_.resize(uses_);

@@ -94,6 +94,8 @@ class Unit {
   void place_values(const Tensor& values) { values_ = values; }
   /// Accumulators of all uses, in memory of their own.
   void allocate_gradients(Memory& memory);
+  /// Gives accumulators back, of a unit that lives elsewhere from now on, and forgets where values were.
+  void leave();
   /// Lets one use's accumulators lie at `memory` (accumulator_bytes() of it), which others may use in turn.
   void place_gradients(int use, void* memory);
 

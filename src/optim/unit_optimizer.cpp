@@ -88,16 +88,24 @@ void UnitOptimizer::allocate(Memory& memory, const std::vector<char>& apart) {
            unit_.name());
   arena_ = Arena(memory, MemoryClass::optimizer, bytes());
   moments_are_zero_ = memory.gives_zeros(bytes());
+  place_apart(memory, apart);
   const std::int64_t count = end_ - begin_;
+  if (count == 0) return;
+  if (unit_.dtype() == DType::bf16) master_ = arena_.take({count}, DType::f32);
+  for (std::size_t i = 0; i < config_.moments().size(); ++i)
+    moments_.push_back(arena_.take({count}, DType::f32));
+}
+
+void UnitOptimizer::place_apart(Memory& memory, const std::vector<char>& apart) {
+  const std::int64_t count = end_ - begin_;
+  gradients_apart_.clear();
+  gradient_arena_ = Arena();
   if (count == 0) return;
   gradient_arena_ =
       Arena(memory, MemoryClass::gradients,
             gradient_bytes() * static_cast<std::size_t>(std::count(apart.begin(), apart.end(), 1)));
   for (const char one : apart)
     gradients_apart_.push_back(one != 0 ? gradient_arena_.take({count}, DType::f32) : Tensor{});
-  if (unit_.dtype() == DType::bf16) master_ = arena_.take({count}, DType::f32);
-  for (std::size_t i = 0; i < config_.moments().size(); ++i)
-    moments_.push_back(arena_.take({count}, DType::f32));
 }
 
 void UnitOptimizer::write(Backend& backend, std::string_view slot, std::int64_t first, const Tensor& values) {

@@ -31,6 +31,8 @@ class UnitOptimizer {
   /// `apart`: for each use, whether this share of its gradient has a place of its own, because the
   /// accumulators' memory goes to others before the update. Empty: none has.
   void allocate(Memory& memory, const std::vector<char>& apart = {});
+  /// Takes places apart for this share of the gradients of these uses, in place of those that there were.
+  void place_apart(Memory& memory, const std::vector<char>& apart);
   std::size_t bytes() const;           ///< bytes of masters and moments
   std::size_t gradient_bytes() const;  ///< bytes of this share of one use's gradient
 

@@ -246,7 +246,10 @@ UnitCost CostModel::cost_of(const Unit& unit) const {
   cost.sequence_parts = accumulators - gradients * (1 + unit.levels());
   cost.state = gradients * (std::ssize(config_.optimizer.moments()) + (unit.dtype() == DType::bf16 ? 1 : 0));
   cost.tensors = static_cast<int>(unit.params().size());
-  cost.moved = 2 * 8 + gradients * (1 + std::ssize(config_.optimizer.moments()));  // and two counters
+  const bool in_shares = config_.train.zero > 0 && layout_.grid.data > 1;
+  const int counters = row_of(config_.model.kind).trains_subnets ? 2 : 1;
+  cost.moved = counters * std::int64_t{8} +
+               (in_shares ? cost.share : gradients) * (1 + std::ssize(config_.optimizer.moments()));
   const double clears = profile_ ? profile_->clear : backend_->device().bytes,
                updates = profile_ ? profile_->update : backend_->device().bytes;
   cost.clear = nanoseconds(static_cast<double>(accumulators - gradients * unit.levels()) / clears);

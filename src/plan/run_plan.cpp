@@ -125,7 +125,9 @@ BytesByClass bytes_of_rank(const Config& config, const Layout& layout, const Run
       (row_of(config.device.kind).memory == Memory::Kind::device ? gpu_workspace_bytes : 0));
   for (std::size_t buffer : footprint.buffers) at(MemoryClass::boundary) += aligned(buffer);
   at(MemoryClass::boundary) +=
-      plan.held_batches * input_bytes(costs.model().fields_of(plan.reach_of(rank)), layout) +
+      plan.held_batches *
+          input_bytes(plan.blocks_may_move ? plan.fields : costs.model().fields_of(plan.reach_of(rank)),
+                      layout) +
       static_cast<std::int64_t>(bytes_for(costs.stage().losses_shape(), DType::f32));
   return bytes;
 }
@@ -318,7 +320,7 @@ void lay_out(Outline& outline, const Config& config) {
     }
   }
   outline.first_block = cuts_of(config, passes, outline.slower);
-  outline.part_bytes = part_bytes_on(network_on_paper(config), outline);
+  outline.part_bytes = part_bytes_on(network_on_paper(config), outline, config.repartition.moves());
 }
 
 namespace {
@@ -341,6 +343,7 @@ RunPlan make_run_plan(const Config& config, Purpose purpose, std::span<const Sub
   CostModel costs(config, layout);
   RunPlan plan;
   plan.purpose = purpose;
+  plan.blocks_may_move = purpose == Purpose::training && config.repartition.moves();
   plan.outline = costs.outline();
   plan.estimated = costs.estimated();
   if (const auto prices = prices_of(config)) set_prices(plan.outline, *prices, stages);

@@ -46,6 +46,7 @@ struct RunPlan {
   /// How long the run's work, a step or else an evaluation of a batch, should take.
   const Timeline& expected() const { return (trains_steps() ? training : evaluation).expected; }
   std::vector<RankFootprint> footprints;  ///< one for each pipeline rank
+  bool blocks_may_move = false;           ///< from stage to stage, while the run trains
   int held_batches = 1;                   ///< batches that stay on a rank's device while others are asked for
   /// Every rank's scratch for tensors that pass in pieces to and from neighbours and files (at most 4 MiB).
   std::size_t passing = 0;

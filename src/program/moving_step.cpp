@@ -1,6 +1,10 @@
 #include "program/moving_step.h"
 
+#include <fmt/ranges.h>
+
 #include <cstdlib>
+#include <map>
+#include <utility>
 
 #include "core/check.h"
 
@@ -58,6 +62,19 @@ Outline moving_step(const Outline& outline, const std::vector<int>& next, int ro
     }
   }
   return moving;
+}
+
+std::string moved_blocks(const Outline& moving) {
+  const Outline after = moving.after_move();
+  std::map<std::pair<int, int>, std::vector<int>> blocks;
+  for (int block = 0; block < moving.all_blocks(); ++block)
+    if (const int from = moving.chunk_of(block), to = after.chunk_of(block); from != to)
+      blocks[{from, to}].push_back(block);
+  std::string text;
+  for (const auto& [way, moved] : blocks)
+    text += fmt::format("{}block{} {} from stage {} to stage {}", text.empty() ? "" : ", ",
+                        moved.size() == 1 ? "" : "s", fmt::join(moved, ", "), way.first, way.second);
+  return text;
 }
 
 }  // namespace mindpipe

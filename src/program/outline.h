@@ -67,7 +67,7 @@ struct UnitCost {
   std::int64_t clear = 0;           ///< time to zero the accumulators of one use
   std::int64_t update = 0;          ///< time
   int tensors = 0;                  ///< tensors whose squares a decision about it adds up
-  std::int64_t moved = 0;           ///< bytes of its state in a move: masters, moments, two counters
+  std::int64_t moved = 0;           ///< bytes of its state in a move: a rank's masters, moments, counters
   std::int64_t move = -1;           ///< nanoseconds, where a table prices it; -1: as long as its bytes take
   std::vector<int> blocks;          ///< blocks that use it, in model order
   bool shared = false;  ///< by all subnets of a supernet: it follows the rule of windows, not that of owners

@@ -271,16 +271,16 @@ std::vector<int> balanced_cuts(const std::vector<std::int64_t>& cost, int chunks
   return first;
 }
 
-std::vector<int> manual_cuts(const std::vector<int>& cuts, int blocks, int chunks) {
+std::vector<int> manual_cuts(const std::vector<int>& cuts, int blocks, int chunks, std::string_view key) {
   MP_REQUIRE(static_cast<int>(cuts.size()) == chunks - 1, Exit::bad_configuration,
-             "schedule.cuts has {} entries (a pipeline of {} chunks, stages x chunks, has {} cuts)",
-             cuts.size(), chunks, chunks - 1);
+             "{} has {} entries (a pipeline of {} chunks, stages x chunks, has {} cuts)", key, cuts.size(),
+             chunks, chunks - 1);
   std::vector<int> first{0};
   for (int cut : cuts) {
     MP_REQUIRE(cut > first.back() && cut < blocks, Exit::bad_configuration,
-               "schedule.cuts names block {} after block {} (cuts ascend from 1 to {}, the last block, and "
-               "leave no chunk empty)",
-               cut, first.back(), blocks - 1);
+               "{} names block {} after block {} (cuts ascend from 1 to {}, the last block, and leave no "
+               "chunk empty)",
+               key, cut, first.back(), blocks - 1);
     first.push_back(cut);
   }
   first.push_back(blocks);

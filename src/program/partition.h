@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 namespace mindpipe {
@@ -28,6 +29,8 @@ std::vector<int> near_cuts(const std::vector<std::int64_t>& cost, const std::vec
 std::vector<int> cuts_in_v(const std::vector<std::int64_t>& cost, int stages);
 
 /// The cuts of a configuration, the first block of every chunk but the first, in the form of balanced_cuts.
-std::vector<int> manual_cuts(const std::vector<int>& cuts, int blocks, int chunks);
+/// `key`: of the setting that names them.
+std::vector<int> manual_cuts(const std::vector<int>& cuts, int blocks, int chunks,
+                             std::string_view key = "schedule.cuts");
 
 }  // namespace mindpipe

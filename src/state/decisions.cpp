@@ -133,6 +133,19 @@ void Decisions::decide_chosen(const StepRule& rule) {
   }
 }
 
+Decisions::Kept Decisions::kept() const {
+  Kept kept{std::vector<double>(Decision::places), std::vector<double>(sums_.count())};
+  backend_.download(of(all_units), kept.decision.data());
+  backend_.download(sums_, kept.sums.data());
+  return kept;
+}
+
+void Decisions::go_on_from(const Kept& kept) {
+  backend_.upload(kept.decision.data(), of(all_units));
+  backend_.upload(kept.sums.data(), sums_);
+  backend_.synchronize();
+}
+
 std::int64_t Decisions::applied(int unit) const {
   double times = 0;
   backend_.download(of(unit).range(Decision::applied_steps, 1), &times);

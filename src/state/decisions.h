@@ -60,6 +60,12 @@ class Decisions {
   Tensor squares_of_step() const { return sums_.range(1, sums_.count() - 1); }
   /// f64 [Decision::places] of a unit's scope; zeros before the first.
   const Tensor& of(int unit) const { return scope_of(unit).decision; }
+  /// What a step's decision and squares go on with where other units are here.
+  struct Kept {
+    std::vector<double> decision, sums;
+  };
+  Kept kept() const;
+  void go_on_from(const Kept& kept);
   bool is_of_step() const { return scopes_.contains(all_units); }
   /// How often a unit's gradient has been applied, or that of all units. Waits for the device.
   std::int64_t applied(int unit) const;

@@ -14,6 +14,7 @@ void GradientSlabs::place(const UnitUse& use, Slab& slab) {
 }
 
 void GradientSlabs::allocate(const RankMemory& placed) {
+  slabs_.clear();
   for (const std::int64_t bytes : placed.slabs) add_slab(static_cast<std::size_t>(bytes));
   for (const auto& [use, at] : placed.gradients) {
     slabs_[at.slab].arena.release(0);
@@ -21,7 +22,8 @@ void GradientSlabs::allocate(const RankMemory& placed) {
   }
   if (!placed.slabs.empty()) return;
   for (const int unit : stage_.local_units())
-    stage_.unit(unit).allocate_gradients(stage_.context().backend.memory());
+    if (!stage_.unit(unit).has_gradients(0))
+      stage_.unit(unit).allocate_gradients(stage_.context().backend.memory());
 }
 
 void GradientSlabs::allocate(int slabs, std::size_t bytes) {

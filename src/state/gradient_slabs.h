@@ -12,7 +12,7 @@ namespace mindpipe {
 class GradientSlabs {
  public:
   explicit GradientSlabs(Stage& stage) : stage_(stage) {}
-  /// Takes the memory of a step, whose uses have places once and for all.
+  /// Takes the memory of a step, whose uses have places until another cut of the model is taken.
   void allocate(const RankMemory& placed);
   /// Takes that of a supernet: accumulators of units that all subnets share are their own, the others' lie in
   /// slabs of so many bytes.

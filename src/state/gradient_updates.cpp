@@ -16,12 +16,26 @@ GradientUpdates::GradientUpdates(Stage& stage, Residency& residency, const Confi
       over_data_(stage.layout().data_tree()) {}
 
 void GradientUpdates::decide_scopes(const DecisionScopes& scopes, std::int64_t most_tensors) {
-  allocate_for_reading();
   decisions_.emplace(stage_.context().backend, groups_, scopes, most_tensors, residency_.is_sharded());
   residency_.count_by(*decisions_);
 }
 
 void GradientUpdates::allocate_for_steps() {
+  allocate_for_reading();
+  decide_steps();
+}
+
+void GradientUpdates::take_units() {
+  if (is_left_out("moves", "decide")) return;
+  const Decisions::Kept kept = decisions_->kept();
+  measured_ = nullptr;
+  squares_.reset();
+  decisions_.reset();
+  decide_steps();
+  if (!is_left_out("moves", "applied")) decisions_->go_on_from(kept);
+}
+
+void GradientUpdates::decide_steps() {
   const DecisionScopes scopes = Decisions::of_step(stage_, residency_.shares());
   decide_scopes(scopes, scopes.begin()->second.tensors);
   if (const auto size = squares_size(config_, stage_.layout(), stage_.model(), residency_.shares()))
@@ -29,6 +43,7 @@ void GradientUpdates::allocate_for_steps() {
 }
 
 void GradientUpdates::allocate_for_subnets(std::int64_t most_tensors) {
+  allocate_for_reading();
   decide_scopes(Decisions::of_each(residency_.shares()), most_tensors);
 }
 

@@ -22,6 +22,9 @@ class GradientUpdates {
   void allocate_for_steps();
   void allocate_for_subnets(std::int64_t most_tensors);
 
+  /// Goes on with the units that are here now, between two steps. Waits for the device.
+  void take_units();
+
   /// Zeroes what the backwards of a use add to.
   void clear(const UnitUse& use);
   /// Whether the squares of gradients of data shards are taken in the step that begins, where they are at
@@ -74,6 +77,7 @@ class GradientUpdates {
   std::vector<Tensor> pieces_of(int unit, const Tensor& flat, int part, int parts) const;
   Tensor accumulator_of(const UnitUse& use) const { return stage_.unit(use.unit).root(stage_.use_of(use)); }
   void decide_scopes(const DecisionScopes& scopes, std::int64_t most_tensors);
+  void decide_steps();
   StepRule rule(std::int64_t valid) const;
   void add_uses();
   bool spoil(const Unit& unit, int use, int param);

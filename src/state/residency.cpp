@@ -7,15 +7,72 @@ namespace mindpipe {
 Residency::Residency(Stage& stage, const Config& config, Groups groups)
     : stage_(stage),
       pipeline_(groups.pipeline),
+      optimizer_(config.optimizer),
+      data_rank_(groups.data.rank()),
+      data_ranks_(groups.data.size()),
       is_sharded_(config.train.zero > 0 && groups.data.size() > 1),
       values_(stage),
       gradients_(stage),
       readers_(stage),
       moves_(stage, *this),
-      in_shares_(stage.model().units().size(), 0) {
-  const int share = is_sharded_ ? groups.data.rank() : 0, shares = is_sharded_ ? groups.data.size() : 1;
-  for (const int unit : stage.local_units())
-    shares_[unit] = std::make_unique<UnitOptimizer>(stage.unit(unit), config.optimizer, share, shares);
+      in_shares_(stage.model().units().size(), 0),
+      updated_(stage.model().units().size(), 0) {
+  for (const int unit : stage.local_units()) make_share(unit);
+}
+
+UnitOptimizer& Residency::make_share(int unit) {
+  shares_[unit] = std::make_unique<UnitOptimizer>(stage_.unit(unit), optimizer_, is_sharded_ ? data_rank_ : 0,
+                                                  is_sharded_ ? data_ranks_ : 1);
+  return *shares_[unit];
+}
+
+void Residency::await(const std::vector<Action>& list) {
+  for (const Action& action : list) {
+    if (!is_move(action) || sends(action) || action.part > 0) continue;
+    for (const int unit : action.units) {
+      values_.hold(unit);
+      make_share(unit).allocate(stage_.context().backend.memory(), {1});
+    }
+  }
+  moves_.allocate(list);
+}
+
+void Residency::take_units(const RankMemory& placed) {
+  moves_.allocate({});
+  const std::vector<int>& here = stage_.local_units();
+  for (auto share = shares_.begin(); share != shares_.end();) {
+    const int unit = share->first;
+    const bool stays = std::binary_search(here.begin(), here.end(), unit);
+    if (!stays) {
+      values_.drop(unit);
+      stage_.unit(unit).leave();
+      in_shares_[static_cast<std::size_t>(unit)] = 0;
+    }
+    share = stays ? std::next(share) : shares_.erase(share);
+  }
+  Memory& memory = stage_.context().backend.memory();
+  for (const int unit : here) {
+    if (shares_.contains(unit)) {
+      shares_.at(unit)->place_apart(memory, {});
+      continue;
+    }
+    values_.hold(unit);
+    make_share(unit).allocate(memory);
+  }
+  gradients_.allocate(placed);
+  for (const auto& [unit, share] : shares_)
+    share->place_apart(memory, shares_apart(stage_.model(), unit, placed));
+}
+
+void Residency::ended_step() {
+  for (int unit = 0; unit < static_cast<int>(stage_.model().units().size()); ++unit)
+    if (std::exchange(updated_[static_cast<std::size_t>(unit)], 0) == 0 && stage_.unit(unit).flat_count() > 0)
+      values_.wrote(unit);
+}
+
+Tensor Residency::own_values(int unit) const {
+  const UnitOptimizer& own = share(unit);
+  return values_.newest(unit).range(own.begin(), own.end() - own.begin());
 }
 
 void Residency::allocate(const ResidencyPlan& plan) {
@@ -35,6 +92,7 @@ void Residency::allocate(const ResidencyPlan& plan) {
 
 void Residency::updated(int unit) {
   values_.wrote(unit);
+  updated_[static_cast<std::size_t>(unit)] = 1;
   in_shares_[static_cast<std::size_t>(unit)] = is_sharded_ ? 1 : 0;
 }
 
@@ -73,6 +131,10 @@ void Residency::require_due(Reader reader, int first, int last) const {
 /// Every older user of a unit has updated it, and its state is here; or the plan, or what carried it out, is
 /// wrong.
 void Residency::require_due(Reader reader, int unit, std::int64_t found, std::int64_t due) const {
+  MP_CHECK(found == due || !decisions_->is_of_step(),
+           "unit {} comes from another stage with version {}, and has been updated {} times. This is a "
+           "mistake of the program, or of the machine; a restart goes on from the last checkpoint",
+           stage_.unit(unit).name(), found, due);
   MP_CHECK(
       found == due,
       "subnet {} finds version {} of unit {}, and {} older subnets use it: its order was not kept. This is a "
@@ -86,7 +148,8 @@ void Residency::ended(const Action& move) {
   if (move.part + 1 < move.parts) return;
   const bool is_counted = stage_.context().backend.memory().kind() == Memory::Kind::counted;
   for (const int unit : move.units) {
-    const std::int64_t due = readers_.due(move.subnet, unit);
+    const bool of_step = decisions_->is_of_step();
+    const std::int64_t due = of_step ? values_.version(unit) : readers_.due(move.subnet, unit);
     values_.set_version(unit, due);
     if (!is_counted) arrivals_.push_back({move.subnet, unit, due, moves_.version_of(unit)});
   }

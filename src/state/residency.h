@@ -30,6 +30,14 @@ class Residency {
   Residency(Stage& stage, const Config& config, Groups groups);
   /// Takes all memory.
   void allocate(const ResidencyPlan& plan);
+  /// Takes memory for what comes in a step that moves blocks, by this rank's list, before that begins. Until
+  /// the step has ended the units are of the old home, too.
+  void await(const std::vector<Action>& list);
+  /// Goes on with the units that the stage has now: gives the memory of others back, and takes what they need
+  /// that are new. Between two steps.
+  void take_units(const RankMemory& placed);
+  /// Hears that a step has ended, in which every unit was updated once, here or elsewhere.
+  void ended_step();
 
   UnitValues& values() { return values_; }
   GradientSlabs& gradients() { return gradients_; }
@@ -42,6 +50,8 @@ class Residency {
   void updated(int unit);
   /// Hears that a unit's values are brought together.
   void gathered(int unit) { in_shares_[static_cast<std::size_t>(unit)] = 0; }
+  /// The part of a unit's newest values that this rank updates.
+  Tensor own_values(int unit) const;
   /// Whether this rank has all of a unit's newest values.
   bool is_whole(int unit) const { return in_shares_[static_cast<std::size_t>(unit)] == 0; }
   /// Makes sure that whoever reads a unit's values finds them whole.
@@ -79,8 +89,12 @@ class Residency {
   std::vector<Arrival> take_arrivals() { return std::exchange(arrivals_, {}); }
 
  private:
+  UnitOptimizer& make_share(int unit);
+
   Stage& stage_;
   Communicator& pipeline_;
+  OptimizerConfig optimizer_;
+  int data_rank_, data_ranks_;
   bool is_sharded_, in_order_ = false, own_cuts_ = false;
   Optimizers shares_;
   UnitValues values_;
@@ -88,6 +102,7 @@ class Residency {
   Readers readers_;
   UnitMoves moves_;
   std::vector<char> in_shares_;  ///< by unit
+  std::vector<char> updated_;    ///< by unit: in the step under way, here
   Decisions* decisions_ = nullptr;
   std::vector<Arrival> arrivals_;
 };

@@ -29,6 +29,18 @@ Stage::Stage(const Config& config, const Layout& layout, const LayerContext& con
   const int sequence_parts = context.sequence_parallel ? tensor.local_shards() : tensor.logical();
   const int levels = layout.data_tree().levels();
   for (auto& unit : model_->units()) unit->lay_out(shards, sequence_parts, levels, context.dtype);
+  find_units();
+}
+
+void Stage::take(std::vector<std::pair<int, int>> ranges) {
+  reach_ = ranges_ = std::move(ranges);
+  find_units();
+  statistics_.reset();
+  allocate_statistics(ranges_);
+}
+
+void Stage::find_units() {
+  local_units_.clear();
   for (const auto& [first, last] : reach_)
     for (int block = first; block < last; ++block)
       for (int unit : model_->blocks()[block].units) local_units_.push_back(unit);

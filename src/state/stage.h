@@ -20,6 +20,9 @@ class Stage {
   Stage(const Config& config, const Layout& layout, const LayerContext& context,
         std::vector<std::pair<int, int>> ranges, std::vector<std::pair<int, int>> reach = {});
 
+  /// Goes on with other blocks, between two steps.
+  void take(std::vector<std::pair<int, int>> ranges);
+
   Model& model() { return *model_; }
   const Model& model() const { return *model_; }
   const LayerContext& context() const { return context_; }
@@ -66,6 +69,8 @@ class Stage {
   std::function<void(int block, const Boundary& out)> after_block;
 
  private:
+  void find_units();
+
   LayerContext context_;
   Layout layout_;
   std::unique_ptr<Model> model_;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/memory.h"
+#include "optim/unit_optimizer.h"
 #include "program/action.h"
 
 namespace mindpipe {
@@ -22,6 +23,12 @@ class UnitMoves {
   void allocate(int channels, std::size_t most);
   /// Bytes of what a rank with channels needs beside a buffer for each.
   static std::size_t bytes(const Stage& stage);
+  /// Bytes of a unit's state in a step that moves it: of this share a version, the master and moments.
+  static std::int64_t bytes_of_step(const UnitOptimizer& share, const OptimizerConfig& config) {
+    return 8 + (share.end() - share.begin()) * 4 * (1 + std::ssize(config.moments()));
+  }
+  /// Takes room for what one step's list moves, in place of what there was; an empty list needs none.
+  void allocate(const std::vector<Action>& list);
 
   /// What left this rank: messages for readers and their bytes, and bytes that went home before drains.
   struct Sent {
@@ -44,6 +51,10 @@ class UnitMoves {
     Tensor bytes;
   };
   std::vector<Piece> pieces_of(int unit) const;
+  std::int64_t bytes_of(const std::vector<int>& units) const;
+  /// Which bytes of the states that it names a part has, from and to.
+  std::pair<std::int64_t, std::int64_t> bytes_of_part(const Action& move) const;
+  void keep_versions(const std::vector<int>& units);
   /// Calls see(piece, state, place) for each stretch of the units' states that a part of a message has, with
   /// its place in the part.
   template <class See>

@@ -8,17 +8,21 @@ void UnitValues::allocate(std::int64_t window, bool in_order) {
   window_ = window;
   in_order_ = in_order;
   for (const int unit : stage_.local_units()) {
-    Unit& of_model = stage_.unit(unit);
-    Held& held = held_[unit];
     if (stage_.model().is_shared(unit)) {
-      held.copies.resize(2);
+      held_[unit].copies.resize(2);
       shared_.push_back(unit);
     }
-    held.arena = Arena(stage_.context().backend.memory(), MemoryClass::values,
-                       held.copies.size() * of_model.value_bytes());
-    for (Copy& copy : held.copies) copy.values = held.arena.take({of_model.flat_count()}, of_model.dtype());
-    of_model.place_values(newest(unit));
+    hold(unit);
   }
+}
+
+void UnitValues::hold(int unit) {
+  Unit& of_model = stage_.unit(unit);
+  Held& held = held_[unit];
+  held.arena = Arena(stage_.context().backend.memory(), MemoryClass::values,
+                     held.copies.size() * of_model.value_bytes());
+  for (Copy& copy : held.copies) copy.values = held.arena.take({of_model.flat_count()}, of_model.dtype());
+  of_model.place_values(newest(unit));
 }
 
 void UnitValues::begin(Reader first) {

@@ -18,6 +18,10 @@ class UnitValues {
   /// version than the one that is due.
   void allocate(std::int64_t window, bool in_order);
 
+  /// Takes memory for a unit that comes, and gives that of a unit back that has left.
+  void hold(int unit);
+  void drop(int unit) { held_[unit].arena = Arena(); }
+
   /// Begins before subnet `first`, where a window does, with the newest values; before the first of all both
   /// copies are these.
   void begin(Reader first);

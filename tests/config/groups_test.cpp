@@ -4,7 +4,7 @@
 #include "config/settings.h"
 #include "core/check.h"
 
-// The groups of an elastic schedule in a file: lists, or auto.
+// Settings that are lists: the groups of an elastic schedule, or auto, and moves of blocks.
 namespace mindpipe {
 namespace {
 
@@ -50,6 +50,31 @@ TEST(Groups, AreListsOrAuto) {
     } catch (const Error& error) {
       EXPECT_EQ(error.code, Exit::bad_configuration);
       EXPECT_THAT(error.what(), HasSubstr("allowed: auto or a list of whole numbers from 1 to "));
+    }
+  }
+}
+
+TEST(Moves, AreStepsWithTheCutsBehindThem) {
+  Config config;
+  const std::vector<Setting> settings = settings_of(config);
+  const Setting& at = setting(settings, "repartition.at");
+  EXPECT_EQ(at.written(), "[]");
+  const std::string moves = "[{step: 50, cuts: [4, 9]}, {step: 60, cuts: [5, 9]}]";
+  at.read(parse_document(moves, "here", false));
+  EXPECT_EQ(config.repartition.at, (std::vector<CutAt>{{50, {4, 9}}, {60, {5, 9}}}));
+  EXPECT_EQ(at.written(), moves);
+  for (const auto& [wrong, sentence] : std::vector<std::pair<std::string, std::string>>{
+           {"[{step: 50}]", "repartition.at.cuts is missing; add it"},
+           {"[{cuts: [4]}]", "repartition.at.step is missing; add it"},
+           {"[{step: 0, cuts: [1]}]", "repartition.at.step is '0'; allowed: a whole number from 1 to "},
+           {"[{stop: 5, cuts: [1]}]",
+            "repartition.at.stop is not a setting (a move has step and cuts); did you mean step?"},
+           {"5", "repartition.at is '5'; allowed: a list of moves, each {step: ..., cuts: [...]}"}}) {
+    try {
+      at.read(parse_document(wrong, "here", false));
+      ADD_FAILURE() << wrong << " is taken";
+    } catch (const Error& error) {
+      EXPECT_THAT(error.what(), HasSubstr(sentence));
     }
   }
 }

@@ -58,6 +58,8 @@ const std::set<std::string> layout{
     "train.norms_every",
     "guard.replicas_every",
     "memory.device_limit",
+    "repartition.at",
+    "repartition.room",
     "checkpoint.every",
     "checkpoint.every_time",
     "checkpoint.keep",

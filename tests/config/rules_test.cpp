@@ -326,6 +326,25 @@ TEST(Rules, AVHasTwoChunksOnEachOfSeveralStages) {
       "take two or more, or another schedule)");
 }
 
+TEST(Rules, CutsThatARunComesToMatchTheStagesAndFollowEachOther) {
+  const auto complaint_of = [](const std::vector<CutAt>& at, int stages = 2) {
+    return complaint_after([&](Config& c) {
+      c.grid.pipeline = stages;
+      c.repartition.at = at;
+    });
+  };
+  EXPECT_EQ(complaint_of({{5, {3}}, {6, {4}}}), "accepted");
+  EXPECT_EQ(
+      complaint_of({{5, {3}}, {5, {4}}}),
+      "configuration: repartition.at names step 5 behind step 5 (each move comes after the one before)");
+  EXPECT_EQ(complaint_of({{5, {3, 4}}}),
+            "configuration: repartition.at names 2 cuts in step 5, and 2 stages have 1");
+  EXPECT_EQ(complaint_of({{5, {4, 4}}}, 3),
+            "configuration: repartition.at has the cuts [4, 4] in step 5 (each cut lies behind the one "
+            "before)");
+  EXPECT_EQ(complaint_of({{5, {4}}}, 0), "accepted") << "degrees that are not known yet";
+}
+
 TEST(Rules, OnlyElasticSchedulesHaveGroups) {
   EXPECT_EQ(complaint_after([](Config& c) {
               c.schedule.groups.backward = {4, 8};

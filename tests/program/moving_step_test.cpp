@@ -69,6 +69,7 @@ TEST(AMovingStep, IsSoundWithThePassesOfTheStepBefore) {
 
 TEST(AMovingStep, HandsOverTheUnitsOfItsBlocksAlone) {
   const Outline outline = of_three_blocks_each(3, 4), moving = moving_step(outline, {0, 4, 5, 9}, 1);
+  EXPECT_EQ(moved_blocks(moving), "block 3 from stage 1 to stage 0, block 5 from stage 1 to stage 2");
   EXPECT_EQ(moving.units_leaving(1, 0), (std::vector<int>{3}));
   EXPECT_EQ(moving.units_leaving(1, 2), (std::vector<int>{5}));
   EXPECT_EQ(moving.units_updated_by(0), (std::vector<int>{0, 1, 2, 3}));

@@ -16,9 +16,9 @@ int parts_over_data(const Outline& outline, std::int64_t bytes) {
 
 }  // namespace
 
-std::int64_t part_bytes_on(const Network& network, const Outline& outline) {
+std::int64_t part_bytes_on(const Network& network, const Outline& outline, bool blocks_may_move) {
   const bool has_exchanges =
-      outline.has_moves() || outline.moves_blocks() ||
+      outline.has_moves() || outline.moves_blocks() || blocks_may_move ||
       std::any_of(outline.units.begin(), outline.units.end(), [&](const UnitCost& unit) {
         return outline.ranks_of(static_cast<int>(&unit - outline.units.data())).size() > 1;
       });

@@ -19,7 +19,7 @@ struct Transfer {
 
 /// Bytes of a part of bulk traffic: what the slowest of the links that carry any takes 250 us for, so that no
 /// message waits longer for a part.
-std::int64_t part_bytes_on(const Network& network, const Outline& outline);
+std::int64_t part_bytes_on(const Network& network, const Outline& outline, bool blocks_may_move = false);
 
 /// Bytes that one of so many ranks sends, at most, so that `bytes` are scattered among them, or gathered.
 std::int64_t sent_in_group(int ranks, std::int64_t bytes);

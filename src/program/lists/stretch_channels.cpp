@@ -15,16 +15,22 @@ bool has_units_that_move(const Outline& outline, int block) {
   return false;
 }
 
-/// What may cross a cut between a stage and the next one.
-void add_crossings(std::vector<StretchChannel>& channels, const Outline& outline, const OwnCuts& cuts,
-                   int lane, int stage) {
-  const int before = lane * outline.stages + stage, behind = before + 1;
-  for (int cut = cuts.reach(stage + 1).first; cut <= cuts.reach(stage).second; ++cut)
+/// What may cross cuts [first, last] between a rank and the next one.
+void add_crossings(std::vector<StretchChannel>& channels, const Outline& outline, int before, int first,
+                   int last) {
+  const int behind = before + 1;
+  for (int cut = first; cut <= last; ++cut)
     for (const bool with_forward : {true, false})
       for (const auto& [payload, bytes] : payloads_of(outline.cuts[cut], with_forward))
         if (bytes > 0)
           channels.push_back(with_forward ? StretchChannel{before, behind, payload}
                                           : StretchChannel{behind, before, payload});
+}
+
+std::vector<StretchChannel> each_once(std::vector<StretchChannel> channels) {
+  std::sort(channels.begin(), channels.end());
+  channels.erase(std::unique(channels.begin(), channels.end()), channels.end());
+  return channels;
 }
 
 }  // namespace
@@ -50,7 +56,8 @@ std::vector<StretchChannel> channels_of_stretches(const Outline& outline) {
   const OwnCuts cuts(outline);
   for (int lane = 0; lane < outline.lanes; ++lane)
     for (int stage = 0; stage + 1 < outline.stages; ++stage)
-      add_crossings(channels, outline, cuts, lane, stage);
+      add_crossings(channels, outline, lane * outline.stages + stage, cuts.reach(stage + 1).first,
+                    cuts.reach(stage).second);
   for (int unit = 0; unit < static_cast<int>(outline.units.size()); ++unit) {
     if (!outline.units[unit].shared) continue;
     const std::vector<int> ranks = outline.ranks_of(unit);
@@ -60,9 +67,19 @@ std::vector<StretchChannel> channels_of_stretches(const Outline& outline) {
   }
   for (int from = 0; from < outline.ranks(); ++from)
     for (const int to : ranks_of_moves(outline, from)) channels.push_back({from, to, Payload::unit_state});
-  std::sort(channels.begin(), channels.end());
-  channels.erase(std::unique(channels.begin(), channels.end()), channels.end());
-  return channels;
+  return each_once(std::move(channels));
+}
+
+std::vector<StretchChannel> channels_of_moving_steps(const Outline& outline) {
+  std::vector<StretchChannel> channels;
+  for (int stage = 0; stage + 1 < outline.stages; ++stage) {
+    add_crossings(channels, outline, stage, 1, outline.all_blocks() - 1);
+    for (const Payload payload : {Payload::unit_gradient, Payload::unit_state}) {
+      channels.push_back({stage, stage + 1, payload});
+      channels.push_back({stage + 1, stage, payload});
+    }
+  }
+  return each_once(std::move(channels));
 }
 
 }  // namespace mindpipe

@@ -18,4 +18,7 @@ std::vector<int> ranks_of_moves(const Outline& outline, int rank);
 /// All ways that stretches of an outline may name, ascending.
 std::vector<StretchChannel> channels_of_stretches(const Outline& outline);
 
+/// All ways between stages that steps may name while blocks move from stage to stage.
+std::vector<StretchChannel> channels_of_moving_steps(const Outline& outline);
+
 }  // namespace mindpipe
