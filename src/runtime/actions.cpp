@@ -2,6 +2,8 @@
 
 #include <array>
 
+#include "core/text.h"
+
 namespace mindpipe {
 namespace {
 
@@ -38,11 +40,19 @@ void fold(const RankState& state, const Action& action, std::span<const UnitUse>
 }  // namespace
 
 Actions::Actions(const RankState& state, Wires wires, const WorkMemory& memory)
-    : state_(state),
-      wires_(wires),
-      scratch_(state.stage.context().backend.memory(), MemoryClass::workspace, memory.scratch),
-      passes_(state.stage, memory.passes, scratch_) {
+    : state_(state), wires_(wires) {
+  take_rooms(memory);
   if (memory.subnets) subnets_.emplace(state.stage, *memory.subnets, scratch_);
+}
+
+void Actions::take_rooms(const WorkMemory& memory) {
+  Memory& all = state_.stage.context().backend.memory();
+  leave_rooms();
+  if (scratch_.size() != aligned(memory.scratch)) {
+    scratch_ = Arena();
+    scratch_ = Arena(all, MemoryClass::workspace, memory.scratch);
+  }
+  passes_.emplace(state_.stage, memory.passes, scratch_);
 }
 
 Request Actions::start(Script& script, const Action& action, const StepInput& input) {
@@ -62,7 +72,7 @@ Request Actions::start(Script& script, const Action& action, const StepInput& in
       update(script, action, input);
       return {};
     case ActionKind::sum_scalar: {
-      const Tensor losses = state_.stage.has_head() ? passes_.losses_of(action.subnet) : Tensor{};
+      const Tensor losses = state_.stage.has_head() ? passes_->losses_of(action.subnet) : Tensor{};
       const std::int64_t valid = updates.decide_step(losses, input.valid);
       const Tensor* measured = updates.measured();
       const std::array found{updates.decisions().of(all_units), measured != nullptr ? *measured : Tensor{}};
@@ -124,6 +134,12 @@ std::string Actions::describe(const Script& script, const Action& action) {
     const std::string what{is_message(action) ? name_of(action.payload) : name_of(action.kind)};
     return fmt::format("{} of micro-batch {} of batch {} in line", what, action.micro_batch,
                        action.subnet + 1);
+  }
+  if (is_move(action) && script.outline.moves_blocks()) {
+    const auto [from, to] = script.outline.way_of(action.units.front()).value();
+    return fmt::format("the state of unit{} {}, which move{} from stage {} to stage {}",
+                       action.units.size() == 1 ? "" : "s", joined(action.units),
+                       action.units.size() == 1 ? "s" : "", from, to);
   }
   if (is_move(action))
     return fmt::format("the state of {} unit{}{}", action.units.size(), action.units.size() == 1 ? "" : "s",
@@ -202,7 +218,7 @@ void Actions::forward(Script& script, const Action& action, const StepInput& giv
     if (state_.windows != nullptr && begins) state_.windows->count(action.subnet, input.valid);
     state_.residency.values().bind(action.subnet);
     see(script, state_, action);
-    if (begins)
+    if (begins && state_.windows != nullptr)  // a step does not wait for what comes to it before its end
       for (const Residency::Arrival& one : state_.residency.take_arrivals(action.subnet))
         script.feed->came(one.reader, one.unit, one.due, one.version);
     state_.residency.require_due(action.subnet, action.first, action.last);

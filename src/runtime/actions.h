@@ -42,6 +42,9 @@ struct WorkMemory {
 class Actions {
  public:
   Actions(const RankState& state, Wires wires, const WorkMemory& memory);
+  /// Goes on in rooms of other sizes, between two steps; the rooms before are given back first.
+  void leave_rooms() { passes_.reset(); }
+  void take_rooms(const WorkMemory& memory);
 
   /// Starts an action of a script; the request names what has only been begun, or says that all is done.
   Request start(Script& script, const Action& action, const StepInput& input);
@@ -74,7 +77,7 @@ class Actions {
   /// The compute queue's scratch: empty between two scripts' runs.
   Arena& scratch() { return scratch_; }
   /// Where a script's passes work.
-  PassRooms& rooms_of(const Script& script) { return script.trains() && subnets_ ? *subnets_ : passes_; }
+  PassRooms& rooms_of(const Script& script) { return script.trains() && subnets_ ? *subnets_ : *passes_; }
 
  private:
   void forward(Script& script, const Action& action, const StepInput& given);
@@ -88,8 +91,7 @@ class Actions {
   RankState state_;
   Wires wires_;
   Arena scratch_;
-  PassRooms passes_;
-  std::optional<PassRooms> subnets_;
+  std::optional<PassRooms> passes_, subnets_;
   std::vector<Feed*> feeds_;
 };
 

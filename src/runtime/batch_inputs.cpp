@@ -15,9 +15,9 @@ std::int64_t count_valid(const Tensor& targets) {
 }  // namespace
 
 /// Room for what blocks here read of a batch's samples, and for that, and all targets, on its way there.
-BatchInputs::BatchInputs(const Stage& stage, const std::vector<Field>& fields, int held)
+BatchInputs::BatchInputs(const Stage& stage, const std::vector<Field>& fields, int held, bool all)
     : backend_(stage.context().backend), layout_(stage.layout()), held_(static_cast<std::size_t>(held)) {
-  const std::vector<Field> read = stage.fields();
+  const std::vector<Field> read = all ? fields : stage.fields();
   is_read_ = !read.empty() || stage.has_head();
   arena_ = Arena(backend_.memory(), MemoryClass::boundary,
                  static_cast<std::size_t>(held * input_bytes(read, layout_)));

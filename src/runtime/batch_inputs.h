@@ -13,8 +13,9 @@ namespace mindpipe {
 /// many forwards read, which stay there.
 class BatchInputs {
  public:
-  /// Takes room for `held` batches. `fields`: of the model.
-  BatchInputs(const Stage& stage, const std::vector<Field>& fields, int held);
+  /// Takes room for `held` batches. `fields`: of the model. `all`: whatever blocks here read now, others may
+  /// come that read other fields.
+  BatchInputs(const Stage& stage, const std::vector<Field>& fields, int held, bool all = false);
 
   /// Samples [first, first + batch) of the corpus, of these this rank's micro-batches, for a step.
   StepInput& load(Corpus& corpus, std::int64_t first);

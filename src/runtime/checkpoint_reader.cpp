@@ -159,6 +159,7 @@ void load_values(Worker& worker, const Manifest& manifest, const std::string& di
 }  // namespace
 
 std::string load_checkpoint(Worker& worker, const Manifest& manifest, const std::string& directory) {
+  worker.go_to(manifest.progress.step);
   BlockChecks checks(worker.world(), manifest, directory, worker.threads());
   std::string problem;
   try {

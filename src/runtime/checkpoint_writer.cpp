@@ -35,12 +35,19 @@ std::byte* in_page_of(std::int64_t offset, std::byte* next) {
 }  // namespace
 
 CheckpointWriter::CheckpointWriter(Worker& worker, std::string run_directory, Made made)
-    : worker_(worker),
-      run_directory_(std::move(run_directory)),
-      hears_(std::move(made)),
-      copy_(worker.config(), worker.stage(), worker.residency(), worker.wiring().all_ranks.get()) {}
+    : worker_(worker), run_directory_(std::move(run_directory)), hears_(std::move(made)) {
+  make_copy();
+  worker_.before_move = [this] { finish(); };
+}
 
-CheckpointWriter::~CheckpointWriter() { join(); }
+CheckpointWriter::~CheckpointWriter() {
+  worker_.before_move = nullptr;
+  join();
+}
+
+void CheckpointWriter::make_copy() {
+  copy_.emplace(worker_.config(), worker_.stage(), worker_.residency(), worker_.wiring().all_ranks.get());
+}
 
 void CheckpointWriter::join() {
   if (thread_.joinable()) thread_.join();
@@ -57,10 +64,11 @@ void CheckpointWriter::begin(Manifest manifest, const std::string& configuration
   finish();
   const Stopwatch stopwatch(stood_still_);
   began_ns_ = now_ns();
+  make_copy();
   manifest_ = std::move(manifest);
   configuration_ = configuration;
   manifest_.tensors.clear();
-  for (const SavedTensor& saved : copy_.tensors())
+  for (const SavedTensor& saved : copy_->tensors())
     manifest_.tensors.push_back({saved.path, saved.tensor.shape(), 0, saved.bytes()});
   ModelState& state = worker_.state();
   manifest_.units = state.unit_counters();
@@ -82,7 +90,7 @@ bool CheckpointWriter::make_file() {
   if (is_rank_0()) {
     try {
       place_->create();
-      place_->reserve(copy_.all_bytes());
+      place_->reserve(copy_->all_bytes());
       write_hdf5_skeleton(place_->file(), manifest_);
       place_->reserve(manifest_.file_bytes);
       told = std::to_string(manifest_.file_bytes);
@@ -110,7 +118,7 @@ std::int64_t CheckpointWriter::offset_of(const FilePiece& file_piece) const {
 void CheckpointWriter::copy_aside() {
   parts_.clear();
   std::byte* next = worker_.copy_memory();
-  copy_.gather(
+  copy_->gather(
       [&](const FilePiece& file_piece) {
         next = in_page_of(offset_of(file_piece), next);
         parts_.push_back({offset_of(file_piece), next, file_piece.bytes()});
@@ -121,16 +129,16 @@ void CheckpointWriter::copy_aside() {
 }
 
 void CheckpointWriter::write_as_it_comes() {
-  std::vector<std::byte> room(copy_.mine().empty() ? 0 : static_cast<std::size_t>(longest_file_piece));
+  std::vector<std::byte> room(copy_->mine().empty() ? 0 : static_cast<std::size_t>(longest_file_piece));
   std::unique_ptr<MpiFile> parallel;
   if (worker_.config().checkpoint.writer == CheckpointWriterKind::mpiio)
     parallel = std::make_unique<MpiFile>(worker_.world(), place_->file());
-  copy_.gather([&](const FilePiece&) { return room.data(); },
-               [&](const FilePiece& file_piece, const std::byte* words) {
-                 if (!parallel) return writer_->write(offset_of(file_piece), words, file_piece.bytes());
-                 parallel->write(offset_of(file_piece), words, file_piece.bytes());
-                 writer_->note(offset_of(file_piece), words, file_piece.bytes());
-               });
+  copy_->gather([&](const FilePiece&) { return room.data(); },
+                [&](const FilePiece& file_piece, const std::byte* words) {
+                  if (!parallel) return writer_->write(offset_of(file_piece), words, file_piece.bytes());
+                  parallel->write(offset_of(file_piece), words, file_piece.bytes());
+                  writer_->note(offset_of(file_piece), words, file_piece.bytes());
+                });
   if (parallel) parallel->close();
   if (parallel) writer_->take_problem(parallel->problem());
   parts_.clear();
@@ -190,7 +198,7 @@ void CheckpointWriter::give_up(const std::string& problem) {
   place_->discard();
   const std::lock_guard lock(mutex_);
   problem_ = fmt::format("{} (a checkpoint takes {}, and {} are free)", problem,
-                         human_bytes(static_cast<double>(std::max(copy_.all_bytes(), manifest_.file_bytes))),
+                         human_bytes(static_cast<double>(std::max(copy_->all_bytes(), manifest_.file_bytes))),
                          free ? human_bytes(static_cast<double>(*free)) : "nobody knows how many");
 }
 

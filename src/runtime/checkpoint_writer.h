@@ -41,7 +41,7 @@ class CheckpointWriter {
   /// Waits until nothing is under way. Collective.
   void finish();
 
-  std::int64_t bytes() const { return copy_.all_bytes(); }  ///< bytes of the whole state
+  std::int64_t bytes() const { return copy_->all_bytes(); }  ///< bytes of the whole state
 
   /// The checkpoint that was made last, known on rank 0. Asked for once, it is forgotten.
   struct Saved {
@@ -63,6 +63,7 @@ class CheckpointWriter {
   };
 
   bool is_rank_0() const { return worker_.world().rank == 0; }
+  void make_copy();
   bool make_file();
   void take_offsets(const std::string& text);
   std::int64_t offset_of(const FilePiece& file_piece) const;
@@ -80,7 +81,7 @@ class CheckpointWriter {
   Worker& worker_;
   std::string run_directory_;
   Made hears_;
-  StateCopy copy_;
+  std::optional<StateCopy> copy_;  ///< made anew for each save, since blocks may have moved
   Phase phase_ = Phase::idle;
   Manifest manifest_;
   std::string configuration_;

@@ -43,6 +43,11 @@ Script Executor::prepared(Script script) {
   return script;
 }
 
+void Executor::end(Script& script) {
+  recorder(script);
+  if (script.device_times) marks_ -= script.device_times->marks();
+}
+
 void Executor::run(Feed& feed) {
   const Memory::Closed closed(backend_.memory());
   for (bool is_over = false; !is_over;) {

@@ -15,12 +15,16 @@ class Executor {
   /// done for the host with that. (So is everything where nobody else takes part.)
   Executor(const RankState& state, Wires wires, const WorkMemory& memory, bool queued = false);
 
-  /// Makes a script of a list that is run again and again, before the first run of any.
+  /// Makes a script of a list that is run again and again, where the device has come to the end of all
+  /// others.
   Script make_closed_script(const PlannedStep& plan, const Outline& outline, Feed& feed,
                             std::size_t recorded_runs = 8);
-  /// Makes a script that goes on, and is empty yet, before the first run of any.
+  /// Makes a script that goes on, and is empty yet, in the same place.
   Script make_open_script(const Outline& outline, Feed& feed, std::size_t recorded_stretches = 8,
                           std::size_t at_once = 1024);
+
+  /// Takes the times of a script that is run no more, so that the device need not keep its marks.
+  void end(Script& script);
 
   /// Runs a feed's script from a drain to the next one, as the feed brings it on. Nothing of the backend's
   /// memory is taken.

@@ -26,8 +26,6 @@ std::string text_of(const Replicas::Copy& copy) { return fmt::format("{} ({})", 
 }  // namespace
 
 Replicas::Replicas(Worker& worker) : worker_(worker), slots_(state_names(worker.config())) {
-  for (const std::string_view slot : slots_)
-    for (const int unit : worker.stage().local_units()) add_parts(slot, unit);
   const int units = static_cast<int>(worker.stage().model().units().size());
   are_held_ = worker.group(Axis::data).size() > 1 || worker.group(Axis::tensor).size() > 1;
   for (int unit = 0; unit < units && !are_held_; ++unit) are_held_ = has_other_homes(unit);
@@ -102,6 +100,9 @@ bool Replicas::differ(const std::vector<std::uint64_t>& hashes) {
 std::string Replicas::difference() {
   if (!are_held_) return "";
   worker_.settle();
+  parts_.clear();  // blocks may have moved
+  for (const std::string_view slot : slots_)
+    for (const int unit : worker_.stage().local_units()) add_parts(slot, unit);
   std::vector<std::uint64_t> hashes;
   for (const Part& part : parts_) hashes.push_back(hash_of(part));
   return differ(hashes) ? name_odd_ones(hashes) : "";

@@ -19,8 +19,29 @@ StepFeed::StepFeed(Executor& executor, const RankState& state, const Config& con
       state_(state),
       answers_(answers),
       noise_every_(config.train.noise_every),
-      script_(executor.make_closed_script(plan.training, plan.outline, *this,
-                                          recorded_steps(config.trace.steps))) {}
+      shown_(config.trace.steps) {
+  take(plan);
+}
+
+void StepFeed::take(const RunPlan& plan) {
+  TimeSpent spent;
+  if (script_) {
+    executor_.end(*script_);
+    spent = script_->spent;
+    if (script_->recorder.held() > 0) past_.push_back(*std::move(script_));
+  }
+  script_.emplace(executor_.make_closed_script(plan.training, plan.outline, *this, recorded_steps(shown_)));
+  script_->spent = taken_at_ = spent;
+  steps_taken_ = 0;
+}
+
+StepFeed::SinceTaken StepFeed::since_taken() {
+  TimeSpent spent = executor_.spent(*script_);
+  for (std::int64_t TimeSpent::*time : {&TimeSpent::forward, &TimeSpent::backward, &TimeSpent::update,
+                                        &TimeSpent::scalars, &TimeSpent::wait_tensor, &TimeSpent::steps})
+    spent.*time -= taken_at_.*time;
+  return {spent, steps_taken_};
+}
 
 std::optional<StepScalars> StepFeed::run(const StepInput& input) {
   input_ = &input;
@@ -42,15 +63,26 @@ std::optional<StepScalars> StepFeed::oldest() {
 }
 
 Turn StepFeed::next() {
-  script_.again(input_->step);
-  return {.script = script_, .inputs = {input_, 1}, .to_drain = true};
+  ++steps_taken_;
+  script_->again(input_->step);
+  while (!past_.empty() && past_.front().recorder.last_step() + shown_ <= input_->step) past_.pop_front();
+  return {.script = *script_, .inputs = {input_, 1}, .to_drain = true};
 }
 
 /// The step before has come as far as its scalars, so the one before that has ended.
 void StepFeed::drained() {
-  answers_.settle(1);
-  if (script_.device_times && script_.device_times->open() == DeviceTimes::kept)
-    DeviceDriver::take_times(script_);
+  const std::vector<Residency::Arrival> arrivals = state_.residency.take_arrivals();
+  for (const auto& [reader, unit, due, version] : arrivals) came(input_->step, unit, due, version);
+  state_.residency.ended_step();
+  answers_.settle(1 + arrivals.size());
+  if (script_->device_times && script_->device_times->open() == DeviceTimes::kept)
+    DeviceDriver::take_times(*script_);
+}
+
+void StepFeed::came(std::int64_t step, int unit, std::int64_t due, const Tensor& version) {
+  answers_.ask({&version, 1}, [this, step, unit, due](std::span<const double> found) {
+    state_.residency.require_due(step, unit, static_cast<std::int64_t>(found[0]), due);
+  });
 }
 
 void StepFeed::found(const Action&, std::int64_t step, std::int64_t valid, std::span<const Tensor> numbers) {

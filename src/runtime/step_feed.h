@@ -39,10 +39,23 @@ class StepFeed : public Feed {
     known_.clear();
   }
 
-  Script& script() { return script_; }
+  /// Goes on with the list of another plan, between two steps. What was known of the times of older steps
+  /// stays.
+  void take(const RunPlan& plan);
+
+  Script& script() { return *script_; }
+  /// What this rank has spent since it has the present list, and in how many steps.
+  struct SinceTaken {
+    TimeSpent spent;
+    std::int64_t steps = 0;
+  };
+  SinceTaken since_taken();
+  /// Lists before the present one that ran in one of the last steps that are shown, the oldest first.
+  const std::deque<Script>& past() const { return past_; }
   Turn next() override;
   void drained() override;
   const StepInput& bring(const Action&) override { return *input_; }
+  void came(std::int64_t step, int unit, std::int64_t due, const Tensor& version) override;
   void found(const Action& by, std::int64_t step, std::int64_t valid,
              std::span<const Tensor> numbers) override;
 
@@ -52,8 +65,11 @@ class StepFeed : public Feed {
   Executor& executor_;
   RankState state_;
   LateAnswers& answers_;
-  int noise_every_;
-  Script script_;
+  int noise_every_, shown_;
+  std::optional<Script> script_;
+  std::deque<Script> past_;
+  TimeSpent taken_at_;            ///< spent when the present list was taken
+  std::int64_t steps_taken_ = 0;  ///< steps since then
   const StepInput* input_ = nullptr;
   std::deque<StepScalars> known_;  ///< scalars that are known and not given back
 };

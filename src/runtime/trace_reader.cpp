@@ -30,9 +30,9 @@ std::vector<std::string> parts_of(const std::string& text, char between) {
 }
 
 /// Reads one trace; every number is checked before it is used.
-class Reading {
+class TraceReading {
  public:
-  explicit Reading(const std::string& path) : file_(path) {}
+  explicit TraceReading(const std::string& path) : file_(path) {}
 
   StepTrace read() {
     check_metadata();
@@ -181,6 +181,6 @@ class Reading {
 
 }  // namespace
 
-StepTrace read_step_trace(const std::string& path) { return Reading(path).read(); }
+StepTrace read_step_trace(const std::string& path) { return TraceReading(path).read(); }
 
 }  // namespace mindpipe

@@ -107,9 +107,11 @@ void Wiring::connect_stages(const RunPlan& plan, Route route) {
       for (const Action& action : program->ranks[rank])
         if (action.kind == ActionKind::send)
           names.insert({rank, action.peer, static_cast<int>(action.payload)});
-  if (plan.subnets)
-    for (const StretchChannel& channel : channels_of_stretches(plan.outline))
-      names.insert({channel.from, channel.to, static_cast<int>(channel.payload)});
+  std::vector<StretchChannel> later;
+  if (plan.subnets) later = channels_of_stretches(plan.outline);
+  else if (plan.blocks_may_move) later = channels_of_moving_steps(plan.outline);
+  for (const StretchChannel& channel : later)
+    names.insert({channel.from, channel.to, static_cast<int>(channel.payload)});
   channels->use(*carrier.transports, {names.begin(), names.end()});
 }
 

@@ -11,10 +11,11 @@
 namespace mindpipe {
 namespace {
 
-/// Refused before anything is allocated.
-RunPlan fitting(RunPlan plan, const Config& config) {
+/// The plans of a run, refused before anything is allocated.
+PlansByCut fitting(RunPlan plan, const Config& config) {
   require_fit(plan, config.memory.device_limit);
-  return plan;
+  std::vector<PlannedMove> moves = plan_moves(config, plan);
+  return {std::move(plan), std::move(moves)};
 }
 
 /// The most numbers that a rank of a plan asks of its device at once: a step's decision, and squares of its
@@ -46,7 +47,8 @@ std::unique_ptr<Backend> make_backend(const Config& config, Memory& memory, int 
 Worker::Worker(const Config& config, const World& world, RunPlan plan, const MakeBackend& make,
                const MakeTransports& connect, Watchdog* watchdog)
     : config_(config),
-      plan_(fitting(std::move(plan), config)),
+      plans_(fitting(std::move(plan), config)),
+      plan_(plans_.present()),
       world_(world),
       memory_(row_of(config.device.kind).memory, static_cast<std::size_t>(config.memory.device_limit)),
       threads_(threads_of(config)),
@@ -55,10 +57,24 @@ Worker::Worker(const Config& config, const World& world, RunPlan plan, const Mak
   make_stage();
   make_executor();
   make_feeds();
-  if (const auto copied = plan_.memory_of(layout().coord)[static_cast<int>(MemoryClass::copy)]; copied > 0)
-    copy_ = Arena(wiring_.pinned ? *wiring_.pinned : memory_, MemoryClass::copy,
-                  static_cast<std::size_t>(copied));
-  inputs_ = std::make_unique<BatchInputs>(*stage_, plan_.fields, plan_.held_batches);
+  make_copy_room();
+  inputs_ = std::make_unique<BatchInputs>(*stage_, plan_.fields, plan_.held_batches, plan_.blocks_may_move);
+  make_evaluation();
+}
+
+void Worker::make_copy_room() {
+  const auto copied =
+      static_cast<std::size_t>(plan_.memory_of(layout().coord)[static_cast<int>(MemoryClass::copy)]);
+  if (copy_.size() == aligned(copied)) return;
+  copy_ = Arena();
+  copy_ = Arena(wiring_.pinned ? *wiring_.pinned : memory_, MemoryClass::copy, copied);
+}
+
+void Worker::make_evaluation() {
+  evaluator_.reset();
+  if (forwards_) executor_->end(forwards_->script());
+  forwards_.reset();
+  forwards_ = std::make_unique<ForwardFeed>(*executor_, state_of_rank(), plan_, *answers_, wiring_);
   evaluator_ =
       std::make_unique<Evaluator>(config_, plan_, *stage_, *executor_, *inputs_, *forwards_, steps_.get());
 }
@@ -74,7 +90,11 @@ void Worker::make_stage() {
   stage_ = std::make_unique<Stage>(config_, layout(), context, plan_.ranges_of(here), plan_.reach_of(here));
   stage_->allocate_statistics(plan_.ranges_of(here));
   keep_units();
-  const RankFootprint& footprint = plan_.footprints[here];
+  reserve();
+}
+
+void Worker::reserve() {
+  const RankFootprint& footprint = plan_.footprints[layout().coord.pipeline];
   updates_->reserve(footprint.passes.zeros);
   wiring_.reserve(footprint);
   backend_->reserve(footprint.passes.backend);
@@ -108,10 +128,8 @@ void Worker::keep_units() {
   }
 }
 
-void Worker::make_executor() {
+WorkMemory Worker::work_memory() const {
   const RankFootprint& footprint = plan_.footprints[layout().coord.pipeline];
-  const bool queued =
-      wiring_.carrier.transports != nullptr || (!backend_->host_may_read() && world_.size == 1);
   WorkMemory memory{.passes = {.tapes = footprint.tapes, .buffers = footprint.buffers},
                     .scratch = footprint.passes.scratch};
   if (plan_.subnets) {
@@ -121,19 +139,28 @@ void Worker::make_executor() {
                       .buffers = {rooms.forwards, rooms.forwards, rooms.backwards, rooms.backwards},
                       .batches = stage_->has_head() ? rooms.inputs : 0};
   }
+  return memory;
+}
+
+void Worker::make_executor() {
+  const bool queued =
+      wiring_.carrier.transports != nullptr || (!backend_->host_may_read() && world_.size == 1);
   executor_ = std::make_unique<Executor>(state_of_rank(),
                                          Wires{wiring_.channels.get(), *wiring_.reductions, waiting(),
                                                wiring_.ports ? &*wiring_.ports : nullptr, &plan_.network},
-                                         memory, queued);
+                                         work_memory(), queued);
+  make_state();
+  if (plan_.purpose == Purpose::training) state_->initialize(threads_);
+}
+
+void Worker::make_state() {
   state_ = std::make_unique<ModelState>(config_, *stage_, *residency_, wiring_.groups(),
                                         executor_->actions().scratch(), plan_.passing);
-  if (plan_.purpose == Purpose::training) state_->initialize(threads_);
 }
 
 void Worker::make_feeds() {
   answers_ = std::make_unique<LateAnswers>(*backend_, waiting(), wiring_.pinned ? &*wiring_.pinned : nullptr,
                                            most_numbers(config_, plan_, layout()));
-  forwards_ = std::make_unique<ForwardFeed>(*executor_, state_of_rank(), plan_, *answers_, wiring_);
   if (plan_.trains_steps())
     steps_ = std::make_unique<StepFeed>(*executor_, state_of_rank(), config_, plan_, *answers_);
   if (plan_.subnets)
@@ -149,7 +176,40 @@ std::optional<StepScalars> Worker::step(Corpus& corpus, std::int64_t step, std::
   // What messages pass through grows to what they need; where there are none, nothing is pinned either.
   std::optional<Memory::Closed> also_pinned;
   if (wiring_.pinned && world_.size == 1) also_pinned.emplace(*wiring_.pinned);
-  return steps_->run(input);
+  return run(input);
+}
+
+std::optional<StepScalars> Worker::run(const StepInput& input) {
+  if (plans_.move_behind(input.step) == nullptr) return steps_->run(input);
+  if (before_move) before_move();
+  plans_.begin_move(input.step);
+  residency_->await(plan_.training.program.ranks[layout().coord.pipeline]);
+  steps_->take(plan_);
+  const std::optional<StepScalars> known = steps_->run(input);
+  plans_.end_move();
+  take_cut();
+  return known;
+}
+
+void Worker::go_to(std::int64_t done) {
+  if (plans_.go_to(done)) take_cut();
+}
+
+/// Makes all anew that follows from the blocks which are here. The device has come to an end: what is given
+/// back is not read any more.
+void Worker::take_cut() {
+  backend_->synchronize();
+  executor_->actions().leave_rooms();
+  const int here = layout().coord.pipeline;
+  stage_->take(plan_.ranges_of(here));
+  residency_->take_units(plan_.training.placement.ranks[here]);
+  updates_->take_units();
+  reserve();
+  executor_->actions().take_rooms(work_memory());
+  make_state();
+  make_copy_room();
+  steps_->take(plan_);
+  make_evaluation();
 }
 
 }  // namespace mindpipe

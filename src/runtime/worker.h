@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "runtime/evaluator.h"
+#include "runtime/plans_by_cut.h"
 #include "runtime/subnet_feed.h"
 #include "runtime/wiring.h"
 #include "state/model_state.h"
@@ -33,6 +34,14 @@ class Worker {
   /// One optimizer step on samples [first_sample, first_sample + batch) of the corpus; gives back what is
   /// known (StepFeed::run).
   std::optional<StepScalars> step(Corpus& corpus, std::int64_t step, std::int64_t first_sample, double rate);
+  /// The step of an input that is here; blocks move in it where one of the run's moves says so.
+  std::optional<StepScalars> run(const StepInput& input);
+  /// The plan of the step behind `done` steps, if blocks move in it; or null.
+  const RunPlan* move_behind(std::int64_t done) const { return plans_.move_behind(done); }
+  /// What is to be ended before blocks move; collective.
+  std::function<void()> before_move;
+  /// Takes the cut that the run has behind `done` steps, before all of the state is loaded.
+  void go_to(std::int64_t done);
   /// Feeds the training step. A worker that only reads, or trains subnets, has none.
   StepFeed& steps() { return *steps_; }
   /// The training step as this rank runs it.
@@ -78,10 +87,17 @@ class Worker {
   void keep_units();
   void make_executor();
   void make_feeds();
+  void reserve();
+  void make_copy_room();
+  void make_state();
+  void make_evaluation();
+  void take_cut();
+  WorkMemory work_memory() const;
   RankState state_of_rank() { return {*stage_, *residency_, *updates_, windows_.get()}; }
 
   Config config_;
-  RunPlan plan_;
+  PlansByCut plans_;
+  const RunPlan& plan_;  ///< the present one
   World world_;
   Memory memory_;
   int threads_;

@@ -61,6 +61,7 @@ class Recorder {
 
   /// Number of steps that are still held, the `steps` last ones at most.
   std::size_t held() const { return std::min(count_, rows_.size()); }
+  std::int64_t last_step() const { return last_step_; }
   std::int64_t first_held_step() const { return last_step_ - static_cast<std::int64_t>(held()) + 1; }
   const Times& times(std::size_t held_index, std::size_t action) const {
     return times_[row(held_index).begin + action];

@@ -86,7 +86,7 @@ inline void train_steps(Worker& worker, int first, int count, Outcome& outcome) 
     outcome.losses.push_back(known->loss);
     outcome.norms.push_back(known->gradient_norm);
   };
-  for (int step = first; step < first + count; ++step) keep(worker.steps().run(feed.at(step)));
+  for (int step = first; step < first + count; ++step) keep(worker.run(feed.at(step)));
   keep(worker.steps().remaining());
 }
 

@@ -215,9 +215,7 @@ inline void train_some(Worker& worker, int steps, Outcome& outcome,
   };
   for (int step = 0; step < steps; ++step) {
     if (before) before(step);
-    const StepInput& input = feed.at(step);
-    const Memory::Closed closed(worker.memory());
-    keep(worker.steps().run(input));
+    keep(worker.run(feed.at(step)));
   }
   keep(worker.steps().remaining());
   const StepInput& input = feed.at(steps);

@@ -130,6 +130,7 @@ inline Config config_of(const Choice& choice, int ranks) {
 inline Config alone(Config c) {
   c.grid = {};
   c.schedule = {};
+  c.repartition = {};
   c.train.zero = 0;
   c.train.sequence_parallel = false;
   c.train.recompute = RecomputeKind::none;
