@@ -49,6 +49,13 @@ class Executor {
   const Recorder& recorder(Script& script);
   const TimeSpent& spent(Script& script);
 
+  /// Makes the trainings of this rank slower than they are, where the host drives them; gives back whether
+  /// it does.
+  bool slow_down(const Slowness& slowness) {
+    host_.slow_down(slowness);
+    return !queued_;
+  }
+
   Actions& actions() { return actions_; }
   /// The hook of the backend: moves the other queues, unless that was done a moment ago.
   void look_around() {

@@ -93,13 +93,32 @@ std::optional<std::int64_t> HostDriver::price_of(const Action& action, int index
   return std::max<std::int64_t>(0, script_->pacer.time_of(index) - ports_->link_to(action.peer).latency);
 }
 
-bool HostDriver::has_ended(const Cursors::Begun& begun, int index) const {
-  if (!puts_off_ends()) return actions_.is_done(begun.request);
-  return begun.met_ns != 0 && now_ns() - begun.met_ns >= script_->pacer.time_of(index);
+bool HostDriver::has_ended(Cursors::Begun& begun, int index) {
+  if (puts_off_ends()) return begun.met_ns != 0 && now_ns() - begun.met_ns >= script_->pacer.time_of(index);
+  if (!actions_.is_done(begun.request)) return false;
+  if (!slowness_.slows_links() || !script_->trains()) return true;
+  if (begun.met_ns == 0) {
+    const Action& action = script_->list[index];
+    begun.met_ns = end_of(begun) + slowness_.later(step_of(action), action);
+  }
+  return now_ns() >= begun.met_ns;
 }
 
 std::int64_t HostDriver::end_of(const Cursors::Begun& begun) {
-  return imitates_ ? actions_.take_end(begun.request).value_or(begun.moment) : now_ns();
+  if (!imitates_) return now_ns();
+  return begun.met_ns != 0 ? begun.met_ns : actions_.take_end(begun.request).value_or(begun.moment);
+}
+
+std::int64_t HostDriver::longer(int index, std::int64_t computes_ns) const {
+  const Action& action = script_->list[index];
+  if (!slowness_.slows_work() || !script_->trains() || is_communication(action)) return 0;
+  return slowness_.longer(step_of(action), index, computes_ns);
+}
+
+/// Lets real work last longer, as on a slower processor: others' messages move on meanwhile.
+void HostDriver::spin(int index, std::int64_t computed_ns) {
+  const std::int64_t until = now_ns() + longer(index, computed_ns);
+  while (now_ns() < until) move_others();
 }
 
 void HostDriver::run_compute(int index) {
@@ -109,6 +128,7 @@ void HostDriver::run_compute(int index) {
   script.recorder.start(index, start);
   script.computes = index;
   actions_.start(script, action, input_of(action, inputs_));
+  if (slowness_.slows_work() && !script.pacer.paces()) spin(index, now_ns() - start - (waited_ns() - waited));
   script.computes = -1;
   Ran ran{start, now_ns(), waited_ns() - waited, start};
   if (script.pacer.paces()) ran = imitated(index, ran);
@@ -138,11 +158,14 @@ void HostDriver::give_back_wait(std::int64_t late) {
 HostDriver::Ran HostDriver::imitated(int index, const Ran& called) {
   Script& script = *script_;
   const Action& action = script.list[index];
-  const std::int64_t lasts = script.pacer.time_of(index);
+  const std::int64_t paper = script.pacer.time_of(index);
   Ran ran{called.start, 0, called.inside, called.start};
   if (imitates_) ran.start = ran.posted = std::max(script.pacer.ready(action, index), device_free_ns_);
   if (imitates_ && is_communication(action)) ran.start = std::max(ran.start, called.end);
-  const Load load = load_of(action, lasts);
+  const Load load = load_of(action, paper);
+  const std::int64_t sums =
+      is_pass(action) && network_ != nullptr ? std::min(paper, network_->tensor_time(action)) : 0;
+  const std::int64_t lasts = paper + longer(index, paper - sums);
   ran.end = ran.start;
   const int turns = load.takes > 0 ? load.stretches(action.sums) : 1;
   for (int turn = 0; turn < turns; ++turn) {
@@ -155,8 +178,7 @@ HostDriver::Ran HostDriver::imitated(int index, const Ran& called) {
       ran.end = passes_ports(load.level, of_turn(load.takes), ran.end) + of_turn(load.latency);
   }
   waiting_.until_time(ran.end);
-  if (is_pass(action) && network_ != nullptr)
-    ran.inside = ran.end - ran.start - lasts + std::min(lasts, network_->tensor_time(action));
+  if (is_pass(action) && network_ != nullptr) ran.inside = ran.end - ran.start - lasts + sums;
   device_free_ns_ = ran.end;
   script.pacer.end(index, ran.end);
   return ran;

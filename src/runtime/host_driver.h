@@ -1,5 +1,6 @@
 #pragma once
 #include "runtime/actions.h"
+#include "runtime/slowness.h"
 
 namespace mindpipe {
 
@@ -23,6 +24,8 @@ class HostDriver {
   /// script and inputs stay where they are, and in the next run, which is the same script's.
   /// `left`: how many passes at the end of the compute queue are left for a later run.
   void run(Script& script, StepInputs inputs, Until until, std::size_t left = 0);
+  /// Makes trainings slower on this rank: imitated work lasts longer, real work is followed by spinning.
+  void slow_down(const Slowness& slowness) { slowness_ = slowness; }
   /// Moves all queues but the compute queue as far as they go without waiting. It may be called from
   /// anywhere.
   void move_others();
@@ -42,7 +45,10 @@ class HostDriver {
   void advance_all();
   bool advance(Cursors::Line& line);
   bool begin(Cursors::Line& line);
-  bool has_ended(const Cursors::Begun& begun, int index) const;
+  bool has_ended(Cursors::Begun& begun, int index);
+  std::int64_t step_of(const Action& action) const { return input_of(action, inputs_).step + 1; }
+  std::int64_t longer(int index, std::int64_t computes_ns) const;
+  void spin(int index, std::int64_t computed_ns);
   std::int64_t moment_of(const Cursors::Line& line, std::size_t at) const;
   std::optional<std::int64_t> price_of(const Action& action, int index) const;
   /// Whether messages are real and their ends put off.
@@ -67,6 +73,7 @@ class HostDriver {
   Script* script_ = nullptr;  ///< the one that runs, or of which something is under way
   StepInputs inputs_;
   bool moving_ = false;
+  Slowness slowness_;
   Waited newest_wait_;
   std::int64_t device_free_ns_ = 0;  ///< when the last pass of an imitated device ended
 };

@@ -29,6 +29,23 @@ TEST(Injection, NamesKindRankStepAndArgument) {
   EXPECT_EQ(text_of({nan, slow}), "nan@1:7,slow@0:30:2.5s");
 }
 
+TEST(Injection, SaysHowSlowHowOftenAndBetweenWhom) {
+  const auto slow = [](const std::string& text) {
+    const Injection injection = parse_injection(text);
+    return std::tuple(injection.factor, injection.seconds, injection.every);
+  };
+  EXPECT_EQ(slow("slow@0:3:2.5s"), std::tuple(0, 2.5, 0));
+  EXPECT_EQ(slow("slow@0:3:5ms/1"), std::tuple(0, 0.005, 1));
+  EXPECT_EQ(slow("slow@0:3:1.5"), std::tuple(1.5, 0, 0));
+  EXPECT_EQ(slow("slow@0:3:1.5/7"), std::tuple(1.5, 0, 7));
+  EXPECT_EQ(slow("jitter@0:3:0.2"), std::tuple(0.2, 0, 0));
+  const Injection link = parse_injection("slow-link@1-12:10:2ms"),
+                  skew = parse_injection("skew@5:0:7ms+20ppm"), back = parse_injection("skew@5:0:-7ms-20ppm");
+  EXPECT_EQ(std::tuple(link.rank, link.peer, link.step, link.seconds), std::tuple(1, 12, 10, 0.002));
+  EXPECT_EQ(std::pair(skew.seconds, skew.ppm), std::pair(0.007, 20.0));
+  EXPECT_EQ(std::pair(back.seconds, back.ppm), std::pair(-0.007, -20.0));
+}
+
 TEST(Injection, IsRefusedInOneSentenceWhereItNamesNothingThatThereIs) {
   for (const auto& [text, why] : {std::pair{"nan", "it names no rank and step"},
                                   {"nan@1", "it names no rank and step"},
@@ -42,7 +59,13 @@ TEST(Injection, IsRefusedInOneSentenceWhereItNamesNothingThatThereIs) {
                                   {"kill@0:1:9", "kill takes no argument"},
                                   {"exit@0:1:x", "x is no exit code"},
                                   {"exit@0:1:300", "an exit code is at most 255"},
-                                  {"slow@0:1:soon", "soon is no time"}})
+                                  {"slow@0:1:soon", "soon is no time"},
+                                  {"slow@0:1:0", "0 is no factor"},
+                                  {"slow@0:1:1.5/0", "0 is no number of steps"},
+                                  {"slow-link@1:1:2ms", "a link is two ranks"},
+                                  {"slow-link@1-2:1", "slow-link takes seconds"},
+                                  {"jitter@1:1:2", "2 is no share"},
+                                  {"skew@1:1:7ms+20", "20 is no rate of a clock"}})
     EXPECT_THAT(complaint(text), testing::HasSubstr(std::string("--inject ") + text + ": " +
                                                     (why[0] == 'i' && why[1] == 's' ? "" : why)))
         << text;

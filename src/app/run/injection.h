@@ -11,11 +11,16 @@ namespace mindpipe {
 struct FaultRow {
   std::string_view name;
   std::string_view argument;  ///< what may stand behind the step
+  bool names_link = false;    ///< two ranks stand before the step, as 1-2
+  bool needs_argument = false;
 };
 #define MINDPIPE_FAULTS(kind)                                                                            \
   kind(kill, "kill", "") kind(stop, "stop", "") kind(exit, "exit", "the exit code") kind(nan, "nan", "") \
-      kind(inf, "inf", "") kind(flip, "flip", "TENSOR/SLOT/ELEMENT/BIT") kind(slow, "slow", "seconds")   \
-          kind(lost_message, "lost-message", "")
+      kind(inf, "inf", "") kind(flip, "flip", "TENSOR/SLOT/ELEMENT/BIT")                                 \
+          kind(slow, "slow", "seconds or a factor, and /EVERY") kind(lost_message, "lost-message", "")   \
+              kind(slow_link, "slow-link", "seconds", true, true)                                        \
+                  kind(jitter, "jitter", "a share", false, true)                                         \
+                      kind(skew, "skew", "seconds, and +PPMppm", false, true)
 /// A fault to try: what happens to a rank at a step, as it might by itself.
 MINDPIPE_KINDS(FaultKind, FaultRow, MINDPIPE_FAULTS)
 
@@ -23,15 +28,21 @@ MINDPIPE_KINDS(FaultKind, FaultRow, MINDPIPE_FAULTS)
 struct Injection {
   FaultKind kind = FaultKind::kill;
   int rank = 0;
+  int peer = -1;          ///< the link's other rank
   std::int64_t step = 1;  ///< counted from 1, as in metrics
   std::string argument;
-  std::string text;  ///< the words of the command line
+  std::string text;        ///< the words of the command line
+  double factor = 0;       ///< times as long as before; of jitter: the share by which times scatter; 0: none
+  double seconds = 0;      ///< to sleep, to be late, or to be ahead
+  double ppm = 0;          ///< by how many millionths a clock is fast
+  std::int64_t every = 0;  ///< it comes again after so many steps; 0: a factor in each, sleep but once
 };
 
 /// Text of all faults, with commas between them.
 std::string text_of(const std::vector<Injection>& injections);
 
-/// Understands "nan@1:7" or "slow@0:3:2.5", or fails with exit code 2 and a sentence.
+/// Understands "nan@1:7", "slow@0:3:2.5s", "slow@0:3:1.5/7" or "slow-link@1-2:1:2ms", or fails with exit code
+/// 2 and a sentence.
 Injection parse_injection(const std::string& text);
 
 }  // namespace mindpipe

@@ -1,6 +1,8 @@
 #include "app/train/faults.h"
 
+#include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <csignal>
 #include <cstdlib>
 #include <limits>
@@ -14,6 +16,20 @@ namespace mindpipe {
 namespace {
 
 bool comes_with_samples(FaultKind kind) { return kind == FaultKind::nan || kind == FaultKind::inf; }
+
+/// Whether a fault is no event, but a state of its rank that lasts.
+bool lasts(const Injection& injection) {
+  switch (injection.kind) {
+    case FaultKind::slow:
+      return injection.factor > 0;
+    case FaultKind::slow_link:
+    case FaultKind::jitter:
+    case FaultKind::skew:
+      return true;
+    default:
+      return false;
+  }
+}
 
 /// Where a bit is: parts between slashes, of which those that are left out mean the first.
 struct BitPlace {
@@ -52,8 +68,9 @@ void flip(Backend& backend, const Tensor& element, std::int64_t bit) {
 
 Faults::Faults(Run& run) : run_(run) {
   for (const Injection& injection : run.injections()) {
-    MP_REQUIRE(injection.rank < run.world().size, Exit::bad_configuration,
-               "--inject {}: there is no rank {} (the job has {}, from 0 on)", injection.text, injection.rank,
+    const int largest = std::max(injection.rank, injection.peer);
+    MP_REQUIRE(largest < run.world().size, Exit::bad_configuration,
+               "--inject {}: there is no rank {} (the job has {}, from 0 on)", injection.text, largest,
                run.world().size);
     MP_REQUIRE(injection.kind != FaultKind::lost_message ||
                    run.config().grid.pipeline * run.config().grid.supernet > 1,
@@ -61,8 +78,43 @@ Faults::Faults(Run& run) : run_(run) {
                "--inject {}: no message can be lost where there is one stage and one lane (grid.pipeline: 2)",
                injection.text);
     flips_ = flips_ || injection.kind == FaultKind::flip;
-    if (injection.rank == run.world().rank) due_.push_back(injection);
+    if (injection.rank == run.world().rank && !lasts(injection)) due_.push_back(injection);
   }
+  slow_down();
+}
+
+/// Tells the executor what makes this rank's work and messages slower than they are.
+void Faults::slow_down() {
+  const Layout& layout = run_.worker().layout();
+  const int here = run_.world().rank;
+  Slowness slowness(static_cast<std::uint64_t>(here));
+  bool any = false;
+  for (const Injection& injection : run_.injections()) {
+    const bool is_end = injection.rank == here || injection.peer == here;
+    if (injection.kind == FaultKind::slow_link) {
+      const int other = injection.rank == here ? injection.peer : injection.rank;
+      const Coord peer = coord_at(layout.grid, other);
+      if (!is_end) continue;
+      MP_REQUIRE(peer.data == layout.coord.data && peer.tensor == layout.coord.tensor && other != here,
+                 Exit::bad_configuration,
+                 "--inject {}: ranks {} and {} send each other no messages (stages of one replica do)",
+                 injection.text, injection.rank, injection.peer);
+      slowness.add(Slowness::Link{.from = injection.step,
+                                  .peer = peer.supernet * layout.grid.pipeline + peer.pipeline,
+                                  .later_ns = std::llround(injection.seconds * 1e9)});
+    } else if (is_end && lasts(injection) && injection.kind != FaultKind::skew) {
+      const bool scatters = injection.kind == FaultKind::jitter;
+      slowness.add(Slowness::Work{.from = injection.step,
+                                  .every = std::max<std::int64_t>(1, injection.every),
+                                  .factor = scatters ? 1 : injection.factor,
+                                  .scatter = scatters ? injection.factor : 0});
+    } else continue;
+    any = true;
+  }
+  if (!any) return;
+  MP_REQUIRE(run_.worker().executor().slow_down(slowness), Exit::bad_configuration,
+             "--inject: the queues of this device carry its work and messages, so nothing can be made slower "
+             "by a factor or on a link (device.kind: cpu or emulated)");
 }
 
 void Faults::before(std::int64_t step, std::int64_t first_sample) {
@@ -70,6 +122,8 @@ void Faults::before(std::int64_t step, std::int64_t first_sample) {
     if (injection.kind == FaultKind::flip) return false;
     if (comes_with_samples(injection.kind))
       return first_sample == (injection.step - 1) * run_.config().train.batch;
+    if (injection.every > 0)
+      return step + 1 >= injection.step && (step + 1 - injection.step) % injection.every == 0;
     return step + 1 == injection.step;
   });
 }
@@ -81,13 +135,13 @@ void Faults::behind(std::int64_t steps) {
   });
 }
 
-/// What is due happens; all but what comes with samples happens once.
+/// What is due happens; all but what comes with samples, or every so many steps, happens once.
 void Faults::let_happen(const std::function<bool(const Injection&)>& is_due) {
   const std::vector<Injection> all = std::exchange(due_, {});
   for (const Injection& injection : all) {
     const bool now = is_due(injection);
     if (now) happen(injection);
-    if (!now || comes_with_samples(injection.kind)) due_.push_back(injection);
+    if (!now || comes_with_samples(injection.kind) || injection.every > 0) due_.push_back(injection);
   }
 }
 
@@ -111,9 +165,13 @@ void Faults::happen(const Injection& injection) {
       return flip_bit(injection);
     case FaultKind::slow:
       return std::this_thread::sleep_for(
-          std::chrono::duration<double>(argument.empty() ? 1.0 : *parse_seconds(argument)));
+          std::chrono::duration<double>(argument.empty() ? 1.0 : injection.seconds));
     case FaultKind::lost_message:
       return run_.worker().wiring().channels->lose_next();
+    case FaultKind::slow_link:
+    case FaultKind::jitter:
+    case FaultKind::skew:
+      return;  // states, not events
   }
 }
 

@@ -8,7 +8,7 @@
 
 namespace mindpipe {
 
-/// Lets the faults that the command line asked for happen to this rank, each once.
+/// Lets the faults that the command line asked for happen to this rank, each once or as often as it says.
 class Faults {
  public:
   /// Refuses faults of ranks, or of messages, that there are none of.
@@ -21,12 +21,13 @@ class Faults {
   void behind(std::int64_t steps);
 
  private:
+  void slow_down();
   void let_happen(const std::function<bool(const Injection&)>& is_due);
   void happen(const Injection& injection);
   void flip_bit(const Injection& injection);
 
   Run& run_;
-  std::vector<Injection> due_;  ///< faults of this rank that have not happened
+  std::vector<Injection> due_;  ///< faults of this rank that have not happened, or happen again
   bool flips_ = false;          ///< whether a bit of some rank is flipped, in values that are whole
 };
 

@@ -36,7 +36,8 @@ void declare_train(CLI::App& app, Arguments& a) {
          },
          "let a fault happen, to see what becomes of it: KIND@RANK:STEP[:ARGUMENT], of kill, stop, exit, "
          "nan, "
-         "inf, flip, slow, lost-message")
+         "inf, flip, slow (1.5 times as long, 1.5/7 in every seventh step, or 2s), lost-message, jitter, "
+         "skew; slow-link@RANK-RANK:STEP:TIME")
       ->delimiter(',')
       ->option_text("FAULT,...");
   app.add_option("--compare", a.compare,
