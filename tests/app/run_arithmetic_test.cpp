@@ -60,6 +60,7 @@ const Beside beside[] = {
     {"supernet.spacing", "supernet-tiny", {"supernet.sampler=spaced"}, "1"},
     {"supernet.sampler", "supernet-tiny", {}, "spaced"},
     {"supernet.cuts", "supernet-tiny", {"grid.pipeline=2"}, "own"},
+    {"model.space", "supernet-tiny", {}, "nlp.c3"},
     {"supernet.prices", "supernet-tiny", {}, "paper"},
     {"model.qkv_bias", "gpt-tiny", {"model.bias=false"}, "true"},
     {"model.rotary_scaling", "gpt-tiny", {"model.positions=rotary"}, "llama3"},
@@ -73,7 +74,6 @@ const Beside beside[] = {
 /// Settings that nobody can change alone, or that count by something else, which tests below change.
 const std::map<std::string, const char*> counted_elsewhere{
     {"model.kind", "each kind has settings of its own: the names of all configurations differ"},
-    {"model.space", "another space has other blocks, or another name"},
     {"device.kind", "the kernels answer for it"},
     {"device.kernels", "by its contents, on a GPU alone: CountsWhatAGpuAloneTakes"},
     {"device.attention_beyond", "on a GPU alone: CountsWhatAGpuAloneTakes"},
