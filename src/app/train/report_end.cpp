@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "app/plan/plan_subnets.h"
 #include "app/train/measured_prices.h"
 #include "app/verbs/main_verb.h"
 #include "core/log_mark.h"
@@ -122,6 +123,27 @@ std::string EndReport::text_of_steps(const std::vector<TimeSpent>& stages) const
   return text;
 }
 
+/// The blocks of each stage, and by how much its work takes longer than its price: the speeds by which blocks
+/// may be moved. Collective.
+std::string EndReport::text_of_cut() {
+  Worker& worker = run_.worker();
+  if (run_.trains_subnets() || !worker.plan().blocks_may_move) return "";
+  const std::vector<StepFeed::SinceTaken> since = of_stages(worker, worker.steps().since_taken());
+  const RunPlan& plan = worker.plan();
+  std::string text = fmt::format("stages as they are now, in the last {} steps\n{:<6} {:>9} {:>14} {:>12}\n",
+                                 since.front().steps, "stage", "blocks", "work of a step", "of its price");
+  for (int stage = 0; stage < plan.outline.stages; ++stage) {
+    const auto& [spent, steps] = since[static_cast<std::size_t>(stage)];
+    if (steps == 0) return "";
+    const double work = static_cast<double>(spent.forward + spent.backward + spent.update) /
+                        static_cast<double>(steps),
+                 priced = static_cast<double>(std::max<std::int64_t>(1, plan.training.expected.busy[stage]));
+    text += fmt::format("{:<6} {:>9} {:>14} {:>11.2f}x\n", stage, blocks_of_stage(plan.outline, stage),
+                        human_seconds(work * 1e-9), work / priced);
+  }
+  return text;
+}
+
 /// Collective: other ranks bring what they waited for and moved.
 std::string EndReport::text_of_subnets(const std::vector<TimeSpent>& stages) {
   Worker& worker = run_.worker();
@@ -149,8 +171,9 @@ void EndReport::print_table() {
   const std::vector<TimeSpent> stages =
       of_stages(worker, worker.executor().spent(subnets ? worker.subnets()->script() : worker.training()));
   std::string text = subnets ? text_of_subnets(stages) : "";
+  const std::string cut = text_of_cut();
   if (!run_.is_rank_0() || trained() == 0) return;
-  if (!subnets) text = text_of_steps(stages);
+  if (!subnets) text = text_of_steps(stages) + (cut.empty() ? "" : "\n" + cut);
   if (worker.ledger().total().calls > 0)
     text += fmt::format("\ntraffic of rank 0\n{}", worker.ledger().table());
   print(marked(text));

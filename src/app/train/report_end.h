@@ -54,6 +54,7 @@ class EndReport {
  private:
   std::string text_of_noise() const;
   std::string text_of_steps(const std::vector<TimeSpent>& stages) const;
+  std::string text_of_cut();
   std::string text_of_subnets(const std::vector<TimeSpent>& stages);
   std::string speed(const char* of_what) const;
 

@@ -88,6 +88,7 @@ void StepLog::add(const StepScalars& scalars) {
   if (begun.step == 0) line.add("seconds_to_first_step", begun.before);
   add_names(line);
   if (scalars.noise) add_noise(*scalars.noise, line);
+  if (const auto moved = cuts_behind_.extract(begun.step)) line.add("cuts", moved.mapped());
   if (measured_.step == begun.step) add_norms(scalars.gradient_norm, line);
   keep(begun.step + 1, std::move(line),
        fmt::format("loss {:.4f} | {} {}s/s", scalars.loss, human_count(speed), counted_.what));
@@ -103,6 +104,7 @@ void StepLog::add_names(JsonLine& line) {
 void StepLog::go_back_to(const RunProgress& progress) {
   is_named_ = false;
   begun_.clear();
+  cuts_behind_.clear();
   newest_.reset();
   skipped_ = progress.step - progress.applied;
   progress_.go_back_to(progress.step);

@@ -1,5 +1,6 @@
 #pragma once
 #include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 
@@ -28,6 +29,8 @@ class StepLog {
   void begun(int step, double seconds);
   /// The newest step's tensors were measured.
   void measured(const TensorSquares& squares) { measured_ = {begun_.back().step, squares}; }
+  /// Blocks move in a step, behind which this is the cut.
+  void moves(int step, const std::vector<int>& cuts) { cuts_behind_[step] = cuts; }
   /// The next step's scalars are known: says if it changed nothing.
   void add(const StepScalars& scalars);
   /// The run is back at this progress: steps behind it are forgotten.
@@ -69,7 +72,8 @@ class StepLog {
     int step = -1;
     TensorSquares squares;
   };
-  Measured measured_;  ///< newest step whose tensors were
+  Measured measured_;                            ///< newest step whose tensors were
+  std::map<int, std::vector<int>> cuts_behind_;  ///< steps that move blocks, whose scalars are not known
   std::optional<Newest> newest_;
   bool is_named_ = false;  ///< whether a line of this start has the names of arithmetic and course
 };

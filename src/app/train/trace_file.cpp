@@ -23,19 +23,34 @@ std::string name_of_rank(const Worker& worker) {
                      at.pipeline, at.data, at.tensor);
 }
 
-/// What the recorder holds of the last steps that are shown.
-void add_steps(TracedRank& traced, Worker& worker) {
-  const Recorder& recorder = worker.executor().recorder(worker.training());
-  const std::vector<Action>& list = worker.training().list;
-  const auto shown = static_cast<std::size_t>(std::max(1, worker.config().trace.steps));
-  for (std::size_t held = recorder.held() - std::min(recorder.held(), shown); held < recorder.held();
-       ++held) {
+/// What a list's recorder holds of steps from `first` on.
+void add_steps(TracedRank& traced, const std::vector<Action>& list, const Recorder& recorder,
+               std::int64_t first) {
+  for (std::size_t held = 0; held < recorder.held(); ++held) {
     const std::int64_t step = recorder.first_held_step() + static_cast<std::int64_t>(held) + 1;
+    if (step < first) continue;
     for (int i = 0; i < std::ssize(list); ++i)
       traced.actions.push_back(
           {.action = list[i], .times = recorder.times(held, i), .step = step, .number = i});
     for (const Recorder::Sum& sum : recorder.sums(held)) traced.sums.push_back({sum, step});
   }
+}
+
+/// What recorders hold of the last steps that are shown, and the bytes that each action sends from here. Of a
+/// list whose blocks have moved these are the average over the data ranks.
+void add_steps(TracedRank& traced, Worker& worker) {
+  const Recorder& recorder = worker.executor().recorder(worker.training());
+  const std::vector<Action>& list = worker.training().list;
+  const std::deque<Script>& past = worker.steps().past();
+  const std::int64_t last =
+      recorder.held() > 0 || past.empty() ? recorder.last_step() : past.back().recorder.last_step();
+  const std::int64_t first = last + 2 - std::max(1, worker.config().trace.steps);
+  for (const Script& script : past) add_steps(traced, script.list, script.recorder, first);
+  for (KeptAction& kept : traced.actions) kept.bytes = kept.action.bytes;
+  const std::size_t behind = traced.actions.size();
+  add_steps(traced, list, recorder, first);
+  for (std::size_t i = behind; i < traced.actions.size(); ++i)
+    traced.actions[i].bytes = worker.executor().actions().bytes_of(traced.actions[i].action);
 }
 
 /// This rank's part of the trace. Its clock's `shift`, unless it is 0, moves all times.
@@ -50,14 +65,13 @@ TracedRank traced_here(Worker& worker, std::int64_t shift) {
   if (worker.subnets() != nullptr) {
     traced.actions = worker.subnets()->traced();
     traced.sums = worker.subnets()->script().kept.sums();
+    for (KeptAction& kept : traced.actions)
+      kept.bytes = kept.of_window ? kept.action.bytes : worker.executor().actions().bytes_of(kept.action);
   } else {
     add_steps(traced, worker);
   }
-  const Actions& actions = worker.executor().actions();
-  for (KeptAction& kept : traced.actions) {
-    kept.bytes = kept.of_window ? kept.action.bytes : actions.bytes_of(kept.action);
+  for (KeptAction& kept : traced.actions)
     if (kept.times.end != 0) kept.times = {kept.times.start + shift, kept.times.end + shift};
-  }
   for (KeptSum& kept : traced.sums) {
     kept.sum.start += shift;
     kept.sum.end += shift;

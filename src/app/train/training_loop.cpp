@@ -12,6 +12,7 @@
 #include "core/log.h"
 #include "core/text.h"
 #include "optim/rate.h"
+#include "program/moving_step.h"
 #include "runtime/diagnose.h"
 
 namespace mindpipe {
@@ -154,7 +155,7 @@ void TrainingLoop::hear(const SubnetScalars& scalars) {
 void TrainingLoop::take_step() {
   const auto step = static_cast<int>(done_);
   limit_ = run_.step_limit(report_.seconds_each());
-  run_.watchdog().arm(limit_, fmt::format("step {}", step + 1), "watchdog.step");
+  run_.watchdog().arm(limit_, fmt::format("step {}{}", step + 1, tell_move()), "watchdog.step");
   ask_wishes();
   const std::int64_t start = now_ns(), first = first_sample(step);
   faults_.before(step, first);
@@ -168,6 +169,22 @@ void TrainingLoop::take_step() {
   hear_wishes();  // before others agree: a diagnosis, an evaluation
   ++done_;
   if (known) add(*known);
+}
+
+/// Says which blocks move in the step that begins. Gives back ", in which block 4 moves ..."; empty: none
+/// does.
+std::string TrainingLoop::tell_move() {
+  const RunPlan* move = worker_.move_behind(done_);
+  if (move == nullptr) return "";
+  const std::string moved = moved_blocks(move->outline);
+  const std::vector<int>& next = move->outline.next_first_block;
+  const std::vector<int> cuts(next.begin() + 1, next.end() - 1);
+  info("step {} moves {}: the cut becomes {} (on paper that step takes {}, and those before it {})",
+       done_ + 1, moved, joined(cuts),
+       human_seconds(static_cast<double>(move->training.expected.step) * 1e-9),
+       human_seconds(static_cast<double>(worker_.plan().training.expected.step) * 1e-9));
+  log_.moves(static_cast<int>(done_), cuts);
+  return fmt::format(", which moves {}", moved);
 }
 
 void TrainingLoop::add(const StepScalars& scalars) {

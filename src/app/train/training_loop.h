@@ -51,6 +51,7 @@ class TrainingLoop : public SubnetCalls {
   void tell_costs() const;
   std::int64_t next_drain() const;
   void take_step();
+  std::string tell_move();
   void add(const StepScalars& scalars);
   std::int64_t first_sample(std::int64_t step) {
     return saves_.progress().first_sample(step, config_.train.batch);
