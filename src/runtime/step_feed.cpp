@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "runtime/host_counts.h"
+
 namespace mindpipe {
 namespace {
 
@@ -46,7 +48,11 @@ StepFeed::SinceTaken StepFeed::since_taken() {
 std::optional<StepScalars> StepFeed::run(const StepInput& input) {
   input_ = &input;
   state_.updates.measure(noise_every_ > 0 && (input.step + 1) % noise_every_ == 0);
+  const HostCounts start = host_counts_now();
   executor_.run(*this);
+  const HostCounts end = host_counts_now();
+  script_.recorder.set_host(counts_between(start, end, ended_ns_));
+  ended_ns_ = end.outside;
   return oldest();
 }
 

@@ -71,6 +71,7 @@ class StepFeed : public Feed {
   TimeSpent taken_at_;            ///< spent when the present list was taken
   std::int64_t steps_taken_ = 0;  ///< steps since then
   const StepInput* input_ = nullptr;
+  std::int64_t ended_ns_ = 0;      ///< when the step before had ended; 0: there was none
   std::deque<StepScalars> known_;  ///< scalars that are known and not given back
 };
 

@@ -88,7 +88,8 @@ std::vector<TraceTensor> program_tensors(const StepTrace& trace) {
 }
 
 std::vector<TraceTensor> rank_tensors(const RankTimes& times, int rank) {
-  TraceTensor rows{.name = fmt::format("times.{}", rank)}, sums{.name = fmt::format("sums.{}", rank)};
+  const auto named = [&](const char* name) { return TraceTensor{.name = fmt::format("{}.{}", name, rank)}; };
+  TraceTensor rows = named("times"), sums = named("sums"), host = named("host"), pings = named("pings");
   for (std::size_t step = 0; step < times.steps.size(); ++step) {
     for (const Recorder::Times& action : times.steps[step])
       rows.numbers.insert(rows.numbers.end(), {action.start, action.end});
@@ -96,10 +97,17 @@ std::vector<TraceTensor> rank_tensors(const RankTimes& times, int rank) {
       sums.numbers.insert(sums.numbers.end(),
                           {static_cast<std::int64_t>(step), sum.action, sum.operation, sum.start, sum.end});
   }
+  for (const HostCounts& step : times.host)
+    host.numbers.insert(host.numbers.end(),
+                        {step.run_delay, step.switches, step.faults, step.migrations, step.outside});
+  for (const Ping& ping : times.pings)
+    pings.numbers.insert(pings.numbers.end(), {ping.asked, ping.heard, ping.answered, ping.back});
   const std::int64_t steps = std::ssize(times.steps);
   rows.shape = {steps, steps == 0 ? 0 : std::ssize(times.steps.front()), 2};
   sums.shape = {std::ssize(sums.numbers) / 5, 5};
-  return {std::move(rows), std::move(sums)};
+  host.shape = {std::ssize(times.host), host_counts};
+  pings.shape = {std::ssize(times.pings), ping_times};
+  return {std::move(rows), std::move(sums), std::move(host), std::move(pings)};
 }
 
 std::string checksum(const std::map<std::string, std::string>& metadata) {

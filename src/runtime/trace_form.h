@@ -24,11 +24,17 @@ struct TraceTensor {
 ///   that the metadata names, and which actions come after which;
 /// - `paper.P` [actions]: what the actions of list P take on paper, in nanoseconds;
 /// - `times.R` [steps, actions, 2]: when rank R began or posted each action, and when that ended;
-/// - `sums.R` [sums, 5]: step (by its place), action, operation, start, end of rank R's tensor sums.
-/// The metadata says the rest, and the CRC of every tensor and of itself.
+/// - `sums.R` [sums, 5]: step (by its place), action, operation, start, end of rank R's tensor sums;
+/// - `host.R` [steps, 5]: what the system counted of rank R in each step (HostCounts);
+/// - `pings.R` [pings, 4]: when rank 0 asked rank R, which is the first on another host, when that heard and
+///   answered, and when the answer was back.
+/// All times are by the clock of their rank's host. The metadata says the rest, and the CRC of every tensor
+/// and of itself.
 namespace trace_form {
 
-inline constexpr const char* version = "1";
+inline constexpr const char* version = "2";
+/// Numbers of a line.
+inline constexpr std::int64_t host_counts = 5, ping_times = 4;
 /// Where prices on paper come from: from this machine, or from a description.
 inline constexpr std::string_view priced = "measured", described = "described";
 

@@ -7,6 +7,7 @@
 
 #include "core/check.h"
 #include "runtime/trace_form.h"
+#include "trace/clocks.h"
 
 namespace mindpipe {
 namespace {
@@ -42,8 +43,11 @@ class TraceReading {
       read_paper(list);
     }
     const int ranks = num_ranks(trace_.grid);
-    for (int rank = 0; rank < ranks; ++rank) read_rank(rank);
-    require(std::ssize(file_.tensors()) == 3 * trace_.grid.pipeline + 2 * ranks, "it has tensors of no rank");
+    for (int rank = 0; rank < ranks; ++rank) {
+      read_rank(rank);
+      read_host(rank);
+    }
+    require(std::ssize(file_.tensors()) == 3 * trace_.grid.pipeline + 4 * ranks, "it has tensors of no rank");
     return std::move(trace_);
   }
 
@@ -174,6 +178,19 @@ class TraceReading {
     }
   }
 
+  void read_host(int rank) {
+    RankTimes& times = trace_.ranks[rank];
+    const std::vector<std::int64_t> counts =
+        numbers(fmt::format("host.{}", rank), {std::ssize(trace_.steps), trace_form::host_counts});
+    for (std::size_t at = 0; at < counts.size(); at += trace_form::host_counts)
+      times.host.push_back({counts[at], counts[at + 1], counts[at + 2], counts[at + 3], counts[at + 4]});
+    require(std::ssize(times.host) == std::ssize(trace_.steps),
+            fmt::format("'host.{}' has another shape", rank));
+    const std::vector<std::int64_t> pings = numbers(fmt::format("pings.{}", rank), {trace_form::ping_times});
+    for (std::size_t at = 0; at < pings.size(); at += trace_form::ping_times)
+      times.pings.push_back({pings[at], pings[at + 1], pings[at + 2], pings[at + 3]});
+  }
+
   SafetensorsFile file_;
   StepTrace trace_;
   std::map<std::string, std::string> crcs_;
@@ -182,5 +199,11 @@ class TraceReading {
 }  // namespace
 
 StepTrace read_step_trace(const std::string& path) { return TraceReading(path).read(); }
+
+StepTrace read_aligned_trace(const std::string& path) {
+  StepTrace trace = read_step_trace(path);
+  align_clocks(trace);
+  return trace;
+}
 
 }  // namespace mindpipe

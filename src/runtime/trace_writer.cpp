@@ -13,20 +13,26 @@
 namespace mindpipe {
 namespace {
 
-/// Gives tensor sums the numbers that all ranks give them, and says how many each rank has.
-std::vector<std::int64_t> agree_on_operations(const World& world, StepTrace& trace) {
+/// How many tensor sums, and pings, a rank has.
+struct RankCounts {
+  std::int64_t sums = 0, pings = 0;
+};
+
+/// Gives tensor sums the numbers that all ranks give them, and says how much each rank has.
+std::vector<RankCounts> agree_on_operations(const World& world, StepTrace& trace) {
   RankTimes& own = trace.ranks[world.rank];
   std::int64_t count = 0;
   for (const auto& step : own.sums) count += std::ssize(step);
-  std::string told = fmt::format("{}\n", count);
+  std::string told = fmt::format("{} {}\n", count, own.pings.size());
   for (const std::string& operation : trace.operations) told += operation + "\n";
-  std::vector<std::int64_t> counts;
+  std::vector<RankCounts> counts;
   std::set<std::string> names;
   for (const std::string& of_rank : exchange_texts(world, told)) {
     std::istringstream lines(of_rank);
     std::string line;
+    RankCounts& rank = counts.emplace_back();
+    lines >> rank.sums >> rank.pings;
     std::getline(lines, line);
-    counts.push_back(std::stoll(line));
     while (std::getline(lines, line)) names.insert(line);
   }
   const std::vector<std::string> all(names.begin(), names.end());
@@ -52,15 +58,17 @@ std::map<std::string, std::uint32_t> all_crcs(const World& world, const std::vec
 }
 
 /// Descriptions of all tensors, in the order of the file.
-std::vector<StoredTensor> describe(const StepTrace& trace, const std::vector<std::int64_t>& sums) {
+std::vector<StoredTensor> describe(const StepTrace& trace, const std::vector<RankCounts>& counts) {
   std::vector<StoredTensor> described;
   const auto add = [&](const TraceTensor& tensor) {
     described.push_back({tensor.name, StoredType::i64, tensor.shape});
   };
   for (const TraceTensor& tensor : trace_form::program_tensors(trace)) add(tensor);
-  for (int rank = 0; rank < static_cast<int>(sums.size()); ++rank) {
+  for (int rank = 0; rank < static_cast<int>(counts.size()); ++rank) {
     add({fmt::format("times.{}", rank), {std::ssize(trace.steps), std::ssize(trace.list(rank)), 2}, {}});
-    add({fmt::format("sums.{}", rank), {sums[rank], 5}, {}});
+    add({fmt::format("sums.{}", rank), {counts[rank].sums, 5}, {}});
+    add({fmt::format("host.{}", rank), {std::ssize(trace.steps), trace_form::host_counts}, {}});
+    add({fmt::format("pings.{}", rank), {counts[rank].pings, trace_form::ping_times}, {}});
   }
   return described;
 }
@@ -68,13 +76,13 @@ std::vector<StoredTensor> describe(const StepTrace& trace, const std::vector<std
 }  // namespace
 
 std::string write_step_trace(const World& world, StepTrace trace, const std::string& path) {
-  const std::vector<std::int64_t> sums = agree_on_operations(world, trace);
+  const std::vector<RankCounts> counts = agree_on_operations(world, trace);
   trace.hosts = exchange_texts(world, trace.hosts[world.rank]);
   std::vector<TraceTensor> mine = trace_form::rank_tensors(trace.ranks[world.rank], world.rank);
   if (world.rank == 0)
     for (TraceTensor& tensor : trace_form::program_tensors(trace)) mine.push_back(std::move(tensor));
   const auto crcs = all_crcs(world, mine);
-  std::vector<StoredTensor> described = describe(trace, sums);
+  std::vector<StoredTensor> described = describe(trace, counts);
   const std::string header = safetensors_header(path, trace_form::metadata(trace, crcs), described);
   std::optional<NewFile> file;
   if (world.rank == 0) {

@@ -28,6 +28,9 @@ std::string what(const Cause& cause, const ReplayGraph& graph) {
     case Cause::jitter:
       return fmt::format("passes of {} scatter by {:.0f} %, more than those of other ranks",
                          graph.name_of_rank(cause.rank), 100 * (cause.factor - 1));
+    case Cause::contention:
+      return fmt::format("{} hold up {} for {:.0f} % of the time that both are under way",
+                         words_of(cause.holds), words_of(cause.waits), 100 * cause.factor);
     case Cause::host:
       return fmt::format("the host of {} takes longer between actions than others do",
                          graph.name_of_rank(cause.rank));
@@ -45,8 +48,9 @@ constexpr struct {
     {"slow link", "look at the network between their nodes, or place these stages on one"},
     {"unequal micro-batches", "sort or pack sequences by length, so that micro-batches cost alike"},
     {"jitter", "pin its threads, and look for what shares its processor"},
-    {"host", "look for what its host does between actions: reading data, logging, other processes"}};
-static_assert(std::size(rows) == Cause::host + 1);
+    {"host", "look for what its host does between actions: reading data, logging, other processes"},
+    {"contention", "plan --simulate says which change of the layout parts them"}};
+static_assert(std::size(rows) == Cause::contention + 1);
 
 }  // namespace
 
@@ -55,9 +59,10 @@ const char* name_of(Cause::Kind kind) { return rows[kind].name; }
 std::string text_of(const Cause& cause, const ReplayGraph& graph, std::int64_t period) {
   const auto seconds = [](std::int64_t ns) { return human_seconds(static_cast<double>(ns) * 1e-9); };
   return fmt::format(
-      "{}, in {:.0f} % of the steps since step {}; it costs {} a step ({:.1f} %): {}; a step would take {}",
+      "{}, in {:.0f} % of the steps since step {}; it costs {} a step ({:.1f} %){}: {}; a step would take {}",
       what(cause, graph), 100 * cause.share, cause.since, seconds(cause.saves),
-      100 * static_cast<double>(cause.saves) / static_cast<double>(period), rows[cause.kind].remedy,
+      100 * static_cast<double>(cause.saves) / static_cast<double>(period),
+      cause.reason.empty() ? "" : "; likely: " + cause.reason, rows[cause.kind].remedy,
       seconds(period - cause.saves));
 }
 

@@ -21,13 +21,14 @@ constexpr double more_spread = 2, sure_of_steps = 3, sure_of_micro_batches = 2;
 class Search {
  public:
   Search(const StepTrace& trace, const ReplayGraph& graph, const ReplayTimes& measured,
-         const WorkModel& model, const Durations& paper, Counted counted)
+         const WorkModel& model, const Durations& paper, Counted counted, const ContentionFit* traffic)
       : trace_(trace),
         graph_(graph),
         measured_(measured),
         model_(model),
         paper_(paper),
         counted_(counted),
+        traffic_(traffic),
         period_(period_of(measured)),
         speeds_(model) {}
 
@@ -38,6 +39,7 @@ class Search {
     find_jitter();
     find_slow_links();
     find_slow_hosts();
+    find_contention();
     std::stable_sort(found_.begin(), found_.end(),
                      [](const Cause& a, const Cause& b) { return a.saves > b.saves; });
     return std::move(found_);
@@ -291,12 +293,28 @@ class Search {
     }
   }
 
+  /// Which class of traffic loses time while another is under way.
+  void find_contention() {
+    if (traffic_ == nullptr) return;
+    for (const Contention& pair : traffic_->found()) {
+      ReplayTimes without = measured_;
+      traffic_->remove(pair, without);
+      accuse({.kind = Cause::contention,
+              .factor = pair.share,
+              .waits = pair.waits,
+              .holds = pair.holds,
+              .since = trace_.steps.front()},
+             without);
+    }
+  }
+
   const StepTrace& trace_;
   const ReplayGraph& graph_;
   const ReplayTimes& measured_;
   const WorkModel& model_;
   const Durations& paper_;
   Counted counted_;
+  const ContentionFit* traffic_;
   std::int64_t period_;
   RankSpeeds speeds_;
   std::vector<Cause> found_;
@@ -305,9 +323,10 @@ class Search {
 }  // namespace
 
 std::vector<Cause> causes_of(const StepTrace& trace, const ReplayGraph& graph, const ReplayTimes& measured,
-                             const WorkModel& model, const Durations& paper, Counted counted) {
+                             const WorkModel& model, const Durations& paper, Counted counted,
+                             const ContentionFit* traffic) {
   if (static_cast<int>(trace.steps.size()) < fewest_steps) return {};
-  return Search(trace, graph, measured, model, paper, counted).search();
+  return Search(trace, graph, measured, model, paper, counted, traffic).search();
 }
 
 }  // namespace mindpipe

@@ -2,6 +2,8 @@
 #include <string>
 #include <vector>
 
+#include "core/traffic_class.h"
+#include "trace/contention.h"
 #include "trace/replay.h"
 #include "trace/work_model.h"
 
@@ -9,21 +11,34 @@ namespace mindpipe {
 
 /// What makes a step longer, and who.
 struct Cause {
-  enum Kind : std::uint8_t { slow_rank, sometimes_slow, slow_stage, slow_link, micro_batches, jitter, host };
+  enum Kind : std::uint8_t {
+    slow_rank,
+    sometimes_slow,
+    slow_stage,
+    slow_link,
+    micro_batches,
+    jitter,
+    host,
+    contention
+  };
   Kind kind = slow_rank;
   int rank = -1, stage = -1, peer = -1;  ///< numbers of who it is, and of a link's other stage; -1: none
-  double factor = 1;                     ///< times as long as its peers
+  double factor = 1;                     ///< times as long as its peers; of contention the share that is lost
+  TrafficClass waits{}, holds{};         ///< traffic that is delayed, and that delays it
   double share = 1;                      ///< share of the steps in which it was seen
   std::int64_t since = 0;                ///< number of the first of these steps
   std::int64_t saves = 0;                ///< nanoseconds of a step, were it as its peers are
+  std::string reason = {};               ///< likely_reason; may be empty
 };
 
 /// The causes that are accused, the dearest first. Who waits is never accused: what counts is what a rank
 /// computes, what its host takes between actions, and what a transfer takes once all of its members have
-/// come. Nobody is accused on fewer than `fewest_steps` steps.
+/// come. Nobody is accused on fewer than `fewest_steps` steps. `traffic`: what is known of transfers that
+/// delay each other; none: nothing.
 std::vector<Cause> causes_of(const StepTrace& trace, const ReplayGraph& graph, const ReplayTimes& measured,
                              const WorkModel& model, const Durations& paper,
-                             Counted counted = Counted::behind_the_first);
+                             Counted counted = Counted::behind_the_first,
+                             const ContentionFit* traffic = nullptr);
 
 inline constexpr int fewest_steps = 3;
 

@@ -1,17 +1,19 @@
 #include "trace/diagnosis.h"
 
 #include <algorithm>
+#include <array>
 #include <random>
 
 #include "core/check.h"
 #include "core/text.h"
+#include "trace/host_reasons.h"
 
 namespace mindpipe {
 namespace {
 
-constexpr int chained_steps = 4;
 constexpr double most_error = 0.005;
-constexpr std::size_t most_causes = 3;
+constexpr std::size_t most_causes = 3, most_levels = 2;
+constexpr double much_of_step = 5;  // percent
 
 std::int64_t expected_period(const ReplayTimes& measured, const ReplayGraph& graph,
                              const std::vector<int>& rows, const WhatIf* change) {
@@ -42,43 +44,111 @@ Expected expect(const ReplayTimes& measured, const ReplayGraph& graph, const Wha
   return expected;
 }
 
-std::string seconds(std::int64_t ns) {
-  return (ns < 0 ? "-" : "") + human_seconds(static_cast<double>(std::abs(ns)) * 1e-9);
+/// How far the period by the medians of every second step is off that of the others.
+double held_out(const ReplayTimes& measured, const ReplayGraph& graph) {
+  std::array<std::vector<int>, 2> halves;
+  for (int row = 0; row < static_cast<int>(measured.rows.size()); ++row) halves[row % 2].push_back(row);
+  if (halves[1].empty()) return 0;
+  const auto period = [&](const std::vector<int>& rows) {
+    return static_cast<double>(expected_period(measured, graph, rows, nullptr));
+  };
+  return period(halves[0]) / period(halves[1]) - 1;
 }
 
-double share(std::int64_t part, std::int64_t whole) {
+double percent_of(std::int64_t part, std::int64_t whole) {
   return whole == 0 ? 0 : 100 * static_cast<double>(part) / static_cast<double>(whole);
 }
 
+/// A trace's own times, and how a replay of them compares.
+struct OwnReplay {
+  ReplayTimes measured;
+  ReplayMatch identity;
+  std::string complaint;  ///< why nothing can be said; empty: all is as it should be
+};
+
+OwnReplay replay_itself(const StepTrace& trace, const ReplayGraph& graph, const std::string& name) {
+  OwnReplay own{.measured = measured_times(trace, graph, trace.clock_bound)};
+  const Violations& found = own.measured.violations;
+  if (found.count > 0) {
+    own.complaint = fmt::format(
+        "{}: effects come before their causes, {} times and by up to {:.3f} us: {} (clocks of hosts were not "
+        "brought together, or the trace is not of this program)",
+        name, found.count, static_cast<double>(found.worst) / 1e3, found.first);
+    return own;
+  }
+  const Replayed replayed = replay(graph, own.measured, static_cast<int>(trace.steps.size()));
+  if (!replayed.finished) {
+    own.complaint = fmt::format("{}: its steps wait for something that never comes", name);
+    return own;
+  }
+  own.identity = compare(trace, graph, replayed, trace.clock_bound);
+  if (std::abs(own.identity.error()) > most_error || !own.identity.first_off.empty())
+    own.complaint = fmt::format("{}: the replay does not give the trace's own times back: {}", name,
+                                own.identity.first_off);
+  return own;
+}
+
+/// Where a step goes, and who is to blame; of fewer steps than it takes nothing.
+void find_causes(Diagnosis& diagnosis, const StepTrace& trace, const ReplayGraph& graph,
+                 const ReplayTimes& measured) {
+  if (static_cast<int>(trace.steps.size()) < fewest_steps) return;
+  const Durations paper = trace.is_priced ? trace.paper : Durations();
+  const WorkModel model(graph, measured, paper);
+  const ContentionFit traffic(trace, graph, measured);
+  diagnosis.levels = levels_of(graph, measured, model, Counted::behind_the_first, &traffic);
+  diagnosis.causes = causes_of(trace, graph, measured, model, paper, Counted::behind_the_first, &traffic);
+  for (Cause& cause : diagnosis.causes) cause.reason = likely_reason(trace, cause);
+}
+
+/// "the schedule's bubble costs 4.1 ms a step (23.0 %): ..."
+std::vector<std::string> dear_levels(const std::vector<StepLevel>& levels) {
+  std::vector<StepLevel> dear;
+  const std::int64_t whole = levels.front().period;
+  for (const StepLevel& level : levels)
+    if (!level.remedy.empty() && percent_of(level.costs, whole) >= much_of_step) dear.push_back(level);
+  std::stable_sort(dear.begin(), dear.end(),
+                   [](const StepLevel& a, const StepLevel& b) { return a.costs > b.costs; });
+  dear.resize(std::min(dear.size(), most_levels));
+  std::vector<std::string> said;
+  for (const StepLevel& level : dear)
+    said.push_back(fmt::format("{}: {} of a step ({:.1f} %); {}", level.cause, signed_time(level.costs),
+                               percent_of(level.costs, whole), level.remedy));
+  return said;
+}
+
 }  // namespace
+
+std::string signed_time(std::int64_t ns) {
+  return (ns < 0 ? "-" : "") + human_seconds(static_cast<double>(std::abs(ns)) * 1e-9);
+}
 
 Diagnosis diagnose(const StepTrace& trace, const ReplayGraph& graph, const std::vector<std::string>& changes,
                    const std::string& name) {
   std::vector<WhatIf> asked;  // refused before anything is computed
   for (const std::string& change : changes) asked.emplace_back(change, graph, trace.hosts);
-  const ReplayTimes measured = measured_times(trace, graph, trace.clock_bound);
-  MP_REQUIRE(
-      measured.violations.count == 0, Exit::bad_data,
-      "{}: effects come before their causes, {} times and by up to {:.3f} us: {} (clocks of hosts were not "
-      "brought together, or the trace is not of this program)",
-      name, measured.violations.count, static_cast<double>(measured.violations.worst) / 1e3,
-      measured.violations.first);
-  Diagnosis diagnosis;
-  const Replayed replayed = replay(graph, measured, static_cast<int>(trace.steps.size()));
-  MP_REQUIRE(replayed.finished, Exit::bad_data, "{}: its steps wait for something that never comes", name);
-  diagnosis.identity = compare(trace, graph, replayed, trace.clock_bound);
-  MP_REQUIRE(std::abs(diagnosis.identity.error()) <= most_error && diagnosis.identity.first_off.empty(),
-             Exit::bad_data, "{}: the replay does not give the trace's own times back: {}", name,
-             diagnosis.identity.first_off);
-  diagnosis.expected = expect(measured, graph, nullptr);
+  const OwnReplay own = replay_itself(trace, graph, name);
+  MP_REQUIRE(own.complaint.empty(), Exit::bad_data, "{}", own.complaint);
+  Diagnosis diagnosis{.identity = own.identity, .expected = expect(own.measured, graph, nullptr)};
+  diagnosis.held_out = held_out(own.measured, graph);
   for (const WhatIf& change : asked)
-    diagnosis.changes.push_back({change.text(), expect(measured, graph, &change)});
-  if (static_cast<int>(trace.steps.size()) < fewest_steps) return diagnosis;
-  const Durations paper = trace.is_priced ? trace.paper : Durations();
-  const WorkModel model(graph, measured, paper);
-  diagnosis.levels = levels_of(graph, measured, model);
-  diagnosis.causes = causes_of(trace, graph, measured, model, paper);
+    diagnosis.changes.push_back({change.text(), expect(own.measured, graph, &change)});
+  find_causes(diagnosis, trace, graph, own.measured);
   return diagnosis;
+}
+
+ReplayTimes sound_times(const StepTrace& trace, const ReplayGraph& graph, const std::string& name) {
+  OwnReplay own = replay_itself(trace, graph, name);
+  MP_REQUIRE(own.complaint.empty(), Exit::bad_data, "{}", own.complaint);
+  return std::move(own.measured);
+}
+
+std::vector<std::string> first_lines(const StepTrace& trace, const std::string& name) {
+  const ReplayGraph graph(trace.grid, trace.program);
+  const OwnReplay own = replay_itself(trace, graph, name);
+  if (!own.complaint.empty()) return {own.complaint};
+  Diagnosis diagnosis;
+  find_causes(diagnosis, trace, graph, own.measured);
+  return findings_of(diagnosis, trace, graph);
 }
 
 std::vector<std::string> findings_of(const Diagnosis& diagnosis, const StepTrace& trace,
@@ -92,6 +162,9 @@ std::vector<std::string> findings_of(const Diagnosis& diagnosis, const StepTrace
   if (said.empty())
     said.emplace_back(
         "nobody is slow beside the others: the step is what its program and its prices make it");
+  for (std::string& level : dear_levels(diagnosis.levels)) said.push_back(std::move(level));
+  if (std::string busy = busy_machine(trace, diagnosis.levels.front().period); !busy.empty())
+    said.push_back(std::move(busy));
   return said;
 }
 
@@ -105,31 +178,33 @@ std::string text_of(const Diagnosis& diagnosis, const StepTrace& trace, const Re
       "period {}; replayed {} ({:+.2f} %, every begin within {:.1f} us; {})\n"
       "expected {} ({} to {}), by medians over the steps\n",
       trace.steps.front(), trace.steps.back(), graph.ranks(), to_string(trace.grid), trace.device,
-      trace.injected.empty() ? "" : fmt::format("; injected: {}", trace.injected), seconds(identity.measured),
-      seconds(identity.replayed), 100 * identity.error(), static_cast<double>(identity.off) / 1e3,
+      trace.injected.empty() ? "" : fmt::format("; injected: {}", trace.injected),
+      signed_time(identity.measured), signed_time(identity.replayed), 100 * identity.error(),
+      static_cast<double>(identity.off) / 1e3,
       different <= 1 ? "one clock"
                      : fmt::format("{} hosts, clocks within {:.1f} us", different,
                                    static_cast<double>(trace.clock_bound) / 1e3),
-      seconds(diagnosis.expected.period), seconds(diagnosis.expected.least),
-      seconds(diagnosis.expected.most));
+      signed_time(diagnosis.expected.period), signed_time(diagnosis.expected.least),
+      signed_time(diagnosis.expected.most));
   if (!diagnosis.levels.empty()) {
     const std::int64_t whole = diagnosis.levels.front().period;
-    text +=
-        fmt::format("where a step goes\n  {:<32} {:>12} {:>6.1f} %\n", "passes and updates, nothing else",
-                    seconds(diagnosis.levels.back().period), share(diagnosis.levels.back().period, whole));
+    text += fmt::format("where a step goes\n  {:<32} {:>12} {:>6.1f} %\n", "passes and updates, nothing else",
+                        signed_time(diagnosis.levels.back().period),
+                        percent_of(diagnosis.levels.back().period, whole));
     for (const StepLevel& level : diagnosis.levels)
-      if (std::abs(share(level.costs, whole)) >= 0.05)
-        text += fmt::format("  {:<32} {:>12} {:>6.1f} %\n", level.cause, seconds(level.costs),
-                            share(level.costs, whole));
+      if (std::abs(percent_of(level.costs, whole)) >= 0.05)
+        text += fmt::format("  {:<32} {:>12} {:>6.1f} %\n", level.cause, signed_time(level.costs),
+                            percent_of(level.costs, whole));
   }
   for (const std::string& finding : findings_of(diagnosis, trace, graph))
     text += fmt::format("- {}\n", finding);
   for (const WhatIfResult& change : diagnosis.changes)
     text += fmt::format(
-        "what if {}: {} ({} to {}), {:.1f} % {}\n", change.change, seconds(change.expected.period),
-        seconds(change.expected.least), seconds(change.expected.most),
-        std::abs(share(change.expected.period - diagnosis.expected.period, diagnosis.expected.period)),
-        change.expected.period > diagnosis.expected.period ? "longer" : "shorter");
+        "what if {}: {} ({} to {}), {:.1f} % {}{}\n", change.change, signed_time(change.expected.period),
+        signed_time(change.expected.least), signed_time(change.expected.most),
+        std::abs(percent_of(change.expected.period - diagnosis.expected.period, diagnosis.expected.period)),
+        change.expected.period > diagnosis.expected.period ? "longer" : "shorter",
+        change.note.empty() ? "" : " (" + change.note + ")");
   return text;
 }
 

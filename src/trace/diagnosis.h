@@ -17,12 +17,17 @@ struct Expected {
 struct WhatIfResult {
   std::string change;
   Expected expected;
+  std::string note = {};  ///< what it rests on; may be empty
 };
+
+/// "-4.5 ms"
+std::string signed_time(std::int64_t ns);
 
 /// What a trace says of its run.
 struct Diagnosis {
   ReplayMatch identity;
   Expected expected;
+  double held_out = 0;  ///< share by which every second step's medians miss those of the others
   std::vector<StepLevel> levels;
   std::vector<Cause> causes;
   std::vector<WhatIfResult> changes;
@@ -33,10 +38,16 @@ struct Diagnosis {
 Diagnosis diagnose(const StepTrace& trace, const ReplayGraph& graph, const std::vector<std::string>& changes,
                    const std::string& name);
 
+/// What a trace's actions took by themselves; refuses a trace as diagnose does.
+ReplayTimes sound_times(const StepTrace& trace, const ReplayGraph& graph, const std::string& name);
+
 /// At most about twenty lines, whatever is found.
 std::string text_of(const Diagnosis& diagnosis, const StepTrace& trace, const ReplayGraph& graph);
-/// The sentences about causes alone, the dearest first; none: one that says so.
+/// The first lines: causes, the dearest first, and what else takes much of a step; none: one that says so.
 std::vector<std::string> findings_of(const Diagnosis& diagnosis, const StepTrace& trace,
                                      const ReplayGraph& graph);
+
+/// The first lines of a trace by itself; where its replay is not the run, why nothing can be said.
+std::vector<std::string> first_lines(const StepTrace& trace, const std::string& name);
 
 }  // namespace mindpipe

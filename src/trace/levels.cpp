@@ -19,9 +19,9 @@ class Removing {
     levels_.push_back({"as it ran", period(), 0});
   }
 
-  void away(const std::string& cause) {
+  void away(const std::string& cause, const std::string& remedy = "") {
     const std::int64_t now = period();
-    levels_.push_back({cause, now, levels_.back().period - now});
+    levels_.push_back({cause, now, levels_.back().period - now, remedy});
   }
 
   void equal_lags(const std::vector<std::int64_t>& usual) {
@@ -44,6 +44,9 @@ class Removing {
       }
   }
 
+  void without_contention(const ContentionFit& traffic) {
+    for (const Contention& pair : traffic.found()) traffic.remove(pair, times_);
+  }
   void free_tensor_sums() {
     for (ReplayRow& row : times_.rows)
       for (Stretch& stretch : row.stretches) stretch.takes = 0;
@@ -69,10 +72,13 @@ class Removing {
           if (model_.work_of(action) >= 0) work += computed_by(row, times_, action);
       most = std::max(most, work / std::ssize(times_.rows));
     }
-    levels_.push_back({"the schedule's bubble", most, levels_.back().period - most});
+    levels_.push_back({"the schedule's bubble", most, levels_.back().period - most,
+                       "more micro-batches a step fill the pipeline (a smaller train.micro_batch, a larger "
+                       "train.batch), and schedule.kind: zb-h1 or interleaved shortens what is left"});
   }
 
   std::vector<StepLevel> take() { return std::move(levels_); }
+  ReplayTimes take_times() { return std::move(times_); }
 
  private:
   std::int64_t period() const {
@@ -112,9 +118,11 @@ std::vector<std::int64_t> usual_lags(const ReplayGraph& graph, const ReplayTimes
   return usual;
 }
 
-std::vector<StepLevel> levels_of(const ReplayGraph& graph, const ReplayTimes& measured,
-                                 const WorkModel& model, Counted counted) {
-  Removing removing(graph, measured, model, counted);
+namespace {
+
+/// Takes away what makes hosts, passes, micro-batches, ranks and stages unlike each other.
+void remove_differences(Removing& removing, const ReplayGraph& graph, const ReplayTimes& measured,
+                        const WorkModel& model) {
   removing.equal_lags(usual_lags(graph, measured));
   removing.away("the host between actions");
   const auto of_rank = [&](int action, int work) {
@@ -132,17 +140,42 @@ std::vector<StepLevel> levels_of(const ReplayGraph& graph, const ReplayTimes& me
     return model.G(work) * mean_M(action) * model.mean_time(work) / model.stage_time(work);
   });
   removing.away("unequal stages");
+}
+
+}  // namespace
+
+ReplayTimes ideal_times(const ReplayGraph& graph, const ReplayTimes& measured, const WorkModel& model) {
+  Removing removing(graph, measured, model, Counted::behind_the_first);
+  remove_differences(removing, graph, measured, model);
+  return removing.take_times();
+}
+
+std::vector<StepLevel> levels_of(const ReplayGraph& graph, const ReplayTimes& measured,
+                                 const WorkModel& model, Counted counted, const ContentionFit* traffic) {
+  Removing removing(graph, measured, model, counted);
+  remove_differences(removing, graph, measured, model);
+  if (traffic != nullptr && !traffic->found().empty()) {
+    removing.without_contention(*traffic);
+    removing.away("traffic that delays other traffic");
+  }
   if (measured.sums_of.back() > 0) {
     removing.free_tensor_sums();
-    removing.away("tensor sums");
+    removing.away("tensor sums", "a smaller grid.tensor exchanges less, and its ranks should share a node");
   }
-  for (const auto& [kind, name] : {std::pair(TrafficClass::pipeline, "messages between stages"),
-                                   std::pair(TrafficClass::gradients, "sums of gradients"),
-                                   std::pair(TrafficClass::values, "gathers of weights"),
-                                   std::pair(TrafficClass::scalars, "sums of scalars")}) {
+  static constexpr struct {
+    TrafficClass kind;
+    const char *name, *remedy;
+  } classes[] = {{TrafficClass::pipeline, "messages between stages",
+                  "fewer stages, or fewer chunks, send fewer of them"},
+                 {TrafficClass::gradients, "sums of gradients",
+                  "more micro-batches (a larger train.batch), or schedule.kind: breadth-first, hide them"},
+                 {TrafficClass::values, "gathers of weights",
+                  "a larger train.batch gathers less often, train.zero: 0 not at all"},
+                 {TrafficClass::scalars, "sums of scalars", "a larger train.batch needs them less often"}};
+  for (const auto& [kind, name, remedy] : classes) {
     if (!removing.has(kind)) continue;
     removing.free_traffic(kind);
-    removing.away(name);
+    removing.away(name, remedy);
   }
   removing.nothing_but_work();
   return removing.take();

@@ -5,6 +5,16 @@
 
 namespace mindpipe {
 
+/// What became of a rank's process in a step, as the system counts it.
+struct HostCounts {
+  std::int64_t run_delay = 0;   ///< nanoseconds in which it could have run, and others did
+  std::int64_t switches = 0;    ///< how often it was made to leave its processor
+  std::int64_t faults = 0;      ///< pages that were read from a disk
+  std::int64_t migrations = 0;  ///< 1: it ended on another processor than it began on
+  std::int64_t outside = 0;     ///< nanoseconds since its step before
+  bool operator==(const HostCounts&) const = default;
+};
+
 /// Start and end of every action of the last steps of a list, in rows. Rows of a list that is run again and
 /// again stand in a ring that is allocated once. A list that grows gets a row for each stretch, as long as
 /// that is; what has not ended is recorded however many stretches have come since.
@@ -21,7 +31,7 @@ class Recorder {
   };
   /// For a list of so many actions that is run again and again; holds the last `steps`.
   Recorder(std::size_t actions, std::size_t steps) : times_(actions * steps), rows_(steps) {
-    for (std::size_t i = 0; i < steps; ++i) rows_[i] = {i * actions, actions, {}};
+    for (std::size_t i = 0; i < steps; ++i) rows_[i] = {i * actions, actions, {}, {}};
   }
   /// For a list that grows; holds the last `stretches`.
   explicit Recorder(std::size_t stretches) : rows_(stretches) {}
@@ -55,6 +65,8 @@ class Recorder {
     if (ago < held()) times_[rows_[(count_ - 1 - ago) % rows_.size()].begin + action] = times;
   }
   void add(const Sum& sum) { rows_[place_].sums.push_back(sum); }
+  /// Sets what the system counted in the step that was begun last.
+  void set_host(const HostCounts& counts) { rows_[place_].host = counts; }
 
   /// Times of an action by its number in the list.
   const Times& of_list(std::size_t action) const { return times_[begin_ + action]; }
@@ -67,6 +79,7 @@ class Recorder {
     return times_[row(held_index).begin + action];
   }
   const std::vector<Sum>& sums(std::size_t held_index) const { return row(held_index).sums; }
+  const HostCounts& host(std::size_t held_index) const { return row(held_index).host; }
   std::size_t actions(std::size_t held_index) const { return row(held_index).actions; }
   /// How many times there is room for.
   std::size_t room() const { return times_.capacity(); }
@@ -75,6 +88,7 @@ class Recorder {
   struct Row {
     std::size_t begin = 0, actions = 0;  ///< in times_
     std::vector<Sum> sums = {};          ///< in order
+    HostCounts host = {};
   };
   const Row& row(std::size_t held_index) const {
     return rows_[(count_ - held() + held_index) % rows_.size()];

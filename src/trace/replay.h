@@ -22,6 +22,9 @@ struct Replayed {
   std::int64_t period(Counted counted = Counted::behind_the_first) const;
 };
 
+/// Steps of which a period is expected that one row stands for: the first begins where nothing came before.
+inline constexpr int chained_steps = 4;
+
 /// Runs steps of all ranks on the one clock, each rank going on where its step before ended. A communication
 /// ends on each member when the last of its members has begun, and the transfer is over.
 Replayed replay(const ReplayGraph& graph, const ReplayTimes& times, int steps);

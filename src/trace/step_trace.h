@@ -17,10 +17,19 @@ struct TracedSum {
   bool operator==(const TracedSum&) const = default;
 };
 
-/// What one rank recorded: of each step the times of all actions of its list, and its tensor sums in order.
+/// A question of the first rank to another one and its answer, each by its sender's and its receiver's clock.
+struct Ping {
+  std::int64_t asked = 0, heard = 0, answered = 0, back = 0;
+  bool operator==(const Ping&) const = default;
+};
+
+/// What one rank recorded: of each step the times of all actions of its list, by its host's clock, its tensor
+/// sums in order, and what its host did.
 struct RankTimes {
   std::vector<std::vector<Recorder::Times>> steps;
   std::vector<std::vector<TracedSum>> sums;
+  std::vector<HostCounts> host;
+  std::vector<Ping> pings;  ///< questions to this rank, if it is the first of another host
 };
 
 /// The last steps of a run with the program that they ran, on all ranks: enough to run them again on paper.
@@ -30,12 +39,12 @@ struct StepTrace {
   std::vector<std::vector<std::int64_t>> paper;  ///< what its actions take on paper, in nanoseconds
   /// Whether these times are this machine's: of a profile that was measured on it, or of an imitated device.
   bool is_priced = true;
-  std::vector<std::int64_t> steps;               ///< numbers, counted from 1
-  std::vector<RankTimes> ranks;                  ///< by rank of the job, on the first rank's clock
-  std::vector<std::string> hosts;                ///< by rank of the job
-  std::vector<std::string> operations;           ///< names of tensor sums
-  std::int64_t clock_bound = 0;                  ///< nanoseconds that times of different hosts may be off by
-  std::string configuration;                     ///< the run's, as YAML
+  std::vector<std::int64_t> steps;      ///< numbers, counted from 1
+  std::vector<RankTimes> ranks;         ///< by rank of the job
+  std::vector<std::string> hosts;       ///< by rank of the job
+  std::vector<std::string> operations;  ///< names of tensor sums
+  std::int64_t clock_bound = 0;         ///< nanoseconds that times of different hosts may be off by
+  std::string configuration;            ///< the run's, as YAML
   std::string maker, device, injected;  ///< version of the program; what computed; faults that were asked for
 
   const std::vector<Action>& list(int rank) const { return program.ranks[coord_at(grid, rank).pipeline]; }

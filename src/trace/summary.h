@@ -3,8 +3,6 @@
 #include <string>
 #include <vector>
 
-#include "config/kinds.h"
-
 namespace mindpipe {
 
 /// Nanoseconds that a stage spent: work by kind, waits by what was waited for, and the steps as a whole.
@@ -35,21 +33,11 @@ struct SubnetWaits {
   bool operator==(const SubnetWaits&) const = default;
 };
 
-/// Facts of a run that advice needs besides the times.
-struct RunFacts {
-  int micro_batches = 1, data = 1, tensor = 1, chunks = 1;
-  ScheduleKind schedule = ScheduleKind::one_forward_one_backward;
-  bool sharded_optimizer = false, own_cuts = false;
-};
-
 /// Table of times, a line for each stage, in percent of its steps, with the simulator's bubbles if given.
 std::string table_of(const std::vector<TimeSpent>& stages, const std::vector<double>& expected);
 
 /// Table of the times of stages that train subnets, in percent of all their time.
 std::string table_of_subnets(const std::vector<TimeSpent>& ranks, const std::vector<SubnetWaits>& waits,
                              int stages);
-
-/// Advice that follows from the times: a sentence for each finding, first what is found, then what to change.
-std::vector<std::string> advice_on(const std::vector<TimeSpent>& stages, const RunFacts& facts);
 
 }  // namespace mindpipe

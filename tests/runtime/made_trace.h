@@ -42,7 +42,9 @@ inline StepTrace trace_of_numbers() {
         times.steps.back().push_back({start, now += static_cast<std::int64_t>(random() % 1000)});
       }
       times.sums.push_back({{3, 1, now - 20, now - 10}, {4, 0, now - 5, now}});
+      times.host.push_back({now / 10, rank, 1, static_cast<std::int64_t>(step), 7});
     }
+    if (rank == 2) times.pings = {{10, 20, 21, 30}, {40, 52, 53, 60}};
   }
   return trace;
 }

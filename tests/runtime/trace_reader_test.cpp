@@ -57,6 +57,8 @@ TEST_F(TraceReader, GivesBackWhatWasStored) {
   ASSERT_EQ(read.ranks.size(), trace.ranks.size());
   for (std::size_t rank = 0; rank < trace.ranks.size(); ++rank) {
     EXPECT_EQ(read.ranks[rank].sums, trace.ranks[rank].sums);
+    EXPECT_EQ(read.ranks[rank].host, trace.ranks[rank].host);
+    EXPECT_EQ(read.ranks[rank].pings, trace.ranks[rank].pings);
     for (std::size_t step = 0; step < trace.steps.size(); ++step)
       for (std::size_t index = 0; index < trace.ranks[rank].steps[step].size(); ++index) {
         EXPECT_EQ(read.ranks[rank].steps[step][index].start, trace.ranks[rank].steps[step][index].start);
@@ -106,10 +108,10 @@ TEST_F(TraceReader, SaysWhichVersionItReadsAndWhichRankIsMissing) {
   auto metadata = trace_form::metadata(trace, crcs);
   write_safetensors(path_, metadata, stored);
   EXPECT_THAT(complaint(), HasSubstr("the times of rank 2 are missing"));
-  metadata["version"] = "2";
+  metadata["version"] = "1";
   metadata["checksum"] = trace_form::checksum(metadata);
   write_safetensors(path_, metadata, stored);
-  EXPECT_THAT(complaint(), HasSubstr("is a trace of version 2, and this program reads version 1"));
+  EXPECT_THAT(complaint(), HasSubstr("is a trace of version 1, and this program reads version 2"));
   write_safetensors(path_, {{"format", "pt"}}, {});
   EXPECT_THAT(complaint(), HasSubstr("is not the trace of a training"));
 }

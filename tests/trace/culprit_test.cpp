@@ -1,6 +1,9 @@
 // thorough
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
+
 #include "trace/causes.h"
 #include "trace/made_run.h"
 
@@ -22,9 +25,25 @@ class Draw {
   std::vector<Cause> causes(const Fault& fault) {
     const StepTrace trace = trace_of(run_, graph_, draw_times(run_, graph_, steps, fault, random_));
     const ReplayTimes measured = measured_times(trace, graph_);
-    return causes_of(trace, graph_, measured, WorkModel(graph_, measured, run_.paper), run_.paper);
+    const ContentionFit traffic(trace, graph_, measured);
+    return causes_of(trace, graph_, measured, WorkModel(graph_, measured, run_.paper), run_.paper,
+                     Counted::behind_the_first, &traffic);
   }
 
+  /// Two faults of different kinds and ranks, each of which costs enough.
+  std::array<Faulty, 2> two_faulty() {
+    while (true) {
+      std::array<Faulty, 2> both{faulty(), faulty()};
+      const Cause &one = both[0].culprit, &other = both[1].culprit;
+      if (one.kind != other.kind && (one.rank < 0 || one.rank != other.rank)) return both;
+    }
+  }
+  static Fault joined(const Fault& one, const Fault& other) {
+    Fault both;
+    both.longer = [=](int step, int action) { return one.longer(step, action) * other.longer(step, action); };
+    both.later = [=](int step, int action) { return one.later(step, action) + other.later(step, action); };
+    return both;
+  }
   /// Draws faults until one costs enough.
   Faulty faulty() {
     const double clean = period({});
@@ -88,6 +107,8 @@ class Draw {
         return {jitter(rank), {.kind = Cause::jitter, .rank = rank}};
       case Cause::host:
         return {late_begin(rank, between(0.5, 5)), {.kind = Cause::host, .rank = rank}};
+      case Cause::contention:
+        break;  // never drawn
     }
     return {};
   }
@@ -164,6 +185,13 @@ class Draw {
   ReplayGraph graph_;
 };
 
+bool names(const Cause& found, const Cause& sought) {
+  if (found.kind != sought.kind) return false;
+  if (sought.kind == Cause::slow_stage) return found.stage == sought.stage;
+  if (sought.kind != Cause::slow_link) return found.rank == sought.rank;
+  return found.rank == sought.rank && found.stage == sought.stage && found.peer == sought.peer;
+}
+
 TEST(Culprit, IsNamedFirstInNinetyNineOfAHundredRunsWithOneFault) {
   constexpr int runs = 500;
   int right = 0;
@@ -173,12 +201,7 @@ TEST(Culprit, IsNamedFirstInNinetyNineOfAHundredRunsWithOneFault) {
     const Faulty faulty = draw.faulty();
     const std::vector<Cause> found = draw.causes(faulty.fault);
     const Cause& sought = faulty.culprit;
-    const bool named =
-        !found.empty() && found[0].kind == sought.kind &&
-        (sought.kind == Cause::slow_stage ? found[0].stage == sought.stage
-         : sought.kind == Cause::slow_link
-             ? found[0].rank == sought.rank && found[0].stage == sought.stage && found[0].peer == sought.peer
-             : found[0].rank == sought.rank);
+    const bool named = !found.empty() && names(found[0], sought);
     right += named ? 1 : 0;
     if (!named)
       wrong += fmt::format("\nseed {}: kind {} rank {} stage {} was found as kind {} rank {} stage {}", seed,
@@ -187,6 +210,24 @@ TEST(Culprit, IsNamedFirstInNinetyNineOfAHundredRunsWithOneFault) {
                            found.empty() ? -1 : found[0].rank, found.empty() ? -1 : found[0].stage);
   }
   EXPECT_GE(right, runs * 99 / 100) << wrong;
+  RecordProperty("right", right);
+}
+
+TEST(Culprit, IsAmongThreeWhereThereAreTwo) {
+  constexpr int runs = 20;
+  int right = 0;
+  for (int seed = 0; seed < runs; ++seed) {
+    Draw draw(9000 + seed);
+    const std::array<Faulty, 2> both = draw.two_faulty();
+    std::vector<Cause> found = draw.causes(Draw::joined(both[0].fault, both[1].fault));
+    found.resize(std::min<std::size_t>(found.size(), 3));
+    const bool all = std::all_of(both.begin(), both.end(), [&](const Faulty& one) {
+      return std::any_of(found.begin(), found.end(),
+                         [&](const Cause& cause) { return names(cause, one.culprit); });
+    });
+    right += all ? 1 : 0;
+  }
+  EXPECT_GE(right, 18);
   RecordProperty("right", right);
 }
 

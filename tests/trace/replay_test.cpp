@@ -85,6 +85,21 @@ TEST(Replay, NamesTheFirstActionThatIsOffWhereSomethingIsLeftOut) {
               HasSubstr("in step 1 the"));
 }
 
+TEST(Replay, NamesTheFirstStepWhereStepsAreNotChained) {
+  const MadeRun run = made_run({1, 2, 2, 1}, 4, ScheduleKind::one_forward_one_backward);
+  std::mt19937_64 random(6);
+  const ReplayGraph graph(run.grid, run.plan.program);
+  const StepTrace trace = trace_of(run, graph, draw_times(run, graph, 4, {}, random));
+  const ReplayTimes times = measured_times(trace, graph);
+  Replayed apart;
+  for (const ReplayRow& row : times.rows) {
+    const Replayed one = replay(graph, {.sums_of = times.sums_of, .rows = {row}, .violations = {}}, 1);
+    apart.starts.push_back(one.starts.front());
+    apart.ends.push_back(one.ends.front());
+  }
+  EXPECT_THAT(compare(trace, graph, apart, 100).first_off, HasSubstr("in step 2 the"));
+}
+
 TEST(Replay, SaysByHowMuchEffectsComeBeforeTheirCauses) {
   const MadeRun run = made_run({1, 1, 2, 1}, 4, ScheduleKind::one_forward_one_backward);
   std::mt19937_64 random(3);

@@ -3,33 +3,9 @@
 #include "app/run/json_line.h"
 #include "core/text.h"
 #include "plan/port_changes.h"
+#include "trace/contention.h"
 
 namespace mindpipe {
-namespace {
-
-/// What ranks send each other in a class, and for which axis.
-const char* words_of(TrafficClass traffic) {
-  switch (traffic) {
-    case TrafficClass::scalars:
-      return "scalars";
-    case TrafficClass::tensor:
-      return "sums inside passes (tensor)";
-    case TrafficClass::pipeline:
-      return "messages of the pipeline";
-    case TrafficClass::moves:
-      return "moves of units (supernet)";
-    case TrafficClass::values:
-      return "gathers of values (data)";
-    case TrafficClass::gradients:
-      return "sums of gradients (data)";
-    case TrafficClass::files:
-      return "files";
-  }
-  return "";
-}
-
-}  // namespace
-
 std::string pair_text(const PairCost& pair, const PortCosts& costs, const char* of) {
   const auto each = [&](std::int64_t time) {
     return human_seconds(1e-9 * static_cast<double>(time) / static_cast<double>(costs.count));

@@ -102,7 +102,8 @@ std::string EndReport::text_of_noise() const {
                      noise_scale_->error > sure ? " (more measured steps would make that sure)" : "");
 }
 
-std::string EndReport::text_of_steps(const std::vector<TimeSpent>& stages) const {
+std::string EndReport::text_of_steps(const std::vector<TimeSpent>& stages,
+                                     const std::vector<std::string>& notes) const {
   const Config& config = run_.config();
   const Layout& layout = run_.worker().layout();
   const bool emulated = !row_of(config.device.kind).computes;
@@ -116,10 +117,7 @@ std::string EndReport::text_of_steps(const std::vector<TimeSpent>& stages) const
     text += fmt::format("the simulator expects {} a step; ",
                         human_seconds(static_cast<double>(simulated.step) * 1e-9));
   text += drift_.text(seconds_each()) + table_of(stages, expected) + text_of_noise();
-  const RunFacts facts{layout.micro_batches(),       layout.grid.data,     layout.grid.tensor,
-                       config.schedule.chunks,       config.schedule.kind, config.train.zero > 0,
-                       !config.schedule.cuts.empty()};
-  for (const std::string& note : advice_on(stages, facts)) text += fmt::format("note: {}\n", note);
+  for (const std::string& note : notes) text += fmt::format("note: {}\n", note);
   return text;
 }
 
@@ -165,7 +163,7 @@ std::string EndReport::text_of_subnets(const std::vector<TimeSpent>& stages) {
          table_of_subnets(stages, waits, plan.outline.stages);
 }
 
-void EndReport::print_table() {
+void EndReport::print_table(const std::vector<std::string>& notes) {
   Worker& worker = run_.worker();
   const bool subnets = run_.trains_subnets();
   const std::vector<TimeSpent> stages =
@@ -173,7 +171,7 @@ void EndReport::print_table() {
   std::string text = subnets ? text_of_subnets(stages) : "";
   const std::string cut = text_of_cut();
   if (!run_.is_rank_0() || trained() == 0) return;
-  if (!subnets) text = text_of_steps(stages) + (cut.empty() ? "" : "\n" + cut);
+  if (!subnets) text = text_of_steps(stages, notes) + (cut.empty() ? "" : "\n" + cut);
   if (worker.ledger().total().calls > 0)
     text += fmt::format("\ntraffic of rank 0\n{}", worker.ledger().table());
   print(marked(text));

@@ -48,12 +48,13 @@ class EndReport {
   double seconds_each() const;
   double mean_loss() const;  ///< mean over the last subnets, since single ones differ
 
-  /// Collective: every rank brings its times; rank 0 prints.
-  void print_table();
+  /// Collective: every rank brings its times; rank 0 prints. `notes`: what `replay` says of steps.
+  void print_table(const std::vector<std::string>& notes);
 
  private:
   std::string text_of_noise() const;
-  std::string text_of_steps(const std::vector<TimeSpent>& stages) const;
+  std::string text_of_steps(const std::vector<TimeSpent>& stages,
+                            const std::vector<std::string>& notes) const;
   std::string text_of_cut();
   std::string text_of_subnets(const std::vector<TimeSpent>& stages);
   std::string speed(const char* of_what) const;

@@ -95,7 +95,7 @@ std::int64_t first_of_all(const std::vector<KeptAction>& actions, const World& w
 }
 
 /// This rank's times of the last steps. Tensor sums of an imitated device have no times of their own.
-RankTimes times_here(Worker& worker, std::int64_t shift, std::vector<std::string>& operations) {
+RankTimes times_here(Worker& worker, const TraceClock& clock, std::vector<std::string>& operations) {
   const Recorder& recorder = worker.executor().recorder(worker.training());
   const std::size_t actions = worker.training().list.size();
   const bool computes = row_of(worker.config().device.kind).computes;
@@ -104,28 +104,29 @@ RankTimes times_here(Worker& worker, std::int64_t shift, std::vector<std::string
     std::vector<Recorder::Times>& step = times.steps.emplace_back();
     for (std::size_t action = 0; action < actions; ++action) {
       const Recorder::Times& at = recorder.times(held, action);
-      step.push_back({at.start + shift, at.end + shift});
+      step.push_back({clock.shown(at.start), clock.shown(at.end)});
     }
     std::vector<TracedSum>& sums = times.sums.emplace_back();
     for (const Recorder::Sum& sum : recorder.sums(held)) {
       if (!computes || sum.action < 0) continue;
       auto name = std::find(operations.begin(), operations.end(), sum.operation);
       if (name == operations.end()) name = operations.insert(operations.end(), sum.operation);
-      sums.push_back(
-          {sum.action, static_cast<int>(name - operations.begin()), sum.start + shift, sum.end + shift});
+      sums.push_back({sum.action, static_cast<int>(name - operations.begin()), clock.shown(sum.start),
+                      clock.shown(sum.end)});
     }
+    times.host.push_back(recorder.host(held));
   }
+  times.pings = clock.pings();
   return times;
 }
 
 }  // namespace
 
-bool write_replayable_trace(Worker& worker, const std::string& injected, const std::string& path) {
+std::string replayable_trace_of(const std::string& run) { return run + "/replay/trace.safetensors"; }
+
+bool write_replayable_trace(Worker& worker, const std::string& injected, const std::string& path,
+                            const TraceClock& clock) {
   const World& world = worker.world();
-  const SumOverGroup sum = [&](std::vector<std::int64_t>& numbers) {
-    worker.wiring().sum_over_grid(numbers, TrafficClass::files);
-  };
-  const std::int64_t shift = clock_shift(world.rank == 0, sum);
   StepTrace trace{
       .grid = worker.layout().grid,
       .program = worker.plan().training.program,
@@ -142,8 +143,8 @@ bool write_replayable_trace(Worker& worker, const std::string& injected, const s
   if (any_rank(world, trace.steps.empty())) return false;
   trace.ranks.resize(static_cast<std::size_t>(world.size));
   trace.hosts.resize(static_cast<std::size_t>(world.size));
-  trace.hosts[world.rank] = host_name();
-  trace.ranks[world.rank] = times_here(worker, shift, trace.operations);
+  trace.hosts[world.rank] = clock.host();
+  trace.ranks[world.rank] = times_here(worker, clock, trace.operations);
   const std::string problem = write_step_trace(world, std::move(trace), path);
   if (!problem.empty()) warning("{}; the run has no trace to replay", problem);
   return problem.empty();

@@ -1,6 +1,7 @@
 #pragma once
 #include <string>
 
+#include "app/train/trace_clock.h"
 #include "runtime/worker.h"
 
 namespace mindpipe {
@@ -9,9 +10,13 @@ namespace mindpipe {
 /// last subnets. Collective; world rank 0 writes.
 void write_trace(Worker& worker, const std::string& path);
 
+/// Where a run directory has its trace for `replay`.
+std::string replayable_trace_of(const std::string& run);
+
 /// Writes the last recorded steps of all ranks with the program that they ran to `path`, for `replay`.
-/// `injected`: the faults that were asked for. Collective. False: there is nothing to write, or it failed,
-/// which rank 0 says.
-bool write_replayable_trace(Worker& worker, const std::string& injected, const std::string& path);
+/// `injected`: the faults that were asked for; `clock`: this rank's. Collective. False: there is nothing to
+/// write, or it failed, which rank 0 says.
+bool write_replayable_trace(Worker& worker, const std::string& injected, const std::string& path,
+                            const TraceClock& clock = {});
 
 }  // namespace mindpipe

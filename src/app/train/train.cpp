@@ -21,7 +21,9 @@
 #include "core/log.h"
 #include "core/text.h"
 #include "optim/rate.h"
+#include "runtime/trace_reader.h"
 #include "supernet/sampler.h"
+#include "trace/diagnosis.h"
 
 namespace mindpipe {
 namespace {
@@ -53,21 +55,35 @@ void warn_of_oddities(const Config& config) {
 }
 
 /// What a training leaves for others: its weights, unless none were computed, and the trace of its end.
-void write_results(Run& run) {
+/// False: it left no trace of its steps that can be replayed.
+bool write_results(Run& run, TraceClock& clock) {
   Worker& worker = run.worker();
   const Config& config = worker.config();
   const bool emulated = !row_of(config.device.kind).computes;
   if (!emulated) info("weights: {}", save_weights_for_others(worker, config.run.dir));
-  if (config.trace.steps > 0) {
-    write_trace(worker, config.run.dir + "/trace.json");
-    info("trace of the last steps: {}/trace.json (ui.perfetto.dev opens it)", config.run.dir);
-    if (run.trains_subnets()) return;
-    // Whoever reads a directory of weights takes all of its safetensors for weights.
-    const std::string folder = config.run.dir + "/replay";
-    std::error_code said_by_the_writer;
-    if (run.is_rank_0()) std::filesystem::create_directories(folder, said_by_the_writer);
-    write_replayable_trace(worker, text_of(run.injections()), folder + "/trace.safetensors");
-  }
+  if (config.trace.steps == 0) return false;
+  write_trace(worker, config.run.dir + "/trace.json");
+  info("trace of the last steps: {}/trace.json (ui.perfetto.dev opens it)", config.run.dir);
+  if (run.trains_subnets()) return false;
+  // Whoever reads a directory of weights takes all of its safetensors for weights.
+  const std::string path = replayable_trace_of(config.run.dir);
+  std::error_code said_by_the_writer;
+  if (run.is_rank_0())
+    std::filesystem::create_directories(std::filesystem::path(path).parent_path(), said_by_the_writer);
+  clock.compare(run.world());
+  return write_replayable_trace(worker, text_of(run.injections()), path, clock);
+}
+
+/// Who was slow in the last steps, and what to change, as `replay` says it.
+std::vector<std::string> notes_on(const Run& run, bool has_trace) {
+  const Config& config = run.config();
+  if (run.trains_subnets() || !run.is_rank_0()) return {};
+  if (!has_trace)
+    return {config.trace.steps == 0
+                ? "no step was recorded (trace.steps: 0), so nobody can be said to be slow"
+                : "there is no trace to say from who was slow"};
+  const std::string path = replayable_trace_of(config.run.dir);
+  return first_lines(read_aligned_trace(path), path);
 }
 
 /// How far a run that begins has come.
@@ -105,10 +121,12 @@ int train_all(Run& run, RunDirectory* directory, Corpus& corpus, HeldOut& valida
     loop.end_within(*job_end);
   }
   loop.compare_with(comparison);
+  TraceClock clock(run.injections(), run.world().rank);
+  clock.compare(run.world());
   loop.run();
-  write_results(run);
+  const bool has_trace = write_results(run, clock);
   if (comparison != nullptr) comparison->end(loop.done());
-  if (prints) loop.report();
+  if (prints) loop.report(notes_on(run, has_trace));
   if (energy) energy->report(loop.trained());
   const std::string& stopped = loop.stopped();
   if (directory) directory->write_status({stopped.empty() ? "done" : "stopped", loop.done(), stopped, ""});

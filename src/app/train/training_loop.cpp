@@ -262,8 +262,8 @@ void TrainingLoop::evaluate() {
   log_.write_newest(found);
 }
 
-void TrainingLoop::report() {
-  report_.print_table();
+void TrainingLoop::report(const std::vector<std::string>& notes) {
+  report_.print_table(notes);
   if (!run_.is_rank_0()) return;
   for (const auto& [name, evaluation] : last_found_.several())
     print(fmt::format("{}: {}\n", name, to_string(evaluation)));

@@ -34,8 +34,9 @@ class TrainingLoop : public SubnetCalls {
   void compare_with(RunComparison* comparison) { comparison_ = comparison; }
   /// Trains, and tells of all that is trained. Collective.
   void run();
-  /// Prints where the time went, and what the last evaluation found of each of several sources. Collective.
-  void report();
+  /// Prints where the time went, what `replay` says of it (`notes`), and what the last evaluation found of
+  /// each of several sources. Collective.
+  void report(const std::vector<std::string>& notes);
 
   /// Steps or subnets of this start.
   std::int64_t trained() const { return report_.trained(); }

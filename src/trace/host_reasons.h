@@ -1,0 +1,17 @@
+#pragma once
+#include <string>
+
+#include "trace/causes.h"
+
+namespace mindpipe {
+
+/// Why the rank that a cause names was slow, as the system's counts of it say beside those of other ranks.
+/// Where they say nothing, a guess that calls itself one; of causes that name no rank, or without counts,
+/// nothing.
+std::string likely_reason(const StepTrace& trace, const Cause& cause);
+
+/// That processors ran other processes for a fiftieth of a step of `period` or more on the median rank;
+/// empty: they did not.
+std::string busy_machine(const StepTrace& trace, std::int64_t period);
+
+}  // namespace mindpipe

@@ -1,0 +1,89 @@
+#include "trace/contention.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "trace/causes.h"
+#include "trace/levels.h"
+#include "trace/made_run.h"
+
+namespace mindpipe {
+namespace {
+
+/// A run whose sums over data run beside its messages.
+class Traffic : public testing::Test {
+ protected:
+  Traffic() {
+    for (std::size_t stage = 0; stage < run_.paper.size(); ++stage)
+      for (std::size_t index = 0; index < run_.paper[stage].size(); ++index) {
+        const Action& what = run_.plan.program.ranks[stage][index];
+        if (is_collective(what) && what.group == Members::data) run_.paper[stage][index] = 3'000'000;
+        if (is_message(what)) run_.paper[stage][index] = 300'000;
+      }
+  }
+  StepTrace traced(const ReplayTimes& times) { return trace_of(run_, graph_, times); }
+
+  /// Lets messages lose half of the time in which sums over data are under way at their ranks.
+  ReplayTimes held_up(ReplayTimes times) {
+    const StepTrace trace = traced(times);
+    for (std::size_t step = 0; step < times.rows.size(); ++step)
+      for (int action = 0; action < graph_.actions(); ++action) {
+        const int meeting = graph_.meeting_of(action);
+        if (meeting < 0 || !crosses_cut(graph_.at(action))) continue;
+        std::int64_t beside = 0;
+        for (const int member : graph_.members(meeting))
+          beside = std::max(beside, sums_beside(trace, times, step, action, graph_.rank_of(member)));
+        times.rows[step].lasts[action] += beside / 2;
+      }
+    return times;
+  }
+
+  std::mt19937_64 random_{5};
+  MadeRun run_ = made_run({1, 2, 2, 1}, 8, ScheduleKind::breadth_first, 4);
+  const ReplayGraph graph_{run_.grid, run_.plan.program};
+
+ private:
+  /// How long a rank's sums over data are under way while a message is.
+  std::int64_t sums_beside(const StepTrace& trace, const ReplayTimes& times, std::size_t step, int message,
+                           int rank) const {
+    const std::int64_t end = at(trace, step, message).end, begin = end - times.rows[step].lasts[message];
+    std::int64_t beside = 0;
+    for (int other = graph_.first_of(rank); other < graph_.first_of(rank + 1); ++other) {
+      if (!is_collective(graph_.at(other)) || graph_.at(other).group != Members::data) continue;
+      const std::int64_t until = at(trace, step, other).end, from = until - times.rows[step].lasts[other];
+      beside += std::max<std::int64_t>(0, std::min(end, until) - std::max(begin, from));
+    }
+    return std::min(beside, end - begin);
+  }
+  const Recorder::Times& at(const StepTrace& trace, std::size_t step, int action) const {
+    return trace.ranks[graph_.rank_of(action)].steps[step][graph_.index_of(action)];
+  }
+};
+
+TEST_F(Traffic, ThatDelaysOtherTrafficIsNamedWithWhatItCosts) {
+  const StepTrace trace = traced(held_up(draw_times(run_, graph_, 12, {}, random_)));
+  const ReplayTimes measured = measured_times(trace, graph_);
+  const ContentionFit fit(trace, graph_, measured);
+  ASSERT_FALSE(fit.found().empty());
+  EXPECT_EQ(fit.found()[0].waits, TrafficClass::pipeline);
+  EXPECT_EQ(fit.found()[0].holds, TrafficClass::gradients);
+  EXPECT_GT(fit.found()[0].share, 0.15);
+  const WorkModel model(graph_, measured, run_.paper);
+  const auto levels = levels_of(graph_, measured, model, Counted::behind_the_first, &fit);
+  std::int64_t costs = 0;
+  for (const StepLevel& level : levels) costs += level.costs;
+  EXPECT_EQ(costs, levels.front().period - levels.back().period);
+}
+
+TEST_F(Traffic, ThatMeetsWithoutADelayIsNotAccused) {
+  const StepTrace trace = traced(draw_times(run_, graph_, 12, {}, random_));
+  const ReplayTimes measured = measured_times(trace, graph_);
+  const ContentionFit fit(trace, graph_, measured);
+  const WorkModel model(graph_, measured, run_.paper);
+  for (const Cause& cause :
+       causes_of(trace, graph_, measured, model, run_.paper, Counted::behind_the_first, &fit))
+    EXPECT_NE(cause.kind, Cause::contention);
+}
+
+}  // namespace
+}  // namespace mindpipe
