@@ -260,9 +260,10 @@ Config with_settings(const Config& config, const std::vector<std::string>& setti
   return resolve(std::move(known));
 }
 
-Config read_config(const std::string& file, const std::vector<std::string>& overrides, WrittenKeys& written) {
-  MP_REQUIRE(!file.empty(), Exit::input_missing, "no configuration is named (give --config FILE)");
-  const Node root = read_document(file);
+namespace {
+
+Config read_root(const Node& root, const std::string& file, const std::vector<std::string>& overrides,
+                 WrittenKeys& written) {
   MP_REQUIRE(root.kind != Node::Kind::empty, Exit::bad_configuration,
              "{}: is empty (a configuration names at least run.dir and data.train)", file);
   MP_REQUIRE(root.kind == Node::Kind::mapping, Exit::bad_configuration,
@@ -282,6 +283,18 @@ Config read_config(const std::string& file, const std::vector<std::string>& over
   fill_in(config);
   check_together(config, [&](const std::string& key) { return reader.origin(key, file); });
   return config;
+}
+
+}  // namespace
+
+Config read_config(const std::string& file, const std::vector<std::string>& overrides, WrittenKeys& written) {
+  MP_REQUIRE(!file.empty(), Exit::input_missing, "no configuration is named (give --config FILE)");
+  return read_root(read_document(file), file, overrides, written);
+}
+
+Config config_of_yaml(const std::string& text, const std::string& where) {
+  WrittenKeys written;
+  return read_root(parse_document(text, where, false), where, {}, written);
 }
 
 std::string yaml_of(const std::vector<Setting>& settings) {

@@ -285,6 +285,8 @@ Config resolve(Config config);
 
 /// The configuration as YAML that reads back to the same configuration, bit for bit.
 std::string to_yaml(const Config& config);
+/// Reads such a text; complaints begin with `where`.
+Config config_of_yaml(const std::string& text, const std::string& where);
 
 /// Every setting with what it may be, its default and what it means: the text of --help-config.
 std::string config_help();

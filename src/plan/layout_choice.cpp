@@ -1,3 +1,4 @@
+#include "core/check.h"
 #include "core/text.h"
 #include "plan/layout_search.h"
 #include "state/layout.h"
@@ -38,6 +39,15 @@ Config with_layout(const Config& config, const LayoutChoice& layout) {
   if (known.reproducible.tensor_follows) known.reproducible.tensor = 0;
   if (known.reproducible.data_follows) known.reproducible.data = 0;
   return resolve(known);
+}
+
+std::optional<Config> with_layout_if_allowed(const Config& config, const LayoutChoice& layout) {
+  try {
+    return with_layout(config, layout);
+  } catch (const Error& error) {
+    if (error.code == Exit::internal) throw;
+    return {};
+  }
 }
 
 std::vector<int> micro_batches_of(const Config& config, const SearchFreedom& free, int data) {

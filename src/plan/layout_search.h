@@ -41,6 +41,8 @@ struct LayoutChoice {
 LayoutChoice layout_of(const Config& config);
 /// The configuration with this layout, resolved. Fails where a rule refuses it.
 Config with_layout(const Config& config, const LayoutChoice& layout);
+/// The configuration with this layout; none where a rule refuses it.
+std::optional<Config> with_layout_if_allowed(const Config& config, const LayoutChoice& layout);
 /// The micro-batches to choose from on so many data ranks: the smallest that divide what a data shard has of
 /// the batch.
 std::vector<int> micro_batches_of(const Config& config, const SearchFreedom& free, int data = 1);

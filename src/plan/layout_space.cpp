@@ -88,4 +88,30 @@ std::vector<LayoutChoice> with_other_schedules(const LayoutChoice& now) {
   return layouts;
 }
 
+std::vector<LayoutChoice> layouts_with_prices(const Config& config, int ranks, const SearchFreedom& free) {
+  std::vector<LayoutChoice> layouts;
+  for (int tensor = 1; tensor <= ranks; ++tensor) {
+    if (ranks % tensor != 0 || (!free.tensor && tensor != std::max(1, config.grid.tensor))) continue;
+    for (const bool shared : {false, true})
+      for (const RecomputeKind recompute : all_kinds<RecomputeKind>())
+        for (const ScheduleKind schedule :
+             {ScheduleKind::one_forward_one_backward, ScheduleKind::zero_bubble}) {
+          const bool splits = row_of(schedule).splits_backward;
+          if ((shared && tensor == 1) ||
+              (!free.sequence_parallel && shared != config.train.sequence_parallel) ||
+              (!free.recompute && !config.train.recompute.are_some() &&
+               recompute != config.train.recompute) ||
+              (!free.schedule && splits != row_of(config.schedule.kind).splits_backward))
+            continue;
+          for (const int samples : micro_batches_of(config, free))
+            layouts.push_back({.grid = {tensor, 1, 1, 1},
+                               .schedule = schedule,
+                               .recompute = recompute,
+                               .sequence_parallel = shared,
+                               .micro_batch = samples});
+        }
+  }
+  return layouts;
+}
+
 }  // namespace mindpipe

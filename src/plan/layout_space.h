@@ -13,4 +13,7 @@ std::vector<LayoutChoice> with_other_schedules(const LayoutChoice& now);
 /// All layouts of one grid of a model that trains in steps, rules aside.
 std::vector<LayoutChoice> layouts_of(const Config& config, const Coord& grid, const SearchFreedom& free);
 
+/// One layout of each way to share products, and to compute again, that a search may ask the prices of.
+std::vector<LayoutChoice> layouts_with_prices(const Config& config, int ranks, const SearchFreedom& free);
+
 }  // namespace mindpipe

@@ -1,6 +1,7 @@
 #include "app/plan/measure_layouts.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "app/run/run.h"
@@ -10,6 +11,7 @@
 #include "core/middle.h"
 #include "optim/rate.h"
 #include "plan/run_plan.h"
+#include "trace/rank_speeds.h"
 
 namespace mindpipe {
 namespace {
@@ -39,8 +41,8 @@ void time_steps(const Arguments& arguments, const Config& config, const LayoutCh
 
 }  // namespace
 
-std::vector<double> measured_steps(const Arguments& arguments, const Config& config,
-                                   const std::vector<LayoutChoice>& layouts) {
+std::vector<std::vector<double>> measured_steps(const Arguments& arguments, const Config& config,
+                                                const std::vector<LayoutChoice>& layouts) {
   int argc = arguments.argc;
   char** argv = arguments.argv;
   const MpiSession session(argc, argv);  // open from the first run to the last
@@ -51,9 +53,15 @@ std::vector<double> measured_steps(const Arguments& arguments, const Config& con
     for (const std::size_t one : turn) time_steps(arguments, config, layouts[one], seconds[one]);
     std::reverse(turn.begin(), turn.end());
   }
-  std::vector<double> medians;
-  for (std::vector<double>& all : seconds) medians.push_back(upper_middle(std::move(all)));
-  return medians;
+  return seconds;
+}
+
+bool surely_faster(const std::vector<double>& steps, const std::vector<double>& others) {
+  constexpr double sure = 1.96, of_median = 1.2533;
+  const auto error = [](const std::vector<double>& all) {
+    return of_median * spread_of(all) / std::sqrt(static_cast<double>(all.size()));
+  };
+  return upper_middle(others) - upper_middle(steps) > sure * std::hypot(error(steps), error(others));
 }
 
 }  // namespace mindpipe

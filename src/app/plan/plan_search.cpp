@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <optional>
 
 #include "app/plan/excluded_layouts.h"
 #include "app/plan/grid_choice.h"
@@ -12,10 +13,13 @@
 #include "app/plan/plan_page.h"
 #include "app/plan/plan_ports.h"
 #include "app/plan/plan_subnets.h"
+#include "app/plan/traced_run.h"
 #include "app/run/json_line.h"
 #include "app/train/report_end.h"
 #include "app/verbs/main_verb.h"
+#include "comm/text_of_rank_0.h"
 #include "core/launcher.h"
+#include "core/middle.h"
 #include "core/text.h"
 #include "io/file.h"
 #include "plan/network_on_paper.h"
@@ -268,23 +272,35 @@ std::string search_json(const Config& config, int ranks, const SearchFreedom& fr
 
 namespace {
 
-/// Runs the best few layouts in this job, puts the fastest first, and says how far off their plans were.
+/// Runs the best few layouts in this job, puts the fastest first, and says how far off their plans were. The
+/// layout of a traced run stays the best unless another is surely faster.
 std::string measure(const Arguments& arguments, const Config& config, const SearchFreedom& free,
-                    LayoutSearch& search) {
-  const std::vector<int> places = best_of_each(search, arguments.layouts.measure);
+                    LayoutSearch& search, const std::optional<TracedRun>& traced) {
+  std::vector<int> places = best_of_each(search, arguments.layouts.measure);
+  if (traced) {
+    LayoutCandidate own{.layout = layout_of(traced->config)};
+    simulate_layout(traced->priced, own);
+    search.all.push_back(std::move(own));  // the last, so that no place of another changes
+    places.push_back(static_cast<int>(search.all.size()) - 1);
+    search.best.push_back(places.back());
+  }
   std::vector<LayoutChoice> layouts;
   for (const int place : places) layouts.push_back(search.all[place].layout);
-  const std::vector<double> seconds = measured_steps(arguments, config, layouts);
+  const std::vector<std::vector<double>> seconds = measured_steps(arguments, config, layouts);
   std::string text =
       fmt::format("{:>11} {:>11}  steps simulated and measured in this job\n", "simulated", "measured");
   std::size_t fastest = 0;
   for (std::size_t i = 0; i < places.size(); ++i) {
-    text += fmt::format("{:>11} {:>11}  {}\n", seconds_of(search.all[places[i]].step),
-                        human_seconds(seconds[i]), words_of(layouts[i], free));
-    if (seconds[i] < seconds[fastest]) fastest = i;
+    text += fmt::format("{:>11} {:>11}  {}{}\n", seconds_of(search.all[places[i]].step),
+                        human_seconds(upper_middle(seconds[i])), words_of(layouts[i], free),
+                        traced && i + 1 == places.size() ? " (as it ran)" : "");
+    if (upper_middle(seconds[i]) < upper_middle(seconds[fastest])) fastest = i;
   }
+  const bool stays = traced && !surely_faster(seconds[fastest], seconds.back());
+  if (stays) fastest = places.size() - 1;
   search.best.erase(std::find(search.best.begin(), search.best.end(), places[fastest]));
   search.best.insert(search.best.begin(), places[fastest]);
+  if (stays) return text + "no other is surely faster here than the layout that ran: keep it\n";
   return text + (fastest == 0 ? "the best on paper is the fastest here too\n"
                               : fmt::format("take the fastest here: {}\n", words_of(layouts[fastest], free)));
 }
@@ -309,8 +325,19 @@ int plan_search(const Arguments& arguments, const Config& given) {
   const SearchFreedom free = freedom_of(config, written);
   take_open_batches(config, written.open);
   const PlanGoal goal(config);
-  std::vector<ComparedPlan> plans =
-      compare_plans(config, ranks, asked.most_ranks, goal, free, std::max(asked.top, asked.measure));
+  std::optional<MpiSession> session;  // open from here on, for ranks to wait until the prices are written
+  std::optional<TracedRun> traced;
+  if (!asked.from.empty()) {
+    traced = traced_run(config, ranks, free, asked.from);
+    if (asked.measure > 0) {
+      int argc = arguments.argc;
+      char** argv = arguments.argv;
+      session.emplace(argc, argv);
+      any_rank({session->world(), session->rank(), session->size()}, false);
+    }
+  }
+  std::vector<ComparedPlan> plans = compare_plans(traced ? traced->priced : config, ranks, asked.most_ranks,
+                                                  goal, free, std::max(asked.top, asked.measure));
   const int best = best_plan(plans, goal);
   ComparedPlan& chosen = best < 0 ? plans.back() : plans[best];
   std::string text = launch().rank == 0 ? comparison_text(plans, goal, free, config.train.batch) +
@@ -319,7 +346,7 @@ int plan_search(const Arguments& arguments, const Config& given) {
                                         : "";
   MP_REQUIRE(best >= 0, Exit::bad_configuration, "no layout of {} ranks is allowed or fits", ranks);
   config.train.batch = chosen.size.batch;
-  if (asked.measure > 0) text += '\n' + measure(arguments, config, free, chosen.search);
+  if (asked.measure > 0) text += '\n' + measure(arguments, config, free, chosen.search, traced);
   if (launch().rank != 0) return 0;
   print(text);
   if (!asked.json.empty())

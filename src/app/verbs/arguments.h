@@ -55,6 +55,7 @@ struct ReportArguments {
 struct ReplayArguments {
   std::string run;                   ///< the run directory
   std::vector<std::string> changes;  ///< SELECTOR=FACTOR, see trace/what_if.h
+  std::vector<std::string> words;    ///< key=value of another program, or another run directory
 };
 
 /// What `plan --search` is asked to do.
@@ -63,6 +64,7 @@ struct SearchArguments {
   int most_ranks = 0;  ///< numbers of ranks up to this one are compared; 0: one alone
   int top = 5;         ///< layouts that are listed
   int measure = 0;     ///< layouts whose steps are measured in this job
+  std::string from;    ///< a run directory whose trace has the prices; empty: those of the configuration
   std::string output;  ///< the configuration with the best layout; empty: none
   std::string json;    ///< the file for all layouts; empty: none
   std::string html;    ///< the page with pictures; empty: none

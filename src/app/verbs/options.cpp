@@ -107,6 +107,12 @@ void declare_plan(CLI::App& app, Arguments& a) {
       ->check(CLI::Range(0, 100))
       ->needs(search)
       ->option_text("K");
+  app.add_option(
+         "--from", a.layouts.from,
+         "--search: take prices from the trace of this run directory; with --measure its layout runs, "
+         "too, and stays unless another is surely faster")
+      ->needs(search)
+      ->option_text("RUN");
   app.add_option("--output", a.layouts.output, "--search: write the configuration with the best layout")
       ->needs(search)
       ->option_text("FILE");

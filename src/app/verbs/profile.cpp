@@ -18,6 +18,7 @@
 #include "core/middle.h"
 #include "core/text.h"
 #include "io/file.h"
+#include "plan/layout_space.h"
 #include "runtime/block_timer.h"
 
 namespace mindpipe {
@@ -25,34 +26,6 @@ namespace {
 
 constexpr int fewest_passes = 5, most_passes = 1000;
 constexpr double enough_spread = 0.02;
-
-/// The ways to share products, and to compute again, that a search may ask the prices of.
-std::vector<LayoutChoice> layouts_to_time(const Config& config, int ranks, const SearchFreedom& free) {
-  std::vector<LayoutChoice> layouts;
-  std::set<std::string> told;
-  for (int tensor = 1; tensor <= ranks; ++tensor) {
-    if (ranks % tensor != 0 || (!free.tensor && tensor != std::max(1, config.grid.tensor))) continue;
-    for (const bool shared : {false, true})
-      for (const RecomputeKind recompute : all_kinds<RecomputeKind>())
-        for (const ScheduleKind schedule :
-             {ScheduleKind::one_forward_one_backward, ScheduleKind::zero_bubble}) {
-          const bool splits = row_of(schedule).splits_backward;
-          if ((shared && tensor == 1) ||
-              (!free.sequence_parallel && shared != config.train.sequence_parallel) ||
-              (!free.recompute && !config.train.recompute.are_some() &&
-               recompute != config.train.recompute) ||
-              (!free.schedule && splits != row_of(config.schedule.kind).splits_backward))
-            continue;
-          for (const int samples : micro_batches_of(config, free))
-            layouts.push_back({.grid = {tensor, 1, 1, 1},
-                               .schedule = schedule,
-                               .recompute = recompute,
-                               .sequence_parallel = shared,
-                               .micro_batch = samples});
-        }
-  }
-  return layouts;
-}
 
 /// One block of one layout, whose work no earlier one does.
 struct Wish {
@@ -67,15 +40,10 @@ class Profiling {
   Profiling(Run& run, const Config& config, const std::vector<LayoutChoice>& layouts) : run_(run) {
     std::set<std::uint64_t> known;
     for (const LayoutChoice& layout : layouts) {
-      Config one;
-      try {
-        one = with_layout(config, layout);
-      } catch (const Error& error) {
-        if (error.code == Exit::internal) throw;
-        continue;  // a rule refuses so many tensor ranks
-      }
-      configs_.push_back(one);
-      CostModel costs(one, make_layout(one, {}));
+      const std::optional<Config> one = with_layout_if_allowed(config, layout);
+      if (!one) continue;  // a rule refuses so many tensor ranks
+      configs_.push_back(*one);
+      CostModel costs(*one, make_layout(*one, {}));
       for (int block = 0; block < static_cast<int>(costs.model().blocks().size()); ++block)
         if (const std::uint64_t work = costs.work_of(block); known.insert(work).second)
           wishes_.push_back({configs_.size() - 1, block, work});
@@ -173,7 +141,7 @@ int profile(const Arguments& arguments, const Config& given) {
   config.device.profile.clear();
   const int ranks = launch().ranks;
   const SearchFreedom free = freedom_of(config, written);
-  const std::vector<LayoutChoice> layouts = layouts_to_time(config, ranks, free);
+  const std::vector<LayoutChoice> layouts = layouts_with_prices(config, ranks, free);
   Run run(arguments, config, [&](const Config& known, const World&) { return known; });
   config.device.threads = run.threads();
   Profile measured = Profiling(run, config, layouts).measure(arguments.profile.budget);

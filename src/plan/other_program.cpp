@@ -1,0 +1,161 @@
+#include "plan/other_program.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "config/open_settings.h"
+#include "core/text.h"
+#include "plan/memory_limits.h"
+#include "trace/levels.h"
+
+namespace mindpipe {
+namespace {
+
+/// Settings that change the program and not the model.
+constexpr std::string_view layout_settings[] = {"grid.",        "schedule.",       "train.micro_batch",
+                                                "train.zero",   "train.recompute", "train.sequence_parallel",
+                                                "device.links."};
+
+void require_same_model(const std::vector<std::string>& settings, const std::string& name) {
+  for (const std::string& setting : settings)
+    MP_REQUIRE(std::any_of(std::begin(layout_settings), std::end(layout_settings),
+                           [&](std::string_view key) { return setting.starts_with(key); }),
+               Exit::usage,
+               "{}: what if {}: that makes another training of it, which the trace has no prices for (there "
+               "are {})",
+               name, setting,
+               join(std::vector<std::string>(std::begin(layout_settings), std::end(layout_settings)), ", "));
+}
+
+/// Logical shards that a run had because of its grid follow another grid.
+Config with_following_shards(Config config) {
+  config.reproducible.data_follows = config.reproducible.data == config.grid.data;
+  config.reproducible.tensor_follows = config.reproducible.tensor == config.grid.tensor;
+  return config;
+}
+
+/// What the actions of a planned step take by themselves on all ranks: transfers as long as they take where
+/// they meet others at ports.
+ReplayTimes times_of_plan(const RunPlan& plan, const ReplayGraph& graph, const TracePrices& prices) {
+  const PlannedStep& step = plan.training;
+  const Durations alone = durations_of(step.program, plan.outline, plan.network);
+  ReplayTimes times{.sums_of = std::vector<int>(graph.actions() + 1, 0), .rows = {}, .violations = {}};
+  ReplayRow& row = times.rows.emplace_back();
+  row.eager.resize(graph.actions());
+  const bool same_ranks = graph.ranks() == std::ssize(prices.ranks);
+  for (int action = 0; action < graph.actions(); ++action) {
+    const int stage = graph.stage_of(action), index = graph.index_of(action);
+    const Span& span = step.expected.spans[stage][index];
+    const Action& what = graph.at(action);
+    const bool waits_inside = is_communication(what) || what.sums > 0;
+    const double slower = same_ranks && !is_communication(what) ? prices.ranks[graph.rank_of(action)] : 1;
+    const std::int64_t takes = waits_inside ? span.end - span.start : alone[stage][index];
+    row.lasts.push_back(std::llround(static_cast<double>(takes) * slower));
+    row.lag.push_back(prices.lags[lag_class(graph, action)]);
+  }
+  return times;
+}
+
+/// The period of a configuration's steps at these prices.
+std::int64_t priced_period(const Config& config, const TracePrices& prices) {
+  const RunPlan plan = make_run_plan(config, Purpose::training, {}, 1, with_trace_prices(prices));
+  require_fit(plan, config.memory.device_limit);
+  const ReplayGraph graph(degrees_of(config), plan.training.program);
+  return replay(graph, times_of_plan(plan, graph, prices), chained_steps).period();
+}
+
+/// Changes of a layout that keep its grid.
+std::vector<std::vector<std::string>> changes_of(const Config& traced) {
+  std::vector<std::vector<std::string>> changes;
+  const ScheduleConfig& now = traced.schedule;
+  for (const ScheduleKind kind : all_kinds<ScheduleKind>()) {
+    const ScheduleRow& row = row_of(kind);
+    if (row.of_subnets || row.has_groups || traced.grid.pipeline == 1) continue;
+    for (const int chunks : {1, 2, 4})
+      if ((chunks > 1) == row.has_chunks && (kind != now.kind || chunks != now.chunks))
+        changes.push_back({fmt::format("schedule.kind={}", kind), fmt::format("schedule.chunks={}", chunks),
+                           "schedule.cuts=[]"});
+  }
+  if (!now.cuts.empty()) changes.push_back({"schedule.cuts=[]"});
+  for (const int zero : {0, 1, 2})
+    if (traced.grid.data > 1 && zero != traced.train.zero)
+      changes.push_back({fmt::format("train.zero={}", zero)});
+  if (traced.train.recompute != RecomputeKind::none)
+    changes.push_back({fmt::format("train.recompute={}", RecomputeKind::none)});
+  return changes;
+}
+
+/// How good a price is, and what it rests on beside what was measured.
+std::string note_on(const Config& traced, const Config& other, double traced_off) {
+  std::string note = fmt::format("the traced program, priced so, is {:+.1f} % off", 100 * traced_off);
+  if (num_ranks(degrees_of(other)) != num_ranks(degrees_of(traced)))
+    note += "; another number of ranks, so what single ranks are slower by is left out";
+  if (other.train.micro_batch != traced.train.micro_batch || other.grid.tensor != traced.grid.tensor ||
+      other.train.recompute != traced.train.recompute ||
+      other.train.sequence_parallel != traced.train.sequence_parallel)
+    note += "; its blocks do other work, priced by what they were measured at beside their prices on paper";
+  return note;
+}
+
+}  // namespace
+
+OtherPrograms::OtherPrograms(const StepTrace& trace, const ReplayGraph& graph, const Expected& expected,
+                             const std::string& name)
+    : traced_(config_of_yaml(trace.configuration, name)),
+      expected_(expected),
+      name_(name),
+      prices_(fit_trace_prices(trace, graph, measured_times(trace, graph, trace.clock_bound), traced_)),
+      itself_(static_cast<double>(priced_period(traced_, prices_))) {}
+
+WhatIfResult OtherPrograms::expect(const std::vector<std::string>& settings) const {
+  require_same_model(settings, name_);
+  const Config other = with_settings(with_following_shards(traced_), settings);
+  const auto changed = static_cast<double>(priced_period(other, prices_));
+  const double traced_off = itself_ / static_cast<double>(expected_.period) - 1;
+  // What the traced program's price is off by, this one's may be off by, too, in either direction.
+  const auto scaled = [&](std::int64_t period) {
+    return std::llround(static_cast<double>(period) * changed / itself_);
+  };
+  const std::int64_t unsure =
+      std::llround(std::abs(traced_off) * static_cast<double>(scaled(expected_.period)));
+  return {.change = join(settings, " "),
+          .expected = {scaled(expected_.period), scaled(expected_.least) - unsure,
+                       scaled(expected_.most) + unsure},
+          .note = note_on(traced_, other, traced_off)};
+}
+
+std::vector<WhatIfResult> OtherPrograms::suggestions() const {
+  constexpr double worth_trying = 0.01;
+  std::vector<WhatIfResult> better;
+  for (const std::vector<std::string>& settings : changes_of(traced_)) {
+    try {
+      WhatIfResult result = expect(settings);
+      if (static_cast<double>(result.expected.period) <
+          (1 - worth_trying) * static_cast<double>(expected_.period))
+        better.push_back(std::move(result));
+    } catch (const Error& error) {
+      if (error.code == Exit::internal) throw;  // others are rules that refuse it
+    }
+  }
+  std::stable_sort(better.begin(), better.end(), [](const WhatIfResult& a, const WhatIfResult& b) {
+    return a.expected.period < b.expected.period;
+  });
+  return better;
+}
+
+std::vector<WhatIfResult> suggestions_for(const StepTrace& trace, const ReplayGraph& graph,
+                                          const Expected& expected, const std::string& name) {
+  constexpr std::size_t most_suggestions = 3;
+  constexpr int most_ranks = 64;  // a plan of more takes seconds
+  if (graph.ranks() > most_ranks) return {};
+  try {
+    std::vector<WhatIfResult> all = OtherPrograms(trace, graph, expected, name).suggestions();
+    all.resize(std::min(all.size(), most_suggestions));
+    return all;
+  } catch (const Error& error) {
+    if (error.code == Exit::internal) throw;
+    return {};  // a file that the configuration names has gone
+  }
+}
+
+}  // namespace mindpipe
