@@ -6,118 +6,26 @@
 #include <numeric>
 
 #include "app/report/drawing.h"
+#include "app/report/pictures.h"
 #include "core/text.h"
 #include "plan/run_plan.h"
 
 namespace mindpipe {
 namespace {
 
-constexpr double width = 960, left = 72, right = 24, top = 56;
-
-/// Colours that are told apart on light and on dark pages, also by those who see few.
-constexpr const char* light =
-    ".forward, .c0 { fill: #0969da } .backward, .c1 { fill: #bc4c00 } .weight, .c2 { fill: #e3a008 } "
-    ".update, .c3 { fill: #1a7f37 } .sum, .c4 { fill: #8250df } .c5 { fill: #57606a } .c6 { fill: #a475f9 } "
-    ".c7 { fill: #cf222e } .limit { stroke: #cf222e; fill: none; stroke-width: 1.5 } "
-    ".joined { stroke: #0969da; stroke-opacity: 0.45; fill: none; stroke-width: 1.5 } "
-    ".point { fill: #0969da; fill-opacity: 0.45 } .best { fill: #cf222e } .idle { fill: #eaeef2 }";
-constexpr const char* dark =
-    ".forward, .c0 { fill: #58a6ff } .backward, .c1 { fill: #f0883e } .weight, .c2 { fill: #e3b341 } "
-    ".update, .c3 { fill: #3fb950 } .sum, .c4 { fill: #a475f9 } .c5 { fill: #8b949e } .idle { fill: #21262d "
-    "}";
-
-std::string opening(const std::string& title, double height) {
-  return svg_opening(width, height, title, light, dark) +
-         fmt::format("<text class=\"title\" x=\"{:.0f}\" y=\"24\">{}</text>\n", left, escaped(title));
-}
-
-std::string text_at(double x, double y, const std::string& text, const char* anchor = "start") {
-  return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\">{}</text>\n", x, y, anchor,
-                     escaped(text));
-}
-
-std::string box(const char* kind, double x, double y, double w, double h) {
-  return fmt::format("<rect class=\"{}\" x=\"{:.2f}\" y=\"{:.1f}\" width=\"{:.2f}\" height=\"{:.1f}\"/>\n",
-                     kind, x, y, w, h);
-}
-
-/// Colours with their words, from left to right.
-std::string legend(const std::vector<std::pair<std::string, std::string>>& entries, double y) {
-  std::string text;
-  double x = left;
-  for (const auto& [kind, word] : entries) {
-    text += box(kind.c_str(), x, y - 10, 12, 12) + text_at(x + 18, y, word);
-    x += 40 + 7.2 * static_cast<double>(word.size());
-  }
-  return text;
-}
-
-/// A name for what an action of a step is drawn as; none: it is not drawn.
-const char* class_of_action(const Action& action) {
-  switch (action.kind) {
-    case ActionKind::forward:
-      return "forward";
-    case ActionKind::backward:
-    case ActionKind::backward_input:
-      return "backward";
-    case ActionKind::backward_weight:
-      return "weight";
-    case ActionKind::update:
-      return "update";
-    case ActionKind::reduce:
-    case ActionKind::gather:
-      return "sum";
-    case ActionKind::send:
-    case ActionKind::receive:
-    case ActionKind::sum_scalar:
-      return nullptr;
-  }
-  return nullptr;
-}
-
-/// One row of a step: neighbours of one kind that a pixel does not part are drawn as one.
-class Row {
- public:
-  Row(double y, double height, double pixels_each) : y_(y), height_(height), each_(pixels_each) {}
-  void add(const char* kind, const Span& span) {
-    const double begin = static_cast<double>(span.start) * each_, end = static_cast<double>(span.end) * each_;
-    if (kind == kind_ && begin - end_ < 0.15 && end - begin_ < 0.6) {
-      end_ = std::max(end_, end);
-      return;
-    }
-    close();
-    kind_ = kind;
-    begin_ = begin;
-    end_ = end;
-  }
-  std::string text() {
-    close();
-    return text_;
-  }
-
- private:
-  void close() {
-    if (kind_ != nullptr)
-      text_ += box(kind_, left + begin_, y_, std::max(end_ - begin_ - 0.1, 0.15), height_);
-    kind_ = nullptr;
-  }
-  double y_, height_, each_;
-  const char* kind_ = nullptr;
-  double begin_ = 0, end_ = 0;
-  std::string text_;
-};
+using namespace pictures;
 
 /// A step of all stages in virtual time; sums over data in a thin row below each.
 std::string step_picture(const PlannedStep& step) {
   constexpr double row = 30;
   const int stages = static_cast<int>(step.program.ranks.size());
-  const double height = top + row * stages + 64, pixels = width - left - right,
+  const double height = page_top + row * stages + 64, pixels = page_width - page_left - page_right,
                each = pixels / static_cast<double>(step.expected.step);
   std::string text = opening("one step, in virtual time", height);
   for (int stage = 0; stage < stages; ++stage) {
-    const double y = top + row * stage;
-    text +=
-        text_at(left - 8, y + 15, fmt::format("stage {}", stage), "end") + box("idle", left, y, pixels, 20);
+    const double y = page_top + row * stage;
+    text += text_at(page_left - 8, y + 15, fmt::format("stage {}", stage), "end") +
+            box("idle", page_left, y, pixels, 20);
     Row passes(y, 20, each), sums(y + 21, 5, each);
     const std::vector<Span>& spans = step.expected.spans[stage];
     std::vector<std::size_t> by_start(spans.size());
@@ -133,17 +41,9 @@ std::string step_picture(const PlannedStep& step) {
     text += passes.text() + sums.text();
   }
   const double seconds = 1e-9 * static_cast<double>(step.expected.step);
-  text +=
-      text_at(left, height - 40, "0") + text_at(width - right, height - 40, human_seconds(seconds), "end");
-  return text +
-         legend({{"forward", "forward"},
-                 {"backward", "backward"},
-                 {"weight", "weights' half"},
-                 {"update", "update"},
-                 {"sum", "sums over data"},
-                 {"idle", "idle"}},
-                height - 14) +
-         "</svg>\n";
+  text += text_at(page_left, height - 40, "0") +
+          text_at(page_width - page_right, height - 40, human_seconds(seconds), "end");
+  return text + legend_of_steps(height - 14) + "</svg>\n";
 }
 
 /// The memory of the fullest rank of each stage, by class.
@@ -152,17 +52,17 @@ std::string memory_picture(const RunPlan& plan, std::int64_t limit) {
   std::int64_t most = limit;
   for (int stage = 0; stage < plan.outline.stages; ++stage)
     most = std::max(most, total_of(plan.most_memory(stage)));
-  const double height = top + row * plan.outline.stages + 40,
-               each = (width - left - right) / static_cast<double>(most);
+  const double height = page_top + row * plan.outline.stages + 40,
+               each = (page_width - page_left - page_right) / static_cast<double>(most);
   std::string text = opening(
       fmt::format("memory of a rank of each stage, up to {}{}", human_bytes(static_cast<double>(most)),
                   limit > 0 ? "; the line is memory.device_limit" : ""),
       height);
   std::vector<std::pair<std::string, std::string>> entries;
   for (int stage = 0; stage < plan.outline.stages; ++stage) {
-    const double y = top + row * stage;
-    double x = left;
-    text += text_at(left - 8, y + 14, fmt::format("stage {}", stage), "end");
+    const double y = page_top + row * stage;
+    double x = page_left;
+    text += text_at(page_left - 8, y + 14, fmt::format("stage {}", stage), "end");
     for (std::size_t use = 0; use < memory_classes.size(); ++use) {
       const double bytes = static_cast<double>(plan.most_memory(stage)[use]);
       if (bytes == 0) continue;
@@ -175,7 +75,8 @@ std::string memory_picture(const RunPlan& plan, std::int64_t limit) {
   }
   if (limit > 0)
     text += fmt::format("<path class=\"limit\" d=\"M{:.1f} {:.1f}V{:.1f}\"/>\n",
-                        left + each * static_cast<double>(limit), top - 6, top + row * plan.outline.stages);
+                        page_left + each * static_cast<double>(limit), page_top - 6,
+                        page_top + row * plan.outline.stages);
   return text + legend(entries, height - 14) + "</svg>\n";
 }
 
@@ -196,7 +97,7 @@ std::string scatter(const std::string& title, const std::string& across, const s
     x = {near ? std::min(x.least, point.across - 0.3) : 0, std::max(x.most, point.across * 1.05)};
     y.most = std::max(y.most, point.up * 1.05);
   }
-  const Panel panel{left, top, width - right, height - bottom, x, y};
+  const Panel panel{page_left, page_top, page_width - page_right, height - bottom, x, y};
   std::string text = opening(title, height) + lines_across(panel, tick_of(y.length(), 4)) +
                      numbers_below(panel, tick_of(x.length(), 5));
   for (std::size_t i = 1; i < points.size(); ++i)
@@ -210,14 +111,15 @@ std::string scatter(const std::string& title, const std::string& across, const s
       text += fmt::format("<circle class=\"{}\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{}\"/>\n",
                           best ? "best" : "point", panel.x(point.across), panel.y(point.up), best ? 6 : 4);
       if (point.word.empty()) continue;
-      const bool at_right = panel.x(point.across) > 0.6 * width;
+      const bool at_right = panel.x(point.across) > 0.6 * page_width;
       text += text_at(panel.x(point.across) + (at_right ? -10 : 10), panel.y(point.up) - 8, point.word,
                       at_right ? "end" : "start");
     }
   if (limit_up > 0)
-    text += fmt::format("<path class=\"limit\" d=\"M{:.1f} {:.1f}H{:.1f}\"/>\n", left, panel.y(limit_up),
-                        width - right);
-  return text + text_at(width - right, height - 14, across, "end") + text_at(left, 44, up) + "</svg>\n";
+    text += fmt::format("<path class=\"limit\" d=\"M{:.1f} {:.1f}H{:.1f}\"/>\n", page_left, panel.y(limit_up),
+                        page_width - page_right);
+  return text + text_at(page_width - page_right, height - 14, across, "end") + text_at(page_left, 44, up) +
+         "</svg>\n";
 }
 
 /// All layouts that were simulated: step against memory, which is known from below where it did not matter.
@@ -278,13 +180,6 @@ std::string batches_picture(const std::vector<ComparedPlan>& plans, const PlanGo
                  "batch, as a power of two", "times the best", points, 0, true);
 }
 
-constexpr const char* page_style =
-    "body { font: 15px/1.5 sans-serif; max-width: 1000px; margin: 2em auto; padding: 0 1em; color: #24292f; "
-    "background: #ffffff } pre { overflow-x: auto; font: 12px/1.45 monospace; padding: 1em; "
-    "background: #f6f8fa; border-radius: 6px } svg { width: 100%; margin: 1em 0 } "
-    "@media (prefers-color-scheme: dark) { body { color: #e6edf3; background: #0d1117 } "
-    "pre { background: #161b22 } }";
-
 }  // namespace
 
 std::string plan_page(const std::vector<ComparedPlan>& plans, const PlanGoal& goal, const SearchFreedom& free,
@@ -293,16 +188,12 @@ std::string plan_page(const std::vector<ComparedPlan>& plans, const PlanGoal& go
   const RunPlan plan = make_run_plan(with_layout(best.config, best.best().layout));
   const std::string title = fmt::format("plan: {} on {} rank{}", best.config.model.kind, best.size.ranks,
                                         best.size.ranks == 1 ? "" : "s");
-  std::string page = fmt::format(
-      "<!doctype html>\n<html lang=\"en\">\n<meta "
-      "charset=\"utf-8\">\n<title>{0}</title>\n<style>{1}</style>\n"
-      "<h1>{0}</h1>\n<p><code>{2}</code></p>\n",
-      title, page_style, escaped(words_of(best.best().layout, free)));
+  std::string page = page_opening(title, words_of(best.best().layout, free));
   if (plan.trains_steps()) page += step_picture(plan.training);
   page += memory_picture(plan, best.config.memory.device_limit) + layouts_picture(best);
   if (plans.size() > 1) page += ranks_picture(plans, goal);
   if (plans.front().size.batch < plans.back().size.batch) page += batches_picture(plans, goal);
-  return page + "<pre>" + escaped(text) + "</pre>\n</html>\n";
+  return page + page_closing(text);
 }
 
 }  // namespace mindpipe

@@ -42,20 +42,22 @@ std::string replay_json(const Diagnosis& diagnosis, const StepTrace& trace, cons
         .add("share_of_steps", cause.share)
         .add("since", cause.since)
         .add("saves", cause.saves)
+        .add("likely", cause.reason)
         .add("text", text_of(cause, graph, period))
         .text();
   });
   const std::string changes = list_of(diagnosis.changes, [](const WhatIfResult& change) {
-    return fmt::format(R"({{"change": {}, "expected": {}}})", json_string(change.change),
-                       json_of(change.expected));
+    return fmt::format(R"({{"change": {}, "expected": {}, "note": {}}})", json_string(change.change),
+                       json_of(change.expected), json_string(change.note));
   });
   return fmt::format(
       "{{\"first_step\": {}, \"last_step\": {}, \"ranks\": {}, \"measured_period\": {}, \"replayed_period\": "
       "{}, "
-      "\"largest_difference\": {},\n\"expected\": {},\n\"levels\": {},\n\"causes\": {},\n\"changes\": {}}}\n",
+      "\"largest_difference\": {}, \"held_out\": {:.6f},\n\"expected\": {},\n\"levels\": {},\n\"causes\": "
+      "{},\n\"changes\": {}}}\n",
       trace.steps.front(), trace.steps.back(), graph.ranks(), diagnosis.identity.measured,
-      diagnosis.identity.replayed, diagnosis.identity.off, json_of(diagnosis.expected), levels, causes,
-      changes);
+      diagnosis.identity.replayed, diagnosis.identity.off, diagnosis.held_out, json_of(diagnosis.expected),
+      levels, causes, changes);
 }
 
 }  // namespace mindpipe

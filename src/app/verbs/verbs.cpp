@@ -79,6 +79,10 @@ void declare_replay(CLI::App& app, Arguments& a) {
                  "what if: SELECTOR=FACTOR, =ideal or =free, of rank:3, stage:1, kind:backward, link:0-1, "
                  "between-nodes, axis:data, lag; one after the other, each alone")
       ->option_text("CHANGE...");
+  app.add_option("key=value", a.replay.words,
+                 "what if: other settings, all at once: another program with the prices of the trace; or "
+                 "another run directory: what is different there")
+      ->option_text("...");
 }
 
 void declare_doctor(CLI::App& app, Arguments& a) {

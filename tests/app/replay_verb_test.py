@@ -1,0 +1,130 @@
+# replay_verb_test.py PROGRAM
+# thorough
+"""The verb replay on emulated runs of the real program: who is named, what it leaves, what if, two runs, two hosts, prices for a search."""
+import json
+import os
+import pathlib
+import re
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+
+PROGRAM = os.path.abspath(sys.argv.pop(1))
+MPI = str(pathlib.Path(__file__).resolve().parents[1] / "run_mpi.sh")
+CONFIG = """run: {dir: run}
+model: {kind: gpt, layers: 8, width: 128, heads: 4, context: 64}
+data: {train: [synthetic:arithmetic]}
+grid: {pipeline: 4}
+train: {steps: 14, batch: 16, micro_batch: 2}
+optimizer: {kind: adamw, rate: {kind: constant, peak: 1.0e-3}}
+device: {kind: emulated, description: core}
+"""
+
+
+def tensors(path):
+    """The metadata and the tensors of a trace, each a flat tuple of numbers."""
+    raw = path.read_bytes()
+    size = int.from_bytes(raw[:8], "little")
+    head = json.loads(raw[8:8 + size])
+    found = {}
+    for name, tensor in head.items():
+        if name != "__metadata__":
+            begin, end = (8 + size + at for at in tensor["data_offsets"])
+            found[name] = tensor["shape"], struct.unpack(f"<{(end - begin) // 8}q", raw[begin:end])
+    return head["__metadata__"], found
+
+
+class ReplayVerb(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory(prefix="mindpipe_replay_")
+        cls.root = pathlib.Path(cls.folder.name)
+        (cls.root / "config.yaml").write_text(CONFIG)
+        cls.said = cls.train("slow", "--inject", "slow@2:1:2")
+        cls.train("mended")
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    @classmethod
+    def call(cls, command, code=0):
+        done = subprocess.run(command, cwd=cls.root, capture_output=True, text=True, timeout=120)
+        if done.returncode != code:
+            raise AssertionError(f"{' '.join(command)}: {done.returncode}\n{done.stdout}{done.stderr}")
+        return done.stdout + done.stderr
+
+    @classmethod
+    def train(cls, run, *more):
+        return cls.call([MPI, "4", PROGRAM, "train", "--config", "config.yaml", f"run.dir={run}", *more])
+
+    def replay(self, *words, code=0):
+        return self.call([PROGRAM, "replay", *words], code)
+
+    def numbers(self, run):
+        return json.loads((self.root / run / "replay/replay.json").read_text())
+
+    def test_the_slow_rank_is_named_at_the_end_of_the_training_and_by_the_verb(self):
+        self.assertRegex(self.said, r"note: rank 2 \(stage 2, data 0, tensor 0\) computes (1\.9|2\.0)\d times as long")
+        self.assertRegex(self.replay("slow"), r"- rank 2 \(stage 2, data 0, tensor 0\) computes (1\.9|2\.0)\d times as long")
+        numbers = self.numbers("slow")
+        self.assertEqual((numbers["causes"][0]["kind"], numbers["causes"][0]["rank"]), ("slow rank", 2))
+        levels = numbers["levels"]
+        self.assertEqual(sum(level["costs"] for level in levels[1:]), levels[0]["period"] - levels[-1]["period"])
+
+    def test_the_period_follows_from_the_file_alone(self):
+        self.replay("slow")
+        metadata, found = tensors(self.root / "slow/replay/trace.safetensors")
+        self.assertEqual(metadata["injected"], "slow@2:1:2")
+        last = {}
+        for rank in range(4):
+            (steps, actions, _), times = found[f"times.{rank}"]
+            for step in range(steps):
+                ends = times[2 * actions * step + 1:2 * actions * (step + 1):2]
+                last[step] = max(last.get(step, 0), max(ends))
+        period = (last[len(last) - 1] - last[0]) // (len(last) - 1)
+        self.assertEqual(self.numbers("slow")["levels"][0]["period"], period)
+
+    def test_the_page_has_all_pictures_and_needs_nothing_else(self):
+        self.replay("slow")
+        page = (self.root / "slow/replay/replay.html").read_text()
+        self.assertEqual(page.count("<svg"), 7)
+        self.assertNotIn("http://", page.replace("http://www.w3.org/2000/svg", ""))
+        self.assertNotIn("<script", page)
+
+    def test_what_if_other_settings(self):
+        said = self.replay("mended", "schedule.kind=zb-h1")
+        self.assertRegex(said, r"what if schedule.kind=zb-h1: .* shorter \(the traced program, priced so, is [+-]\d")
+        self.assertIn("another training", self.replay("mended", "model.layers=4", code=2))
+        self.assertIn("there is no stage", self.replay("mended", "--scale", "stage:7=2", code=2))
+
+    def test_two_runs_differ_in_the_rank_that_was_slow(self):
+        said = self.replay("mended", "slow")
+        self.assertRegex(said, r"mended: .* a step, and slow: .*, .* %")
+        self.assertRegex(said, r"\n- rank 2 \(stage 2, data 0, tensor 0\) computes (1\.9|2\.0)\d times as long as before: \+")
+        self.assertIn("is a third", self.replay("mended", "slow", "slow", code=2))
+
+    def test_a_skewed_clock_is_brought_together_within_a_bound(self):
+        self.train("skewed", "--inject", "skew@1:0:7ms+20ppm,slow@2:1:2")
+        said = self.replay("skewed")
+        bound = re.search(r"2 hosts, clocks within ([0-9.]+) us", said)
+        self.assertIsNotNone(bound, said)
+        self.assertLess(float(bound.group(1)), 2000, "ranks that share two processors wake up late")
+        self.assertRegex(said, r"- rank 2 \(stage 2, data 0, tensor 0\) computes (1\.9|2\.0)\d times as long")
+        _, found = tensors(self.root / "skewed/replay/trace.safetensors")
+        self.assertEqual([found[f"pings.{rank}"][0][0] for rank in range(4)], [0, 100, 0, 0])
+
+    def test_a_search_takes_the_prices_of_a_trace(self):
+        said = self.call([PROGRAM, "plan", "--search", "--from", "mended", "--ranks", "4", "--config", "config.yaml", "grid=auto"])
+        self.assertIn("the best of those simulated", said)
+        self.assertIn("passes:", (self.root / "mended/replay/prices.yaml").read_text())
+        self.call([PROGRAM, "plan", "--search", "--from", "mended", "--ranks", "4", "--config", "config.yaml", "model.layers=4"], 78)
+
+    def test_a_run_without_a_trace_is_refused(self):
+        (self.root / "empty").mkdir(exist_ok=True)
+        self.assertIn("there is no such file", self.replay("empty", code=66))
+
+
+unittest.main()
