@@ -10,7 +10,7 @@ namespace mindpipe {
 /// nothing.
 std::string likely_reason(const StepTrace& trace, const Cause& cause);
 
-/// That processors ran other processes for a fiftieth of a step of `period` or more on the median rank;
+/// Says that processors ran other processes for a fiftieth of a step of `period` or more on the median rank;
 /// empty: they did not.
 std::string busy_machine(const StepTrace& trace, std::int64_t period);
 
