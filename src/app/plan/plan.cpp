@@ -6,6 +6,7 @@
 #include "app/energy/energy_text.h"
 #include "app/plan/dry_run.h"
 #include "app/plan/grid_choice.h"
+#include "app/plan/plan_moves.h"
 #include "app/plan/plan_ports.h"
 #include "app/plan/plan_schedules.h"
 #include "app/plan/plan_search.h"
@@ -146,8 +147,8 @@ std::string text_of(const Config& config, const RunPlan& plan, int ranks, bool s
     text += fmt::format("simulated on paper for {}: step {}, {} {}s/s\n{}", prices_text(config, plan),
                         human_seconds(step), human_count(counted / step), plan.counted.what,
                         links_text(config, ranks));
-  text += '\n' + stages_text(plan, plan.training, simulate) + roots_text(config, plan) +
-          undivided_text(config) + attention_text(config, plan);
+  text += '\n' + stages_text(plan, plan.training, simulate) + moving_steps_text(config, plan) +
+          roots_text(config, plan) + undivided_text(config) + attention_text(config, plan);
   if (simulate)
     return text +
            fmt::format("evaluation of a batch: {}\n",
