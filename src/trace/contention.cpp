@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <tuple>
 
 #include "core/middle.h"
 
@@ -154,32 +155,34 @@ void ContentionFit::find_overlaps(const StepTrace& trace, const ReplayTimes& mea
 void ContentionFit::fit(TrafficClass waits, const ReplayTimes& measured) {
   constexpr double sure_of_errors = 4, least_share = 0.1, alone = 0.05;
   constexpr std::ptrdiff_t fewest_free = 5;
-  std::map<std::int64_t, std::vector<double>> free_of;  // by bytes
-  std::map<std::int64_t, double> usual;
+  using Equal = std::tuple<std::int64_t, int, int>;  // bytes, rank, peer: a slow link is its own measure
+  std::map<Equal, std::vector<double>> free_of;
   const auto each = [&](const auto& see) {
     for (std::size_t step = 0; step < measured.rows.size(); ++step)
       for (int action = 0; action < graph_.actions(); ++action) {
         const Action& what = graph_.at(action);
         if (is_communication(what) && class_of(what) == waits && !sends(what) && what.bytes > 0 &&
             !measured.rows[step].eager[action])
-          see(what.bytes, static_cast<double>(measured.rows[step].lasts[action]), beside_[step][action]);
+          see(Equal(what.bytes, graph_.rank_of(action), what.peer),
+              static_cast<double>(measured.rows[step].lasts[action]), beside_[step][action]);
       }
   };
   std::vector<bool> counts;
   for (const TrafficClass kind : classes) counts.push_back(kind != waits);
   counts.push_back(true);
-  each([&](std::int64_t bytes, double lasts, const Beside& beside) {
+  each([&](const Equal& equal, double lasts, const Beside& beside) {
     double others = 0;
     for (std::size_t kind = 0; kind < classes.size(); ++kind)
       if (counts[kind]) others = std::max<double>(others, beside[kind]);
-    if (others <= alone * lasts) free_of[bytes].push_back(lasts);
+    if (others <= alone * lasts) free_of[equal].push_back(lasts);
   });
-  // Without some that met nobody nothing can be said of equal ones.
+  std::map<Equal, double> usual;  // without some that met nobody nothing can be said of equal ones
+  for (auto& [equal, lasts] : free_of)
+    if (std::ssize(lasts) >= fewest_free) usual[equal] = lower_middle(std::move(lasts));
   std::vector<Excess<Beside>> excesses;
-  each([&](std::int64_t bytes, double lasts, const Beside& beside) {
-    if (std::ssize(free_of[bytes]) >= fewest_free)
-      excesses.push_back(
-          {lasts - usual.try_emplace(bytes, lower_middle(free_of[bytes])).first->second, &beside});
+  each([&](const Equal& equal, double lasts, const Beside& beside) {
+    if (const auto found = usual.find(equal); found != usual.end())
+      excesses.push_back({lasts - found->second, &beside});
   });
   const auto [share, sure] = shares_lost(excesses, counts);
   for (std::size_t kind = 0; kind < classes.size(); ++kind)
