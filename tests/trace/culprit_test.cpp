@@ -1,9 +1,6 @@
 // thorough
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <array>
-
 #include "trace/causes.h"
 #include "trace/made_run.h"
 
@@ -30,20 +27,6 @@ class Draw {
                      Counted::behind_the_first, &traffic);
   }
 
-  /// Two faults of different kinds and ranks, each of which costs enough.
-  std::array<Faulty, 2> two_faulty() {
-    while (true) {
-      std::array<Faulty, 2> both{faulty(), faulty()};
-      const Cause &one = both[0].culprit, &other = both[1].culprit;
-      if (one.kind != other.kind && (one.rank < 0 || one.rank != other.rank)) return both;
-    }
-  }
-  static Fault joined(const Fault& one, const Fault& other) {
-    Fault both;
-    both.longer = [=](int step, int action) { return one.longer(step, action) * other.longer(step, action); };
-    both.later = [=](int step, int action) { return one.later(step, action) + other.later(step, action); };
-    return both;
-  }
   /// Draws faults until one costs enough.
   Faulty faulty() {
     const double clean = period({});
@@ -210,24 +193,6 @@ TEST(Culprit, IsNamedFirstInNinetyNineOfAHundredRunsWithOneFault) {
                            found.empty() ? -1 : found[0].rank, found.empty() ? -1 : found[0].stage);
   }
   EXPECT_GE(right, runs * 99 / 100) << wrong;
-  RecordProperty("right", right);
-}
-
-TEST(Culprit, IsAmongThreeWhereThereAreTwo) {
-  constexpr int runs = 20;
-  int right = 0;
-  for (int seed = 0; seed < runs; ++seed) {
-    Draw draw(9000 + seed);
-    const std::array<Faulty, 2> both = draw.two_faulty();
-    std::vector<Cause> found = draw.causes(Draw::joined(both[0].fault, both[1].fault));
-    found.resize(std::min<std::size_t>(found.size(), 3));
-    const bool all = std::all_of(both.begin(), both.end(), [&](const Faulty& one) {
-      return std::any_of(found.begin(), found.end(),
-                         [&](const Cause& cause) { return names(cause, one.culprit); });
-    });
-    right += all ? 1 : 0;
-  }
-  EXPECT_GE(right, 18);
   RecordProperty("right", right);
 }
 
