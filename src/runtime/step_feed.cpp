@@ -51,7 +51,7 @@ std::optional<StepScalars> StepFeed::run(const StepInput& input) {
   const HostCounts start = host_counts_now();
   executor_.run(*this);
   const HostCounts end = host_counts_now();
-  script_.recorder.set_host(counts_between(start, end, ended_ns_));
+  script_->recorder.set_host(counts_between(start, end, ended_ns_));
   ended_ns_ = end.outside;
   return oldest();
 }
