@@ -140,7 +140,7 @@ struct MemoryOfRanks : ::testing::Test {
   static std::string describe(const Config& c) {
     return fmt::format("{} pipeline {} data {} tensor {} {} zero {}{} recompute {} {}", c.model.kind,
                        c.grid.pipeline, c.grid.data, c.grid.tensor, c.schedule.kind, c.train.zero,
-                       c.train.sequence_parallel ? " sequence parallel" : "", c.train.recompute,
+                       c.train.sequence_parallel ? " sequence parallel" : "", c.train.recompute.text(),
                        c.train.precision);
   }
 };
