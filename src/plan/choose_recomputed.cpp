@@ -113,6 +113,18 @@ class StageChoice {
 
 }  // namespace
 
+std::vector<std::int64_t> bytes_of_tapes(const Outline& outline, const std::vector<int>& in_flight,
+                                         const RecomputedBlocks& recomputed) {
+  std::vector<std::int64_t> bytes(outline.stages, 0);
+  for (int chunk = 0; chunk < outline.all_chunks(); ++chunk)
+    bytes[outline.rank_of(chunk)] +=
+        in_flight[chunk] *
+        tape_bytes(outline, outline.first_block[chunk], outline.first_block[chunk + 1], [&](int block) {
+          return recomputed.has(block);
+        }).most;
+  return bytes;
+}
+
 std::optional<RecomputedBlocks> choose_recomputed(const Outline& kept, const Outline& again,
                                                   const std::vector<int>& in_flight,
                                                   const std::vector<std::int64_t>& room) {

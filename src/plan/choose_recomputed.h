@@ -8,6 +8,10 @@
 
 namespace mindpipe {
 
+/// Bytes of the tapes of each stage. `in_flight`: micro-batches that a chunk keeps at once.
+std::vector<std::int64_t> bytes_of_tapes(const Outline& outline, const std::vector<int>& in_flight,
+                                         const RecomputedBlocks& recomputed);
+
 /// Which blocks to compute again so that each stage's tapes fit into `room` bytes, with the least time: exact
 /// while a stage's kinds of blocks have few combinations, else by the time that a byte costs. Of one kind the
 /// lowest blocks of a chunk come first, whose second forwards find the room of those above. `kept` and

@@ -22,6 +22,8 @@ using Fate = LayoutCandidate::Fate;
 /// Cuts of the few best layouts that are simulated: how many of each, and how far from the best these are.
 constexpr int most_moves = 60;
 constexpr int most_finalists = 3;
+/// How often more blocks of a layout are computed again, until it fits to the byte.
+constexpr int most_choices = 6;
 constexpr double near_costs = 1.05;
 
 /// Where ties are broken: less is better.
@@ -208,19 +210,16 @@ std::optional<LayoutCandidate> with_more_recomputed(const Config& config, const 
                                                     PricedBlocks& blocks) {
   if (full.layout.recompute == RecomputeKind::block || row_of(full.layout.schedule).has_groups)
     return std::nullopt;
-  LayoutCandidate next{.layout = full.layout, .room = full.room};
+  if (full.choices == most_choices) return std::nullopt;
   try {
     Config known = with_layout(config, full.layout);
-    if (next.room.empty())
-      for (const std::int64_t bytes : least_beside_tapes(blocks.laid_out(known)))
-        next.room.push_back(config.memory.device_limit - bytes);
-    for (std::size_t stage = 0; stage < full.over.size(); ++stage) next.room[stage] -= full.over[stage];
-    const std::optional<RecomputedBlocks> fitting = blocks.fitting(known, next.room);
+    const std::optional<RecomputedBlocks> fitting = blocks.fitting(known, full.over);
     if (!fitting || *fitting == full.layout.recompute) return std::nullopt;
-    next.layout.recompute = known.train.recompute = *fitting;
+    LayoutChoice layout = full.layout;
+    layout.recompute = known.train.recompute = *fitting;
     const Sketch sketch(known, blocks.laid_out(known));
-    LayoutCandidate made = sketch.candidate(next.layout, sketch.first_block(next.layout));
-    made.room = next.room;
+    LayoutCandidate made = sketch.candidate(layout, sketch.first_block(layout));
+    made.choices = full.choices + 1;
     return made;
   } catch (const Error& error) {
     if (error.code == Exit::internal) throw;

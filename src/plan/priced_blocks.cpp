@@ -48,7 +48,7 @@ Outline& PricedBlocks::laid_out(const Config& config) {
 }
 
 std::optional<RecomputedBlocks> PricedBlocks::fitting(const Config& config,
-                                                      const std::vector<std::int64_t>& room) {
+                                                      const std::vector<std::int64_t>& over) {
   Config cut = config;
   const Outline& now = laid_out(config);  // a choice moves the cuts, where these are balanced
   cut.schedule.cuts.assign(now.first_block.begin() + 1, now.first_block.end() - 1);
@@ -56,6 +56,11 @@ std::optional<RecomputedBlocks> PricedBlocks::fitting(const Config& config,
   const Outline& kept = laid_out(cut);
   const std::vector<int> in_flight =
       most_in_flight(order_of_step(kept, cut.schedule.kind, network_on_paper(cut)), kept.all_chunks());
+  std::vector<std::int64_t> room = bytes_of_tapes(kept, in_flight, config.train.recompute);
+  const std::vector<std::int64_t> beside = least_beside_tapes(kept);
+  for (std::size_t stage = 0; stage < room.size(); ++stage)
+    room[stage] = over.empty() ? std::min(room[stage], config.memory.device_limit - beside[stage])
+                               : room[stage] - over[stage];
   return choose_recomputed(kept, priced(config, RecomputeKind::block), in_flight, room);
 }
 

@@ -16,8 +16,9 @@ class PricedBlocks {
   /// The blocks as they lie on the configuration's grid, until another configuration is asked for.
   Outline& laid_out(const Config& config);
   /// The blocks to compute again of a configuration that computes none or some again, so that the tapes of
-  /// each stage fit into `room`; no value: not even all of them are enough.
-  std::optional<RecomputedBlocks> fitting(const Config& config, const std::vector<std::int64_t>& room);
+  /// each stage take `over` bytes less than they do; empty: as many less as are missing to
+  /// memory.device_limit by what is known of the blocks alone. No value: not even all of them are enough.
+  std::optional<RecomputedBlocks> fitting(const Config& config, const std::vector<std::int64_t>& over);
 
  private:
   struct Priced {

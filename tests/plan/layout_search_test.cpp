@@ -1,3 +1,4 @@
+// thorough
 #include "plan/layout_search.h"
 
 #include <gmock/gmock.h>
@@ -141,7 +142,7 @@ TEST(LayoutSearch, ComputesAsFewBlocksAgainAsMemoryAllows) {
 
 TEST(LayoutSearch, WhatIsChosenFitsAndWhatIsExcludedDoesNot) {
   SearchFreedom free = all_free;
-  free.cuts = false;
+  free.schedule = free.chunks = free.cuts = false;
   int chosen = 0, excluded = 0;
   for (const int ranks : {2, 4, 6, 8}) {
     std::int64_t least = 0, most = 0;
