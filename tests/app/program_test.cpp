@@ -107,7 +107,8 @@ TEST_F(TheProgram, NeedsNoPython) {
 TEST_F(TheProgram, AStartThatFailsLeavesWhatAnEarlierRunHasWritten) {
   ASSERT_EQ(tiny("").code, 0);
   const std::string metrics = read("run/metrics.jsonl"), config = read("run/config.yaml");
-  EXPECT_EQ(tiny("data.train=[/no/such/file.txt]").code, 78) << "it goes on with the data that it began with";
+  EXPECT_EQ(tiny("data.train=[/no/such/file.txt]").code, 0) << "the run is done, and reads no data";
+  EXPECT_EQ(tiny("train.steps=6 data.train=[/no/such/file.txt]").code, 66);
   EXPECT_EQ(read("run/metrics.jsonl"), metrics);
   EXPECT_EQ(read("run/config.yaml"), config);
 }

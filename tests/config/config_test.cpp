@@ -319,7 +319,8 @@ std::vector<std::string> asked_with(ModelKind kind) {
 }
 std::vector<std::string> asked_with(ScheduleKind kind) {
   return {"model.kind=" + std::string(row_of(kind).of_subnets ? "supernet" : "gpt"),
-          asked_with(row_of(kind).of_subnets ? ModelKind::supernet : ModelKind::gpt).front()};
+          asked_with(row_of(kind).of_subnets ? ModelKind::supernet : ModelKind::gpt).front(),
+          row_of(kind).in_v ? "grid.pipeline=2" : "grid.pipeline=1"};
 }
 
 /// Each name of a setting's kinds reads as that kind and is written again, and --help-config allows these

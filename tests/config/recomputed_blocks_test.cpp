@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdio>
+#include <fstream>
+
 #include "config/open_settings.h"
 #include "core/check.h"
 
@@ -45,9 +48,14 @@ TEST(RecomputedBlocks, AreRefusedOutOfOrderAndOfASupernet) {
   for (const char* wrong : {"[4, 1]", "[1, 1]", "[]", "[-1]", "[x]", "4"})
     EXPECT_THAT(complaint(file, fmt::format("train.recompute={}", wrong)),
                 HasSubstr("allowed: auto or none, block, or a list of whole numbers from 0"));
+  const std::string supernet = testing::TempDir() + "recomputed_supernet.yaml";
+  std::ofstream(supernet)
+      << "run: {dir: d}\nseed: 1\ndata: {train: a}\n"
+         "model: {kind: supernet, space: {name: one, decoder: {blocks: 2, candidates: [glu]}}}\n";
   EXPECT_THAT(
-      complaint(MINDPIPE_SOURCE_DIR "/configs/supernet-tiny.yaml", "train.recompute=[1]"),
+      complaint(supernet, "train.recompute=[1]"),
       HasSubstr("is [1] and model.kind supernet (its blocks are one of several candidates: none or block)"));
+  std::remove(supernet.c_str());
 }
 
 }  // namespace

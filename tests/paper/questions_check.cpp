@@ -60,7 +60,7 @@ TEST(Questions, OfEveryBundledFileAreAskedOrItIsSaidWhyNot) {
   EXPECT_THAT(without.at("gpt-tiny"), testing::HasSubstr("f32"));
   EXPECT_TRUE(questions_of_file("gpt-tiny").empty());
   EXPECT_THAT(without.at("wide-resnet-tiny"), testing::HasSubstr("no attention"));
-  EXPECT_EQ(without.size(), 9);
+  EXPECT_EQ(without.size(), 10);
 }
 
 /// Texts are read in both directions, sources are padded and read by targets of another length, and a class

@@ -88,7 +88,9 @@ inline MicroBatchGroups groups_of(const Config& c) {
 
 /// Every other one of the blocks that can be computed again.
 inline RecomputedBlocks every_other_block(const Config& given) {
-  const Config c = resolve(given);
+  Config c = given;
+  c.train.recompute = RecomputeKind::none;
+  c = resolve(c);
   CostModel costs(c, make_layout(c, {}));
   std::vector<int> can, numbers;
   for (int block = 0; block < static_cast<int>(costs.model().blocks().size()); ++block)
@@ -157,7 +159,7 @@ inline std::string describe(const Config& c) {
                      c.schedule.kind, c.schedule.cuts.empty() ? "" : " cut unevenly", describe_model(c.model),
                      c.train.precision, c.optimizer.kind, c.train.batch, c.train.zero,
                      c.train.sequence_parallel ? ", sequence parallel" : "",
-                     c.train.recompute.any() ? ", recomputed " + c.train.recompute.text() : "");
+                     c.train.recompute.any() ? ", recomputed" : "");
 }
 
 /// Few choices in which every possible pair of options of two dimensions occurs.

@@ -82,7 +82,7 @@ CASES = [
     ("stopped", None, MORE + " grid.pipeline=3", 78, "ranks"),
     ("stopped", None, MORE + " reproducible.data=1", 78, "reproducible.data is 1 (there 2)"),
     ("stopped", None, MORE + " reproducible.tensor=1", 78, "reproducible.tensor is 1 (there 2)"),
-    ("stopped", None, MORE + " data.train=[nowhere.txt]", 78, "data.train is"),
+    ("stopped", None, MORE + " data.train=[nowhere.txt]", 66, "nowhere.txt: there is no such file"),
     ("stopped", None, MORE + " data.validation=[nowhere.txt] train.evaluate_every=8", 66, "nowhere.txt"),
     ("stopped", None, MORE + " model.width=32", 78, "model.width is 32 (there 16)"),
     ("stopped", None, MORE + " train.precision=bf16", 78, "train.precision is bf16 (there f32)"),
