@@ -83,7 +83,9 @@ std::string write_step_trace(const World& world, StepTrace trace, const std::str
     for (TraceTensor& tensor : trace_form::program_tensors(trace)) mine.push_back(std::move(tensor));
   const auto crcs = all_crcs(world, mine);
   std::vector<StoredTensor> described = describe(trace, counts);
-  const std::string header = safetensors_header(path, trace_form::metadata(trace, crcs), described);
+  // Ranks of two instruction sets have two configurations: rank 0's says where tensors begin.
+  const std::string header =
+      text_of_rank_0(world, safetensors_header(path, trace_form::metadata(trace, crcs), described));
   std::optional<NewFile> file;
   if (world.rank == 0) {
     file.emplace(path);

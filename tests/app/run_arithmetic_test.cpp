@@ -55,6 +55,7 @@ const Beside beside[] = {
     {"optimizer.nesterov", "gpt-tiny", {"optimizer.kind=sgd", "optimizer.momentum=0.5"}, "true"},
     {"schedule.chunks", "gpt-tiny", {"grid.pipeline=2", "schedule.kind=breadth-first"}, "2"},
     {"schedule.cuts", "gpt-tiny", {"grid.pipeline=2"}, "[3]"},
+    {"repartition.at", "gpt-tiny", {"grid.pipeline=2"}, "[{step: 5, cuts: [3]}]"},
     {"schedule.groups.forward", "gpt-tiny", {"grid.pipeline=2", "schedule.kind=elastic"}, "[2, 2]"},
     {"schedule.groups.backward", "gpt-tiny", {"grid.pipeline=2", "schedule.kind=elastic"}, "[2, 2]"},
     {"supernet.spacing", "supernet-tiny", {"supernet.sampler=spaced"}, "1"},

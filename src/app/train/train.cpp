@@ -83,7 +83,11 @@ std::vector<std::string> notes_on(const Run& run, bool has_trace) {
                 ? "no step was recorded (trace.steps: 0), so nobody can be said to be slow"
                 : "there is no trace to say from who was slow"};
   const std::string path = replayable_trace_of(config.run.dir);
-  return first_lines(read_aligned_trace(path), path);
+  try {
+    return first_lines(read_aligned_trace(path), path);
+  } catch (const Error& error) {  // a training that has come to its end does not fail by what is said of it
+    return {fmt::format("nobody can say who was slow: {}", error.what())};
+  }
 }
 
 /// How far a run that begins has come.
