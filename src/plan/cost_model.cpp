@@ -191,9 +191,11 @@ void CostModel::choose_part(int block, int part, int candidate) {
 }
 
 CostModel::Footprint CostModel::training_footprint(int first, int last) {
-  Footprint footprint = pass(first, last, weight_gradients(), true).footprint;
-  if (weight_gradients() == Tape::WeightGradients::later)  // some backwards are whole all the same
-    footprint.include(pass(first, last, Tape::WeightGradients::now, true).footprint);
+  return training_footprint(first, last, weight_gradients());
+}
+
+CostModel::Footprint CostModel::training_footprint(int first, int last, Tape::WeightGradients made) {
+  Footprint footprint = pass(first, last, made, true).footprint;
   forget_footprint();
   const Groups groups{tensor_, data_, pipeline_};
   Residency units(stage(), config_, groups);

@@ -43,6 +43,7 @@ class CostModel {
   };
   /// Forward, backward, and the sums over T-ths of the sequence that follow a data shard's last backward.
   Footprint training_footprint(int first, int last);
+  Footprint training_footprint(int first, int last, Tape::WeightGradients made);
   /// Evaluation: outputs of all blocks in `kept`; what enters the first lies elsewhere.
   Footprint evaluation_footprint(int first, int last);
   /// Passes of a sample's rows at once through a model that continues texts, beside its caches.

@@ -208,9 +208,10 @@ void time_layout(const Config& config, LayoutCandidate& candidate, PricedBlocks&
 /// A layout that does not fit with as many more blocks computed again as it takes; none: all are not enough.
 std::optional<LayoutCandidate> with_more_recomputed(const Config& config, const LayoutCandidate& full,
                                                     PricedBlocks& blocks) {
-  if (full.layout.recompute == RecomputeKind::block || row_of(full.layout.schedule).has_groups)
+  const ScheduleRow& schedule = row_of(full.layout.schedule);
+  if (full.layout.recompute == RecomputeKind::block || schedule.has_groups || schedule.splits_backward ||
+      full.choices == most_choices)
     return std::nullopt;
-  if (full.choices == most_choices) return std::nullopt;
   try {
     Config known = with_layout(config, full.layout);
     const std::optional<RecomputedBlocks> fitting = blocks.fitting(known, full.over);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <set>
 #include <utility>
 
 #include "core/sum_lists.h"
@@ -32,6 +33,16 @@ constexpr std::int64_t most_held = std::int64_t{64} << 20;
 
 /// An arena is as large as the largest chunk that its list ever puts there; an evaluation has the first
 /// arena, which it needs for one chunk at a time.
+/// The tapes of a chunk whose backwards are whole, or put gradients of weights off.
+std::set<int> tapes_of(const std::vector<Action>& actions, int chunk, Tape::WeightGradients made) {
+  const ActionKind kind =
+      made == Tape::WeightGradients::now ? ActionKind::backward : ActionKind::backward_input;
+  std::set<int> tapes;
+  for (const Action& action : actions)
+    if (action.kind == kind && action.chunk == chunk) tapes.insert(action.tape);
+  return tapes;
+}
+
 RankFootprint footprint_of(const RunPlan& plan, CostModel& costs, int rank) {
   const Outline& outline = plan.outline;
   const bool trains = plan.trains_steps();
@@ -47,11 +58,13 @@ RankFootprint footprint_of(const RunPlan& plan, CostModel& costs, int rank) {
       footprint.tapes[0] = std::max(footprint.tapes[0], evaluated.kept);
     }
     if (!trains) continue;
-    const CostModel::Footprint trained = costs.training_footprint(first, last);
-    footprint.passes.include(trained);
-    for (const Action& action : plan.training.program.ranks[rank])
-      if (action.kind == ActionKind::forward && action.chunk == chunk)
-        footprint.tapes[action.tape] = std::max(footprint.tapes[action.tape], trained.kept);
+    for (const Tape::WeightGradients made : {Tape::WeightGradients::now, Tape::WeightGradients::later}) {
+      const std::set<int> tapes = tapes_of(plan.training.program.ranks[rank], chunk, made);
+      if (tapes.empty()) continue;
+      const CostModel::Footprint trained = costs.training_footprint(first, last, made);
+      footprint.passes.include(trained);
+      for (const int tape : tapes) footprint.tapes[tape] = std::max(footprint.tapes[tape], trained.kept);
+    }
   }
   const auto include = [&](const std::vector<BoundaryBytes>& buffers) {
     footprint.buffers.resize(std::max(footprint.buffers.size(), buffers.size()), 0);

@@ -36,7 +36,7 @@ TOKENS = NEW + "model.vocabulary=auto data.tokenizer="
 NO_PLACES = {
     "core/input_file": "opens for all others", "core/mapped_file": "maps what others open", "core/line_reader": "reads what others open",
     "core/strict_json": "parses what others open", "core/machine_memory": "/proc and /sys", "app/verbs/machine": "/proc and /sys",
-    "energy/node_reader": "/proc", "corpus/token_writer": "what the same process has just made",
+    "energy/node_reader": "/proc", "runtime/host_counts": "/proc", "corpus/token_writer": "what the same process has just made",
     "io/checked_writer": "a checkpoint's own new file", "io/mpi_file": "a checkpoint's own new file",
 }
 
