@@ -357,7 +357,9 @@ LayoutSearch search_layouts(const Config& given, int ranks, const SearchFreedom&
     else try_layout(config, candidate, price, best, blocks);
     const double cost = candidate.cost(price);
     if (candidate.fate == Fate::simulated && (best == 0 || cost < best)) best = cost;
-    if (candidate.fate == Fate::too_large && free.recompute) recompute_more(search, place, config, blocks);
+    const bool is_given_grid = !free.pipeline && !free.data && !free.tensor;  // of others there are too many
+    if (candidate.fate == Fate::too_large && free.recompute && is_given_grid)
+      recompute_more(search, place, config, blocks);
   }
   settle(search, config, std::max(wanted, most_finalists));
   if (free.cuts && !search.best.empty()) {
