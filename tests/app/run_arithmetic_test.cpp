@@ -117,7 +117,7 @@ class ChangesOfSettings {
   void see(const std::string& name, const Setting& setting, const Overrides& others = {},
            const std::string& value = "") {
     all_.insert(setting.key());
-    // Of those that all kinds have one is enough.
+    // A setting that all kinds have is looked at once.
     const std::string where = setting.key().starts_with("model.") ? name : "";
     if (counted_elsewhere.contains(setting.key()) || done_.contains({where, setting.key()})) return;
     const std::optional<Config> other = changed(name, setting, others, value);

@@ -13,7 +13,7 @@ Order order_in_v(const OrderRequest& request, const VPattern& pattern) {
   Order order(request.stages);
   for (int stage = 0; stage < request.stages; ++stage) {
     const int down = stage, up = 2 * request.stages - 1 - stage;  // chunks
-    // Of passes that stand at one time, those come first that stand first here.
+    // Passes that stand at one time keep the order that they have here.
     const std::pair<int, Pass> turns[] = {
         {bottom + (last - stage) * pattern.forward[1], {ActionKind::forward, up, 0}},
         {stage * pattern.forward[0], {ActionKind::forward, down, 0}},
