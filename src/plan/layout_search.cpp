@@ -22,6 +22,8 @@ using Fate = LayoutCandidate::Fate;
 /// Cuts of the few best layouts that are simulated: how many of each, and how far from the best these are.
 constexpr int most_moves = 60;
 constexpr int most_finalists = 3;
+/// Layouts that are tried to say why another value was not chosen.
+constexpr int most_tried = 3;
 /// How often more blocks of a layout are computed again, until it fits to the byte.
 constexpr int most_choices = 6;
 constexpr double near_costs = 1.05;
@@ -320,7 +322,7 @@ int best_with(LayoutSearch& search, const Config& config, PricedBlocks& blocks,
               const std::function<bool(const LayoutChoice&)>& has) {
   const std::int64_t limit = config.memory.device_limit;
   std::size_t next = 0;
-  while (true) {
+  for (int tried = 0; tried < most_tried; ++tried) {
     const int found = cheapest_with(search, has);
     if (found >= 0 && search.all[found].memory > 0) return found;
     if (found >= 0) {
@@ -335,6 +337,7 @@ int best_with(LayoutSearch& search, const Config& config, PricedBlocks& blocks,
     if (limit > 0 && first.least_memory > limit) first.fate = Fate::too_large;
     else time_layout(config, first, blocks);
   }
+  return -1;
 }
 
 LayoutSearch search_layouts(const Config& given, int ranks, const SearchFreedom& free, int wanted,
