@@ -88,6 +88,20 @@ TEST_F(NamedFiles, CountAsTheyAreRead) {
   EXPECT_EQ(inputs_of(shards_of("gpt-tiny", {}), beginning_among(begun.text())), inputs_of(config));
 }
 
+TEST_F(NamedFiles, OfManyBytesCountFromTheFirstToTheLast) {
+  const std::string file = write("long.txt", ""), setting = "data.train=[" + file + "]";
+  const std::int64_t bytes = (std::int64_t{65} << 20) + 100;
+  const auto with_one_at = [&](std::int64_t place) {
+    std::filesystem::resize_file(file, 0);
+    std::filesystem::resize_file(file, static_cast<std::uintmax_t>(bytes));
+    if (place >= 0) std::fstream(file, std::ios::in | std::ios::out).seekp(place).put('1');
+    return inputs(setting);
+  };
+  const std::string zeros = with_one_at(-1);
+  EXPECT_NE(with_one_at(0), zeros);
+  EXPECT_NE(with_one_at(bytes - 1), zeros);
+}
+
 TEST_F(NamedFiles, TakeATokenizerByItsContents) {
   const std::filesystem::path golden = MINDPIPE_SOURCE_DIR "/tests/golden/tokenizers";
   const auto name = [](const std::string& file) {

@@ -39,7 +39,7 @@ std::string digest_at(const std::string& path) {
   if (bytes <= whole)
     for (std::int64_t begin = 0; begin < bytes; begin += piece) add(begin);
   else
-    for (std::int64_t k = 0; k < pieces; ++k) add((bytes - piece) / (pieces - 1) * k);
+    for (std::int64_t k = 0; k < pieces; ++k) add((bytes - piece) * k / (pieces - 1));
   return to_string(digest.end());
 }
 
