@@ -315,6 +315,7 @@ TEST(ArithmeticName, CountsOnWhereGoldenHashesMove) {
   EXPECT_EQ(fixed + digest_of_golden("parity_hashes.txt"), "1 1 1 1 1 77e67ed82334a269");
   EXPECT_EQ(fixed + digest_of_golden("tiny_hashes.txt"), "1 1 1 1 1 dd3b5631c6a88ab5");
   EXPECT_EQ(fixed + digest_of_golden("function_digests.txt"), "1 1 1 1 1 e19ce457befa298e");
+  EXPECT_EQ(fixed + digest_of_golden("shape_digests.txt"), "1 1 1 1 1 a002af92d11534af");
 }
 
 }  // namespace
