@@ -128,9 +128,8 @@ Config of_replicas(int ranks) {
 
 /// A step up to its scalars: when the last backward has ended, the sum of what it made has not begun.
 ListStretch up_to_scalars(const std::vector<Action>& step) {
-  const auto scalars = std::find_if(step.begin(), step.end(), [](const Action& action) {
-    return action.kind == ActionKind::sum_scalar;
-  });
+  const auto scalars = std::find_if(
+      step.begin(), step.end(), [](const Action& action) { return action.kind == ActionKind::sum_scalar; });
   return cut_out(step, 0, static_cast<std::size_t>(scalars - step.begin()));
 }
 
