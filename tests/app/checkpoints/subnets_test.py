@@ -40,11 +40,16 @@ class Subnets(Runs):
         (self.root / "tiny.yaml").write_text(SUPERNET.format(book=SOURCE / "data/alice.txt"))
 
     def told(self, run):
-        """The lines of metrics but for what the clock says."""
-        lines = [json.loads(line) for line in (self.root / run / "metrics.jsonl").read_text().splitlines()]
-        return [{key: value for key, value in line.items() if "seconds" not in key} for line in lines]
+        """The lines of metrics but for what the clock says and what each start adds to its first."""
+        def is_told(key):
+            return "seconds" not in key and key not in ("arithmetic", "course")
+        return [{key: value for key, value in line.items() if is_told(key)} for line in self.metrics(run)]
+
+    def arithmetic(self, run):
+        return {line["arithmetic"] for line in self.metrics(run) if "arithmetic" in line}
 
     def assert_same(self, run, other, step=96):
+        self.assertEqual(len(self.arithmetic(run) | self.arithmetic(other)), 1)
         self.assertEqual(self.told(run), self.told(other))
         self.assertEqual(self.sha(run, step), self.sha(other, step))
 
