@@ -67,9 +67,14 @@ inline int logical_shards(int degree, int option) {
   return option == 0 ? degree : option == 1 ? 2 * degree : option == 2 ? 3 : 3 * degree;
 }
 
+/// Whether the choice's schedule has as many stages as it takes: a V has two or more.
+inline bool has_stages(const Choice& choice, int ranks) {
+  return grids_of(ranks)[choice[grid_at]].pipeline > 1 || !row_of(schedules[choice[schedule_at]]).in_v;
+}
+
 inline bool is_possible(const Choice& choice, int ranks) {
+  if (!has_stages(choice, ranks)) return false;
   const GridConfig grid = grids_of(ranks)[choice[grid_at]];
-  if (grid.pipeline == 1 && row_of(schedules[choice[schedule_at]]).in_v) return false;
   const int option = choice[shards_at];
   for (const auto& [degree, most] :
        {std::pair{grid.tensor, 8}, {grid.data, option < first_shardings ? 8 : 12}}) {
@@ -182,6 +187,7 @@ inline std::vector<Choice> all_choices(int ranks) {
   Choice options = options_of(ranks);
   for (int i = shards_at; i < dimensions; ++i) options[i] = 1;
   for_each_choice<dimensions>(options, [&](Choice c) {
+    if (!has_stages(c, ranks)) return;
     std::size_t turn = (chosen.size() * 0xD1B54A32D192ED03u >> 40) % 24;
     do {
       c[shards_at] = static_cast<int>(turn % 3);
