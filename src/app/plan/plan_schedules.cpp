@@ -7,6 +7,9 @@
 namespace mindpipe {
 namespace {
 
+/// Steps of up to so many forwards are planned by all schedules in about two seconds.
+constexpr int most_forwards = 1024;
+
 std::string row_of_table(const Config& config, LayoutCandidate& candidate) {
   simulate_layout(config, candidate);
   const LayoutChoice& layout = candidate.layout;
@@ -23,8 +26,12 @@ std::string row_of_table(const Config& config, LayoutCandidate& candidate) {
 
 }  // namespace
 
-std::string schedules_text(const Config& config) {
-  if (row_of(config.model.kind).trains_subnets || config.grid.pipeline == 1) return "";
+std::string schedules_text(const Config& config, const Outline& outline) {
+  if (row_of(config.model.kind).trains_subnets || outline.stages == 1) return "";
+  if (outline.micro_batches > most_forwards / outline.stages)
+    return fmt::format(
+        "\nschedules are not compared beyond {} forwards ({} stages x {} micro-batches); plan --search does\n",
+        most_forwards, outline.stages, outline.micro_batches);
   std::string text = fmt::format("\n{:<14} {:>6} {:>10} {:>10} {:>10}\n", "schedule", "chunks", "step",
                                  "tapes MiB", "all MiB");
   for (const LayoutChoice& layout : with_other_schedules(layout_of(config))) {
