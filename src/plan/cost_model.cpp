@@ -293,6 +293,10 @@ BlockCost CostModel::cost_of_block(int block) {
   cost.backward_sums = p.backward_sums;
   cost.saved = p.footprint.kept;
   cost.workspace = p.footprint.scratch;
+  if (weight_gradients() == Tape::WeightGradients::later)
+    cost.split_only =
+        cost.saved -
+        static_cast<std::int64_t>(pass(block, block + 1, Tape::WeightGradients::now, false).footprint.kept);
   return cost;
 }
 

@@ -31,8 +31,6 @@ constexpr std::size_t most_passing = std::size_t{4} << 20, least_passing = std::
 // Batches that many networks are scored on are few and small; where they are pictures they may not be.
 constexpr std::int64_t most_held = std::int64_t{64} << 20;
 
-/// An arena is as large as the largest chunk that its list ever puts there; an evaluation has the first
-/// arena, which it needs for one chunk at a time.
 /// The tapes of a chunk whose backwards are whole, or put gradients of weights off.
 std::set<int> tapes_of(const std::vector<Action>& actions, int chunk, Tape::WeightGradients made) {
   const ActionKind kind =
@@ -43,6 +41,8 @@ std::set<int> tapes_of(const std::vector<Action>& actions, int chunk, Tape::Weig
   return tapes;
 }
 
+/// An arena is as large as the largest chunk that its list ever puts there; an evaluation has the first
+/// arena, which it needs for one chunk at a time.
 RankFootprint footprint_of(const RunPlan& plan, CostModel& costs, int rank) {
   const Outline& outline = plan.outline;
   const bool trains = plan.trains_steps();
