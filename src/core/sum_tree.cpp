@@ -1,6 +1,7 @@
 #include "core/sum_tree.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "core/check.h"
 
@@ -31,6 +32,7 @@ std::vector<Subtree> largest_subtrees(int leaves, int first, int last) {
 }
 
 int most_roots(int leaves, int ranks) {
+  if (std::has_single_bit(static_cast<unsigned>(leaves / ranks))) return 1;  // each has a whole subtree
   int most = 0;
   for (int rank = 0, each = leaves / ranks; rank < ranks; ++rank)
     most = std::max(most, count_largest(leaves, rank * each, (rank + 1) * each));

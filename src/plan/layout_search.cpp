@@ -27,6 +27,8 @@ constexpr int most_tried = 3;
 /// How often more blocks of a layout are computed again, until it fits to the byte.
 constexpr int most_choices = 6;
 constexpr double near_costs = 1.05;
+/// Where less than this lies behind a step's passes, cuts that lengthen them are not worth the simulator.
+constexpr double little_behind = 1.005;
 
 /// Where ties are broken: less is better.
 auto preference(const LayoutChoice& layout) {
@@ -180,21 +182,25 @@ std::vector<int> best_of_each(const LayoutSearch& search, int most) {
 
 namespace {
 
-/// What the simulator says of one layout, without what its ranks hold: a fraction of the work of a whole
-/// plan. Groups of micro-batches are chosen by what ranks hold, too.
-void time_layout(const Config& config, LayoutCandidate& candidate, PricedBlocks& blocks) {
+/// What the simulator says of one layout, without what its ranks hold (a fraction of a whole plan's work),
+/// but for groups, which follow from that. One that costs more than `most` at least is left there; 0: none.
+void time_layout(const Config& config, LayoutCandidate& candidate, PricedBlocks& blocks,
+                 const StepPrice& price = {}, double most = 0) {
   if (row_of(config.model.kind).trains_subnets || row_of(candidate.layout.schedule).has_groups)
     return simulate_layout(config, candidate);
   try {
     const Config known = with_layout(config, candidate.layout);
     const Outline& outline = blocks.laid_out(known);
     const Sketch sketch(known, outline);
+    const Order order = order_of_step(outline, known.schedule.kind, sketch.network);
     if (const std::int64_t limit = config.memory.device_limit; limit > 0) {
-      const Order order = order_of_step(outline, known.schedule.kind, sketch.network);
       candidate.least_memory = least_memory(outline, order, known.train.recompute);
       candidate.fate = Fate::too_large;
       if (candidate.least_memory > limit) return;
     }
+    candidate.bound = std::max(candidate.bound, sketch.step.of(order));
+    candidate.fate = Fate::slower;
+    if (most > 0 && candidate.least_cost(price) > most) return;
     const Timeline expected = make_program(sketch.outline, known.schedule.kind, sketch.network).expected;
     candidate.step = expected.step;
     candidate.work = std::accumulate(expected.busy.begin(), expected.busy.end(), std::int64_t{0}) *
@@ -241,12 +247,14 @@ void recompute_more(LayoutSearch& search, std::size_t place, const Config& confi
   search.all.insert(behind, *more);
 }
 
-/// Times a layout, and plans it whole if it is to be the best: then it has to fit.
+/// Times a layout that may cost `most` at most, and plans it whole if it is to be the best under a limit:
+/// then it has to fit.
 void try_layout(const Config& config, LayoutCandidate& candidate, const StepPrice& price, double best,
-                PricedBlocks& blocks) {
-  time_layout(config, candidate, blocks);
+                double most, PricedBlocks& blocks) {
+  time_layout(config, candidate, blocks, price, most);
   const bool leads = best == 0 || candidate.cost(price) < best;
-  if (candidate.fate == Fate::simulated && leads && candidate.memory == 0) simulate_layout(config, candidate);
+  if (config.memory.device_limit > 0 && candidate.fate == Fate::simulated && leads && candidate.memory == 0)
+    simulate_layout(config, candidate);
 }
 
 /// Plans the best few whole, and those that count as equal to the best, until all of them are known to fit.
@@ -268,15 +276,28 @@ void settle(LayoutSearch& search, const Config& config, int wanted) {
   }
 }
 
-/// The place of the cheapest layout among those that were simulated and have what is asked for; -1: none.
-int cheapest_with(const LayoutSearch& search, const std::function<bool(const LayoutChoice&)>& has) {
-  int found = -1;
+/// What a layout costs as far as is known: simulated, or at least.
+double known_cost(const LayoutCandidate& one, const StepPrice& price) {
+  return one.fate == Fate::simulated ? one.cost(price) : one.least_cost(price);
+}
+
+/// The places of the two layouts of the least known cost that have what is asked for and may fit; -1: none.
+/// `groups`: also those whose groups of micro-batches would have to be chosen, which takes long.
+std::array<int, 2> two_cheapest(const LayoutSearch& search,
+                                const std::function<bool(const LayoutChoice&)>& has, bool groups) {
+  std::array<int, 2> places{-1, -1};
+  const auto is_cheaper = [&](int place, int other) {
+    return other < 0 ||
+           known_cost(search.all[place], search.price) < known_cost(search.all[other], search.price);
+  };
   for (int place = 0; place < static_cast<int>(search.all.size()); ++place) {
     const LayoutCandidate& one = search.all[place];
-    if (one.fate != Fate::simulated || !has(one.layout)) continue;
-    if (found < 0 || one.cost(search.price) < search.all[found].cost(search.price)) found = place;
+    const bool is_open = one.fate == Fate::slower && (groups || !row_of(one.layout.schedule).has_groups);
+    if ((one.fate != Fate::simulated && !is_open) || !has(one.layout)) continue;
+    if (is_cheaper(place, places[0])) places = {place, places[0]};
+    else if (is_cheaper(place, places[1])) places[1] = place;
   }
-  return found;
+  return places[0] < 0 && !groups ? two_cheapest(search, has, true) : places;
 }
 
 bool is_known(const LayoutSearch& search, const LayoutChoice& layout) {
@@ -305,7 +326,9 @@ void improve_cuts(LayoutSearch& search, const Config& config, LayoutCandidate be
         if (candidate.least_cost(search.price) >= best.cost(search.price) ||
             is_known(search, candidate.layout) || left-- <= 0)
           continue;
-        try_layout(config, candidate, search.price, best.cost(search.price), blocks);
+        const double cost = best.cost(search.price), least = best.least_cost(search.price);
+        try_layout(config, candidate, search.price, cost, cost < little_behind * least ? least : cost,
+                   blocks);
         search.all.push_back(candidate);
         if (candidate.fate != Fate::simulated || candidate.cost(search.price) >= best.cost(search.price))
           continue;
@@ -321,21 +344,20 @@ void improve_cuts(LayoutSearch& search, const Config& config, LayoutCandidate be
 int best_with(LayoutSearch& search, const Config& config, PricedBlocks& blocks,
               const std::function<bool(const LayoutChoice&)>& has) {
   const std::int64_t limit = config.memory.device_limit;
-  std::size_t next = 0;
-  for (int tried = 0; tried < most_tried; ++tried) {
-    const int found = cheapest_with(search, has);
-    if (found >= 0 && search.all[found].memory > 0) return found;
-    if (found >= 0) {
-      simulate_layout(config, search.all[found]);
+  for (int tried = 0; tried < most_tried;) {
+    const auto [found, next] = two_cheapest(search, has, false);
+    if (found < 0) return -1;
+    LayoutCandidate& one = search.all[found];
+    if (one.fate == Fate::simulated && (limit == 0 || one.memory > 0)) return found;
+    if (one.fate == Fate::slower && limit > 0 && one.least_memory > limit) {
+      one.fate = Fate::too_large;
       continue;
     }
-    while (next < search.all.size() &&
-           (search.all[next].fate != Fate::slower || !has(search.all[next].layout)))
-      ++next;
-    if (next == search.all.size()) return -1;
-    LayoutCandidate& first = search.all[next];
-    if (limit > 0 && first.least_memory > limit) first.fate = Fate::too_large;
-    else time_layout(config, first, blocks);
+    if (one.fate == Fate::simulated) simulate_layout(config, one);
+    else
+      time_layout(config, one, blocks, search.price,
+                  next < 0 ? 0 : known_cost(search.all[next], search.price));
+    if (one.fate != Fate::slower) ++tried;
   }
   return -1;
 }
@@ -354,10 +376,11 @@ LayoutSearch search_layouts(const Config& given, int ranks, const SearchFreedom&
   for (std::size_t place = 0; place < search.all.size(); ++place) {
     LayoutCandidate& candidate = search.all[place];
     if (candidate.fate == Fate::refused) continue;
-    const bool is_slower = best > 0 && candidate.least_cost(price) > best * equal_costs;
-    if (is_slower && search.count(Fate::simulated) >= wanted) break;
+    const bool are_enough = search.count(Fate::simulated) >= wanted;
+    const double most = are_enough ? best * equal_costs : 0;
+    if (most > 0 && candidate.least_cost(price) > most) break;
     if (limit > 0 && candidate.least_memory > limit) candidate.fate = Fate::too_large;
-    else try_layout(config, candidate, price, best, blocks);
+    else try_layout(config, candidate, price, best, most, blocks);
     const double cost = candidate.cost(price);
     if (candidate.fate == Fate::simulated && (best == 0 || cost < best)) best = cost;
     const bool is_given_grid = !free.pipeline && !free.data && !free.tensor;  // of others there are too many

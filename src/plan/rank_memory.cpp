@@ -13,6 +13,18 @@
 
 namespace mindpipe {
 
+namespace {
+
+/// What the edges of a unit's shares follow from: its tensors' shards, in whole numbers.
+std::vector<std::int64_t> shape_of(const Unit& unit) {
+  std::vector<std::int64_t> shape{unit.flat_count(), static_cast<std::int64_t>(unit.gradient_dtype())};
+  for (int param = 0; param < static_cast<int>(unit.params().size()); ++param)
+    shape.insert(shape.end(), {unit.shard_shape(param).count(), unit.local_shards(param)});
+  return shape;
+}
+
+}  // namespace
+
 std::vector<std::size_t> arriving_bytes(const Config& config, const RunPlan& plan, CostModel& costs,
                                         int rank) {
   const int data = plan.outline.data;
@@ -20,11 +32,11 @@ std::vector<std::size_t> arriving_bytes(const Config& config, const RunPlan& pla
   std::vector<std::size_t> arriving(data, 0);
   if (plan.subnets && data > 1) return arriving_of_subnets(config, plan, costs, rank);
   if (data == 1 || !plan.trains_steps()) return arriving;
-  std::set<std::pair<int, int>> seen;
+  std::set<std::pair<std::vector<std::int64_t>, int>> seen;
   for (const Action& action : plan.training.program.ranks[rank]) {
     if (action.kind != ActionKind::reduce || action.part > 0) continue;
-    if (!seen.emplace(action.unit, action.parts).second) continue;  // uses of a unit are summed alike
     const Unit& unit = *costs.model().units()[action.unit];
+    if (!seen.emplace(shape_of(unit), action.parts).second) continue;  // units of one shape are summed alike
     const auto cuts = share_edges(unit, data * action.parts);
     std::map<std::int64_t, std::size_t> scratch;  // most pieces are as long as each other
     for (int piece = 0; piece < data * action.parts; ++piece) {

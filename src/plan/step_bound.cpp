@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "plan/tape_bytes.h"
+#include "program/schedules/pass_clock.h"
 
 namespace mindpipe {
 namespace {
@@ -39,7 +40,7 @@ std::int64_t StepBound::message(int block, int from, int to, bool forward) const
 
 std::int64_t StepBound::of(const std::vector<int>& first_block) const {
   struct Sums {
-    std::int64_t forward = 0, input = 0, whole = 0, update = 0;
+    std::int64_t forward = 0, input = 0, whole = 0;
   };
   std::vector<Sums> stages(outline_.stages);
   const auto over = [&](const std::vector<std::int64_t>& sums, int chunk) {
@@ -50,22 +51,32 @@ std::int64_t StepBound::of(const std::vector<int>& first_block) const {
     sums.forward += over(forward_, chunk);
     sums.input += over(input_, chunk);
     sums.whole += over(whole_, chunk);
-    sums.update += over(update_, chunk);
   }
-  std::int64_t longest = 0, update = 0, there = 0, back = 0;
+  std::int64_t longest = 0, there = 0, back = 0;
   const std::int64_t micro_batches = outline_.micro_batches;
   for (int stage = 0; stage < outline_.stages; ++stage) {
     const Sums& sums = stages[stage];
     longest = std::max(longest, there + std::max(micro_batches * (sums.forward + sums.input) + back,
                                                  micro_batches * (sums.forward + sums.whole)));
-    update = std::max(update, sums.update);
     if (stage + 1 == outline_.stages) break;
     // The first chunks of the stages are the first of the model, in order.
     const int next = first_block[stage + 1];
     there += over(forward_, stage) + message(next, stage, stage + 1, true);
     back += over(input_, stage) + message(next, stage, stage + 1, false);
   }
-  return longest + update;
+  return longest + longest_update(first_block);
+}
+
+std::int64_t StepBound::of(const Order& order) const {
+  const PassClock clock(outline_, PriceList(outline_, network_));
+  return clock.run(order, {.puts_off = false}, false).step + longest_update(outline_.first_block);
+}
+
+std::int64_t StepBound::longest_update(const std::vector<int>& first_block) const {
+  std::vector<std::int64_t> stages(outline_.stages, 0);
+  for (int chunk = 0; chunk < outline_.all_chunks(); ++chunk)
+    stages[outline_.rank_of(chunk)] += update_[first_block[chunk + 1]] - update_[first_block[chunk]];
+  return *std::max_element(stages.begin(), stages.end());
 }
 
 std::vector<int> StepBound::improved(std::vector<int> first_block) const {
@@ -101,8 +112,9 @@ struct LeastBytes {
     std::vector<std::vector<char>> counted(outline.stages, std::vector<char>(outline.units.size(), 0));
     for (int chunk = 0; chunk < outline.all_chunks(); ++chunk) {
       const int stage = outline.rank_of(chunk);
-      const TapeBytes bytes = tape_bytes(outline, first_block[chunk], first_block[chunk + 1],
-                                         [&](int block) { return recomputed.has(block); });
+      const TapeBytes bytes = tape_bytes(
+          outline, first_block[chunk], first_block[chunk + 1],
+          [&](int block) { return recomputed.has(block); }, true);
       tape[chunk] = bytes.kept;
       second_forward[stage] = std::max(second_forward[stage], bytes.most - bytes.kept);
       for (int block = first_block[chunk]; block < first_block[chunk + 1]; ++block)

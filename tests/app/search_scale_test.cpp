@@ -37,8 +37,8 @@ double seconds_of_search(const std::string& file, std::vector<std::string> setti
 TEST(SearchScale, SearchesOf64RanksTakeSeconds) {
   const std::string configs = MINDPIPE_SOURCE_DIR "/configs/";
   for (const std::string name : {"llama-8b", "gpt2-1.5b", "evolved-transformer-deep"})
-    for (const std::string device : {"h200", "core"})
-      for (const std::string limit : {"0"})
+    for (const std::string device : {"h200", "a100", "core"})
+      for (const std::string limit : {"0", "60GiB"})
         EXPECT_LT(seconds_of_search(configs + name + ".yaml",
                                     {"device.kind=cuda", "device.description=" + device,
                                      "memory.device_limit=" + limit, "train.batch=512"},

@@ -139,7 +139,7 @@ std::string others_text(const Config& config, const SearchFreedom& free, LayoutS
     }
   }
   return text.empty() ? ""
-                      : "why not another value, with the layout of the lowest bound that has it\n" + text;
+                      : "why not another value, with the best layout found that has it\n" + text;
 }
 
 /// Whether a layout keeps the bits of another one.

@@ -153,15 +153,19 @@ class PassClock::Stages {
     Stage& here = stages_[stage];
     if (here.next == order_[stage].size()) return false;
     const Pass& pass = order_[stage][here.next];
+    if (pass.kind == ActionKind::backward_weight) {
+      ++here.next;
+      here.free += clock_.chunks_[pass.chunk].weight;
+      return true;
+    }
     const std::int64_t input = input_of(pass);
     if (input == never) return false;
     ++here.next;
     const Chunk& chunk = clock_.chunks_[pass.chunk];
     const bool forward = pass.kind == ActionKind::forward;
     make_room(stage, pass, input);
-    here.free = std::max(here.free, input) + (forward          ? chunk.forward
-                                              : rule_.puts_off ? chunk.input
-                                                               : chunk.whole);
+    const bool is_half = rule_.puts_off || pass.kind == ActionKind::backward_input;
+    here.free = std::max(here.free, input) + (forward ? chunk.forward : is_half ? chunk.input : chunk.whole);
     if (forward) here.held += chunk.saved;
     else if (rule_.puts_off) here.held += chunk.put_off;
     run_.most_tapes = std::max(run_.most_tapes, here.held);

@@ -33,8 +33,8 @@ class PassClock {
   };
   PassClock(const Outline& outline, const PriceList& prices);
 
-  /// Runs an order of forwards and whole backwards. `writes`: whether Run::order is wanted. A step of -1: the
-  /// order stands still.
+  /// Runs an order of forwards and whole backwards, or, where the rule puts nothing off, one that has its
+  /// weight gradients. `writes`: whether Run::order is wanted. A step of -1: the order stands still.
   Run run(const Order& order, const WeightRule& rule, bool writes) const;
 
  private:
