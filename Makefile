@@ -4,7 +4,7 @@ PREFIX ?= /usr/local
 BUILD := build
 TRAIN := $(BUILD)/mindpipe-train
 
-.PHONY: help all build cuda gpu-check plans configure configure-cuda setup test-tools install test test-rest test-all test-layouts test-supernets test-ranking test-faults test-functions test-bubbles test-contention test-speed-ups test-lane-speeds test-peers test-demo test-models asan tsan tidy demo demo-layouts demo-supernet demo-contention demo-plan demo-replay bench bench-supernet bench-plan bench-replay bench-by-hand bench-efficiency bench-weights bench-peers published format check-format clean fuzz soak
+.PHONY: help all build cuda gpu-check plans configure configure-cuda setup test-tools install test test-rest test-all test-layouts test-supernets test-ranking test-faults test-functions test-bubbles test-contention test-speed-ups test-lane-speeds test-peers test-demo test-models asan tsan tidy demo demo-layouts demo-supernet demo-contention demo-plan demo-replay demo-balance bench bench-supernet bench-plan bench-replay bench-by-hand bench-efficiency bench-weights bench-peers published format check-format clean fuzz soak
 
 help:            ## this list
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -15,9 +15,9 @@ setup:           ## install the Debian packages that are missing
 	@scripts/setup.sh
 
 # What is missing is installed by make setup only, and by make demo and make test, which are for trying out.
-SET_UP := $(if $(filter demo demo-layouts demo-supernet demo-contention demo-plan demo-replay test test-rest test-all,$(MAKECMDGOALS)),scripts/setup.sh,false)
+SET_UP := $(if $(filter demo demo-layouts demo-supernet demo-contention demo-plan demo-replay demo-balance test test-rest test-all,$(MAKECMDGOALS)),scripts/setup.sh,false)
 # A demo without a GPU needs no code for one, unless a build with it is there already.
-DEMOS := demo demo-layouts demo-supernet demo-contention demo-plan demo-replay test-demo
+DEMOS := demo demo-layouts demo-supernet demo-contention demo-plan demo-replay demo-balance test-demo
 ONLY_DEMOS := $(and $(MAKECMDGOALS),$(if $(filter-out $(DEMOS),$(MAKECMDGOALS)),,yes))
 WITHOUT_CUDA := $(and $(ONLY_DEMOS),$(if $(wildcard /dev/nvidiactl /dev/dxg),,yes),$(shell command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null),$(shell grep -qs 'MINDPIPE_CUDA:STRING=AUTO' $(BUILD)/CMakeCache.txt || echo yes))
 WORD_OF_CUDA := "make: no GPU is seen here, so what a demo needs is built without CUDA; make build and make test have it"
@@ -172,6 +172,10 @@ demo-plan: configure ## measure this machine, find the best layout on two ranks,
 demo-replay: configure ## a slow rank among eight emulated stages: who it is, what it costs, what would help, and the step without it: two minutes
 	cmake --build $(BUILD) -j $(JOBS) --target mindpipe-train
 	@scripts/demo_replay.sh $(TRAIN)
+
+demo-balance: configure ## four stages of which one becomes slow: the cut follows while it trains, and no bit changes: a minute and a half
+	cmake --build $(BUILD) -j $(JOBS) --target mindpipe-train
+	@scripts/demo_balance.sh $(TRAIN)
 
 bench: configure ## measure products, steps of GPT-2 124M and of other models, and layouts against PyTorch and MPI, an hour and a half (BENCH="--parts training")
 	cmake -B $(BUILD) -DMINDPIPE_BENCH=ON >>$(BUILD)/configure.log && cmake --build $(BUILD) -j $(JOBS) --target mindpipe-train ids_of_texts products_bench sums_bench runtime_bench checkpoints_bench

@@ -119,9 +119,10 @@ struct CutAt {
 /// When blocks change their stage while a run trains.
 struct RepartitionConfig {
   std::vector<CutAt> at;
-  int room = 1;  ///< blocks that a boundary moves in a step, at most
+  int every = 0;  ///< steps between reports by which stages are balanced; 0: only `at` moves blocks
+  int room = 1;   ///< blocks that a boundary moves in a step, at most
   /// Whether blocks may change their stage.
-  bool moves() const { return !at.empty(); }
+  bool moves() const { return !at.empty() || every > 0; }
   bool operator==(const RepartitionConfig&) const = default;
 };
 struct CheckpointConfig {

@@ -144,11 +144,15 @@ void check_grid(const Config& c, const Complaints& complain) {
 
 void check_repartition(const Config& c, const Complaints& complain) {
   const std::vector<CutAt>& at = c.repartition.at;
-  if (at.empty()) return;
-  complain.require(!row_of(c.model.kind).trains_subnets, "repartition.at",
-                   "names moves, but model.kind is {}, whose units move by their versions, and not between "
+  if (!c.repartition.moves()) return;
+  const char* moving = at.empty() ? "repartition.every" : "repartition.at";
+  complain.require(!row_of(c.model.kind).trains_subnets, moving,
+                   "moves blocks, but model.kind is {}, whose units move by their versions, and not between "
                    "steps (leave it out; supernet.cuts: own lets blocks run on several stages)",
                    c.model.kind);
+  complain.require(at.empty() || c.repartition.every == 0, "repartition.every",
+                   "is {}, and repartition.at names moves by hand (leave one of them out)",
+                   c.repartition.every);
   for (std::size_t i = 0; i < at.size(); ++i) {
     complain.require(i == 0 || at[i - 1].step < at[i].step, "repartition.at",
                      "names step {} behind step {} (each move comes after the one before)", at[i].step,

@@ -167,6 +167,10 @@ std::vector<Setting> common_settings(Config& c) {  // table
       SETTING(layout, repartition.at,
               "cuts that the run comes to while it trains: in each of these steps blocks change to the stage "
               "beside theirs, with their masters and moments; without an effect on any bit"),
+      SETTING(layout, repartition.every,
+              "steps between reports of how long the work of each stage takes, by which the run itself moves "
+              "blocks from slow stages to faster ones; without an effect on any bit; 0: never",
+              any_count),
       SETTING(layout, repartition.room, "blocks that one boundary moves in a step, at most", count),
 
       SETTING(layout, checkpoint.every,

@@ -18,14 +18,24 @@ void require_below(const RunPlan& plan, const BytesByClass& bytes, int stage, st
              static_cast<double>(limit) / 1048576.0, estimated, ledger_of(bytes));
 }
 
+/// What the rank of a stage that needs the most has on its device.
+BytesByClass on_device(const RunPlan& plan, int stage) {
+  BytesByClass bytes = plan.most_memory(stage);
+  if (plan.copy_in_host) bytes[static_cast<int>(MemoryClass::copy)] = 0;
+  return bytes;
+}
+
 }  // namespace
 
 void require_fit(const RunPlan& plan, std::int64_t limit) {
-  for (int stage = 0; stage < static_cast<int>(plan.memory.size()); ++stage) {
-    BytesByClass bytes = plan.most_memory(stage);
-    if (plan.copy_in_host) bytes[static_cast<int>(MemoryClass::copy)] = 0;
-    require_below(plan, bytes, stage, limit, "memory.device_limit");
-  }
+  for (int stage = 0; stage < static_cast<int>(plan.memory.size()); ++stage)
+    require_below(plan, on_device(plan, stage), stage, limit, "memory.device_limit");
+}
+
+bool fits(const RunPlan& plan, std::int64_t limit) {
+  for (int stage = 0; stage < static_cast<int>(plan.memory.size()); ++stage)
+    if (limit > 0 && total_of(on_device(plan, stage)) > limit) return false;
+  return true;
 }
 
 void require_fit_here(const RunPlan& plan, const std::vector<Coord>& ranks, const MemoryLimit& here) {

@@ -20,6 +20,13 @@ UnitOptimizer share_of(const Config& config, CostModel& costs, const Outline& ou
           outline.sharded_optimizer ? outline.data : 1};
 }
 
+/// Counts the state and the gradient of a unit that comes to a rank.
+void add_arriving(BytesByClass& bytes, const Outline& outline, int unit, const UnitOptimizer& share) {
+  bytes[static_cast<int>(MemoryClass::values)] += outline.units[unit].values;
+  bytes[static_cast<int>(MemoryClass::optimizer)] += static_cast<std::int64_t>(share.bytes());
+  bytes[static_cast<int>(MemoryClass::gradients)] += static_cast<std::int64_t>(share.gradient_bytes());
+}
+
 /// What a rank has room for beside its own units in a moving step: those that come, and parts on their way.
 BytesByClass room_for_moves(const Config& config, CostModel& costs, const Outline& outline, int rank,
                             int data) {
@@ -33,10 +40,7 @@ BytesByClass room_for_moves(const Config& config, CostModel& costs, const Outlin
     for (const int unit : units) {
       const UnitOptimizer share = share_of(config, costs, outline, unit, data);
       all += UnitMoves::bytes_of_step(share, config.optimizer);
-      if (to != rank) continue;
-      at(MemoryClass::values) += outline.units[unit].values;
-      at(MemoryClass::optimizer) += static_cast<std::int64_t>(share.bytes());
-      at(MemoryClass::gradients) += static_cast<std::int64_t>(share.gradient_bytes());
+      if (to == rank) add_arriving(bytes, outline, unit, share);
     }
     moving += std::ssize(units);
     const std::int64_t parts = move_of(outline, units).parts;
@@ -47,6 +51,25 @@ BytesByClass room_for_moves(const Config& config, CostModel& costs, const Outlin
     travel(other, rank);
   }
   at(MemoryClass::boundary) += static_cast<std::int64_t>(bytes_for({moving}, DType::f64));
+  return bytes;
+}
+
+/// What a block that comes takes on a data rank, with the parts on their way; nothing of one that stays where
+/// it is, since it shares a table.
+BytesByClass room_for_block(const Config& config, CostModel& costs, const Outline& outline, int block,
+                            int data) {
+  BytesByClass bytes{};
+  std::int64_t all = 0, moving = 0;
+  for (const UnitUse& use : outline.uses_in(block, block + 1)) {
+    if (outline.units[use.unit].blocks.size() > 1) return {};
+    const UnitOptimizer share = share_of(config, costs, outline, use.unit, data);
+    add_arriving(bytes, outline, use.unit, share);
+    all += UnitMoves::bytes_of_step(share, config.optimizer);
+    ++moving;
+  }
+  bytes[static_cast<int>(MemoryClass::boundary)] +=
+      static_cast<std::int64_t>(aligned(std::min(all, outline.part_bytes))) +
+      static_cast<std::int64_t>(bytes_for({moving}, DType::f64));
   return bytes;
 }
 
@@ -73,23 +96,52 @@ RunPlan plan_behind(Config config, const RunPlan& first, const std::vector<int>&
 
 }  // namespace
 
-std::vector<PlannedMove> plan_moves(const Config& config, const RunPlan& first) {
+std::vector<PlannedMove> plan_moves(const Config& config, const RunPlan& present,
+                                    const std::vector<CutAt>& at) {
   std::vector<PlannedMove> moves;
-  if (!config.repartition.moves() || !first.trains_steps()) return moves;
-  moving_step(first.outline, first.outline.first_block, config.repartition.room);  // refuses who has none
-  moves.reserve(config.repartition.at.size());
-  const RunPlan* before = &first;
-  for (const auto& [step, cuts] : config.repartition.at) {
+  moves.reserve(at.size());
+  const RunPlan* before = &present;
+  for (const auto& [step, cuts] : at) {
     const std::vector<int> next =
-        manual_cuts(cuts, first.outline.all_blocks(), first.outline.all_chunks(), "repartition.at");
+        manual_cuts(cuts, present.outline.all_blocks(), present.outline.all_chunks(), "repartition.at");
     if (next == before->outline.first_block) continue;
-    PlannedMove& move =
-        moves.emplace_back(step, plan_step_between(config, *before, next), plan_behind(config, first, cuts));
-    require_fit(move.during, config.memory.device_limit);
-    require_fit(move.after, config.memory.device_limit);
+    PlannedMove& move = moves.emplace_back(step, plan_step_between(config, *before, next),
+                                           plan_behind(config, present, cuts));
     before = &move.after;
   }
   return moves;
+}
+
+std::vector<PlannedMove> plan_moves(const Config& config, const RunPlan& first) {
+  if (!config.repartition.moves() || !first.trains_steps()) return {};
+  moving_step(first.outline, first.outline.first_block, config.repartition.room);  // refuses who has none
+  if (config.repartition.every > 0) require_fit(with_room_to_move(config, first), config.memory.device_limit);
+  std::vector<PlannedMove> moves = plan_moves(config, first, config.repartition.at);
+  for (const PlannedMove& move : moves) {
+    require_fit(move.during, config.memory.device_limit);
+    require_fit(move.after, config.memory.device_limit);
+  }
+  return moves;
+}
+
+RunPlan with_room_to_move(const Config& config, const RunPlan& plan) {
+  RunPlan roomy = plan;
+  CostModel costs(config, make_layout(config, {}));
+  const Outline& outline = plan.outline;
+  for (int data = 0; data < outline.data; ++data) {
+    BytesByClass largest{};
+    for (int block = 0; block < outline.all_blocks(); ++block) {
+      const BytesByClass bytes = room_for_block(config, costs, outline, block, data);
+      if (total_of(bytes) > total_of(largest)) largest = bytes;
+    }
+    for (int rank = 0; rank < outline.stages; ++rank) {
+      const std::int64_t beside = (rank > 0 ? 1 : 0) + (rank + 1 < outline.stages ? 1 : 0),
+                         blocks = beside * std::min(config.repartition.room, outline.all_blocks());
+      BytesByClass& all = roomy.memory[rank][data];
+      for (std::size_t kind = 0; kind < all.size(); ++kind) all[kind] += blocks * largest[kind];
+    }
+  }
+  return roomy;
 }
 
 }  // namespace mindpipe

@@ -12,8 +12,16 @@ struct PlannedMove {
   RunPlan after;          ///< plan of the steps behind it
 };
 
-/// Plans all moves of a training that begins with the cut of `first`, proves their lists and refuses those
-/// that cannot be.
+/// Plans these moves of a training that has come to the cut of `present`, proves their lists and refuses
+/// those that cannot be, but for their memory.
+std::vector<PlannedMove> plan_moves(const Config& config, const RunPlan& present,
+                                    const std::vector<CutAt>& at);
+
+/// Plans the moves that the configuration names. Refuses a training whose blocks cannot move, or that has no
+/// memory for it; one whose stages are balanced needs room for a block that comes.
 std::vector<PlannedMove> plan_moves(const Config& config, const RunPlan& first);
+
+/// A plan in which each rank has room for the largest blocks that may come from the stages beside its own.
+RunPlan with_room_to_move(const Config& config, const RunPlan& plan);
 
 }  // namespace mindpipe

@@ -9,6 +9,17 @@ namespace mindpipe {
 
 PlansByCut::PlansByCut(RunPlan first, std::vector<PlannedMove> moves) : present_(std::move(first)) {
   kept_.emplace_back();
+  add(std::move(moves));
+}
+
+void PlansByCut::go_on_with(std::vector<PlannedMove> moves) {
+  kept_.clear();
+  kept_.emplace_back();
+  shown_ = 0;
+  add(std::move(moves));
+}
+
+void PlansByCut::add(std::vector<PlannedMove> moves) {
   for (PlannedMove& move : moves) {
     kept_.push_back({move.step, std::move(move.during)});
     kept_.push_back({move.step, std::move(move.after)});

@@ -8,6 +8,8 @@ class PlansByCut {
  public:
   PlansByCut(RunPlan first, std::vector<PlannedMove> moves);
 
+  /// Lets these moves come next, the first from the present cut; forgets plans of cuts before.
+  void go_on_with(std::vector<PlannedMove> moves);
   /// The present plan, which lies in one place for good.
   const RunPlan& present() const { return present_; }
   /// The plan of the step behind `done` steps, if blocks move in it; or null.
@@ -28,6 +30,7 @@ class PlansByCut {
     RunPlan plan;
   };
   const Kept* move_of_step(std::int64_t step) const;
+  void add(std::vector<PlannedMove> moves);
   void show(std::size_t place);
 
   RunPlan present_;

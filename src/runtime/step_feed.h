@@ -50,6 +50,9 @@ class StepFeed : public Feed {
     std::int64_t steps = 0;
   };
   SinceTaken since_taken();
+  /// What this rank is known to have spent since its beginning, with all lists: of a device that runs behind
+  /// the host without the newest steps.
+  const TimeSpent& spent() const { return script_->spent; }
   /// Lists before the present one that ran in one of the last steps that are shown, the oldest first.
   const std::deque<Script>& past() const { return past_; }
   Turn next() override;

@@ -3,6 +3,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runtime/evaluator.h"
@@ -38,6 +39,8 @@ class Worker {
   std::optional<StepScalars> run(const StepInput& input);
   /// The plan of the step behind `done` steps, if blocks move in it; or null.
   const RunPlan* move_behind(std::int64_t done) const { return plans_.move_behind(done); }
+  /// Lets these moves come next, the first from the present cut: all ranks the same, between two steps.
+  void go_on_with(std::vector<PlannedMove> moves) { plans_.go_on_with(std::move(moves)); }
   /// What is to be ended before blocks move; collective.
   std::function<void()> before_move;
   /// Takes the cut that the run has behind `done` steps, before all of the state is loaded.

@@ -59,6 +59,7 @@ const std::set<std::string> layout{
     "guard.replicas_every",
     "memory.device_limit",
     "repartition.at",
+    "repartition.every",
     "repartition.room",
     "checkpoint.every",
     "checkpoint.every_time",

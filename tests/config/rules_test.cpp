@@ -345,6 +345,20 @@ TEST(Rules, CutsThatARunComesToMatchTheStagesAndFollowEachOther) {
   EXPECT_EQ(complaint_of({{5, {4}}}, 0), "accepted") << "degrees that are not known yet";
 }
 
+TEST(Rules, BlocksMoveByHandOrByReports) {
+  const auto complaint_of = [](int every, const std::vector<CutAt>& at) {
+    return complaint_after([&](Config& c) {
+      c.grid.pipeline = 2;
+      c.repartition.every = every;
+      c.repartition.at = at;
+    });
+  };
+  EXPECT_EQ(complaint_of(50, {}), "accepted");
+  EXPECT_EQ(complaint_of(50, {{5, {3}}}),
+            "configuration: repartition.every is 50, and repartition.at names moves by hand (leave one of "
+            "them out)");
+}
+
 TEST(Rules, OnlyElasticSchedulesHaveGroups) {
   EXPECT_EQ(complaint_after([](Config& c) {
               c.schedule.groups.backward = {4, 8};

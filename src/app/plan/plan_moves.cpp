@@ -35,6 +35,13 @@ std::int64_t most_sent(const RunPlan& moving) {
 
 std::string moving_steps_text(const Config& config, const RunPlan& first) {
   std::string text;
+  if (config.repartition.every > 0 && first.trains_steps())
+    text = fmt::format(
+        "every {} steps the stages report how long they work, and blocks move where that makes steps "
+        "shorter; "
+        "with room for those that may come a rank takes {} at most\n",
+        config.repartition.every,
+        human_bytes(static_cast<double>(most_memory_of(with_room_to_move(config, first)))));
   std::int64_t before = first.training.expected.step;
   const auto seconds = [](std::int64_t ns) { return human_seconds(static_cast<double>(ns) * 1e-9); };
   for (const PlannedMove& move : plan_moves(config, first)) {

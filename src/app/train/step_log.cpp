@@ -11,6 +11,20 @@
 #include "runtime/diagnose.h"
 
 namespace mindpipe {
+namespace {
+
+/// Why blocks move, and what that should bring; then what it has brought.
+void add_balance(JsonLine& line, const Balancer::News& news) {
+  line.add("balance", news.sentence)
+      .add("balanced_from", news.first_step)
+      .add("balanced_by", news.last_step)
+      .add("planned_seconds_before", news.planned_before)
+      .add("planned_seconds", news.planned)
+      .add("measured_seconds_before", news.measured_before);
+  if (news.is_measured) line.add("measured_seconds", news.measured);
+}
+
+}  // namespace
 
 StepLog::StepLog(Run& run, RunDirectory* directory, EndReport& report, const RunProgress& begun,
                  RunEnergy* energy)
@@ -89,6 +103,7 @@ void StepLog::add(const StepScalars& scalars) {
   add_names(line);
   if (scalars.noise) add_noise(*scalars.noise, line);
   if (const auto moved = cuts_behind_.extract(begun.step)) line.add("cuts", moved.mapped());
+  if (const auto balanced = balanced_.extract(begun.step)) add_balance(line, balanced.mapped());
   if (measured_.step == begun.step) add_norms(scalars.gradient_norm, line);
   keep(begun.step + 1, std::move(line),
        fmt::format("loss {:.4f} | {} {}s/s", scalars.loss, human_count(speed), counted_.what));
@@ -105,6 +120,7 @@ void StepLog::go_back_to(const RunProgress& progress) {
   is_named_ = false;
   begun_.clear();
   cuts_behind_.clear();
+  balanced_.clear();
   newest_.reset();
   skipped_ = progress.step - progress.applied;
   progress_.go_back_to(progress.step);

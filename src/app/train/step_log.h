@@ -11,6 +11,7 @@
 #include "app/train/report_end.h"
 #include "core/progress.h"
 #include "io/manifest.h"
+#include "runtime/balancer.h"
 #include "runtime/tensor_norms.h"
 #include "supernet/sampler.h"
 
@@ -31,6 +32,8 @@ class StepLog {
   void measured(const TensorSquares& squares) { measured_ = {begun_.back().step, squares}; }
   /// Blocks move in a step, behind which this is the cut.
   void moves(int step, const std::vector<int>& cuts) { cuts_behind_[step] = cuts; }
+  /// Behind a step something is known of how stages are balanced.
+  void balances(int step, const Balancer::News& news) { balanced_.emplace(step, news); }
   /// The next step's scalars are known: says if it changed nothing.
   void add(const StepScalars& scalars);
   /// The run is back at this progress: steps behind it are forgotten.
@@ -74,6 +77,7 @@ class StepLog {
   };
   Measured measured_;                            ///< newest step whose tensors were
   std::map<int, std::vector<int>> cuts_behind_;  ///< steps that move blocks, whose scalars are not known
+  std::map<int, Balancer::News> balanced_;       ///< what is known behind such steps of stages' balance
   std::optional<Newest> newest_;
   bool is_named_ = false;  ///< whether a line of this start has the names of arithmetic and course
 };

@@ -18,7 +18,7 @@
 namespace mindpipe {
 namespace {
 
-/// What ranks tell each other: of each number the largest is heard.
+/// What ranks tell each other: of each number the largest is heard. Behind these come the balancer's.
 enum Wish : std::size_t { stop, save_by_time, still_writes, behind_trouble, wishes };
 
 /// How often a run may go back; where the settings leave it open, twice if it makes checkpoints on its way.
@@ -87,6 +87,7 @@ void TrainingLoop::begin() {
            config_.guard.replicas_every);
     replicas_.reset();
   }
+  if (!subnets_ && config_.repartition.every > 0) balancer_.emplace(worker_);
   if (!subnets_) return;
   if (run_.is_rank_0()) tell_costs();
   SubnetFeed& subnets = *worker_.subnets();
@@ -161,14 +162,25 @@ void TrainingLoop::take_step() {
   faults_.before(step, first);
   const std::optional<StepScalars> known =
       worker_.step(corpus_, step, first, rate_at(config_.optimizer.rate, step, config_.train.steps));
-  log_.begun(step, seconds_since(start));
+  const double seconds = seconds_since(start);
+  log_.begun(step, seconds);
   const int norms_every = config_.train.norms_every;
   if (norms_every > 0 && done_ % norms_every == norms_every - 1 && row_of(config_.device.kind).computes)
     log_.measured(squares_of_tensors(worker_));
   if (energy_ != nullptr) energy_->look();
   hear_wishes();  // before others agree: a diagnosis, an evaluation
+  balance(seconds);
   ++done_;
   if (known) add(*known);
+}
+
+/// Hears how long stages work, behind a step that took so long.
+void TrainingLoop::balance(double seconds) {
+  if (!balancer_) return;
+  const auto news = balancer_->hear(std::span(heard_).subspan(wishes), seconds);
+  if (!news) return;
+  info("{}", news->sentence);
+  log_.balances(static_cast<int>(done_), *news);
 }
 
 /// Says which blocks move in the step that begins. Gives back ", in which block 4 moves ..."; empty: none
@@ -237,6 +249,7 @@ void TrainingLoop::go_back() {
   saves_.go_back_to(from->manifest, progress);
   log_.go_back_to(progress);
   guard_.go_on_from(progress);
+  if (balancer_) balancer_->begin_anew();
   done_ = agreed_ = progress.step;
   stopped_.clear();
 }
@@ -280,12 +293,13 @@ bool TrainingLoop::wishes_to_stop() const {
 }
 
 void TrainingLoop::ask_wishes() {
-  Agreement::Numbers mine(wishes);
+  Agreement::Numbers mine(wishes + (balancer_ ? balancer_->numbers() : 0));
   mine[stop] = wishes_to_stop() ? 1 : 0;
   mine[save_by_time] = saves_.due_by_time() ? 1 : 0;
   mine[still_writes] = saves_.writes() ? 1 : 0;
   mine[behind_trouble] =
       subnets_ && guard_.is_in_trouble() ? static_cast<std::uint64_t>(guard_.found_at()) + 1 : 0;
+  if (balancer_) balancer_->say(done_, std::span(mine).subspan(wishes));
   worker_.wiring().agreement->ask(std::move(mine));
 }
 

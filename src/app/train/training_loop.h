@@ -11,6 +11,7 @@
 #include "app/train/run_comparison.h"
 #include "app/train/saves.h"
 #include "app/train/step_log.h"
+#include "runtime/balancer.h"
 #include "runtime/replicas.h"
 
 namespace mindpipe {
@@ -71,6 +72,7 @@ class TrainingLoop : public SubnetCalls {
   bool wishes_to_stop() const;
   void ask_wishes();
   void hear_wishes();
+  void balance(double seconds);
   void heed();
   void save();
   void save_newest();
@@ -90,6 +92,7 @@ class TrainingLoop : public SubnetCalls {
   StepLog log_;
   Guard guard_;
   std::optional<Replicas> replicas_;  ///< none: nothing is held twice, or computed
+  std::optional<Balancer> balancer_;  ///< none: stages are not balanced
   std::int64_t agreed_;               ///< steps after which copies agreed last
   Faults faults_;
   const bool subnets_;        ///< are trained, not steps

@@ -1,0 +1,183 @@
+// ranks: 2, thorough ranks: 4
+#include <gmock/gmock.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "app/train/training_loop.h"
+#include "runtime/checkpoints.h"
+
+// Stages that balance themselves while they train, by what they report.
+namespace mindpipe {
+namespace {
+
+constexpr int every = 4, all_steps = 32, slow_from = 6;
+
+Config config_of(const std::string& directory) {
+  Config config;
+  config.run.dir = directory;
+  config.model.gpt.layers = 6;
+  config.model.gpt.width = 32;
+  config.model.gpt.heads = 2;
+  config.model.gpt.context = 16;
+  config.model.gpt.tied = false;
+  config.data.train = {{MINDPIPE_SOURCE_DIR "/data/alice.txt", 1}};
+  config.grid.pipeline = all_ranks().size;
+  config.train.batch = 16;
+  config.train.micro_batch = 2;
+  config.train.steps = all_steps;
+  config.repartition.every = every;
+  config.device.threads = 1;
+  return config;
+}
+
+/// Passes and updates of a stage last so many times as long from some step on: far more than whatever else
+/// the machine does makes of them.
+std::vector<std::string> slow(int stage) { return {fmt::format("slow@{}:{}:4", stage, slow_from)}; }
+
+struct Training {
+  Sha256::Digest digest{};
+  std::vector<int> cut;  ///< at its end
+  std::int64_t rollbacks = 0;
+  std::vector<nlohmann::json> lines;  ///< lines of metrics.jsonl
+
+  std::vector<double> losses() const {
+    std::vector<double> all;
+    for (const nlohmann::json& line : lines)
+      if (line.contains("loss")) all.push_back(line["loss"]);
+    return all;
+  }
+  /// The first step that moved blocks; 0: none did.
+  int first_move() const {
+    for (const nlohmann::json& line : lines)
+      if (line.contains("cuts")) return line["step"];
+    return 0;
+  }
+  int blocks_of(int stage) const { return cut[stage + 1] - cut[stage]; }
+};
+
+/// Trains from the newest checkpoint in the configuration's directory, or from the beginning.
+Training trained(const Config& given, const std::vector<std::string>& faults = {}) {
+  const World world = all_ranks();
+  Training training;
+  {
+    Arguments arguments;
+    for (const std::string& fault : faults) arguments.injections.push_back(parse_injection(fault));
+    Run run(arguments, resolve(given), [](const Config& config, const World&) { return config; });
+    run.make_worker(Purpose::training);
+    const Config& config = run.config();
+    std::optional<Resumed> from = find_checkpoint(world, config);
+    if (from) from = load_newest(run, *std::move(from));
+    const RunProgress begun = from ? from->manifest.progress : RunProgress{};
+    const bool emulated = !row_of(config.device.kind).computes;
+    std::optional<RunDirectory> directory;
+    if (world.rank == 0) directory.emplace(config.run.dir, emulated);
+    if (directory) directory->keep_metrics_through(begun.step, from.has_value());
+    RunDirectory* here = directory ? &*directory : nullptr;
+    Corpus corpus(config.data, Subset::train, fields_of(config), config.seed);
+    Saves saves(run, here, begun, from);
+    TrainingLoop loop(run, here, corpus, nullptr, saves, begun);
+    loop.run();
+    if (!emulated) training.digest = run.worker().state().digest();
+    training.cut = run.worker().plan().outline.first_block;
+    training.rollbacks = saves.progress().rollbacks;
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  std::ifstream metrics(given.run.dir + "/metrics.jsonl");
+  for (std::string line; std::getline(metrics, line);) training.lines.push_back(nlohmann::json::parse(line));
+  MPI_Barrier(MPI_COMM_WORLD);
+  return training;
+}
+
+Config still(Config config) {
+  config.repartition.every = 0;
+  return config;
+}
+
+TEST(StagesThatBalanceThemselves, MoveBlocksFromASlowOneAndLeaveEveryBit) {
+  const SharedFolder folder;
+  const Training undisturbed = trained(still(config_of(folder / "still")));
+  EXPECT_EQ(undisturbed.first_move(), 0);
+  for (const int stage : {0, all_ranks().size - 1}) {
+    const Training moved = trained(config_of(folder / fmt::format("slow-{}", stage)), slow(stage));
+    EXPECT_EQ(moved.digest, undisturbed.digest);
+    EXPECT_EQ(moved.losses(), undisturbed.losses());
+    EXPECT_LT(moved.blocks_of(stage), undisturbed.blocks_of(stage));
+    EXPECT_GE(moved.first_move(), slow_from);
+    EXPECT_LE(moved.first_move(), slow_from + 20);
+  }
+}
+
+TEST(StagesThatBalanceThemselves, SayWhyAndWhatItHasBrought) {
+  const SharedFolder folder;
+  const Training moved = trained(config_of(folder / "slow"), slow(0));
+  const auto with = [&](const char* name) {
+    return std::find_if(moved.lines.begin(), moved.lines.end(),
+                        [&](const nlohmann::json& line) { return line.contains(name); });
+  };
+  const auto decided = with("balance"), measured = with("measured_seconds");
+  ASSERT_NE(decided, moved.lines.end());
+  EXPECT_THAT((*decided)["balance"].get<std::string>(), testing::StartsWith("stage 0 takes "));
+  EXPECT_EQ((*decided)["balanced_from"], (*decided)["step"].get<int>() + 1) << "at once";
+  EXPECT_LT((*decided)["planned_seconds"], (*decided)["planned_seconds_before"]);
+  ASSERT_NE(measured, moved.lines.end());
+  EXPECT_EQ((*measured)["balanced_from"], (*decided)["balanced_from"]);
+  EXPECT_GE((*measured)["step"], (*measured)["balanced_by"].get<int>() + every);
+  EXPECT_GT((*measured)["measured_seconds"], 0);
+  EXPECT_GT((*measured)["measured_seconds_before"], 0);
+}
+
+TEST(StagesThatBalanceThemselves, GoOnFromACheckpoint) {
+  const SharedFolder folder;
+  const Training undisturbed = trained(still(config_of(folder / "still")));
+  Config config = config_of(folder / "slow");
+  config.run.stop_after = slow_from + 22;
+  const Training begun = trained(config, slow(0));
+  EXPECT_GT(begun.first_move(), 0);
+  config.run.stop_after = 0;
+  const Training ended = trained(config, slow(0));
+  EXPECT_EQ(ended.digest, undisturbed.digest);
+  EXPECT_EQ(ended.losses(), undisturbed.losses());
+}
+
+TEST(StagesThatBalanceThemselves, GoBackToACheckpointAndOn) {
+  const SharedFolder folder;
+  std::vector<std::string> faults;
+  for (const int step : {27, 28, 29}) faults.push_back(fmt::format("nan@0:{}", step));
+  const auto saved = [&](const char* name) {
+    Config config = config_of(folder / name);
+    config.checkpoint.every = 5;
+    return config;
+  };
+  const Training undisturbed = trained(still(saved("still")), faults);
+  faults.push_back(slow(0).front());
+  const Training moved = trained(saved("slow"), faults);
+  EXPECT_EQ(undisturbed.rollbacks, 1);
+  EXPECT_EQ(moved.rollbacks, 1);
+  EXPECT_EQ(moved.digest, undisturbed.digest);
+  EXPECT_EQ(moved.losses(), undisturbed.losses());
+  EXPECT_LT(moved.blocks_of(0), undisturbed.blocks_of(0));
+}
+
+TEST(StagesThatBalanceThemselves, AreRefusedWhereThereIsNoRoomForABlock) {
+  Config config = resolve(config_of("unused"));
+  const RunPlan plan = make_run_plan(config);
+  std::int64_t most = 0, most_with_room = 0;
+  for (int stage = 0; stage < plan.outline.stages; ++stage) {
+    most = std::max(most, total_of(plan.most_memory(stage)));
+    most_with_room = std::max(most_with_room, total_of(with_room_to_move(config, plan).most_memory(stage)));
+  }
+  ASSERT_GT(most_with_room, most);
+  config.memory.device_limit = most_with_room;
+  EXPECT_TRUE(plan_moves(config, plan).empty()) << "fits";
+  config.memory.device_limit = most;
+  try {
+    plan_moves(config, plan);
+    ADD_FAILURE() << "nothing was refused";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code, Exit::out_of_memory);
+  }
+}
+
+}  // namespace
+}  // namespace mindpipe
