@@ -32,7 +32,7 @@ struct BlockCost {
   std::int64_t backward_input = 0, backward_weight = 0;  ///< backward in two halves
   TensorSums forward_sums, backward_sums;  ///< the latter in the input's half when the backward is split
   std::int64_t saved = 0;                  ///< bytes that its forward keeps for its backward
-  std::int64_t split_only = 0;  ///< of these, what a whole backward would not keep
+  std::int64_t split_only = 0;             ///< bytes of `saved` that a whole backward would not keep
   std::int64_t put_off = 0;  ///< bytes that a backward in halves keeps more, from the first to the second
   std::int64_t workspace = 0;
   /// What this costs more than another; a workspace is had in turn.

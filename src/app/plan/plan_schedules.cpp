@@ -30,7 +30,8 @@ std::string schedules_text(const Config& config, const Outline& outline) {
   if (row_of(config.model.kind).trains_subnets || outline.stages == 1) return "";
   if (outline.micro_batches > most_forwards / outline.stages)
     return fmt::format(
-        "\nschedules are not compared beyond {} forwards ({} stages x {} micro-batches); plan --search does\n",
+        "\nschedules are not compared beyond {} forwards ({} stages x {} micro-batches); "
+        "plan --search does\n",
         most_forwards, outline.stages, outline.micro_batches);
   std::string text = fmt::format("\n{:<14} {:>6} {:>10} {:>10} {:>10}\n", "schedule", "chunks", "step",
                                  "tapes MiB", "all MiB");
