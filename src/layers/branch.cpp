@@ -21,6 +21,7 @@ Boundary ResidualBlock::forward(Boundary in, Tape& tape) {
   const Tensor x = in.activation, y = tape.output(x.shape, x.dtype);
   Tape::Scope scope(tape);
   const Tensor branch = branch_->forward(in.normed ? in.normed : norm_.forward(x, tape), in, tape);
+  tape.save(y);
   const SequencePart sequence = sequence_part_of(context_, x);
   if (tape.next_norm != nullptr)
     return {
@@ -33,6 +34,7 @@ Boundary ResidualBlock::forward(Boundary in, Tape& tape) {
 
 Boundary ResidualBlock::backward(Boundary dout, Tape& tape) {
   Tape::Scope scope(tape);
+  tape.gives_up(tape.restore());  // the norm that read what this block gave has gone back
   const Tensor dy = dout.activation, dbranch = branch_gradient(dy, tape);
   const Tensor dnormed = branch_->backward(dbranch, dout, tape);
   norm_.backward(dnormed, dy, dy, tape);
@@ -49,8 +51,9 @@ Boundary PostNormBlock::forward(Boundary in, Tape& tape) {
 
 Boundary PostNormBlock::backward(Boundary dout, Tape& tape) {
   Tape::Scope scope(tape);
-  const Tensor dx = dout.activation, dsum = tape.scratch(dx.shape, dx.dtype);
+  const Tensor dx = dout.activation, dsum = tape.scratch(dx.shape, dx.dtype), sum = tape.peek(1);
   norm_.backward(dx, {}, dsum, tape);
+  tape.gives_up(sum);
   const Tensor dbranch = branch_gradient(dsum, tape);
   context_.backend.add({dsum, branch_->backward(dbranch, dout, tape), dx});
   return dout;

@@ -54,6 +54,8 @@ Tensor CrossAttention::backward(const Tensor& dy, const Boundary& dboundary, Tap
                                          .dk = {dpair, 0, heads_},
                                          .dv = {dpair, heads_, heads_}});
   }
+  tape.gives_up(kv);
+  tape.gives_up(q);
   const Tensor dencoded = leave(context_, key_value_.backward(dkv, tape), tape);
   context_.backend.accumulate({dencoded, dboundary.encoder_output});
   return leave(context_, query_.backward(dq, tape), tape);

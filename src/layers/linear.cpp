@@ -51,7 +51,7 @@ Tensor Linear::backward(const Tensor& dy, const Tensor& x, Tape& tape, Activatio
   const bool sharded_input = split_ == Split::in, sharded_output = split_ == Split::out;
   const std::int64_t samples = x.shape[sharded_input ? 1 : 0], rows = x.shape[sharded_input ? 2 : 1],
                      n = samples * rows;
-  const Tensor dx = tape.scratch({shards, samples, rows, inputs_}, x.dtype);
+  const Tensor dx = tape.scratch({shards, samples, rows, inputs_}, x.dtype), lasts = tape.lasting(dy);
   for (int s = 0; s < shards; ++s) {
     const Tensor dy_s = (sharded_output ? dy.at(s) : dy).reshaped({n, outputs_});
     const Tensor x_s = (sharded_input ? x.at(s) : x).reshaped({n, inputs_});
@@ -60,7 +60,7 @@ Tensor Linear::backward(const Tensor& dy, const Tensor& x, Tape& tape, Activatio
                                             .activation = activation,
                                             .before = before ? before.at(s).reshaped({n, inputs_}) : Tensor{},
                                             .dx = dx.at(s).reshaped({n, inputs_})});
-    tape.weight_gradient(dy_s, x_s, weight_, s);
+    tape.weight_gradient((sharded_output ? lasts.at(s) : lasts).reshaped({n, outputs_}), x_s, weight_, s);
     if (bias_) {
       const Tensor db = bias_.gradient(s);
       context_.backend.bias_backward(

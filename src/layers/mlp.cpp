@@ -69,6 +69,7 @@ Tensor Mlp::backward(const Tensor& dy, const Boundary&, Tape& tape) {
   } else {
     dbefore = output_.backward(dbranch, h, tape, spec_.activation, before);
   }
+  tape.gives_up(before);
   return leave(context_, inner_.backward(dbefore, tape), tape);
 }
 

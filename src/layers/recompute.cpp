@@ -1,5 +1,7 @@
 #include "layers/recompute.h"
 
+#include <utility>
+
 namespace mindpipe {
 
 Boundary Recompute::forward(Boundary in, Tape& tape) {
@@ -19,9 +21,11 @@ Boundary Recompute::backward(Boundary dout, Tape& tape) {
   if (dout.encoder_output) in.encoder_output = tape.restore();
   const std::size_t mark = tape.kept_mark();
   block_->forward(in, tape);
+  // A product that is put off would hold all that this pass keeps: none is.
+  const auto when = std::exchange(tape.weight_gradients, Tape::WeightGradients::now);
   const Boundary din = block_->backward(dout, tape);
-  // Products that were put off still read what this pass kept; then it stays until the micro-batch is done.
-  if (tape.weight_gradients == Tape::WeightGradients::now) tape.release_kept(mark);
+  tape.weight_gradients = when;
+  tape.release_kept(mark);
   return din;
 }
 

@@ -97,6 +97,7 @@ Tensor SelfAttention::backward(const Tensor& dy, const Boundary&, Tape& tape) {
       context_.backend.rotary({.heads = {dheads, 0, v}, .frequencies = spec_.frequencies, .inverse = true});
   }
   if (head_norms_) head_norms_->backward(dqkv, tape);
+  tape.gives_up(qkv);
   return leave(context_, qkv_.backward(dqkv, tape), tape);
 }
 

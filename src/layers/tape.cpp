@@ -49,15 +49,47 @@ void Tape::release_scratch(std::size_t mark) {
   scratch_.release(mark);
 }
 
+void Tape::gives_up(const Tensor& t) {
+  if (weight_gradients == WeightGradients::now || !kept_.holds(t.data)) return;
+  const GivenUp place{kept_.offset_of(t.data), bytes_for(t.shape, t.dtype)};
+  const auto meets = [&](std::size_t offset, std::size_t bytes) {
+    return offset < place.offset + place.bytes && place.offset < offset + bytes;
+  };
+  const auto reads = [&](const Place& operand) {
+    return meets(operand.offset, bytes_for(operand.shape, operand.dtype));
+  };
+  const bool is_read = std::any_of(products_.begin(), products_.end(), [&](const Product& product) {
+    return reads(product.x) || reads(product.dy);
+  });
+  const bool is_known = std::any_of(given_up_.begin(), given_up_.end(),
+                                    [&](const GivenUp& one) { return meets(one.offset, one.bytes); });
+  if (!is_read && !is_known) given_up_.push_back(place);
+}
+
+Tensor Tape::lasting(const Tensor& dy) {
+  if (weight_gradients == WeightGradients::now) return dy;
+  // The gradient is in scratch and gone when the layer returns.
+  const std::size_t bytes = bytes_for(dy.shape, dy.dtype);
+  const auto place = std::find_if(given_up_.rbegin(), given_up_.rend(),
+                                  [&](const GivenUp& one) { return one.bytes == bytes; });
+  Tensor copy;
+  if (place != given_up_.rend()) {
+    copy = {kept_.address_of(place->offset), dy.shape, dy.dtype};
+    given_up_.erase(std::next(place).base());
+  } else {
+    copy = take_kept(dy.shape, dy.dtype);
+  }
+  backend_.copy(dy, copy);
+  return copy;
+}
+
 void Tape::weight_gradient(const Tensor& dy, const Tensor& x, const Param& param, int shard) {
   if (weight_gradients == WeightGradients::now) {
     backend_.linear_backward_weight({dy, x, param.gradient(shard)});
     return;
   }
-  // The gradient is in scratch and gone when the layer returns; what is put off needs a copy.
-  const Tensor copy = kept_.take(dy.shape, dy.dtype);
-  backend_.copy(dy, copy);
-  products_.push_back({place_of(copy), place_of(x), param, shard});
+  const Tensor lasts = kept_.holds(dy.data) ? dy : lasting(dy);
+  products_.push_back({place_of(lasts), place_of(x), param, shard});
 }
 
 void Tape::run_weight_gradients(const std::vector<const Unit*>& units) {
@@ -81,6 +113,7 @@ void Tape::clear() {
   saved_.clear();
   in_scratch_.clear();
   products_.clear();
+  given_up_.clear();
   kept_.release(0);
 }
 

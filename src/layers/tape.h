@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <vector>
 
@@ -55,18 +56,28 @@ class Tape {
   bool trains() const { return saves() || mode == Mode::discard; }
   /// A tensor for what backward (or a later layer's backward) reads.
   Tensor keep(const Shape& shape, DType dtype) {
-    return saves() ? kept_.take(shape, dtype) : scratch_.take(shape, dtype);
+    return saves() ? take_kept(shape, dtype) : scratch_.take(shape, dtype);
   }
   /// A block's output: it outlives the block, also where the block saves nothing.
-  Tensor output(const Shape& shape, DType dtype) { return kept_.take(shape, dtype); }
+  Tensor output(const Shape& shape, DType dtype) { return take_kept(shape, dtype); }
   /// A tensor that is given back when the enclosing Scope ends.
   Tensor scratch(const Shape& shape, DType dtype) { return scratch_.take(shape, dtype); }
 
+  /// Where in its arena, which it may share with other tapes, the tape takes from now on, and how far. What a
+  /// backward in halves lays down for products that it puts off is best beside the tape: it comes later.
+  void go_on_in(std::size_t begin, std::size_t end) {
+    kept_.release(begin);
+    end_ = end;
+  }
   /// A tensor that a backward makes again as an operand of weight gradients, which may be put off.
   Tensor made_again(const Shape& shape, DType dtype) {
-    return weight_gradients == WeightGradients::later ? kept_.take(shape, dtype)
-                                                      : scratch_.take(shape, dtype);
+    return weight_gradients == WeightGradients::later ? take_kept(shape, dtype) : scratch_.take(shape, dtype);
   }
+  /// Tells a backward's tape that no layer reads `t` any more: a gradient that has to wait for its product
+  /// may take its place, unless another product that was put off reads it.
+  void gives_up(const Tensor& t);
+  /// A gradient where it lasts until its products are run: itself, if they run at once.
+  Tensor lasting(const Tensor& dy);
 
   void save(const Tensor& t);
   /// What was saved last; where it was a norm's in scratch, made again.
@@ -78,7 +89,8 @@ class Tape {
   Tensor peek(std::size_t above) const;
   std::size_t saved() const { return saved_.size(); }
 
-  /// dw += dy^T x, now or in run_weight_gradients(); in either case in the order of handing.
+  /// dw += dy^T x, now or in run_weight_gradients(); in either case in the order of handing. A dy that
+  /// several products read is asked for once by lasting().
   void weight_gradient(const Tensor& dy, const Tensor& x, const Param& param, int shard);
   /// The products that were put off, in order: all of them, or those of some units.
   void run_weight_gradients(const std::vector<const Unit*>& units = {});
@@ -126,7 +138,16 @@ class Tape {
     Param param;
     int shard;
   };
+  /// A piece of the tape that nobody reads any more.
+  struct GivenUp {
+    std::size_t offset = 0, bytes = 0;
+  };
   Place place_of(const Tensor& t) const { return {kept_.offset_of(t.data), t.shape, t.dtype}; }
+  Tensor take_kept(const Shape& shape, DType dtype) {
+    const Tensor t = kept_.take(shape, dtype);
+    MP_CHECK(kept_.mark() <= end_, "a tape needs more than its room, which ends at byte {}", end_);
+    return t;
+  }
   void release_scratch(std::size_t mark);
   Tensor at(const Place& p) const { return {kept_.address_of(p.offset), p.shape, p.dtype}; }
 
@@ -134,6 +155,8 @@ class Tape {
   Arena& kept_;
   Arena& scratch_;
   Arena* cache_arena_;
+  std::size_t end_ = std::numeric_limits<std::size_t>::max();
+  std::vector<GivenUp> given_up_;
   std::vector<Saved> saved_;
   std::vector<InScratch> in_scratch_;  ///< what can be made again
   std::vector<Product> products_;

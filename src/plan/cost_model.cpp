@@ -124,6 +124,7 @@ std::int64_t CostModel::nanoseconds(double seconds) const {
 
 void CostModel::Footprint::include(const Footprint& other) {
   kept = std::max(kept, other.kept);
+  waiting = std::max(waiting, other.waiting);
   scratch = std::max(scratch, other.scratch);
   exchange = std::max(exchange, other.exchange);
   zeros = std::max(zeros, other.zeros);
@@ -151,16 +152,19 @@ CostModel::Pass CostModel::pass(int first, int last, Tape::WeightGradients weigh
   backend_->forget_work();
   Pass p;
   double start = 0;
+  std::size_t behind_forward = 0;
   using Part = BlockPasses::Part;
   const std::size_t copied_in = passes_.train(first, last, weight_gradients, [&](Part ended) {
     const double spent = backend_->seconds() - start;
     if (ended == Part::entry) sums_ = {};
     if (ended == Part::forward) {
       p.forward = spent;
+      behind_forward = passes_.kept().mark();
       p.forward_sums = std::exchange(sums_, {});
     }
     if (ended == Part::backward) {
       p.backward_input = spent;
+      p.put_off = passes_.kept().mark() - behind_forward;
       p.backward_sums = std::exchange(sums_, {});
     }
     if (ended == Part::weights) p.backward_weight = spent;
@@ -169,6 +173,8 @@ CostModel::Pass CostModel::pass(int first, int last, Tape::WeightGradients weigh
   p.backward = p.backward_input + p.backward_weight;
   p.work = backend_->work();
   p.footprint = footprint_used();
+  if (weight_gradients == Tape::WeightGradients::later)
+    p.footprint.waiting = std::exchange(p.footprint.kept, behind_forward) - behind_forward;
   if (!with_copy_in) p.footprint.kept -= copied_in;
   return p;
 }
@@ -292,6 +298,7 @@ BlockCost CostModel::cost_of_block(int block) {
   cost.forward_sums = p.forward_sums;
   cost.backward_sums = p.backward_sums;
   cost.saved = p.footprint.kept;
+  cost.put_off = p.put_off;
   cost.workspace = p.footprint.scratch;
   if (weight_gradients() == Tape::WeightGradients::later)
     cost.split_only =

@@ -35,6 +35,7 @@ class CostModel {
   /// What passes over a range of blocks work in, one micro-batch at a time.
   struct Footprint {
     std::size_t kept = 0;                  ///< on a tape
+    std::size_t waiting = 0;               ///< beside it, in the first half of a backward and behind it
     std::size_t scratch = 0;               ///< scratch of the compute queue
     std::size_t exchange = 0;              ///< arrivals of the tensor group, before they are added
     std::size_t zeros = 0;                 ///< zeros of GradientUpdates
@@ -77,6 +78,7 @@ class CostModel {
     double forward = 0, backward = 0, backward_input = 0, backward_weight = 0;
     TensorSums forward_sums, backward_sums;
     Footprint footprint;
+    std::size_t put_off = 0;  ///< what a backward in halves leaves beside the tape
     std::uint64_t work = 0;
   };
   /// Puts measured times in place of described ones.

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
-#include <set>
 #include <utility>
 
 #include "core/sum_lists.h"
@@ -31,23 +30,21 @@ constexpr std::size_t most_passing = std::size_t{4} << 20, least_passing = std::
 // Batches that many networks are scored on are few and small; where they are pictures they may not be.
 constexpr std::int64_t most_held = std::int64_t{64} << 20;
 
-/// The tapes of a chunk whose backwards are whole, or put gradients of weights off.
-std::set<int> tapes_of(const std::vector<Action>& actions, int chunk, Tape::WeightGradients made) {
-  const ActionKind kind =
-      made == Tape::WeightGradients::now ? ActionKind::backward : ActionKind::backward_input;
-  std::set<int> tapes;
-  for (const Action& action : actions)
-    if (action.kind == kind && action.chunk == chunk) tapes.insert(action.tape);
-  return tapes;
+/// Whether some backwards of a chunk are in halves, or some are not.
+bool has_backwards(const std::vector<Action>& actions, int chunk, bool in_halves) {
+  return std::any_of(actions.begin(), actions.end(), [&](const Action& action) {
+    return is_pass(action) && is_backward(action) && action.chunk == chunk && is_half(action) == in_halves;
+  });
 }
 
-/// An arena is as large as the largest chunk that its list ever puts there; an evaluation has the first
-/// arena, which it needs for one chunk at a time.
+/// An evaluation has all of the slab, which it needs for one chunk at a time.
 RankFootprint footprint_of(const RunPlan& plan, CostModel& costs, int rank) {
   const Outline& outline = plan.outline;
   const bool trains = plan.trains_steps();
   RankFootprint footprint;
-  footprint.tapes.resize(trains ? plan.training.placement.ranks[rank].arenas : 1);
+  if (trains) footprint.slots = plan.training.placement.ranks[rank].arenas;
+  std::size_t evaluation = 0;
+  std::map<std::pair<int, bool>, TapeSizes> tapes;  // of chunk, and whether its backward is in halves
   for (int chunk = 0; chunk < outline.all_chunks(); ++chunk) {
     if (outline.rank_of(chunk) != rank) continue;
     const int first = outline.first_block[chunk], last = outline.first_block[chunk + 1];
@@ -55,17 +52,24 @@ RankFootprint footprint_of(const RunPlan& plan, CostModel& costs, int rank) {
       for (int block = first; block < last; ++block) costs.choose(block, candidate);
       const CostModel::Footprint evaluated = costs.evaluation_footprint(first, last);
       footprint.passes.include(evaluated);
-      footprint.tapes[0] = std::max(footprint.tapes[0], evaluated.kept);
+      evaluation = std::max(evaluation, evaluated.kept);
     }
-    if (!trains) continue;
-    for (const Tape::WeightGradients made : {Tape::WeightGradients::now, Tape::WeightGradients::later}) {
-      const std::set<int> tapes = tapes_of(plan.training.program.ranks[rank], chunk, made);
-      if (tapes.empty()) continue;
-      const CostModel::Footprint trained = costs.training_footprint(first, last, made);
+    for (const bool in_halves : {false, true}) {
+      if (!trains || !has_backwards(plan.training.program.ranks[rank], chunk, in_halves)) continue;
+      const CostModel::Footprint trained = costs.training_footprint(
+          first, last, in_halves ? Tape::WeightGradients::later : Tape::WeightGradients::now);
       footprint.passes.include(trained);
-      for (const int tape : tapes) footprint.tapes[tape] = std::max(footprint.tapes[tape], trained.kept);
+      tapes[{chunk, in_halves}] = {aligned(trained.kept), aligned(trained.waiting)};
     }
   }
+  if (trains)
+    footprint.slab = place_tapes(plan.training.program.ranks[rank], [&](int chunk, bool in_halves) {
+      return tapes.at({chunk, in_halves});
+    });
+  const std::string fault =
+      trains ? fault_of_slab(plan.training.program.ranks[rank], footprint.slab) : std::string();
+  MP_CHECK(fault.empty(), "rank {}: {}", rank, fault);
+  footprint.slab.bytes = std::max(footprint.slab.bytes, evaluation);
   const auto include = [&](const std::vector<BoundaryBytes>& buffers) {
     footprint.buffers.resize(std::max(footprint.buffers.size(), buffers.size()), 0);
     for (std::size_t i = 0; i < buffers.size(); ++i)
@@ -132,7 +136,7 @@ BytesByClass bytes_of_rank(const Config& config, const Layout& layout, const Run
     for (std::int64_t slab : plan.training.placement.ranks[rank].slabs)
       at(MemoryClass::gradients) += static_cast<std::int64_t>(aligned(slab));
   const RankFootprint& footprint = plan.footprints[rank];
-  for (std::size_t tape : footprint.tapes) at(MemoryClass::activations) += aligned(tape);
+  at(MemoryClass::activations) += aligned(footprint.slab.bytes);
   at(MemoryClass::workspace) += static_cast<std::int64_t>(
       footprint.workspace(data_rank) + footprint.scalars.kept +
       (row_of(config.device.kind).memory == Memory::Kind::device ? gpu_workspace_bytes : 0));

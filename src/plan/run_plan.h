@@ -14,7 +14,8 @@ namespace mindpipe {
 
 /// The sizes of one pipeline rank's arenas, beside those of its units.
 struct RankFootprint {
-  std::vector<std::size_t> tapes;      ///< bytes of each tape's arena
+  int slots = 1;                       ///< tapes at a time
+  TapeSlab slab;                       ///< all tapes lie there
   std::vector<std::size_t> buffers;    ///< boundary buffers
   CostModel::Footprint passes;         ///< the largest of all its chunks
   std::vector<std::size_t> reduction;  ///< what arrives of one part of a sum over data, on each data rank

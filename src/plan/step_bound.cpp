@@ -169,7 +169,7 @@ std::int64_t least_memory(const Outline& outline, const Order& order, const Reco
     std::int64_t held = 0, most_held = 0;
     for (const Pass& pass : order[stage]) {
       const bool begins = pass.kind == ActionKind::forward,
-                 ends = pass.kind == ActionKind::backward || pass.kind == ActionKind::backward_input;
+                 ends = pass.kind == ActionKind::backward || pass.kind == ActionKind::backward_weight;
       if (begins) held += bytes.tape[pass.chunk];
       if (ends) held -= bytes.tape[pass.chunk];
       most_held = std::max(most_held, held);

@@ -72,6 +72,7 @@ std::string line_of(const Action& action, int index) {
   if (action.tape >= 0 || action.slab >= 0 || action.from_buffer >= 0 || action.to_buffer >= 0) {
     line += " |";
     if (action.tape >= 0) line += fmt::format(" tape {}", action.tape);
+    if (action.waiting >= 0) line += fmt::format(" waiting {}", action.waiting);
     if (action.slab >= 0) line += fmt::format(" slab {}", action.slab);
     if (action.apart >= 0) line += fmt::format(" apart {}", action.apart);
     if (action.from_buffer >= 0) line += fmt::format(" from {}", action.from_buffer);

@@ -127,10 +127,10 @@ inline constexpr int wait_reasons = 3;
 ///   other: all name `from_buffer`, which the first one reads (it may be overwritten until the last has
 ///   ended); the last one names and writes `to_buffer`; what passes between the pieces is the executor's.
 /// - A forward's tape fills the arena until its last backward has ended; in an evaluation (no backwards)
-/// until
-///   the forward itself has ended.
-/// - With backward_input / backward_weight, the tape keeps weight gradients until backward_weight; only then
-///   is the arena free.
+///   until the forward itself has ended.
+/// - With backward_input / backward_weight, the tape keeps operands of weight gradients, and its arena is
+///   free after backward_weight only. What backward_input makes of them lies in arena `waiting` from then
+///   on, where it finds no place on the tape.
 /// - `clears`: the first to add to the gradients of its blocks, which are zeroed before.
 /// - `fold`: after this action those gradients of its blocks which a pass of its kind makes hold all
 ///   micro-batches of `shard`, and are added to the binary counter.
@@ -172,7 +172,8 @@ struct Action {
   Members group = Members::none;
   Payload payload = Payload::none;
   int part = 0, parts = 1;
-  int tape = -1;                         ///< arena of a pass's tape
+  int tape = -1;     ///< arena of a pass's tape
+  int waiting = -1;  ///< backward in halves: arena of what its products read beside the tape
   int from_buffer = -1, to_buffer = -1;  ///< boundary buffers that are read and written
   int slab = -1, apart = -1;             ///< gradient slab of a reduce; where this rank's share moves out to
   bool clears = false, fold = false;
@@ -268,6 +269,11 @@ inline bool names_unit(const Action& action) {
 /// A pass that adds to gradients of its blocks' parameters.
 inline bool adds_to_gradients(const Action& action) {
   return is_pass(action) && pass_of(action)->makes != MadeGradients::none;
+}
+/// One of the halves of a backward.
+inline bool is_half(const Action& action) {
+  return is_pass(action) &&
+         (pass_of(action)->makes == MadeGradients::at_once || pass_of(action)->makes == MadeGradients::later);
 }
 /// A pass that completes the gradients of its blocks' parameters: a whole backward, or the half put off.
 inline bool makes_gradients(const Action& action) {

@@ -1,5 +1,9 @@
 #include "program/make_program.h"
 
+#include <algorithm>
+#include <limits>
+#include <utility>
+
 #include "core/check.h"
 #include "core/clock.h"
 #include "program/check/checker.h"
@@ -64,6 +68,27 @@ StepRooms rooms_of_step(const Outline& outline, StepOrder& step) {
   return rooms;
 }
 
+/// Rooms of tapes leave gaps between them: what an order may hold at a time is lowered so far, in such steps,
+/// until its slab keeps the limit.
+constexpr int least_percent = 80, percents_at_once = 2;
+
+/// Bytes of the slab of tapes of the stage that has the largest.
+std::int64_t largest_slab(const Order& order, const Outline& outline) {
+  std::size_t largest = 0;
+  for (const std::vector<Pass>& passes : order) {
+    std::vector<Action> list;
+    for (const Pass& pass : passes) {
+      Action& action = list.emplace_back();
+      action.kind = pass.kind;
+      action.chunk = pass.chunk;
+      action.micro_batch = pass.micro_batch;
+    }
+    const TapeSlab slab = place_tapes(list, [&](int chunk, bool) { return sizes_of_rooms(outline, chunk); });
+    largest = std::max(largest, slab.bytes);
+  }
+  return static_cast<std::int64_t>(largest);
+}
+
 }  // namespace
 
 void require_few_actions(const Outline& outline, double count) {
@@ -107,7 +132,18 @@ Order order_of_step(const Outline& outline, ScheduleKind schedule, const Network
                     const MicroBatchGroups& groups) {
   const Order order = make_order(schedule, request_of(outline, groups));
   if (!row_of(schedule).splits_backward) return order;
-  return with_weight_gradients(order, outline, PriceList(outline, network), most_tapes(outline, schedule));
+  const PriceList prices(outline, network);
+  const std::int64_t limit = most_tapes(outline, schedule);
+  Order best;
+  std::int64_t least = std::numeric_limits<std::int64_t>::max();
+  for (int percent = 100; percent >= least_percent && least > limit; percent -= percents_at_once) {
+    Order tried = with_weight_gradients(order, outline, prices, limit * percent / 100);
+    const std::int64_t bytes = largest_slab(tried, outline);
+    if (bytes >= least) continue;
+    best = std::move(tried);
+    least = bytes;
+  }
+  return best;
 }
 
 PlannedStep make_program(const Outline& outline, ScheduleKind schedule, const Network& network,

@@ -229,6 +229,7 @@ void Actions::forward(Script& script, const Action& action, const StepInput& giv
   slot.last = action.last;
   Tape& tape = *slot.tape;
   tape.clear();
+  rooms.open_room(action, trains);
   tape.mode = trains ? Tape::Mode::train : input.mode;
   tape.hits = trains ? Tensor{} : state_.updates.losses().hits();
   rooms.set_micro_batch(tape, input, action.micro_batch, action.subnet);
@@ -242,6 +243,7 @@ void Actions::forward(Script& script, const Action& action, const StepInput& giv
     rooms.copy(arrived, in);
   }
   const Boundary out = state_.stage.forward(action.first, action.last, in, tape);
+  slot.kept_mark = tape.kept_mark();
   if (action.to_buffer >= 0) rooms.copy(out, rooms.buffer(action.to_buffer, action.last, false));
   if (trains) return;
   tape.clear();
@@ -272,6 +274,7 @@ void Actions::backward(Script& script, const Action& action, const StepInput& in
       state_.residency.readers().uses(action.subnet, action.first, action.last);
   if (action.clears)
     for (const UnitUse& use : uses) state_.updates.clear(use);
+  rooms.open_room(action, true);
   slot.gradient = state_.stage.backward(action.first, action.last, slot.gradient, tape);
   if (action.first == slot.first) {
     MP_CHECK(tape.saved() == 0, "{} left {} tensors on its tape", to_string(action), tape.saved());
@@ -284,11 +287,13 @@ void Actions::backward(Script& script, const Action& action, const StepInput& in
 }
 
 void Actions::backward_weight(const Script& script, const Action& action) {
+  PassRooms::Slot& slot = rooms_of(script).slot(action.tape);
   const std::span<const UnitUse> uses =
       state_.residency.readers().uses(action.subnet, action.first, action.last);
   std::vector<const Unit*> units;
   for (const UnitUse& use : uses) units.push_back(&state_.stage.unit(use.unit));
-  rooms_of(script).slot(action.tape).tape->run_weight_gradients(units);
+  slot.tape->run_weight_gradients(units);
+  if (action.first == slot.first) slot.tape->clear();
   fold(state_, action, uses);
 }
 

@@ -51,7 +51,7 @@ void BlockTimer::allocate(int block) {
   }
   tensor_.reserve(footprint.exchange);
   backend_->reserve(footprint.backend);
-  passes_.allocate({footprint.kept, footprint.scratch, outside + aligned(1)});
+  passes_.allocate({footprint.kept + footprint.waiting, footprint.scratch, outside + aligned(1)});
   for (const int index : passes_.model().blocks()[block].units) {
     Unit& unit = *passes_.model().units()[index];
     unit.allocate_values(memory_);

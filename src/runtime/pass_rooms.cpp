@@ -3,13 +3,14 @@
 namespace mindpipe {
 
 PassRooms::PassRooms(Stage& stage, const PassMemory& sizes, Arena& scratch)
-    : stage_(stage), slots_(sizes.tapes.size()) {
+    : stage_(stage), slots_(sizes.slots), rooms_(sizes.slab) {
   Backend& backend = stage.context().backend;
   Memory& memory = backend.memory();
-  for (std::size_t i = 0; i < slots_.size(); ++i) {
-    slots_[i].kept = Arena(memory, MemoryClass::activations, sizes.tapes[i]);
-    slots_[i].arrived_gradient = Arena(memory, MemoryClass::boundary, sizes.gradient);
-    slots_[i].tape = std::make_unique<Tape>(backend, slots_[i].kept, scratch);
+  slab_ = Arena(memory, MemoryClass::activations, sizes.slab.bytes);
+  for (Slot& slot : slots_) {
+    slot.kept = Arena(memory, MemoryClass::activations, sizes.tape);
+    slot.arrived_gradient = Arena(memory, MemoryClass::boundary, sizes.gradient);
+    slot.tape = std::make_unique<Tape>(backend, sizes.tape > 0 ? slot.kept : slab_, scratch);
   }
   for (const std::size_t bytes : sizes.buffers) buffers_.emplace_back(memory, MemoryClass::boundary, bytes);
   if (sizes.batches == 0) return;
@@ -28,6 +29,15 @@ Boundary PassRooms::take(Arena& arena, int cut, bool gradient) const {
   b.activation = arena.take(shapes.activation, dtype);
   if (shapes.memory.rank > 0) b.encoder_output = arena.take(shapes.memory, gradient ? DType::f32 : dtype);
   return b;
+}
+
+void PassRooms::open_room(const Action& pass, bool trains) {
+  if (slab_.size() == 0) return;
+  Slot& slot = slots_[pass.tape];
+  if (!trains) return slot.tape->go_on_in(0, slab_.size());
+  const TapeRoom& room = rooms_.rooms.at({pass.chunk, pass.micro_batch});
+  if (is_half(pass)) slot.tape->go_on_in(room.waiting, room.waiting_end);
+  else slot.tape->go_on_in(is_forward(pass) ? room.tape : slot.kept_mark, room.tape_end);
 }
 
 Boundary PassRooms::entering(const Action& pass) {

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "program/action.h"
+#include "program/place.h"
 #include "runtime/step_input.h"
 #include "state/stage.h"
 
@@ -10,7 +11,9 @@ namespace mindpipe {
 
 /// Bytes that the passes of a rank's lists work in, large enough for all lists that share them.
 struct PassMemory {
-  std::vector<std::size_t> tapes;    ///< bytes of each slot's tape
+  int slots = 0;
+  std::size_t tape = 0;              ///< arena of each slot; 0: tapes lie in the slab
+  TapeSlab slab = {};                ///< a step's tapes; a forward without backward has all of it
   std::size_t gradient = 0;          ///< gradient that arrives in a slot; 0: it arrives in a buffer
   std::vector<std::size_t> buffers;  ///< boundary buffers
   std::int64_t batches = 1;          ///< whose losses are kept at a time
@@ -26,13 +29,16 @@ class PassRooms {
     std::unique_ptr<Tape> tape;
     int first = 0, last = 0;  ///< blocks of the forward
     Boundary gradient = {};   ///< between the pieces of one backward
-    std::size_t scratch_mark = 0;
+    std::size_t scratch_mark = 0, kept_mark = 0;
   };
 
   /// `scratch`: of the compute queue.
   PassRooms(Stage& stage, const PassMemory& memory, Arena& scratch);
 
   Slot& slot(int number) { return slots_[number]; }
+  /// Lets a pass's tape go on in its room of the slab: a backward behind what its forward has kept, the first
+  /// half of one beside it.
+  void open_room(const Action& pass, bool trains);
   /// What enters a pass; empty where that is the batch, or the loss.
   Boundary entering(const Action& pass);
   /// What leaves a pass or a message brings or takes, of which `gradient` says the direction: the boundary
@@ -56,6 +62,8 @@ class PassRooms {
 
   Stage& stage_;
   std::vector<Slot> slots_;
+  TapeSlab rooms_;
+  Arena slab_;
   std::vector<Arena> buffers_;
   Arena losses_arena_;
   Tensor losses_;  ///< [batches in flight][micro-batches, samples, targets]

@@ -32,6 +32,7 @@ void each_field(AnAction& action, Visit visit) {
   visit("part", action.part);
   visit("parts", action.parts);
   visit("tape", action.tape);
+  visit("waiting", action.waiting);
   visit("from_buffer", action.from_buffer);
   visit("to_buffer", action.to_buffer);
   visit("slab", action.slab);

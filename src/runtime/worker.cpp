@@ -130,14 +130,17 @@ void Worker::keep_units() {
 
 WorkMemory Worker::work_memory() const {
   const RankFootprint& footprint = plan_.footprints[layout().coord.pipeline];
-  WorkMemory memory{.passes = {.tapes = footprint.tapes, .buffers = footprint.buffers},
-                    .scratch = footprint.passes.scratch};
+  WorkMemory memory{
+      .passes = {.slots = footprint.slots, .slab = footprint.slab, .buffers = footprint.buffers},
+      .scratch = footprint.passes.scratch};
   if (plan_.subnets) {
     const SubnetRooms& rooms = plan_.subnets->rooms[layout().coord.pipeline];
-    memory.subnets = {.tapes = std::vector<std::size_t>(static_cast<std::size_t>(rooms.slots), rooms.tape),
-                      .gradient = rooms.gradient,
-                      .buffers = {rooms.forwards, rooms.forwards, rooms.backwards, rooms.backwards},
-                      .batches = stage_->has_head() ? rooms.inputs : 0};
+    PassMemory& subnets = memory.subnets.emplace();
+    subnets.slots = rooms.slots;
+    subnets.tape = rooms.tape;
+    subnets.gradient = rooms.gradient;
+    subnets.buffers = {rooms.forwards, rooms.forwards, rooms.backwards, rooms.backwards};
+    subnets.batches = stage_->has_head() ? rooms.inputs : 0;
   }
   return memory;
 }

@@ -193,6 +193,43 @@ TEST_F(TapeTest, RunsTheProductsOfSomeUnitsAndKeepsTheRest) {
   EXPECT_EQ(*second->gradient(0, 0, 0).as<float>(), 2);
 }
 
+TEST_F(TapeTest, GradientsThatWaitTakeThePlaceOfWhatNobodyReads) {
+  const auto unit = weight("w", 1, 2);
+  const Param param{unit.get(), 0, 0};
+  constexpr std::size_t beside = 1 << 12;
+  const auto lies_beside = [&](const Tensor& t) { return kept.offset_of(t.data) >= beside; };
+  tape.weight_gradients = Tape::WeightGradients::later;
+  const Tensor x = kept_with({1, 2}, {1, 2}), dead = kept_with({3, 4}, {1, 2}),
+               large = tape.keep({100, 1}, DType::f32), dy = tape.scratch({1, 2}, DType::f32);
+  tape.go_on_in(beside, 2 * beside);
+  for (const Tensor& t : {dead, dead, large}) tape.gives_up(t);
+  const Tensor first = tape.lasting(dy), second = tape.lasting(dy);
+  EXPECT_EQ(first.data, dead.data);
+  EXPECT_TRUE(lies_beside(second)) << "a place is given up once, and is as large as what takes it";
+  EXPECT_TRUE(lies_beside(tape.made_again({1, 2}, DType::f32)));
+  tape.weight_gradient(kept_with({2}, {1, 1}), x, param, 0);
+  tape.gives_up(x);
+  EXPECT_NE(tape.lasting(dy).data, x.data) << "a product that was put off reads it";
+  tape.run_weight_gradients();
+  EXPECT_EQ(param.gradient().as<float>()[1], 4);
+  tape.weight_gradients = Tape::WeightGradients::now;
+  EXPECT_EQ(tape.lasting(dy).data, dy.data);
+}
+
+TEST_F(TapeTest, TapesInOneArenaKeepToTheirRooms) {
+  Tape other(*backend, kept, scratch);
+  tape.go_on_in(0, 1024);
+  const Tensor a = kept_with({1, 2}, {2});
+  other.go_on_in(2048, 3072);
+  const Tensor b = other.keep({2}, DType::f32);
+  tape.go_on_in(256, 1024);
+  EXPECT_EQ(kept.offset_of(a.data), 0u);
+  EXPECT_EQ(kept.offset_of(b.data), 2048u);
+  EXPECT_EQ(kept.offset_of(kept_with({3}, {1}).data), 256u);
+  tape.keep({128}, DType::f32);
+  EXPECT_THROW(tape.keep({1}, DType::f32), Error) << "its room is full";
+}
+
 TEST_F(TapeTest, ForgetsEverythingWhenAMicroBatchIsGivenUp) {
   const auto unit = weight("w", 1, 1);
   tape.weight_gradients = Tape::WeightGradients::later;

@@ -2,8 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+#include <string>
+#include <tuple>
+#include <utility>
+
 #include "program/make_program.h"
 #include "program/sample_outline.h"
+#include "program/schedules/pass_clock.h"
 
 namespace mindpipe {
 namespace {
@@ -24,6 +30,83 @@ TEST(Place, OneArenaForEachTapeInFlight) {
             << schedule;
       }
     }
+}
+
+/// Stages of blocks whose tapes have `saved` numbers, and whose products that wait `put_off` beside them.
+Outline stages_of(const std::string& schedule, int stages, int saved, int put_off) {
+  Outline outline = equal_stages_for(schedule, stages, 4 * stages, {12000, 25200, 15600, 9600});
+  for (auto& candidates : outline.blocks) {
+    candidates[0].saved = saved / outline.chunks;
+    candidates[0].put_off = put_off / outline.chunks;
+  }
+  return outline;
+}
+
+TapeSlab slab_of(const std::vector<Action>& list, const Outline& outline) {
+  return place_tapes(list, [&](int chunk, bool) { return sizes_of_rooms(outline, chunk); });
+}
+
+TEST(Place, TapesInTwoRoomsTakeLittleMoreThanThoseOf1f1b) {
+  // GPT-2's on GPUs and on CPUs.
+  for (const auto& [saved, put_off] : {std::pair{1200, 400}, {1000, 600}})
+    for (const auto& [schedule, stages, most] : {std::tuple{"zb-h1", 8, 1.1},
+                                                 {"zb-h1", 16, 1.1},
+                                                 {"zb-v", 8, 1.1},
+                                                 {"zb-v", 16, 1.1},
+                                                 {"dualpipe-v", 4, 1.2},
+                                                 {"dualpipe-v", 8, 1.13},
+                                                 {"dualpipe-v", 16, 1.13},
+                                                 {"v-half", 8, 0.77},
+                                                 {"v-half", 16, 0.66}}) {
+      const Outline outline = stages_of(schedule, stages, saved, put_off);
+      const PlannedStep step = make_program(outline, schedule);
+      std::size_t largest = 0;
+      for (const std::vector<Action>& list : step.program.ranks) {
+        const TapeSlab slab = slab_of(list, outline);
+        EXPECT_EQ(fault_of_slab(list, slab), "") << schedule << ' ' << stages;
+        largest = std::max(largest, slab.bytes);
+      }
+      EXPECT_LE(static_cast<double>(largest), most * static_cast<double>(tapes_of_1f1b(outline)))
+          << schedule << ' ' << stages << ' ' << put_off;
+    }
+}
+
+/// Whether two rooms are in use at a time is asked of the list, room by room.
+TEST(Place, RoomsThatShareBytesAtATimeAreFound) {
+  for (const std::string schedule : {"1f1b", "zb-h1", "zb-v"}) {
+    const Outline outline = stages_of(schedule, 4, 1200, 400);
+    int found = 0;
+    for (const std::vector<Action>& list : make_program(outline, schedule).program.ranks) {
+      const TapeSlab sound = slab_of(list, outline);
+      ASSERT_EQ(fault_of_slab(list, sound), "");
+      TapeSlab wrong = sound;
+      wrong.bytes -= 1;
+      EXPECT_NE(fault_of_slab(list, wrong), "") << schedule;
+      std::map<std::pair<int, int>, TapeRoom> open;
+      for (const Action& action : list) {
+        if (!is_pass(action)) continue;
+        const std::pair whose{action.chunk, action.micro_batch};
+        if (is_forward(action)) {
+          for (const auto& [other, room] : open) {  // as if that one were free too early
+            wrong = sound;
+            wrong.rooms.at(whose).tape = room.tape;
+            wrong.rooms.at(whose).tape_end = room.tape + 1;
+            EXPECT_NE(fault_of_slab(list, wrong), "") << schedule << ' ' << action.micro_batch;
+            ++found;
+          }
+          open[whose] = sound.rooms.at(whose);
+        } else if (action.kind == ActionKind::backward_input) {
+          wrong = sound;
+          wrong.rooms.at(whose).waiting = sound.rooms.at(whose).tape;
+          wrong.rooms.at(whose).waiting_end = sound.rooms.at(whose).tape + 1;
+          EXPECT_NE(fault_of_slab(list, wrong), "") << schedule << ": products wait on what they read";
+        } else if (makes_gradients(action) && action.first == outline.first_block[action.chunk]) {
+          open.erase(whose);
+        }
+      }
+    }
+    EXPECT_GT(found, 20) << schedule;
+  }
 }
 
 TEST(Place, RingsOfTwoAreEnoughFor1f1bAndGpipe) {

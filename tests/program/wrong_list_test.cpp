@@ -73,6 +73,19 @@ const WrongList of_steps[] = {
     {"AFoldThatIsLeftOut", [] { return lists_of_halves(of_two_shards(equal_stages(1, 4))); },
      [](Lists& lists) { lists.at(of_kind(ActionKind::backward_input), 1).fold = false; },
      "shard 0 ends here, but its gradients are not folded"},
+    {"ProductsThatWaitWhereOthersDo", [] { return lists_of_halves(equal_stages(1, 4)); },
+     [](Lists& lists) { lists.at(of_kind(ActionKind::backward_input), 1).waiting = 0; },
+     "puts products off into arena 0, where those of micro-batch 0, chunk 0, still wait"},
+    {"ProductsOfAnotherMicroBatch", [] { return lists_of_halves(equal_stages(1, 4)); },
+     [](Lists& lists) { lists.at(of_kind(ActionKind::backward_weight)).waiting = 2; },
+     "looks for its products in arena 2, where others wait"},
+    {"WeightsBeforeTheirBackward", [] { return lists_of_halves(equal_stages(1, 4)); },
+     [](Lists& lists) {
+       const int backward = lists.find(of_kind(ActionKind::backward_input));
+       const int weights = lists.find(of_kind(ActionKind::backward_weight));
+       std::swap(lists.list()[backward], lists.list()[weights]);
+     },
+     "runs before its backward_input"},
     {"AFoldBeforeItsTime", [] { return lists_of_step(of_two_shards(equal_stages(1, 4)), "1f1b"); },
      [](Lists& lists) { lists.at(of_kind(ActionKind::backward), 2).fold = true; },
      "folds shard 1 before its end"},

@@ -32,14 +32,14 @@ inline std::string complaint(const BytesByClass& predicted, const BytesByClass& 
 }
 
 /// The plan with `factor` times the room in every arena whose size is a prediction. (Those of units and
-/// inputs are laid out, not predicted.)
+/// inputs are laid out, not predicted. Tapes have rooms of one slab, and refuse what their rooms do not
+/// hold.)
 inline RunPlan with_more_memory(RunPlan plan, double factor) {
   const auto grow = [&](auto& bytes) {
     bytes = static_cast<std::decay_t<decltype(bytes)>>(
         aligned(static_cast<std::size_t>(static_cast<double>(bytes) * factor)));
   };
   for (RankFootprint& footprint : plan.footprints) {
-    for (std::size_t& tape : footprint.tapes) grow(tape);
     for (std::size_t& buffer : footprint.buffers) grow(buffer);
     for (std::size_t* bytes : {&footprint.passes.scratch, &footprint.passes.exchange, &footprint.passes.zeros,
                                &footprint.passes.backend.products, &footprint.passes.backend.attention,

@@ -42,6 +42,23 @@ void RoomBook::pass(const PassBook::Blocks& blocks) {
     }
   }
   if (Arena* there = arena()) pass_in(*there, blocks);
+  if (is_half(action)) wait_in(blocks);
+}
+
+/// The first half of a backward takes an arena for what its products read, which the second gives back.
+void RoomBook::wait_in(const PassBook::Blocks& blocks) {
+  const Action& action = reading_.action();
+  if (action.waiting < 0) return reading_.wrong("has no arena for what waits");
+  if (action.waiting >= static_cast<int>(waiting_.size())) waiting_.resize(action.waiting + 1);
+  Content& there = waiting_[action.waiting];
+  const Content tape{action.subnet, action.micro_batch, action.chunk};
+  if (is_backward(action) && there.micro_batch >= 0)
+    reading_.wrong("puts products off into arena {}, where those of micro-batch {}, chunk {}, still wait",
+                   action.waiting, there.micro_batch, there.place);
+  else if (!is_backward(action) && there != tape)
+    reading_.wrong("looks for its products in arena {}, where others wait", action.waiting);
+  if (is_backward(action)) there = tape;
+  else if (action.first == blocks.first) there = {};
 }
 
 /// The buffer of a number. Those of subnets are two for each way.

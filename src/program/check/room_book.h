@@ -50,10 +50,12 @@ class RoomBook {
   void take(Arena& arena, const char* what);
   void arrive(Arena& arena);
   void pass_in(Arena& arena, const PassBook::Blocks& blocks);
+  void wait_in(const PassBook::Blocks& blocks);
 
   Reading& reading_;
   std::vector<Buffer> buffers_;
   std::vector<Arena> arenas_;
+  std::vector<Content> waiting_;  ///< tapes whose products read the arenas of what is put off; none: free
 };
 
 }  // namespace mindpipe

@@ -78,6 +78,7 @@ struct Task {
   int part = -1, parts = 1;         ///< part of a transfer, of so many; -1: all of them
   /// A tape's place, with what arrives for it in a supernet; a gradient slab; where a share moves out to.
   int slot = -1, slab = -1, apart = -1;
+  int waiting = -1;      ///< room of what a backward in halves puts off
   TensorSums sums = {};  ///< inside a pass
   /// Units that move or are updated, ascending; the source keeps them until it is asked for more.
   std::span<const int> units = {};

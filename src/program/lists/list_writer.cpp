@@ -143,6 +143,7 @@ void ListWriter::pass(ActionKind kind, const Task& task) {
   if (task.rank != rank_) return;
   Action action = of_micro_batch(kind, task, outline_);
   action.tape = std::max(task.slot, 0);  // what forwards alone save, the next one overwrites
+  action.waiting = task.waiting;
   action.slab = task.slab;
   action.clears = task.clears;
   action.fold = task.fold;

@@ -102,8 +102,8 @@ class Making {
   }
 
   void add_passes(int rank, const std::vector<Pass>& passes) {
-    LowestFree tapes;
-    std::map<std::pair<int, int>, int> tape_of;  // of chunk and micro-batch
+    LowestFree tapes, waiting;
+    std::map<std::pair<int, int>, int> tape_of, waiting_of;  // of chunk and micro-batch
     std::array<int, 2> handed_over{};
     for (const Pass& pass : passes) {
       const PassTraits& traits = traits_of_pass(pass.kind);
@@ -122,10 +122,14 @@ class Making {
                pass.kind, pass.micro_batch, pass.chunk, is_new ? "before its forward" : "a second time");
       if (is_new) tape->second = tapes.take();
       task.slot = tape->second;
+      if (traits.makes == MadeGradients::at_once) waiting_of[tape->first] = waiting.take();
+      if (const auto room = waiting_of.find(tape->first); room != waiting_of.end())
+        task.waiting = room->second;
       const int first = static_cast<int>(made_.lines[rank].size());
       if (completes && pass.micro_batch == outline_.micro_batches - 1) add_by_blocks(task);
       else add_pass(task);
       if (completes) tapes.give_back(task.slot);
+      if (completes && task.waiting >= 0) waiting.give_back(task.waiting);
       if (traits.travel != Travel::nowhere) cross(task, first, handed_over);
     }
   }
