@@ -138,8 +138,7 @@ std::string others_text(const Config& config, const SearchFreedom& free, LayoutS
                           differing(best.layout, found.layout, key.key));
     }
   }
-  return text.empty() ? ""
-                      : "why not another value, with the best layout found that has it\n" + text;
+  return text.empty() ? "" : "why not another value, with the best layout found that has it\n" + text;
 }
 
 /// Whether a layout keeps the bits of another one.
