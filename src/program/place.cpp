@@ -154,13 +154,18 @@ struct RoomsOfList {
     return bytes;
   }
 
-  /// Each as low as it can lie: tapes first, or all in the order in which they come.
-  std::size_t lowest(bool tapes_first) {
+  /// Each as low as it can lie: tapes first, or all in the order in which they come. `alike`: each has as
+  /// much room as the largest of its kind, so that what comes where another was leaves no gap.
+  std::size_t lowest(bool tapes_first, bool alike) {
     Shelf shelf, beside;
-    std::size_t bytes = 0;
+    std::size_t bytes = 0, largest_tape = 0, largest_beside = 0;
+    for (const Lying& tape : tapes) largest_tape = std::max(largest_tape, tape.bytes);
+    for (const Lying& one : waiting) largest_beside = std::max(largest_beside, one.bytes);
     const auto put = [&](Lying& one, Shelf& there) {
-      one.at = lowest_free(one, {&shelf, &beside});
-      there.put(one);
+      Lying room = one;
+      if (alike) room.bytes = &there == &shelf ? largest_tape : largest_beside;
+      one.at = room.at = lowest_free(room, {&shelf, &beside});
+      there.put(room);
       bytes = std::max(bytes, one.at + one.bytes);
     };
     auto next = waiting.begin();
@@ -182,9 +187,11 @@ TapeSlab place_tapes(const std::vector<Action>& list,
   if (best.waiting.empty()) {
     slab.bytes = best.in_arenas();
   } else {
-    RoomsOfList other = best;
-    slab.bytes = best.lowest(true);
-    if (const std::size_t bytes = other.lowest(false); bytes < slab.bytes) {
+    slab.bytes = best.lowest(true, false);
+    for (const auto& [tapes_first, alike] : {std::pair{true, true}, {false, false}, {false, true}}) {
+      RoomsOfList other = best;
+      const std::size_t bytes = other.lowest(tapes_first, alike);
+      if (bytes >= slab.bytes) continue;
       slab.bytes = bytes;
       best = std::move(other);
     }
