@@ -300,10 +300,11 @@ BlockCost CostModel::cost_of_block(int block) {
   cost.saved = p.footprint.kept;
   cost.put_off = p.put_off;
   cost.workspace = p.footprint.scratch;
-  if (weight_gradients() == Tape::WeightGradients::later)
-    cost.split_only =
-        cost.saved -
-        static_cast<std::int64_t>(pass(block, block + 1, Tape::WeightGradients::now, false).footprint.kept);
+  if (weight_gradients() == Tape::WeightGradients::now) return cost;
+  // A backward that is whole all the same copies no gradient. A profile has the halves alone.
+  const Pass whole = pass(block, block + 1, Tape::WeightGradients::now, false);
+  cost.split_only = cost.saved - static_cast<std::int64_t>(whole.footprint.kept);
+  if (!profile_) cost.backward = nanoseconds(whole.backward);
   return cost;
 }
 

@@ -23,8 +23,9 @@ StepBound::StepBound(const Outline& outline, const Network& network, bool halves
     const std::int64_t sums = network.tensor_time(cost.backward_sums);
     forward_.push_back(forward_.back() + cost.forward + network.tensor_time(cost.forward_sums));
     input_.push_back(input_.back() + sums + (halves ? cost.backward_input : cost.backward));
-    whole_.push_back(whole_.back() + sums +
-                     (halves ? cost.backward_input + cost.backward_weight : cost.backward));
+    whole_.push_back(
+        whole_.back() + sums +
+        (halves ? std::min(cost.backward, cost.backward_input + cost.backward_weight) : cost.backward));
     update_.push_back(update_.back());
     for (int unit : outline.units_used[block][0])  // a unit that several blocks use counts with its first
       if (outline.units[unit].blocks.front() == block)
