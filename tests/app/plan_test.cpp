@@ -99,8 +99,8 @@ TEST(Plan, WithoutSimulationItTellsOrderAndMemoryAndNoTimes) {
   for (const char* word : {"tapes", "activations", "total"}) EXPECT_THAT(text, HasSubstr(word));
   for (const char* word : {"bubble", "tokens/s", "simulated"})
     EXPECT_THAT(text, testing::Not(HasSubstr(word)));
-  EXPECT_THAT(plan_text(config("gpt-tiny", {"grid.pipeline=2", "schedule.kind=zb-h1"}), 2, false),
-              testing::AllOf(HasSubstr(" F0 F1 B0 "), HasSubstr(" F0 I0 ")))
+  EXPECT_THAT(plan_text(config("gpt-tiny", {"grid.pipeline=4", "schedule.kind=zb-v"}), 4, false),
+              testing::AllOf(HasSubstr(" F0.7 I0.7 "), HasSubstr(" B1.0 ")))
       << "nobody waits for the gradient of what enters stage 0";
   EXPECT_THAT(
       plan_text(config("gpt-tiny", {"grid.pipeline=2", "schedule.kind=interleaved", "schedule.chunks=2"}), 2,
