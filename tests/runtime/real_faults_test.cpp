@@ -166,7 +166,8 @@ TEST(RealFaults, OverRanksThatLeaveOtherBitsWereFoundByTheProof) {
       const std::string fault = spoil_by_lot(lists, random);
       const bool is_found = !lists.errors().empty();
       const std::string command = fmt::format(
-          "{}={} {}/tests/run_mpi.sh {} {} --gtest_brief=1 --gtest_filter=RealFaults.OverRanks* 2>/dev/null",
+          "{}={} timeout --kill-after=5 40 {}/tests/run_mpi.sh {} {} --gtest_brief=1 "
+          "--gtest_filter=RealFaults.OverRanks* 2>/dev/null",
           fault_on_ranks, seed, MINDPIPE_SOURCE_DIR, ranks, program);
       FILE* const ends = popen(command.c_str(), "r");
       ASSERT_NE(ends, nullptr);
