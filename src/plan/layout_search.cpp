@@ -2,17 +2,14 @@
 
 #include <algorithm>
 #include <array>
-#include <numeric>
 #include <optional>
 #include <tuple>
 
 #include "plan/layout_space.h"
+#include "plan/layout_trial.h"
 #include "plan/network_on_paper.h"
 #include "plan/priced_blocks.h"
-#include "plan/run_plan.h"
-#include "plan/step_bound.h"
 #include "plan/subnet_search.h"
-#include "program/partition.h"
 
 namespace mindpipe {
 namespace {
@@ -24,8 +21,6 @@ constexpr int most_moves = 60;
 constexpr int most_finalists = 3;
 /// Layouts that are tried to say why another value was not chosen.
 constexpr int most_tried = 3;
-/// How often more blocks of a layout are computed again, until it fits to the byte.
-constexpr int most_choices = 6;
 constexpr double near_costs = 1.05;
 /// Where less than this lies behind a step's passes, cuts that lengthen them are not worth the simulator.
 constexpr double little_behind = 1.005;
@@ -36,36 +31,6 @@ auto preference(const LayoutChoice& layout) {
                     layout.recompute, layout.chunks, layout.sequence_parallel, layout.schedule,
                     layout.subnet_cuts);
 }
-
-/// A layout on paper, ready to be bounded with one cut or another.
-struct Sketch {
-  const Outline& outline;
-  Network network;
-  StepBound step;
-  bool fills;
-
-  Sketch(const Config& known, const Outline& laid_out)
-      : outline(laid_out),
-        network(network_on_paper(known)),
-        step(outline, network, row_of(known.schedule.kind).splits_backward),
-        fills(outline.chunks == 1) {}
-  Sketch(const Sketch&) = delete;
-  Sketch& operator=(const Sketch&) = delete;
-
-  std::vector<int> first_block(const LayoutChoice& layout) const {
-    return layout.cuts.empty() ? outline.first_block
-                               : manual_cuts(layout.cuts, outline.all_blocks(), outline.all_chunks());
-  }
-  LayoutCandidate candidate(LayoutChoice layout, const std::vector<int>& first_block) const {
-    if (first_block != outline.first_block)
-      layout.cuts.assign(first_block.begin() + 1, first_block.end() - 1);
-    const std::int64_t least = least_memory(outline, first_block, fills, layout.recompute);
-    return {.layout = std::move(layout),
-            .bound = step.of(first_block),
-            .least_memory = least,
-            .least_work = step.least_work() * num_ranks(layout.grid) / layout.grid.pipeline};
-  }
-};
 
 /// Counts a refused grid under the setting that its sentence begins with.
 void count_refusal(LayoutSearch& search, std::string sentence) {
@@ -111,7 +76,7 @@ void take_stock(LayoutSearch& search, const Config& config, int ranks, const Sea
           continue;
         }
         const Config known = with_layout(config, layout);
-        const Sketch sketch(known, blocks.laid_out(known));
+        const LayoutSketch sketch(known, blocks.laid_out(known));
         const std::vector<int>& balanced = sketch.outline.first_block;
         search.all.push_back(sketch.candidate(layout, balanced));
         allowed = true;
@@ -141,33 +106,6 @@ int LayoutSearch::count(Fate fate) const {
       all.begin(), all.end(), [&](const LayoutCandidate& candidate) { return candidate.fate == fate; }));
 }
 
-void simulate_layout(const Config& config, LayoutCandidate& candidate) {
-  const std::int64_t limit = config.memory.device_limit;
-  try {
-    const Config known = with_layout(config, candidate.layout);
-    const RunPlan plan = make_run_plan(known);
-    const Timeline& expected = plan.training.expected;
-    candidate.step = expected.step;
-    candidate.work = std::accumulate(expected.busy.begin(), expected.busy.end(), std::int64_t{0}) *
-                     (num_ranks(candidate.layout.grid) / plan.outline.stages);
-    candidate.groups = plan.groups;
-    if (plan.subnets) take_figures(known, plan, candidate);
-    candidate.over.clear();
-    for (int stage = 0; stage < plan.outline.stages; ++stage) {
-      const BytesByClass& bytes = plan.most_memory(stage);
-      const std::int64_t total = total_of(bytes);
-      candidate.memory = std::max(candidate.memory, total);
-      candidate.tapes = std::max(candidate.tapes, bytes[static_cast<int>(MemoryClass::activations)]);
-      candidate.over.push_back(limit > 0 ? std::max<std::int64_t>(0, total - limit) : 0);
-    }
-    candidate.fate = limit == 0 || candidate.memory <= limit ? Fate::simulated : Fate::too_large;
-  } catch (const Error& error) {
-    if (error.code == Exit::internal) throw;
-    candidate.fate = Fate::refused;
-    candidate.refusal = error.what();
-  }
-}
-
 std::vector<int> best_of_each(const LayoutSearch& search, int most) {
   std::vector<int> places;
   for (const int place : search.best) {
@@ -182,60 +120,6 @@ std::vector<int> best_of_each(const LayoutSearch& search, int most) {
 
 namespace {
 
-/// What the simulator says of one layout, without what its ranks hold (a fraction of a whole plan's work),
-/// but for groups, which follow from that. One that costs more than `most` at least is left there; 0: none.
-void time_layout(const Config& config, LayoutCandidate& candidate, PricedBlocks& blocks,
-                 const StepPrice& price = {}, double most = 0) {
-  if (row_of(config.model.kind).trains_subnets || row_of(candidate.layout.schedule).has_groups)
-    return simulate_layout(config, candidate);
-  try {
-    const Config known = with_layout(config, candidate.layout);
-    const Outline& outline = blocks.laid_out(known);
-    const Sketch sketch(known, outline);
-    const Order order = order_of_step(outline, known.schedule.kind, sketch.network);
-    if (const std::int64_t limit = config.memory.device_limit; limit > 0) {
-      candidate.least_memory = least_memory(outline, order, known.train.recompute);
-      candidate.fate = Fate::too_large;
-      if (candidate.least_memory > limit) return;
-    }
-    candidate.bound = std::max(candidate.bound, sketch.step.of(order));
-    candidate.fate = Fate::slower;
-    if (most > 0 && candidate.least_cost(price) > most) return;
-    const Timeline expected = make_program(sketch.outline, known.schedule.kind, sketch.network).expected;
-    candidate.step = expected.step;
-    candidate.work = std::accumulate(expected.busy.begin(), expected.busy.end(), std::int64_t{0}) *
-                     (num_ranks(candidate.layout.grid) / sketch.outline.stages);
-    candidate.fate = Fate::simulated;
-  } catch (const Error& error) {
-    if (error.code == Exit::internal) throw;
-    candidate.fate = Fate::refused;
-    candidate.refusal = error.what();
-  }
-}
-
-/// A layout that does not fit with as many more blocks computed again as it takes; none: all are not enough.
-std::optional<LayoutCandidate> with_more_recomputed(const Config& config, const LayoutCandidate& full,
-                                                    PricedBlocks& blocks) {
-  const ScheduleRow& schedule = row_of(full.layout.schedule);
-  if (full.layout.recompute == RecomputeKind::block || schedule.has_groups || schedule.splits_backward ||
-      full.choices == most_choices)
-    return std::nullopt;
-  try {
-    Config known = with_layout(config, full.layout);
-    const std::optional<RecomputedBlocks> fitting = blocks.fitting(known, full.over);
-    if (!fitting || *fitting == full.layout.recompute) return std::nullopt;
-    LayoutChoice layout = full.layout;
-    layout.recompute = known.train.recompute = *fitting;
-    const Sketch sketch(known, blocks.laid_out(known));
-    LayoutCandidate made = sketch.candidate(layout, sketch.first_block(layout));
-    made.choices = full.choices + 1;
-    return made;
-  } catch (const Error& error) {
-    if (error.code == Exit::internal) throw;
-    return std::nullopt;
-  }
-}
-
 /// Lets what does not fit at a place compute more blocks again, and puts that where its bound belongs.
 void recompute_more(LayoutSearch& search, std::size_t place, const Config& config, PricedBlocks& blocks) {
   const std::optional<LayoutCandidate> more = with_more_recomputed(config, search.all[place], blocks);
@@ -245,16 +129,6 @@ void recompute_more(LayoutSearch& search, std::size_t place, const Config& confi
       more->least_cost(search.price),
       [&](double cost, const LayoutCandidate& other) { return cost < other.least_cost(search.price); });
   search.all.insert(behind, *more);
-}
-
-/// Times a layout that may cost `most` at most, and plans it whole if it is to be the best under a limit:
-/// then it has to fit.
-void try_layout(const Config& config, LayoutCandidate& candidate, const StepPrice& price, double best,
-                double most, PricedBlocks& blocks) {
-  time_layout(config, candidate, blocks, price, most);
-  const bool leads = best == 0 || candidate.cost(price) < best;
-  if (config.memory.device_limit > 0 && candidate.fate == Fate::simulated && leads && candidate.memory == 0)
-    simulate_layout(config, candidate);
 }
 
 /// Plans the best few whole, and those that count as equal to the best, until all of them are known to fit.
@@ -312,7 +186,7 @@ void improve_cuts(LayoutSearch& search, const Config& config, LayoutCandidate be
   plain.cuts.clear();
   const Config known = with_layout(config, plain);
   const Outline outline = blocks.laid_out(known);  // others are asked for below
-  const Sketch sketch(known, outline);
+  const LayoutSketch sketch(known, outline);
   std::vector<int> first_block = sketch.first_block(best.layout);
   int left = most_moves;
   for (bool moved = true; moved && left > 0;) {
@@ -344,11 +218,14 @@ void improve_cuts(LayoutSearch& search, const Config& config, LayoutCandidate be
 int best_with(LayoutSearch& search, const Config& config, PricedBlocks& blocks,
               const std::function<bool(const LayoutChoice&)>& has) {
   const std::int64_t limit = config.memory.device_limit;
+  const auto is_known_to_fit = [&](const LayoutCandidate& one) {
+    return one.fate == Fate::simulated && (limit == 0 || one.memory > 0);
+  };
   for (int tried = 0; tried < most_tried;) {
     const auto [found, next] = two_cheapest(search, has, false);
     if (found < 0) return -1;
     LayoutCandidate& one = search.all[found];
-    if (one.fate == Fate::simulated && (limit == 0 || one.memory > 0)) return found;
+    if (is_known_to_fit(one)) return found;
     if (one.fate == Fate::slower && limit > 0 && one.least_memory > limit) {
       one.fate = Fate::too_large;
       continue;
@@ -359,7 +236,11 @@ int best_with(LayoutSearch& search, const Config& config, PricedBlocks& blocks,
                   next < 0 ? 0 : known_cost(search.all[next], search.price));
     if (one.fate != Fate::slower) ++tried;
   }
-  return -1;
+  const std::vector<int> known = ranking(search);
+  const auto found = std::find_if(known.begin(), known.end(), [&](int place) {
+    return is_known_to_fit(search.all[place]) && has(search.all[place].layout);
+  });
+  return found == known.end() ? -1 : *found;
 }
 
 LayoutSearch search_layouts(const Config& given, int ranks, const SearchFreedom& free, int wanted,

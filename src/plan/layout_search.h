@@ -110,8 +110,8 @@ struct LayoutSearch {
 LayoutSearch search_layouts(const Config& config, int ranks, const SearchFreedom& free, int wanted = 1,
                             const StepPrice& price = {});
 
-/// The place in `all` of the best layout that fits and has what is asked for, which bounds find; -1: none
-/// does, or the first few do not fit.
+/// The place in `all` of the best layout that fits and has what is asked for, which bounds find; where the
+/// first few do not fit, the best of those that are known to. -1: none.
 int best_with(LayoutSearch& search, const Config& config, PricedBlocks& blocks,
               const std::function<bool(const LayoutChoice&)>& has);
 

@@ -62,13 +62,14 @@ RankFootprint footprint_of(const RunPlan& plan, CostModel& costs, int rank) {
       tapes[{chunk, in_halves}] = {aligned(trained.kept), aligned(trained.waiting)};
     }
   }
-  if (trains)
-    footprint.slab = place_tapes(plan.training.program.ranks[rank], [&](int chunk, bool in_halves) {
+  if (trains) {
+    const std::vector<Action>& list = plan.training.program.ranks[rank];
+    footprint.slab = place_tapes(list, [&](int chunk, bool in_halves) {
       return tapes.at({chunk, in_halves});
     });
-  const std::string fault =
-      trains ? fault_of_slab(plan.training.program.ranks[rank], footprint.slab) : std::string();
-  MP_CHECK(fault.empty(), "rank {}: {}", rank, fault);
+    const std::string fault = fault_of_slab(list, footprint.slab);
+    MP_CHECK(fault.empty(), "rank {}: {}", rank, fault);
+  }
   footprint.slab.bytes = std::max(footprint.slab.bytes, evaluation);
   const auto include = [&](const std::vector<BoundaryBytes>& buffers) {
     footprint.buffers.resize(std::max(footprint.buffers.size(), buffers.size()), 0);

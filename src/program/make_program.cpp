@@ -91,6 +91,10 @@ std::int64_t largest_slab(const Order& order, const Outline& outline) {
 
 }  // namespace
 
+void require_few_actions(const Outline& outline, ScheduleKind schedule) {
+  require_few_actions(outline, count_of_actions(outline, schedule));
+}
+
 void require_few_actions(const Outline& outline, double count) {
   MP_REQUIRE(
       count <= most_actions, Exit::bad_configuration,
@@ -148,7 +152,7 @@ Order order_of_step(const Outline& outline, ScheduleKind schedule, const Network
 
 PlannedStep make_program(const Outline& outline, ScheduleKind schedule, const Network& network,
                          std::int64_t memory_limit, const MicroBatchGroups& groups) {
-  require_few_actions(outline, count_of_actions(outline, schedule));
+  require_few_actions(outline, schedule);
   MP_CHECK(outline.training, "forwards alone are no step");
   PlannedStep step = plan_step(outline, order_of_step(outline, schedule, network, groups), network);
   const std::int64_t begin = now_ns();

@@ -20,8 +20,10 @@ struct PlannedStep {
   double proved_seconds = 0;  ///< time that the proof of its lists took
 };
 
-/// Refuses a batch whose lists have about so many actions, if that is more than can be planned.
+/// Refuses a batch whose lists have about so many actions, or those of a schedule's step, if that is more
+/// than can be planned.
 void require_few_actions(const Outline& outline, double count);
+void require_few_actions(const Outline& outline, ScheduleKind schedule);
 
 /// Writes the step of an order in the fewest rooms that cost little; nobody has checked it yet.
 PlannedStep plan_step(const Outline& outline, const Order& order, const Network& network = {});

@@ -119,6 +119,19 @@ std::string differing(const LayoutChoice& best, const LayoutChoice& other, const
   return words.empty() ? "" : " (with " + join(words, " ") + ")";
 }
 
+/// "  grid.tensor=1: ...": that no layout with a value was found to fit, where memory is why.
+std::string too_large_text(const LayoutSearch& search, const SearchedKey& key, const std::string& value) {
+  std::int64_t least = 0;
+  for (const LayoutCandidate& one : search.all) {
+    if (one.fate != LayoutCandidate::Fate::too_large || key.value(one.layout) != value) continue;
+    const std::int64_t bytes = std::max(one.memory, one.least_memory);
+    if (least == 0 || bytes < least) least = bytes;
+  }
+  return least == 0 ? ""
+                    : fmt::format("  {}={}: none was found that fits; the smallest takes {} or more\n",
+                                  key.key, value, human_bytes(static_cast<double>(least)));
+}
+
 /// For each value of a free setting that the best layout does not have, the best layout that has it.
 std::string others_text(const Config& config, const SearchFreedom& free, LayoutSearch& search) {
   const LayoutCandidate best = search.all[search.best.front()];
@@ -132,7 +145,10 @@ std::string others_text(const Config& config, const SearchFreedom& free, LayoutS
       if (!told.insert(value).second) continue;
       const int place = best_with(search, config, blocks,
                                   [&](const LayoutChoice& layout) { return key.value(layout) == value; });
-      if (place < 0) continue;
+      if (place < 0) {
+        text += too_large_text(search, key, value);
+        continue;
+      }
       const LayoutCandidate& found = search.all[place];
       text += fmt::format("  {}={}: {}{}\n", key.key, value, worse(search.price, found, best),
                           differing(best.layout, found.layout, key.key));

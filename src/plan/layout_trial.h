@@ -1,0 +1,40 @@
+#pragma once
+#include <optional>
+#include <vector>
+
+#include "plan/layout_search.h"
+#include "plan/step_bound.h"
+
+namespace mindpipe {
+
+/// A layout on paper, ready to be bounded with one cut or another.
+struct LayoutSketch {
+  const Outline& outline;
+  Network network;
+  StepBound step;
+  bool fills;
+
+  LayoutSketch(const Config& known, const Outline& laid_out);
+  LayoutSketch(const LayoutSketch&) = delete;
+  LayoutSketch& operator=(const LayoutSketch&) = delete;
+
+  std::vector<int> first_block(const LayoutChoice& layout) const;
+  LayoutCandidate candidate(LayoutChoice layout, const std::vector<int>& first_block) const;
+};
+
+/// What the simulator says of one layout, without a proof of its lists and what its ranks hold (a fraction of
+/// a whole plan's work), but for groups, which follow from that. One that costs more than `most` at least is
+/// left there; 0: none.
+void time_layout(const Config& config, LayoutCandidate& candidate, PricedBlocks& blocks,
+                 const StepPrice& price, double most);
+
+/// Times a layout that may cost `most` at most, and plans it whole if it is to be the best under a limit:
+/// then it has to fit.
+void try_layout(const Config& config, LayoutCandidate& candidate, const StepPrice& price, double best,
+                double most, PricedBlocks& blocks);
+
+/// A layout that does not fit with as many more blocks computed again as it takes; none: all are not enough.
+std::optional<LayoutCandidate> with_more_recomputed(const Config& config, const LayoutCandidate& full,
+                                                    PricedBlocks& blocks);
+
+}  // namespace mindpipe
