@@ -1,44 +1,16 @@
 #pragma once
 #include <array>
 #include <cstdint>
-#include <functional>
 #include <map>
-#include <string>
 #include <vector>
 
 #include "core/memory.h"
 #include "program/action.h"
 #include "program/outline.h"
 #include "program/schedules/gradient_turns.h"
+#include "program/tape_slab.h"
 
 namespace mindpipe {
-
-/// Where a micro-batch's tape of a chunk lies in the slab of all tapes, from its forward to its last
-/// backward, and what a backward in halves puts off beside it, from the first half on.
-struct TapeRoom {
-  std::size_t tape = 0, tape_end = 0, waiting = 0, waiting_end = 0;
-};
-
-/// The tapes of a rank's list in one slab: a room by chunk and micro-batch. Rooms that share bytes have
-/// nothing at the same time.
-struct TapeSlab {
-  std::size_t bytes = 0;
-  std::map<std::pair<int, int>, TapeRoom> rooms;
-};
-
-/// Bytes of a micro-batch's rooms in a chunk.
-struct TapeSizes {
-  std::size_t tape = 0, waiting = 0;
-};
-
-/// Places the tapes of a list: each arena (Action::tape) behind the others where all backwards are whole;
-/// else each room as low as it can lie, tapes first, or all as they come if that takes fewer bytes.
-/// `sizes_of`: of a chunk whose backward is whole, or in halves.
-TapeSlab place_tapes(const std::vector<Action>& list,
-                     const std::function<TapeSizes(int chunk, bool in_halves)>& sizes_of);
-
-/// Where two rooms of a slab share bytes at a time while a list runs, in words; nowhere: empty.
-std::string fault_of_slab(const std::vector<Action>& list, const TapeSlab& slab);
 
 /// Sizes of a chunk as the outline gives them.
 TapeSizes sizes_of_rooms(const Outline& outline, int chunk);

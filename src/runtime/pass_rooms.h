@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "program/action.h"
-#include "program/place.h"
+#include "program/tape_slab.h"
 #include "runtime/step_input.h"
 #include "state/stage.h"
 

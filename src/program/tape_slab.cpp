@@ -1,0 +1,166 @@
+#include "program/tape_slab.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace mindpipe {
+namespace {
+
+/// What lies in a slab from one action of a list to another.
+struct Lying {
+  std::pair<int, int> whose;  ///< chunk and micro-batch
+  int begin = 0, end = 0;     ///< the first and the last action with it
+  std::size_t bytes = 0, at = 0;
+  int arena = 0;  ///< a tape's
+};
+
+/// What lies in a slab, in the order in which it comes there.
+class Shelf {
+ public:
+  void put(const Lying& one) {
+    lying_.push_back(one);
+    latest_.push_back(std::max(latest_.empty() ? 0 : latest_.back(), one.end));
+  }
+  /// The bytes that are taken at some time while `one` lies there.
+  void add_taken(const Lying& one, std::vector<std::pair<std::size_t, std::size_t>>& taken) const {
+    const auto later = std::partition_point(lying_.begin(), lying_.end(),
+                                            [&](const Lying& other) { return other.begin <= one.end; });
+    for (auto k = static_cast<std::size_t>(later - lying_.begin()); k-- > 0 && latest_[k] >= one.begin;)
+      if (lying_[k].end >= one.begin) taken.emplace_back(lying_[k].at, lying_[k].at + lying_[k].bytes);
+  }
+  const std::vector<Lying>& lying() const { return lying_; }
+
+ private:
+  std::vector<Lying> lying_;
+  std::vector<int> latest_;  ///< ends of all up to there
+};
+
+std::size_t lowest_free(const Lying& one, const std::vector<const Shelf*>& shelves) {
+  std::vector<std::pair<std::size_t, std::size_t>> taken;
+  for (const Shelf* shelf : shelves) shelf->add_taken(one, taken);
+  std::sort(taken.begin(), taken.end());
+  std::size_t at = 0;
+  for (const auto& [begin, end] : taken) {
+    if (begin >= at + one.bytes) break;
+    at = std::max(at, end);
+  }
+  return at;
+}
+
+/// What a list's passes have in rooms: tapes, and what waits beside them, each in the order of its begin.
+struct RoomsOfList {
+  std::vector<Lying> tapes, waiting;
+
+  RoomsOfList(const std::vector<Action>& list,
+              const std::function<TapeSizes(int chunk, bool in_halves)>& sizes_of) {
+    std::map<std::pair<int, int>, std::size_t> tape_of, waiting_of;
+    for (int place = 0; place < static_cast<int>(list.size()); ++place) {
+      const Action& action = list[place];
+      if (!is_pass(action)) continue;
+      const std::pair whose{action.chunk, action.micro_batch};
+      if (is_forward(action)) {
+        tape_of[whose] = tapes.size();
+        tapes.push_back({.whose = whose, .begin = place, .arena = action.tape});
+      } else if (is_half(action) && is_backward(action)) {
+        waiting_of[whose] = waiting.size();
+        waiting.push_back({.whose = whose, .begin = place});
+      }
+      tapes[tape_of.at(whose)].end = place;
+      if (const auto known = waiting_of.find(whose); known != waiting_of.end())
+        waiting[known->second].end = place;
+    }
+    for (Lying& tape : tapes) tape.bytes = sizes_of(tape.whose.first, waiting_of.contains(tape.whose)).tape;
+    for (Lying& one : waiting) one.bytes = sizes_of(one.whose.first, true).waiting;
+  }
+
+  /// Each arena behind the others, as large as the largest that is ever there.
+  std::size_t in_arenas() {
+    std::size_t bytes = 0;
+    std::map<int, std::size_t> arenas;
+    for (const Lying& tape : tapes) arenas[tape.arena] = std::max(arenas[tape.arena], tape.bytes);
+    for (auto& [number, size] : arenas) bytes += std::exchange(size, bytes);
+    for (Lying& tape : tapes) tape.at = arenas[tape.arena];
+    return bytes;
+  }
+
+  /// Each as low as it can lie: tapes first, or all in the order in which they come. `alike`: each has as
+  /// much room as the largest of its kind, so that what comes where another was leaves no gap.
+  std::size_t lowest(bool tapes_first, bool alike) {
+    Shelf shelf, beside;
+    std::size_t bytes = 0, largest_tape = 0, largest_beside = 0;
+    for (const Lying& tape : tapes) largest_tape = std::max(largest_tape, tape.bytes);
+    for (const Lying& one : waiting) largest_beside = std::max(largest_beside, one.bytes);
+    const auto put = [&](Lying& one, Shelf& there) {
+      Lying room = one;
+      if (alike) room.bytes = &there == &shelf ? largest_tape : largest_beside;
+      one.at = room.at = lowest_free(room, {&shelf, &beside});
+      there.put(room);
+      bytes = std::max(bytes, one.at + one.bytes);
+    };
+    auto next = waiting.begin();
+    for (Lying& tape : tapes) {
+      for (; !tapes_first && next != waiting.end() && next->begin < tape.begin; ++next) put(*next, beside);
+      put(tape, shelf);
+    }
+    for (; next != waiting.end(); ++next) put(*next, beside);
+    return bytes;
+  }
+};
+
+}  // namespace
+
+TapeSlab place_tapes(const std::vector<Action>& list,
+                     const std::function<TapeSizes(int chunk, bool in_halves)>& sizes_of) {
+  RoomsOfList best(list, sizes_of);
+  TapeSlab slab;
+  if (best.waiting.empty()) {
+    slab.bytes = best.in_arenas();
+  } else {
+    slab.bytes = best.lowest(true, false);
+    for (const auto& [tapes_first, alike] : {std::pair{true, true}, {false, false}, {false, true}}) {
+      RoomsOfList other = best;
+      const std::size_t bytes = other.lowest(tapes_first, alike);
+      if (bytes >= slab.bytes) continue;
+      slab.bytes = bytes;
+      best = std::move(other);
+    }
+  }
+  for (const Lying& tape : best.tapes) slab.rooms[tape.whose] = {tape.at, tape.at + tape.bytes};
+  for (const Lying& one : best.waiting) {
+    slab.rooms[one.whose].waiting = one.at;
+    slab.rooms[one.whose].waiting_end = one.at + one.bytes;
+  }
+  return slab;
+}
+
+std::string fault_of_slab(const std::vector<Action>& list, const TapeSlab& slab) {
+  using Whose = std::pair<int, int>;
+  std::map<std::pair<std::size_t, Whose>, std::size_t> taken;  // ends of rooms that are in use, by begin
+  std::string fault;
+  const auto take = [&](const Whose& whose, std::size_t begin, std::size_t end) {
+    for (const auto& [other, other_end] : taken)
+      if (fault.empty() && begin < other_end && other.first < end)
+        fault =
+            fmt::format("bytes {} to {} of micro-batch {}, chunk {}, are in use by micro-batch {}, chunk {}",
+                        begin, end, whose.second, whose.first, other.second.second, other.second.first);
+    if (fault.empty() && end > slab.bytes) fault = fmt::format("byte {} is outside of the slab", end);
+    if (begin < end) taken[{begin, whose}] = end;
+  };
+  std::map<Whose, const Action*> last;
+  for (const Action& action : list)
+    if (is_pass(action)) last[{action.chunk, action.micro_batch}] = &action;
+  for (const Action& action : list) {
+    if (!is_pass(action)) continue;
+    const Whose whose{action.chunk, action.micro_batch};
+    const TapeRoom& room = slab.rooms.at(whose);
+    if (is_forward(action)) take(whose, room.tape, room.tape_end);
+    else if (!makes_gradients(action)) take(whose, room.waiting, room.waiting_end);
+    if (last[whose] != &action) continue;
+    taken.erase({room.tape, whose});
+    taken.erase({room.waiting, whose});
+  }
+  return fault;
+}
+
+}  // namespace mindpipe
