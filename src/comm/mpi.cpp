@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <cfenv>
 #include <cstdlib>
 #include <numeric>
 
@@ -65,6 +66,9 @@ MpiSession::Open::Open(int& argc, char**& argv) : is_own(!mpi_is_up()) {
   start_light_when_alone();
   MPI_CHECK(MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided));
   MPI_CHECK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
+  // A library linked with -ffast-math, of MPI's or a preloaded one, has let this thread flush denormals to
+  // zero; threads that compute inherit what is set here.
+  MP_CHECK(std::fesetenv(FE_DFL_ENV) == 0, "the processor refuses to round as usual");
 }
 
 MpiSession::Open::~Open() {

@@ -1,6 +1,7 @@
 # thorough
 # What the name of the arithmetic says of the compiler's flags is what files were compiled with.
 import json
+import os
 import pathlib
 import re
 import subprocess
@@ -8,7 +9,7 @@ import sys
 import tempfile
 import unittest
 
-PROGRAM, SOURCE, BUILD = (pathlib.Path(argument) for argument in sys.argv[1:4])
+PROGRAM, SOURCE, BUILD, FLUSHES_DENORMALS = (pathlib.Path(argument) for argument in sys.argv[1:5])
 
 
 def flags_of(words):
@@ -61,6 +62,20 @@ class Flags(unittest.TestCase):
             for other in ({"flags": "-fno-tree-vectorize"}, {"kind": "Debug"}, {"sanitize": "ON"}):
                 self.assertFalse(header(**other) == plain, other)
             self.assertEqual(header(), plain)
+
+    def test_of_a_library_that_is_loaded_change_nothing(self):
+        with tempfile.TemporaryDirectory() as folder:
+            def weights(name, **environment):
+                """Rows of tokens that no text has are 0 / (0 + epsilon) from where they were, which is NaN for an
+                epsilon that counts as zero."""
+                run = pathlib.Path(folder) / name
+                subprocess.run([PROGRAM, "--config", SOURCE / "configs/gpt-tiny.yaml", f"run.dir={run}", "train.steps=2",
+                                "train.evaluate_every=0", "model.layers=1", "model.width=32", "model.tied=false",
+                                "optimizer.epsilon=1e-39"], cwd=SOURCE, check=True, capture_output=True,
+                               env={**os.environ, **environment})
+                return (run / "model.safetensors").read_bytes()
+
+            self.assertTrue(weights("plain") == weights("beside", LD_PRELOAD=str(FLUSHES_DENORMALS)))
 
 
 if __name__ == "__main__":
