@@ -33,7 +33,8 @@ std::vector<std::string> parts_of(const std::string& text, char between) {
 /// Reads one trace; every number is checked before it is used.
 class TraceReading {
  public:
-  explicit TraceReading(const std::string& path) : file_(path) {}
+  /// `may_lack`: whether ranks may be missing.
+  TraceReading(const std::string& path, bool may_lack) : file_(path), may_lack_(may_lack) {}
 
   StepTrace read() {
     check_metadata();
@@ -43,11 +44,20 @@ class TraceReading {
       read_paper(list);
     }
     const int ranks = num_ranks(trace_.grid);
+    std::int64_t of_ranks = 0, missing = 0;
     for (int rank = 0; rank < ranks; ++rank) {
+      for (const char* name : {"times", "sums", "host", "pings"})
+        of_ranks += file_.find(fmt::format("{}.{}", name, rank)) != nullptr ? 1 : 0;
+      trace_.ranks.emplace_back();
+      if (is_missing(rank)) {
+        ++missing;
+        continue;
+      }
       read_rank(rank);
       read_host(rank);
     }
-    require(std::ssize(file_.tensors()) == 3 * trace_.grid.pipeline + 4 * ranks, "it has tensors of no rank");
+    require(std::ssize(file_.tensors()) == 3 * trace_.grid.pipeline + of_ranks, "it has tensors of no rank");
+    require(missing < ranks, "the times of all ranks are missing");
     return std::move(trace_);
   }
 
@@ -90,6 +100,7 @@ class TraceReading {
                    static_cast<int>(degrees[0])};
     require(trace_.grid.supernet == 1, "its grid has lanes");
     trace_.steps = numbers_of(text("steps"));
+    require(!trace_.steps.empty(), "it has no steps");
     trace_.hosts = parts_of(text("hosts"), ' ');
     require(std::ssize(trace_.hosts) == product, "it does not name the host of each rank");
     trace_.operations = parts_of(text("operations"), '\n');
@@ -124,6 +135,7 @@ class TraceReading {
     const int fields = trace_form::field_count();
     const std::vector<std::int64_t> lines = numbers(fmt::format("program.{}", number), {fields});
     std::vector<Action>& list = trace_.program.ranks.emplace_back(lines.size() / fields);
+    require(!list.empty(), fmt::format("list {} has no actions", number));
     for (std::size_t index = 0; index < list.size(); ++index) {
       Action& action = list[index];
       require(trace_form::read_action(&lines[index * fields], action) &&
@@ -147,16 +159,27 @@ class TraceReading {
             fmt::format("list {} has an action that takes less than no time on paper", number));
   }
 
-  void read_rank(int rank) {
-    const std::int64_t actions = std::ssize(trace_.list(rank)), steps = std::ssize(trace_.steps);
+  /// Whether a rank's times are not in the file, or nothing but the zeros that it begins as.
+  bool is_missing(int rank) const {
+    const StoredTensor* times = file_.find(fmt::format("times.{}", rank));
+    const auto is_zero = [](std::byte byte) { return byte == std::byte{0}; };
+    const bool missing =
+        times == nullptr ||
+        (times->begin < times->end &&
+         std::all_of(file_.data(*times), file_.data(*times) + (times->end - times->begin), is_zero));
     MP_REQUIRE(
-        file_.find(fmt::format("times.{}", rank)) != nullptr, Exit::bad_data,
+        !missing || may_lack_, Exit::bad_data,
         "{}: is no whole trace: the times of rank {} are missing, so nothing can be said of who waited "
         "for whom; {}",
         file_.path(), rank, remedy);
+    return missing;
+  }
+
+  void read_rank(int rank) {
+    const std::int64_t actions = std::ssize(trace_.list(rank)), steps = std::ssize(trace_.steps);
     const std::vector<std::int64_t> rows = numbers(fmt::format("times.{}", rank), {steps, actions, 2});
     require(std::ssize(rows) == steps * actions * 2, fmt::format("'times.{}' has another shape", rank));
-    RankTimes& times = trace_.ranks.emplace_back();
+    RankTimes& times = trace_.ranks[rank];
     times.steps.assign(steps, std::vector<Recorder::Times>(actions));
     times.sums.resize(steps);
     std::size_t next = 0;
@@ -192,13 +215,16 @@ class TraceReading {
   }
 
   SafetensorsFile file_;
+  bool may_lack_;
   StepTrace trace_;
   std::map<std::string, std::string> crcs_;
 };
 
 }  // namespace
 
-StepTrace read_step_trace(const std::string& path) { return TraceReading(path).read(); }
+StepTrace read_step_trace(const std::string& path) { return TraceReading(path, false).read(); }
+
+StepTrace read_partial_trace(const std::string& path) { return TraceReading(path, true).read(); }
 
 StepTrace read_aligned_trace(const std::string& path) {
   StepTrace trace = read_step_trace(path);

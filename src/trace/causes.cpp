@@ -13,9 +13,7 @@
 namespace mindpipe {
 namespace {
 
-// A rank that computes 8 % more than its peers is found, one that computes 5 % more in most steps accused.
-constexpr double slower = 1.05, link_slower = 1.5, in_most_steps = 0.75, worth_saying = 0.01;
-constexpr double more_spread = 2, sure_of_steps = 3, sure_of_micro_batches = 2;
+constexpr double link_slower = 1.5, worth_saying = 0.01, sure_of_micro_batches = 2;
 
 /// Looks for causes in the times of a trace, by what each rank and each link took by itself.
 class Search {
@@ -77,12 +75,10 @@ class Search {
       const double usual = speeds_.usual(rank);
       Cause cause{.kind = Cause::slow_rank, .rank = rank, .stage = stage_of(rank), .factor = usual};
       count_steps(cause, [&](std::size_t step) { return speeds_.of_steps(rank)[step] >= slower; });
-      const bool always = usual >= std::max(slower, beyond_noise(speeds_.scatter(rank), rank, steps())) &&
-                          cause.share >= in_most_steps && !is_noise(rank, usual);
       std::vector<double> factors(steps(), usual);
-      if (!always) {
+      if (!speeds_.is_slow(rank)) {
         for (std::size_t step = 0; step < steps(); ++step) factors[step] = beside_replica(rank, step);
-        const double sure = std::max(slower, beyond_noise(speeds_.noise(rank), rank, 1));
+        const double sure = std::max(slower, speeds_.beyond_noise(speeds_.noise(rank), rank, 1));
         std::vector<double> slow;
         for (double& factor : factors)
           if (factor >= sure) slow.push_back(factor);
@@ -99,19 +95,6 @@ class Search {
             scale_computed(without.rows[step], without, action, 1 / factors[step]);
       accuse(cause, without);
     }
-  }
-
-  /// Whether the passes of a rank scatter more than those of others, and more than it is slower.
-  bool is_noise(int rank, double factor) const {
-    return speeds_.noise(rank) >= more_spread * lower_middle(speeds_.noises()) &&
-           factor - 1 < speeds_.noise(rank);
-  }
-
-  /// How many times as long as its peers a rank may compute by such noise alone, over some steps.
-  double beyond_noise(double noise, int rank, std::size_t over) const {
-    constexpr double of_median = 1.2533;
-    const double passes = static_cast<double>(speeds_.passes(rank)) * static_cast<double>(over);
-    return 1 + sure_of_steps * of_median * noise / std::sqrt(std::max(1.0, passes));
   }
 
   /// How many times as long as its peers a rank computes in a step, beyond what its whole replica does: long

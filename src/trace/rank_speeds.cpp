@@ -60,6 +60,21 @@ void RankSpeeds::compare_ranks() {
   }
 }
 
+double RankSpeeds::beyond_noise(double noise, int rank, std::size_t over) const {
+  constexpr double sure_of_steps = 3, of_median = 1.2533;
+  const double passes = static_cast<double>(passes_[rank]) * static_cast<double>(over);
+  return 1 + sure_of_steps * of_median * noise / std::sqrt(std::max(1.0, passes));
+}
+
+bool RankSpeeds::is_slow(int rank) const {
+  const double factor = usual_[rank];
+  const auto slow = std::count_if(of_step_[rank].begin(), of_step_[rank].end(),
+                                  [](double of_step) { return of_step >= slower; });
+  const bool is_noise = noise_[rank] >= more_spread * lower_middle(noise_) && factor - 1 < noise_[rank];
+  return factor >= std::max(slower, beyond_noise(scatter_[rank], rank, model_.steps())) && !is_noise &&
+         static_cast<double>(slow) >= in_most_steps * static_cast<double>(model_.steps());
+}
+
 void RankSpeeds::find_noise() {
   const ReplayGraph& graph = model_.graph();
   for (int rank = 0; rank < graph.ranks(); ++rank) {

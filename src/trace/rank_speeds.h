@@ -5,6 +5,10 @@
 
 namespace mindpipe {
 
+/// A rank that computes 8 % more than its peers is found, one that computes 5 % more in most steps accused;
+/// scatter counts as noise where it is twice that of others.
+inline constexpr double slower = 1.05, in_most_steps = 0.75, more_spread = 2;
+
 /// How fast ranks are beside their peers, and how much their passes scatter.
 class RankSpeeds {
  public:
@@ -14,6 +18,10 @@ class RankSpeeds {
   const std::vector<double>& of_steps(int rank) const { return of_step_[rank]; }
   /// The median of these.
   double usual(int rank) const { return usual_[rank]; }
+  /// Whether it is slower than its peers in most steps, beyond what its own noise makes of that.
+  bool is_slow(int rank) const;
+  /// How many times as long as its peers a rank may compute by such noise alone, over some steps.
+  double beyond_noise(double noise, int rank, std::size_t over) const;
   /// How much the passes of a rank scatter within its steps, as a share of their time.
   double noise(int rank) const { return noise_[rank]; }
   /// How much they scatter over all steps, unequal micro-batches included.

@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import struct
 import subprocess
 import sys
@@ -121,6 +122,23 @@ class ReplayVerb(unittest.TestCase):
         self.assertIn("the best of those simulated", said)
         self.assertIn("passes:", (self.root / "mended/replay/prices.yaml").read_text())
         self.call([PROGRAM, "plan", "--search", "--from", "mended", "--ranks", "4", "--config", "config.yaml", "model.layers=4"], 78)
+
+    def test_a_trace_without_one_rank_says_which_and_what_the_others_compute(self):
+        for name, missing in (("without_the_slow_rank", 2), ("without_another", 0)):
+            shutil.copytree(self.root / "slow", self.root / name)
+            path = self.root / name / "replay/trace.safetensors"
+            raw = bytearray(path.read_bytes())
+            size = int.from_bytes(raw[:8], "little")
+            begin, end = json.loads(raw[8:8 + size])[f"times.{missing}"]["data_offsets"]
+            raw[8 + size + begin:8 + size + end] = bytes(end - begin)  # as before its rank writes
+            path.write_bytes(raw)
+            said = self.replay(name, code=65)
+            self.assertIn(f"the times of rank {missing} (stage {missing}, data 0, tensor 0) are missing", said)
+            self.assertNotIn(f"- rank {missing} ", said)
+            self.assertRegex(said, r"\n  rank 1 \(stage 1, data 0, tensor 0\) +[0-9.]+ ms")
+            for words in ([name, "--scale", "rank:1=2"], [name, "schedule.kind=zb-h1"], ["mended", name]):
+                self.assertIn(f"the times of rank {missing} are missing", self.replay(*words, code=65))
+        self.assertRegex(said, r"- rank 2 \(stage 2, data 0, tensor 0\) computes (1\.9|2\.0)\d times as long as its peers")
 
     def test_a_run_without_a_trace_is_refused(self):
         (self.root / "empty").mkdir(exist_ok=True)

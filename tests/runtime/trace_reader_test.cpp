@@ -6,15 +6,18 @@
 
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <set>
 
 #include "core/check.h"
 #include "runtime/made_trace.h"
 #include "runtime/trace_form.h"
+#include "trace/partial_report.h"
 
 namespace mindpipe {
 namespace {
 
+using testing::ElementsAre;
 using testing::HasSubstr;
 
 class TraceReader : public testing::Test {
@@ -26,16 +29,37 @@ class TraceReader : public testing::Test {
     return {std::istreambuf_iterator<char>(in), {}};
   }
   void put(const std::string& bytes) const { std::ofstream(path_, std::ios::binary) << bytes; }
-  /// The complaint about the file as it is, which is one sentence; empty if there is none.
-  std::string complaint(Exit expected = Exit::bad_data) const {
+  /// The complaint about the file as it is, which is one sentence; empty if there is none. What is broken is
+  /// refused, too, where ranks may be missing.
+  std::string complaint(Exit expected = Exit::bad_data, bool partial = true) const {
     try {
-      read_step_trace(path_);
+      if (partial) read_partial_trace(path_);
+      else read_step_trace(path_);
       return "";
     } catch (const Error& error) {
       EXPECT_EQ(error.code, expected) << error.what();
       EXPECT_THAT(error.what(), HasSubstr(path_));
       return error.what();
     }
+  }
+
+  /// Stores a trace without some tensors, and with other metadata, all checksums as they should be.
+  void store(const StepTrace& trace, const std::set<std::string>& without,
+             const std::function<void(std::map<std::string, std::string>&)>& change = {}) const {
+    std::vector<TraceTensor> tensors = trace_form::program_tensors(trace);
+    for (int rank = 0; rank < std::ssize(trace.ranks); ++rank)
+      for (TraceTensor& tensor : trace_form::rank_tensors(trace.ranks[rank], rank))
+        if (!without.contains(tensor.name)) tensors.push_back(std::move(tensor));
+    std::map<std::string, std::uint32_t> crcs;
+    std::vector<TensorToStore> stored;
+    for (const TraceTensor& tensor : tensors) {
+      crcs[tensor.name] = tensor.crc();
+      stored.push_back(tensor.stored());
+    }
+    auto metadata = trace_form::metadata(trace, crcs);
+    if (change) change(metadata);
+    metadata["checksum"] = trace_form::checksum(metadata);
+    write_safetensors(path_, metadata, stored);
   }
 
   std::string path_ = testing::TempDir() + "mindpipe_trace_" + std::to_string(::getpid()) + ".safetensors";
@@ -93,27 +117,50 @@ TEST_F(TraceReader, RefusesAFileOfWhichOneBitHasChanged) {
     flipped(random() % whole.find("times.3"), static_cast<int>(random() % 8));
 }
 
-TEST_F(TraceReader, SaysWhichVersionItReadsAndWhichRankIsMissing) {
+TEST_F(TraceReader, SaysWhichVersionItReads) {
   const StepTrace trace = trace_of_numbers();
-  std::vector<TraceTensor> tensors = trace_form::program_tensors(trace);
-  for (int rank = 0; rank < 4; ++rank)
-    for (TraceTensor& tensor : trace_form::rank_tensors(trace.ranks[rank], rank))
-      if (rank != 2) tensors.push_back(std::move(tensor));
-  std::map<std::string, std::uint32_t> crcs;
-  std::vector<TensorToStore> stored;
-  for (const TraceTensor& tensor : tensors) {
-    crcs[tensor.name] = tensor.crc();
-    stored.push_back(tensor.stored());
-  }
-  auto metadata = trace_form::metadata(trace, crcs);
-  write_safetensors(path_, metadata, stored);
-  EXPECT_THAT(complaint(), HasSubstr("the times of rank 2 are missing"));
-  metadata["version"] = "1";
-  metadata["checksum"] = trace_form::checksum(metadata);
-  write_safetensors(path_, metadata, stored);
+  store(trace, {}, [](auto& metadata) { metadata["version"] = "1"; });
   EXPECT_THAT(complaint(), HasSubstr("is a trace of version 1, and this program reads version 2"));
   write_safetensors(path_, {{"format", "pt"}}, {});
   EXPECT_THAT(complaint(), HasSubstr("is not the trace of a training"));
+}
+
+TEST_F(TraceReader, ReadsTheOthersWhereRanksAreMissing) {
+  StepTrace trace = trace_of_numbers();
+  store(trace, {"times.2", "sums.2", "host.2", "pings.2"});
+  EXPECT_THAT(complaint(Exit::bad_data, false), HasSubstr("the times of rank 2 are missing"));
+  EXPECT_THAT(missing_ranks(read_partial_trace(path_)), ElementsAre(2));
+  store(trace, {"times.1"});  // whatever else there is of it
+  EXPECT_THAT(missing_ranks(read_partial_trace(path_)), ElementsAre(1));
+  store_step_trace(trace, path_);
+  EXPECT_THAT(missing_ranks(read_partial_trace(path_)), ElementsAre());
+  std::string whole = bytes();
+  const SafetensorsFile file(path_);
+  const std::size_t begins = whole.size() - file.tensors().back().end;
+  for (const char* name : {"times.3", "times.0"}) {  // which are never written
+    const StoredTensor& tensor = file.tensor(name);
+    whole.replace(begins + tensor.begin, tensor.end - tensor.begin, tensor.end - tensor.begin, '\0');
+  }
+  put(whole);
+  const StepTrace partial = read_partial_trace(path_);
+  EXPECT_THAT(missing_ranks(partial), ElementsAre(0, 3));
+  EXPECT_EQ(partial.ranks[1].sums, trace.ranks[1].sums);
+  EXPECT_THAT(complaint(Exit::bad_data, false), HasSubstr("the times of rank 0 are missing"));
+}
+
+TEST_F(TraceReader, RefusesATraceOfAnotherNumberOfRanks) {
+  const StepTrace trace = trace_of_numbers();
+  store(trace, {}, [](auto& metadata) { metadata["grid"] = "1 2 1 1"; });
+  EXPECT_NE(complaint(), "");
+  store(trace, {}, [](auto& metadata) {
+    metadata["grid"] = "1 2 1 1";
+    metadata["hosts"] = "a b";
+  });
+  EXPECT_THAT(complaint(), HasSubstr("it has tensors of no rank"));
+  store(trace, {"times.0", "times.1", "times.2", "times.3"});
+  EXPECT_THAT(complaint(), HasSubstr("the times of all ranks are missing"));
+  store(trace, {}, [](auto& metadata) { metadata["steps"] = ""; });
+  EXPECT_THAT(complaint(), HasSubstr("it has no steps"));
 }
 
 TEST_F(TraceReader, SaysThatThereIsNoFile) { EXPECT_NE(complaint(Exit::input_missing), ""); }

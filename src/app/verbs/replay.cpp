@@ -10,20 +10,22 @@
 #include "io/file.h"
 #include "plan/other_program.h"
 #include "runtime/trace_reader.h"
+#include "trace/partial_report.h"
 #include "trace/run_changes.h"
 
 namespace mindpipe {
 
 namespace {
 
-StepTrace trace_of_run(const std::string& run) {
+/// The file of a run's trace, which is there.
+std::string trace_file_of(const std::string& run) {
   const std::string path = replayable_trace_of(run);
   MP_REQUIRE(
       std::filesystem::exists(path), Exit::input_missing,
-      "{}: there is no such file; a training writes it at its end, with trace.steps of 1 or more and steps, "
-      "not subnets",
+      "{}: there is no such file; a training writes it at its end (one that was killed has none), with "
+      "trace.steps of 1 or more and steps, not subnets",
       path);
-  return read_aligned_trace(path);
+  return path;
 }
 
 /// Splits what stands behind the run: settings of another program, and another run; at most one of these.
@@ -47,12 +49,18 @@ int replay_run(const Arguments& arguments, const Config&) {
   if (launch().rank != 0) return 0;
   const ReplayArguments& asked = arguments.replay;
   std::vector<std::string> settings;
-  const std::string other = other_run(asked, settings), path = replayable_trace_of(asked.run);
-  const StepTrace trace = trace_of_run(asked.run);
+  const std::string other = other_run(asked, settings), path = trace_file_of(asked.run);
   if (!other.empty()) {
-    print(text_of_changes(trace, trace_of_run(other), asked.run, other));
+    print(text_of_changes(read_aligned_trace(path), read_aligned_trace(trace_file_of(other)), asked.run,
+                          other));
     return 0;
   }
+  if (settings.empty() && asked.changes.empty())
+    if (const StepTrace trace = read_partial_trace(path); !missing_ranks(trace).empty()) {
+      print(fmt::format("{}: {}", asked.run, partial_report(trace, ReplayGraph(trace.grid, trace.program))));
+      return static_cast<int>(Exit::bad_data);
+    }
+  const StepTrace trace = read_aligned_trace(path);
   const ReplayGraph graph(trace.grid, trace.program);
   Diagnosis diagnosis = diagnose(trace, graph, asked.changes, path);
   if (!settings.empty())
