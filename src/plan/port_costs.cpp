@@ -1,42 +1,16 @@
 #include "plan/port_costs.h"
 
-#include <algorithm>
-
 #include "plan/network_on_paper.h"
 #include "program/causal/causal_planner.h"
 #include "supernet/sampler.h"
 
 namespace mindpipe {
-namespace {
-
-constexpr std::int64_t dear_share = 200;  // half a percent
-
-}  // namespace
-
-std::vector<PairCost> PortCosts::dear() const {
-  std::vector<PairCost> dear;
-  for (const PairCost& pair : pairs)
-    if (pair.cost > 0 && pair.cost * dear_share >= time) dear.push_back(pair);
-  return dear;
-}
-
 PortCosts port_costs(const Network& network, const TimeOnNetwork& time) {
-  std::vector<Ports::Left> transfers;
-  PortCosts costs;
-  costs.time = time(network, [&](const Ports::Left& left) { transfers.push_back(left); });
-  TimesByPair waited = waits_at_ports(transfers);
-  for (const TrafficClass waits : traffic_classes)
-    for (const TrafficClass holds : traffic_classes) {
-      PairCost pair{waits, holds, at(waited, waits, holds)};
-      if (waits == holds || pair.waited == 0) continue;
-      Network blind = network;
-      blind.unseen = Unseen{.by = waits, .what = holds};
-      pair.cost = costs.time - time(blind, nullptr);
-      costs.pairs.push_back(pair);
-    }
-  std::stable_sort(costs.pairs.begin(), costs.pairs.end(),
-                   [](const PairCost& a, const PairCost& b) { return a.cost > b.cost; });
-  return costs;
+  return port_costs([&](const std::optional<Unseen>& unseen, const auto& see) {
+    Network on = network;
+    on.unseen = unseen;
+    return time(on, see);
+  });
 }
 
 PortCosts port_costs_of_step(const PlannedStep& step, const Outline& outline) {

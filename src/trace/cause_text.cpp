@@ -6,7 +6,7 @@
 namespace mindpipe {
 namespace {
 
-std::string what(const Cause& cause, const ReplayGraph& graph) {
+std::string what(const Cause& cause, const ReplayGraph& graph, std::int64_t period) {
   switch (cause.kind) {
     case Cause::slow_rank:
       return fmt::format("{} computes {:.2f} times as long as its peers", graph.name_of_rank(cause.rank),
@@ -29,8 +29,8 @@ std::string what(const Cause& cause, const ReplayGraph& graph) {
       return fmt::format("passes of {} scatter by {:.0f} %, more than those of other ranks",
                          graph.name_of_rank(cause.rank), 100 * (cause.factor - 1));
     case Cause::contention:
-      return fmt::format("{} hold up {} for {:.0f} % of the time that both are under way",
-                         words_of(cause.holds), words_of(cause.waits), 100 * cause.factor);
+      return pair_text({cause.waits, cause.holds, 0, cause.saves}, {.time = period, .count = 1, .pairs = {}},
+                       "step");
     case Cause::host:
       return fmt::format("the host of {} takes longer between actions than others do",
                          graph.name_of_rank(cause.rank));
@@ -58,9 +58,12 @@ const char* name_of(Cause::Kind kind) { return rows[kind].name; }
 
 std::string text_of(const Cause& cause, const ReplayGraph& graph, std::int64_t period) {
   const auto seconds = [](std::int64_t ns) { return human_seconds(static_cast<double>(ns) * 1e-9); };
+  if (cause.kind == Cause::contention)
+    return fmt::format("{}; {}; it would take {}", what(cause, graph, period), rows[cause.kind].remedy,
+                       seconds(period - cause.saves));
   return fmt::format(
       "{}, in {:.0f} % of the steps since step {}; it costs {} a step ({:.1f} %){}: {}; a step would take {}",
-      what(cause, graph), 100 * cause.share, cause.since, seconds(cause.saves),
+      what(cause, graph, period), 100 * cause.share, cause.since, seconds(cause.saves),
       100 * static_cast<double>(cause.saves) / static_cast<double>(period),
       cause.reason.empty() ? "" : "; likely: " + cause.reason, rows[cause.kind].remedy,
       seconds(period - cause.saves));

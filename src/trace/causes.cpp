@@ -19,7 +19,7 @@ constexpr double link_slower = 1.5, worth_saying = 0.01, sure_of_micro_batches =
 class Search {
  public:
   Search(const StepTrace& trace, const ReplayGraph& graph, const ReplayTimes& measured,
-         const WorkModel& model, const Durations& paper, Counted counted, const ContentionFit* traffic)
+         const WorkModel& model, const Durations& paper, Counted counted, const TracedPorts* traffic)
       : trace_(trace),
         graph_(graph),
         measured_(measured),
@@ -279,16 +279,13 @@ class Search {
   /// Which class of traffic loses time while another is under way.
   void find_contention() {
     if (traffic_ == nullptr) return;
-    for (const Contention& pair : traffic_->found()) {
-      ReplayTimes without = measured_;
-      traffic_->remove(pair, without);
-      accuse({.kind = Cause::contention,
-              .factor = pair.share,
-              .waits = pair.waits,
-              .holds = pair.holds,
-              .since = trace_.steps.front()},
-             without);
-    }
+    for (const PairCost& pair : traffic_->costs(counted_).pairs)
+      if (is_worth_saying(pair.cost))
+        found_.push_back({.kind = Cause::contention,
+                          .waits = pair.waits,
+                          .holds = pair.holds,
+                          .since = trace_.steps.front(),
+                          .saves = pair.cost});
   }
 
   const StepTrace& trace_;
@@ -297,7 +294,7 @@ class Search {
   const WorkModel& model_;
   const Durations& paper_;
   Counted counted_;
-  const ContentionFit* traffic_;
+  const TracedPorts* traffic_;
   std::int64_t period_;
   RankSpeeds speeds_;
   std::vector<Cause> found_;
@@ -307,7 +304,7 @@ class Search {
 
 std::vector<Cause> causes_of(const StepTrace& trace, const ReplayGraph& graph, const ReplayTimes& measured,
                              const WorkModel& model, const Durations& paper, Counted counted,
-                             const ContentionFit* traffic) {
+                             const TracedPorts* traffic) {
   if (static_cast<int>(trace.steps.size()) < fewest_steps) return {};
   return Search(trace, graph, measured, model, paper, counted, traffic).search();
 }

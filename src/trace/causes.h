@@ -3,8 +3,8 @@
 #include <vector>
 
 #include "core/traffic_class.h"
-#include "trace/contention.h"
 #include "trace/replay.h"
+#include "trace/traced_ports.h"
 #include "trace/work_model.h"
 
 namespace mindpipe {
@@ -23,7 +23,7 @@ struct Cause {
   };
   Kind kind = slow_rank;
   int rank = -1, stage = -1, peer = -1;  ///< numbers of who it is, and of a link's other stage; -1: none
-  double factor = 1;                     ///< times as long as its peers; of contention the share that is lost
+  double factor = 1;                     ///< times as long as its peers
   TrafficClass waits{}, holds{};         ///< traffic that is delayed, and that delays it
   double share = 1;                      ///< share of the steps in which it was seen
   std::int64_t since = 0;                ///< number of the first of these steps
@@ -38,7 +38,7 @@ struct Cause {
 std::vector<Cause> causes_of(const StepTrace& trace, const ReplayGraph& graph, const ReplayTimes& measured,
                              const WorkModel& model, const Durations& paper,
                              Counted counted = Counted::behind_the_first,
-                             const ContentionFit* traffic = nullptr);
+                             const TracedPorts* traffic = nullptr);
 
 inline constexpr int fewest_steps = 3;
 

@@ -88,28 +88,8 @@ std::pair<std::vector<double>, std::vector<double>> shares_lost(const std::vecto
 
 }  // namespace
 
-const char* words_of(TrafficClass traffic) {
-  switch (traffic) {
-    case TrafficClass::scalars:
-      return "scalars";
-    case TrafficClass::tensor:
-      return "sums inside passes (tensor)";
-    case TrafficClass::pipeline:
-      return "messages of the pipeline";
-    case TrafficClass::moves:
-      return "moves of units (supernet)";
-    case TrafficClass::values:
-      return "gathers of values (data)";
-    case TrafficClass::gradients:
-      return "sums of gradients (data)";
-    case TrafficClass::files:
-      return "files";
-  }
-  return "";
-}
-
 ContentionFit::ContentionFit(const StepTrace& trace, const ReplayGraph& graph, const ReplayTimes& measured)
-    : graph_(graph) {
+    : graph_(graph), usual_(graph.actions(), 0) {
   find_overlaps(trace, measured);
   for (const TrafficClass waits : classes) fit(waits, measured);
 }
@@ -179,6 +159,12 @@ void ContentionFit::fit(TrafficClass waits, const ReplayTimes& measured) {
   std::map<Equal, double> usual;  // without some that met nobody nothing can be said of equal ones
   for (auto& [equal, lasts] : free_of)
     if (std::ssize(lasts) >= fewest_free) usual[equal] = lower_middle(std::move(lasts));
+  for (int action = 0; action < graph_.actions(); ++action) {
+    const Action& what = graph_.at(action);
+    const auto found = usual.find(Equal(what.bytes, graph_.rank_of(action), what.peer));
+    if (is_communication(what) && class_of(what) == waits && !sends(what) && found != usual.end())
+      usual_[action] = std::llround(found->second);
+  }
   std::vector<Excess<Beside>> excesses;
   each([&](const Equal& equal, double lasts, const Beside& beside) {
     if (const auto found = usual.find(equal); found != usual.end())
@@ -188,17 +174,6 @@ void ContentionFit::fit(TrafficClass waits, const ReplayTimes& measured) {
   for (std::size_t kind = 0; kind < classes.size(); ++kind)
     if (share[kind] >= least_share && sure[kind] >= sure_of_errors)
       found_.push_back({waits, classes[kind], share[kind]});
-}
-
-void ContentionFit::remove(const Contention& pair, ReplayTimes& times) const {
-  const auto kind =
-      static_cast<std::size_t>(std::find(classes.begin(), classes.end(), pair.holds) - classes.begin());
-  for (std::size_t step = 0; step < times.rows.size(); ++step)
-    for (int action = 0; action < graph_.actions(); ++action) {
-      if (!is_communication(graph_.at(action)) || class_of(graph_.at(action)) != pair.waits) continue;
-      std::int64_t& lasts = times.rows[step].lasts[action];
-      lasts = std::max<std::int64_t>(0, lasts - std::llround(pair.share * beside_[step][action][kind]));
-    }
 }
 
 }  // namespace mindpipe

@@ -7,9 +7,6 @@
 
 namespace mindpipe {
 
-/// What ranks send each other in a class, and for which axis.
-const char* words_of(TrafficClass traffic);
-
 /// What transfers of one class lose while those of another are under way at their ranks.
 struct Contention {
   TrafficClass waits = TrafficClass::pipeline, holds = TrafficClass::gradients;
@@ -25,8 +22,8 @@ class ContentionFit {
 
   /// The pairs that are sure, beyond noise.
   const std::vector<Contention>& found() const { return found_; }
-  /// Takes what a pair loses out of a trace's times.
-  void remove(const Contention& pair, ReplayTimes& times) const;
+  /// What transfers that are equal to a receive or a sum take where they meet nobody; 0: none is known.
+  std::int64_t usual(int action) const { return usual_[action]; }
 
  private:
   static constexpr std::array classes{TrafficClass::pipeline, TrafficClass::gradients, TrafficClass::values};
@@ -38,6 +35,7 @@ class ContentionFit {
 
   const ReplayGraph& graph_;
   std::vector<std::vector<Beside>> beside_;  ///< [step][action], in nanoseconds
+  std::vector<std::int64_t> usual_;          ///< by action
   std::vector<Contention> found_;
 };
 

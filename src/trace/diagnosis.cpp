@@ -94,7 +94,7 @@ void find_causes(Diagnosis& diagnosis, const StepTrace& trace, const ReplayGraph
   if (static_cast<int>(trace.steps.size()) < fewest_steps) return;
   const Durations paper = trace.is_priced ? trace.paper : Durations();
   const WorkModel model(graph, measured, paper);
-  const ContentionFit traffic(trace, graph, measured);
+  const TracedPorts traffic(trace, graph, measured);
   diagnosis.levels = levels_of(graph, measured, model, Counted::behind_the_first, &traffic);
   diagnosis.causes = causes_of(trace, graph, measured, model, paper, Counted::behind_the_first, &traffic);
   for (Cause& cause : diagnosis.causes) cause.reason = likely_reason(trace, cause);

@@ -44,8 +44,8 @@ class Removing {
       }
   }
 
-  void without_contention(const ContentionFit& traffic) {
-    for (const Contention& pair : traffic.found()) traffic.remove(pair, times_);
+  void without_contention(const TracedPorts& traffic) {
+    for (const Contention& pair : traffic.found()) traffic.remove({pair.waits, pair.holds}, times_);
   }
   void free_tensor_sums() {
     for (ReplayRow& row : times_.rows)
@@ -151,7 +151,7 @@ ReplayTimes ideal_times(const ReplayGraph& graph, const ReplayTimes& measured, c
 }
 
 std::vector<StepLevel> levels_of(const ReplayGraph& graph, const ReplayTimes& measured,
-                                 const WorkModel& model, Counted counted, const ContentionFit* traffic) {
+                                 const WorkModel& model, Counted counted, const TracedPorts* traffic) {
   Removing removing(graph, measured, model, counted);
   remove_differences(removing, graph, measured, model);
   if (traffic != nullptr && !traffic->found().empty()) {

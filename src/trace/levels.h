@@ -2,8 +2,8 @@
 #include <string>
 #include <vector>
 
-#include "trace/contention.h"
 #include "trace/replay.h"
+#include "trace/traced_ports.h"
 #include "trace/work_model.h"
 
 namespace mindpipe {
@@ -21,7 +21,7 @@ struct StepLevel {
 /// `traffic` has found some), each class of traffic, the schedule's own bubble.
 std::vector<StepLevel> levels_of(const ReplayGraph& graph, const ReplayTimes& measured,
                                  const WorkModel& model, Counted counted = Counted::behind_the_first,
-                                 const ContentionFit* traffic = nullptr);
+                                 const TracedPorts* traffic = nullptr);
 
 /// The times of a trace whose host, noise, micro-batches, ranks and stages are all alike: traffic alone is as
 /// it was.

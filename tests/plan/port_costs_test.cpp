@@ -7,6 +7,8 @@
 #include "program/choose_rooms.h"
 #include "program/sample_outline.h"
 #include "program/sample_space.h"
+#include "trace/made_run.h"
+#include "trace/traced_ports.h"
 
 // Plans in which one class of traffic holds up another, and plans in which none does.
 namespace mindpipe {
@@ -25,7 +27,15 @@ struct Meeting {
   bool sharded = false;  ///< one half of what sums take scatters gradients, the other gathers values
   Level level_of_data = Level::node, level_of_tensor = Level::node;
 
+  struct Planned {
+    PlannedStep step;
+    Outline outline;
+  };
   PortCosts costs() const {
+    const Planned planned = plan();
+    return port_costs_of_step(planned.step, planned.outline);
+  }
+  Planned plan() const {
     Outline outline = equal_stages(stages, micro_batches, chunks, {forward, 2 * forward, forward, forward});
     Network network;
     network.message.picoseconds_per_byte = 1000.0 * message * forward / 8;
@@ -53,7 +63,8 @@ struct Meeting {
         block[0].backward_sums = {2, 2 * bytes};
       }
     }
-    return port_costs_of_step(make_program(outline, schedule, network), outline);
+    PlannedStep step = make_program(outline, schedule, network);
+    return {std::move(step), std::move(outline)};
   }
 };
 
@@ -184,6 +195,44 @@ TEST(PortCosts, AreWhatASimulationGainsWhereOneDoesNotFindTheOther) {
     EXPECT_EQ(pair.cost, costs.time - lanes.time(blind, nullptr));
   }
   EXPECT_EQ(costs.time, lanes.time(lanes.network(), nullptr));
+}
+
+/// The pairs by a trace of twelve steps that take what the plan says, with noise.
+PortCosts costs_by_trace(const Meeting& meeting) {
+  const Meeting::Planned planned = meeting.plan();
+  MadeRun run{.grid = {1, planned.outline.data, meeting.stages, 1},
+              .plan = planned.step,
+              .noise = 0.002,
+              .travel = 0.01};
+  run.paper = durations_of(run.plan.program, planned.outline, run.plan.network);
+  for (std::size_t stage = 0; stage < run.paper.size(); ++stage)
+    for (std::size_t index = 0; index < run.paper[stage].size(); ++index)
+      if (const Span& span = run.plan.expected.spans[stage][index];
+          is_communication(run.plan.program.ranks[stage][index]))
+        run.paper[stage][index] = span.end - span.start;
+  std::mt19937_64 random(3);
+  const ReplayGraph graph(run.grid, run.plan.program);
+  const StepTrace trace = trace_of(run, graph, draw_times(run, graph, 12, {}, random));
+  return TracedPorts(trace, graph, measured_times(trace, graph)).costs(Counted::behind_the_first);
+}
+
+TEST(PortCosts, AreTheSameByATraceOfThePlan) {
+  const Meeting long_parts{
+      .schedule = "breadth-first", .micro_batches = 16, .chunks = 4, .sums = 22, .part = 1},
+      long_messages{.schedule = "breadth-first", .chunks = 2, .message = 0.3, .sums = 20};
+  for (const Meeting& meeting : {long_parts, long_messages}) {
+    const PortCosts planned = meeting.costs(), traced = costs_by_trace(meeting);
+    ASSERT_FALSE(traced.pairs.empty()) << text_of(planned);
+    const PairCost plan = planned.pairs[0], trace = traced.pairs[0];
+    EXPECT_EQ(std::pair(trace.waits, trace.holds), std::pair(plan.waits, plan.holds)) << text_of(traced);
+    EXPECT_GE(100 * trace.cost, traced.time) << text_of(traced);
+  }
+  const PortCosts planned = long_parts.costs(), traced = costs_by_trace(long_parts);
+  const auto near = [](std::int64_t traced, std::int64_t planned) {
+    EXPECT_NEAR(static_cast<double>(traced) / static_cast<double>(planned), 1, 0.15);
+  };
+  near(traced.pairs[0].cost, planned.pairs[0].cost);
+  near(traced.pairs[0].waited / 24, planned.pairs[0].waited);  // of twelve steps and two replicas
 }
 
 }  // namespace

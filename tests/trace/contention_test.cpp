@@ -1,4 +1,4 @@
-#include "trace/contention.h"
+#include "trace/traced_ports.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,6 +9,8 @@
 
 namespace mindpipe {
 namespace {
+
+using testing::StartsWith;
 
 /// A run whose sums over data run beside its messages.
 class Traffic : public testing::Test {
@@ -23,7 +25,7 @@ class Traffic : public testing::Test {
   }
   StepTrace traced(const ReplayTimes& times) { return trace_of(run_, graph_, times); }
 
-  /// Lets messages lose half of the time in which sums over data are under way at their ranks.
+  /// Lets messages lose the time in which sums over data are under way at their ranks.
   ReplayTimes held_up(ReplayTimes times) {
     const StepTrace trace = traced(times);
     for (std::size_t step = 0; step < times.rows.size(); ++step)
@@ -33,7 +35,7 @@ class Traffic : public testing::Test {
         std::int64_t beside = 0;
         for (const int member : graph_.members(meeting))
           beside = std::max(beside, sums_beside(trace, times, step, action, graph_.rank_of(member)));
-        times.rows[step].lasts[action] += beside / 2;
+        times.rows[step].lasts[action] += beside;
       }
     return times;
   }
@@ -61,27 +63,46 @@ class Traffic : public testing::Test {
 };
 
 TEST_F(Traffic, ThatDelaysOtherTrafficIsNamedWithWhatItCosts) {
-  const StepTrace trace = traced(held_up(draw_times(run_, graph_, 12, {}, random_)));
+  const ReplayTimes drawn = draw_times(run_, graph_, 12, {}, random_);
+  const StepTrace free = traced(drawn), trace = traced(held_up(drawn));
   const ReplayTimes measured = measured_times(trace, graph_);
-  const ContentionFit fit(trace, graph_, measured);
-  ASSERT_FALSE(fit.found().empty());
-  EXPECT_EQ(fit.found()[0].waits, TrafficClass::pipeline);
-  EXPECT_EQ(fit.found()[0].holds, TrafficClass::gradients);
-  EXPECT_GT(fit.found()[0].share, 0.15);
+  const TracedPorts traffic(trace, graph_, measured);
+  ASSERT_EQ(traffic.found().size(), 1);
+  EXPECT_GT(traffic.found()[0].share, 0.15);
+  const PortCosts costs = traffic.costs(Counted::behind_the_first);
+  ASSERT_EQ(costs.pairs.size(), 1);
+  EXPECT_EQ(costs.pairs[0].waits, TrafficClass::pipeline);
+  EXPECT_EQ(costs.pairs[0].holds, TrafficClass::gradients);
+  const auto period = [&](const StepTrace& of) {
+    return replay(graph_, measured_times(of, graph_), 12).period();
+  };
+  EXPECT_EQ(costs.time, period(trace));
+  const auto lost = static_cast<double>(period(trace) - period(free));
+  EXPECT_NEAR(static_cast<double>(costs.pairs[0].cost), lost, 0.15 * lost);
+
   const WorkModel model(graph_, measured, run_.paper);
-  const auto levels = levels_of(graph_, measured, model, Counted::behind_the_first, &fit);
-  std::int64_t costs = 0;
-  for (const StepLevel& level : levels) costs += level.costs;
-  EXPECT_EQ(costs, levels.front().period - levels.back().period);
+  const auto causes =
+      causes_of(trace, graph_, measured, model, run_.paper, Counted::behind_the_first, &traffic);
+  const auto found = std::find_if(causes.begin(), causes.end(),
+                                  [](const Cause& cause) { return cause.kind == Cause::contention; });
+  ASSERT_NE(found, causes.end());
+  EXPECT_EQ(found->saves, costs.pairs[0].cost);
+  EXPECT_THAT(text_of(*found, graph_, costs.time),
+              StartsWith(pair_text(costs.pairs[0], costs, "step") + ";"));
+  const auto levels = levels_of(graph_, measured, model, Counted::behind_the_first, &traffic);
+  std::int64_t sum = 0;
+  for (const StepLevel& level : levels) sum += level.costs;
+  EXPECT_EQ(sum, levels.front().period - levels.back().period);
 }
 
 TEST_F(Traffic, ThatMeetsWithoutADelayIsNotAccused) {
   const StepTrace trace = traced(draw_times(run_, graph_, 12, {}, random_));
   const ReplayTimes measured = measured_times(trace, graph_);
-  const ContentionFit fit(trace, graph_, measured);
+  const TracedPorts traffic(trace, graph_, measured);
+  EXPECT_TRUE(traffic.costs(Counted::behind_the_first).pairs.empty());
   const WorkModel model(graph_, measured, run_.paper);
   for (const Cause& cause :
-       causes_of(trace, graph_, measured, model, run_.paper, Counted::behind_the_first, &fit))
+       causes_of(trace, graph_, measured, model, run_.paper, Counted::behind_the_first, &traffic))
     EXPECT_NE(cause.kind, Cause::contention);
 }
 

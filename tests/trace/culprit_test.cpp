@@ -22,7 +22,7 @@ class Draw {
   std::vector<Cause> causes(const Fault& fault) {
     const StepTrace trace = trace_of(run_, graph_, draw_times(run_, graph_, steps, fault, random_));
     const ReplayTimes measured = measured_times(trace, graph_);
-    const ContentionFit traffic(trace, graph_, measured);
+    const TracedPorts traffic(trace, graph_, measured);
     return causes_of(trace, graph_, measured, WorkModel(graph_, measured, run_.paper), run_.paper,
                      Counted::behind_the_first, &traffic);
   }

@@ -3,17 +3,8 @@
 #include "app/run/json_line.h"
 #include "core/text.h"
 #include "plan/port_changes.h"
-#include "trace/contention.h"
 
 namespace mindpipe {
-std::string pair_text(const PairCost& pair, const PortCosts& costs, const char* of) {
-  const auto each = [&](std::int64_t time) {
-    return human_seconds(1e-9 * static_cast<double>(time) / static_cast<double>(costs.count));
-  };
-  return fmt::format("{} hold up {}: {} of a {} of {}", words_of(pair.holds), words_of(pair.waits),
-                     each(pair.cost), of, each(costs.time));
-}
-
 std::string ports_text(const Config& config, const PortCosts& costs, bool changes) {
   const bool of_subnets = row_of(config.model.kind).trains_subnets;
   PortChanges tried(config);
