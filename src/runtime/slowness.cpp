@@ -10,7 +10,7 @@ std::int64_t Slowness::longer(std::int64_t step, int index, std::int64_t compute
   double factor = 1;
   for (std::size_t number = 0; number < works_.size(); ++number) {
     const Work& work = works_[number];
-    if (step < work.from || (step - work.from) % work.every != 0) continue;
+    if (step < work.from || step > work.last || (step - work.from) % work.every != 0) continue;
     factor *= work.factor;
     if (work.scatter == 0) continue;
     const RandomStream random{seed_, purpose_of("slowness") + number, static_cast<std::uint32_t>(step)};
@@ -23,7 +23,7 @@ std::int64_t Slowness::later(std::int64_t step, const Action& receive) const {
   std::int64_t later = 0;
   if (receive.kind == ActionKind::receive)
     for (const Link& link : links_)
-      if (step >= link.from && receive.peer == link.peer) later += link.later_ns;
+      if (step >= link.from && step <= link.last && receive.peer == link.peer) later += link.later_ns;
   return later;
 }
 

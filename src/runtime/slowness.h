@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "program/action.h"
@@ -10,15 +11,16 @@ namespace mindpipe {
 /// counted from 1, as in metrics.
 class Slowness {
  public:
-  /// Passes and updates take `factor` times as long from a step on, in every so many-th step; each of them
-  /// once more exp(scatter x a normal deviate) times as long.
+  static constexpr std::int64_t no_end = std::numeric_limits<std::int64_t>::max();
+  /// Passes and updates take `factor` times as long from a step up to a last one, in every so many-th step;
+  /// each of them once more exp(scatter x a normal deviate) times as long.
   struct Work {
-    std::int64_t from = 1, every = 1;
+    std::int64_t from = 1, last = no_end, every = 1;
     double factor = 1, scatter = 0;
   };
-  /// Messages from a peer in the program's lists come so much later from a step on.
+  /// Messages from a peer in the program's lists come so much later, from a step up to a last one.
   struct Link {
-    std::int64_t from = 1;
+    std::int64_t from = 1, last = no_end;
     int peer = 0;
     std::int64_t later_ns = 0;
   };

@@ -46,6 +46,18 @@ TEST(Injection, SaysHowSlowHowOftenAndBetweenWhom) {
   EXPECT_EQ(std::pair(back.seconds, back.ppm), std::pair(-0.007, -20.0));
 }
 
+TEST(Injection, EndsWhereALastStepIsNamed) {
+  const auto steps = [](const std::string& text) {
+    const Injection injection = parse_injection(text);
+    return std::tuple(injection.step, injection.last);
+  };
+  EXPECT_EQ(steps("slow@0:30-60:1.5"), std::tuple(30, 60));
+  EXPECT_EQ(steps("slow@0:30-30:5ms/2"), std::tuple(30, 30));
+  EXPECT_EQ(steps("jitter@0:3-4:0.2"), std::tuple(3, 4));
+  EXPECT_EQ(steps("slow-link@1-12:10-19:2ms"), std::tuple(10, 19));
+  EXPECT_GT(parse_injection("slow@0:30:1.5").last, 1 << 30);
+}
+
 TEST(Injection, IsRefusedInOneSentenceWhereItNamesNothingThatThereIs) {
   for (const auto& [text, why] : {std::pair{"nan", "it names no rank and step"},
                                   {"nan@1", "it names no rank and step"},
@@ -62,6 +74,11 @@ TEST(Injection, IsRefusedInOneSentenceWhereItNamesNothingThatThereIs) {
                                   {"slow@0:1:soon", "soon is no time"},
                                   {"slow@0:1:0", "0 is no factor"},
                                   {"slow@0:1:1.5/0", "0 is no number of steps"},
+                                  {"slow@0:60-30:1.5", "it ends before it begins"},
+                                  {"slow@0:30-:1.5", "nothing is no step"},
+                                  {"slow@0:30-60:2s", "it sleeps once, and has no end"},
+                                  {"slow@0:30-60", "it sleeps once, and has no end"},
+                                  {"nan@0:3-5", "3-5 is no step"},
                                   {"slow-link@1:1:2ms", "a link is two ranks"},
                                   {"slow-link@1-2:1", "slow-link takes seconds"},
                                   {"jitter@1:1:2", "2 is no share"},

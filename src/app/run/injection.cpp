@@ -96,6 +96,17 @@ void understand_place(Injection& injection, const std::string& place) {
   injection.peer = static_cast<int>(number_in(injection.text, place.substr(dash + 1), "rank"));
 }
 
+/// Understands when it befalls: "30", or of what lasts also "30-60".
+void understand_steps(Injection& injection, const std::string& steps) {
+  const std::size_t dash = row_of(injection.kind).may_end ? steps.find('-') : std::string::npos;
+  injection.step = number_in(injection.text, steps.substr(0, dash), "step");
+  if (dash == std::string::npos) return;
+  injection.last = number_in(injection.text, steps.substr(dash + 1), "step");
+  if (injection.last < injection.step) refuse(injection.text, "it ends before it begins");
+  if (injection.kind == FaultKind::slow && injection.factor == 0 && injection.every == 0)
+    refuse(injection.text, "it sleeps once, and has no end (2s/1: in every step)");
+}
+
 }  // namespace
 
 std::string text_of(const std::vector<Injection>& injections) {
@@ -114,10 +125,9 @@ Injection parse_injection(const std::string& text) {
   injection.kind = *kind;
   understand_place(injection, text.substr(at + 1, colon - at - 1));
   const std::size_t end = text.find(':', colon + 1);
-  injection.step =
-      number_in(text, text.substr(colon + 1, end == std::string::npos ? end : end - colon - 1), "step");
   if (end != std::string::npos) injection.argument = text.substr(end + 1);
   understand_argument(injection);
+  understand_steps(injection, text.substr(colon + 1, end == std::string::npos ? end : end - colon - 1));
   return injection;
 }
 

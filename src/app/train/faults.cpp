@@ -100,11 +100,13 @@ void Faults::slow_down() {
                  "--inject {}: ranks {} and {} send each other no messages (stages of one replica do)",
                  injection.text, injection.rank, injection.peer);
       slowness.add(Slowness::Link{.from = injection.step,
+                                  .last = injection.last,
                                   .peer = peer.supernet * layout.grid.pipeline + peer.pipeline,
                                   .later_ns = std::llround(injection.seconds * 1e9)});
     } else if (is_end && lasts(injection) && injection.kind != FaultKind::skew) {
       const bool scatters = injection.kind == FaultKind::jitter;
       slowness.add(Slowness::Work{.from = injection.step,
+                                  .last = injection.last,
                                   .every = std::max<std::int64_t>(1, injection.every),
                                   .factor = scatters ? 1 : injection.factor,
                                   .scatter = scatters ? injection.factor : 0});
@@ -123,7 +125,8 @@ void Faults::before(std::int64_t step, std::int64_t first_sample) {
     if (comes_with_samples(injection.kind))
       return first_sample == (injection.step - 1) * run_.config().train.batch;
     if (injection.every > 0)
-      return step + 1 >= injection.step && (step + 1 - injection.step) % injection.every == 0;
+      return step + 1 >= injection.step && step + 1 <= injection.last &&
+             (step + 1 - injection.step) % injection.every == 0;
     return step + 1 == injection.step;
   });
 }
