@@ -54,8 +54,7 @@ void Balancer::say(std::int64_t done, std::span<std::uint64_t> mine) {
     seconds_ = 0;
     reported_ = done;
   }
-  if (!decided_) return;
-  const std::uint64_t digest = decided_->balancing.digest();
+  const std::uint64_t digest = decided_ ? decided_->balancing.digest() : 0;
   mine[mine.size() - 2] = digest;
   mine[mine.size() - 1] = ~digest;
 }
@@ -63,13 +62,12 @@ void Balancer::say(std::int64_t done, std::span<std::uint64_t> mine) {
 std::optional<Balancer::News> Balancer::hear(std::span<const std::uint64_t> all, double seconds) {
   ++steps_;
   seconds_ += seconds;
-  if (decided_) {
-    // Of each number the largest is heard: of the complements that of the smallest digest.
-    MP_REQUIRE(all[all.size() - 2] == ~all[all.size() - 1], Exit::peer_failed,
-               "the ranks have decided differently which blocks to move, though they have heard the same "
-               "numbers (start again without the machine that computes something else)");
-    return take(*std::exchange(decided_, std::nullopt));
-  }
+  // An agreement tells the largest of what its ranks say. The largest digest and the largest complement,
+  // which is that of the smallest digest, belong together where all digests are equal, and nowhere else.
+  MP_REQUIRE(all[all.size() - 2] == ~all[all.size() - 1], Exit::peer_failed,
+             "the ranks have decided differently which blocks to move, though they have heard the same "
+             "numbers (start again without the machine that computes something else)");
+  if (decided_) return take(*std::exchange(decided_, std::nullopt));
   if (!reported_) return {};
   return decide(all.first(all.size() - 2));
 }
@@ -92,9 +90,8 @@ std::optional<Balancer::News> Balancer::decide(std::span<const std::uint64_t> wo
     balance_ = balance_of(worker_);
     return news;
   }
-  decided_.emplace();
-  decided_->moves = std::async(std::launch::async, planned, worker_.config(), worker_.plan(), *found);
-  decided_->balancing = *std::move(found);
+  decided_ =
+      Decided{*found, std::async(std::launch::async, planned, worker_.config(), worker_.plan(), *found)};
   return news;
 }
 

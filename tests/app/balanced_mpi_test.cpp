@@ -191,6 +191,26 @@ TEST(StagesThatBalanceThemselves, GoBackToACheckpointAndOn) {
   EXPECT_LT(moved.blocks_of(0), undisturbed.blocks_of(0));
 }
 
+TEST(StagesThatBalanceThemselves, EndWhereARankHasDecidedWhatOthersHaveNot) {
+  const SharedFolder folder;
+  const Arguments arguments;
+  mindpipe::Run run(arguments, resolve(config_of(folder / "unused")),
+                    [](const Config& config, const World&) { return config; });
+  run.make_worker(Purpose::training);
+  Balancer balancer(run.worker());
+  std::vector<std::uint64_t> heard(balancer.numbers());
+  balancer.say(0, heard);
+  EXPECT_FALSE(balancer.hear(heard, 0.1)) << "nobody has decided anything";
+  balancer.say(1, heard);
+  heard[heard.size() - 2] = 7;  // another rank's, which is larger
+  try {
+    balancer.hear(heard, 0.1);
+    ADD_FAILURE() << "blocks would move on some ranks alone";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code, Exit::peer_failed);
+  }
+}
+
 TEST(StagesThatBalanceThemselves, AreRefusedWhereThereIsNoRoomForABlock) {
   Config config = resolve(config_of("unused"));
   const RunPlan plan = make_run_plan(config);
