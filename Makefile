@@ -173,7 +173,7 @@ demo-replay: configure ## a slow rank among eight emulated stages: who it is, wh
 	cmake --build $(BUILD) -j $(JOBS) --target mindpipe-train
 	@scripts/demo_replay.sh $(TRAIN)
 
-demo-balance: configure ## four stages of which one becomes slow: the cut follows while it trains, and no bit changes: a minute and a half
+demo-balance: configure ## four stages of which one is slow for a while: the cut follows while it trains, and goes back, and no bit changes: 70 s on two slow cores
 	cmake --build $(BUILD) -j $(JOBS) --target mindpipe-train
 	@scripts/demo_balance.sh $(TRAIN)
 

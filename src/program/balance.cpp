@@ -150,13 +150,15 @@ std::string to_string(const Balancing& balancing) {
   const double mean =
       static_cast<double>(std::accumulate(slowness.begin(), slowness.end(), std::int64_t{0})) /
       static_cast<double>(slowness.size());
+  const double slower = static_cast<double>(*slowest) / mean;
+  const std::string why =
+      slower < 1.05 ? "all stages are about equally fast"
+                    : fmt::format("stage {} takes {:.2f} times as long for its blocks as the mean of all",
+                                  slowest - slowness.begin(), slower);
   const std::vector<int>& cut = balancing.cuts.back();
   const auto milliseconds = [](std::int64_t ns) { return static_cast<double>(ns) * 1e-6; };
   return fmt::format(
-      "stage {} takes {:.2f} times as long for its blocks as the mean of all: the cut becomes {} in {} "
-      "step{} "
-      "from step {} on; a step of {:.4g} ms should take {:.4g} ms",
-      slowest - slowness.begin(), static_cast<double>(*slowest) / mean,
+      "{}: the cut becomes {} in {} step{} from step {} on; a step of {:.4g} ms should take {:.4g} ms", why,
       fmt::join(cut.begin() + 1, cut.end() - 1, " "), balancing.cuts.size(),
       balancing.cuts.size() == 1 ? "" : "s", balancing.first_step, milliseconds(balancing.before),
       milliseconds(balancing.after));

@@ -138,6 +138,9 @@ TEST(StagesThatBalanceThemselves, HaveTheirOldCutOnceAllAreAtFullSpeedAgain) {
   const Training moved = trained(config, slow_for_a_while(0));
   EXPECT_LT(moved.fewest_of(0), old[1]);
   EXPECT_EQ(moved.cut, old);
+  std::string why;
+  for (const nlohmann::json& line : moved.lines) why = line.value("balance", why);
+  EXPECT_THAT(why, testing::StartsWith("all stages are about equally fast: "));
 }
 
 TEST(StagesThatBalanceThemselves, SayWhyAndWhatItHasBrought) {
