@@ -57,6 +57,7 @@ struct ScheduleConfig {
   int chunks = 1;           ///< chunks of the model per stage
   std::vector<int> cuts;    ///< first block of each stage but the first; empty: balanced
   MicroBatchGroups groups;  ///< groups of an elastic schedule; empty: auto
+  double memory = 0;        ///< tapes where weight gradients are put off, of 1f1b's; 0: the schedule's own
   bool operator==(const ScheduleConfig&) const = default;
 };
 

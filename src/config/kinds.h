@@ -117,7 +117,8 @@ struct OptimizerRow {
   kind(zero_bubble, "zb-h1", false, true, false, false, false, false, false, 110, 0) \
   kind(zero_bubble_v, "zb-v", false, true, false, false, false, false, true, 110, 0) \
   kind(half_v, "v-half", false, true, false, false, false, false, true, 50, 2) \
-  kind(dual_pipe_v, "dualpipe-v", false, true, false, false, false, false, true, 113, 0)
+  kind(dual_pipe_v, "dualpipe-v", false, true, false, false, false, false, true, 113, 0) \
+  kind(searched, "searched", false, true, false, false, false, false, true, 110, 0)
 #define MINDPIPE_SUBNET_SCHEDULES(kind) \
   kind(causal, "causal", false, false, false, false, true, false, false, 0, 0) \
   kind(bulk, "bulk", false, false, false, false, true, false, false, 0, 0) \

@@ -131,6 +131,9 @@ void check_grid(const Config& c, const Complaints& complain) {
                    s.groups.forward.empty() ? "schedule.groups.backward" : "schedule.groups.forward",
                    "is given and schedule.kind is {} (only {} has groups)", s.kind,
                    names_with<ScheduleKind>(&ScheduleRow::has_groups, " and "));
+  complain.require(row_of(s.kind).splits_backward || s.memory == 0, "schedule.memory",
+                   "is {} and schedule.kind {} (only {} put weight gradients off)", s.memory, s.kind,
+                   names_with<ScheduleKind>(&ScheduleRow::splits_backward, ", "));
   complain.require(!row_of(c.model.kind).trains_subnets || !c.train.recompute.are_some(), "train.recompute",
                    "is {} and model.kind {} (its blocks are one of several candidates: none or block)",
                    c.train.recompute.text(), c.model.kind);

@@ -96,6 +96,11 @@ std::vector<Setting> common_settings(Config& c) {  // table
               "micro-batches of each group of backwards (elastic); the sums of a chunk over data go on under "
               "the last one; auto: the fastest on paper",
               or_auto(many)),
+      SETTING(layout, schedule.memory,
+              "largest tapes of a stage where weight gradients are put off (" +
+                  names_with<ScheduleKind>(&ScheduleRow::splits_backward, ", ") +
+                  "), as a multiple of 1f1b's: 1.1, for instance; 0: the schedule's own",
+              Range{0, 100}),
 
       SETTING(arithmetic, reproducible.tensor,
               "logical shards of each product, fixed for the life of a run; auto: grid.tensor", degree),

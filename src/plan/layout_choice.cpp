@@ -29,8 +29,10 @@ LayoutChoice layout_of(const Config& config) {
 Config with_layout(const Config& config, const LayoutChoice& layout) {
   Config known = config;
   known.grid = {layout.grid.supernet, layout.grid.pipeline, layout.grid.data, layout.grid.tensor};
+  const ScheduleRow& row = row_of(layout.schedule);
   known.schedule = {layout.schedule, layout.chunks, layout.cuts,
-                    row_of(layout.schedule).has_groups ? config.schedule.groups : MicroBatchGroups{}};
+                    row.has_groups ? config.schedule.groups : MicroBatchGroups{},
+                    row.splits_backward ? config.schedule.memory : 0};
   known.train.zero = layout.zero;
   known.train.recompute = layout.recompute;
   known.train.sequence_parallel = layout.sequence_parallel;

@@ -25,7 +25,8 @@ std::vector<Shape> shapes_of(const Config& config, int stages, const SearchFreed
     const bool is_alone = stages == 1 && kind != ScheduleKind::one_forward_one_backward;
     // Whole tapes wait for the weight gradients of a V: under a limit it rarely fits, and is dear to plan.
     const bool is_too_large = row.in_v && config.memory.device_limit > 0;
-    if (row.of_subnets || (free.schedule && (is_alone || is_too_large))) continue;
+    const bool is_dear = kind == ScheduleKind::searched;
+    if (row.of_subnets || (free.schedule && (is_alone || is_too_large || is_dear))) continue;
     if (!row.has_chunks) {
       if (free.chunks || config.schedule.chunks == 1 || row.may_have(config.schedule.chunks))
         shapes.emplace_back(kind, row.chunks());

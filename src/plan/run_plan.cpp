@@ -1,6 +1,7 @@
 #include "plan/run_plan.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <numeric>
 #include <utility>
@@ -323,6 +324,7 @@ void lay_out(Outline& outline, const Config& config) {
   outline.tensor = layout.grid.tensor;
   outline.sharded_optimizer = config.train.zero > 0 && layout.grid.data > 1;
   outline.sharded_gradients = config.train.zero > 1 && layout.grid.data > 1;
+  outline.tapes_percent = static_cast<int>(std::lround(100 * config.schedule.memory));
   outline.rank_of_chunk = row_of(config.schedule.kind).in_v ? v_shaped_chunks(outline.stages, outline.chunks)
                                                             : looped_chunks(outline.stages, outline.chunks);
   std::vector<std::int64_t> passes;

@@ -1,6 +1,7 @@
 #include "program/make_program.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <utility>
 
@@ -9,6 +10,7 @@
 #include "program/check/checker.h"
 #include "program/fewest.h"
 #include "program/lists/write_step.h"
+#include "program/schedules/order_search.h"
 #include "program/schedules/pass_clock.h"
 
 namespace mindpipe {
@@ -71,6 +73,8 @@ StepRooms rooms_of_step(const Outline& outline, StepOrder& step) {
 /// Rooms of tapes leave gaps between them: what an order may hold at a time is lowered so far, in such steps,
 /// until its slab keeps the limit.
 constexpr int least_percent = 80, percents_at_once = 2;
+/// Gaps of orders that are searched are known afterwards only: some are sought with less.
+constexpr int searched_percents[] = {100, 90, 80};
 
 /// Bytes of the slab of tapes of the stage that has the largest.
 std::int64_t largest_slab(const Order& order, const Outline& outline) {
@@ -87,6 +91,32 @@ std::int64_t largest_slab(const Order& order, const Outline& outline) {
     largest = std::max(largest, slab.bytes);
   }
   return static_cast<std::int64_t>(largest);
+}
+
+/// An order with weight gradients, as its tapes lie in the slab.
+struct OrderInSlab {
+  Order order;
+  std::int64_t bytes = std::numeric_limits<std::int64_t>::max();
+  std::int64_t step = 0;  ///< by the inner clock
+
+  /// Takes another one that keeps a limit, or comes nearer to it, and is the shorter of two that keep it.
+  void improve(OrderInSlab other, std::int64_t limit) {
+    const bool keeps = bytes <= limit, other_keeps = other.bytes <= limit;
+    const bool is_better = keeps && other_keeps ? other.step < step : other.bytes < bytes;
+    if (is_better) *this = std::move(other);
+  }
+};
+
+/// Puts the weight gradients of an order where its slab keeps a limit, or comes nearest to it.
+OrderInSlab in_slab(const Order& order, const Outline& outline, const PriceList& prices, std::int64_t limit) {
+  OrderInSlab best;
+  for (int percent = 100; percent >= least_percent && best.bytes > limit; percent -= percents_at_once) {
+    Order tried = with_weight_gradients(order, outline, prices, limit * percent / 100);
+    const std::int64_t bytes = largest_slab(tried, outline);
+    if (bytes < best.bytes) best = {std::move(tried), bytes};
+  }
+  best.step = PassClock(outline, prices).run(best.order, {.puts_off = false}, false).step;
+  return best;
 }
 
 }  // namespace
@@ -134,20 +164,28 @@ OrderRequest request_of(const Outline& outline, const MicroBatchGroups& groups) 
 
 Order order_of_step(const Outline& outline, ScheduleKind schedule, const Network& network,
                     const MicroBatchGroups& groups) {
-  const Order order = make_order(schedule, request_of(outline, groups));
+  Order order = make_order(schedule, request_of(outline, groups));
   if (!row_of(schedule).splits_backward) return order;
   const PriceList prices(outline, network);
   const std::int64_t limit = most_tapes(outline, schedule);
-  Order best;
-  std::int64_t least = std::numeric_limits<std::int64_t>::max();
-  for (int percent = 100; percent >= least_percent && least > limit; percent -= percents_at_once) {
-    Order tried = with_weight_gradients(order, outline, prices, limit * percent / 100);
-    const std::int64_t bytes = largest_slab(tried, outline);
-    if (bytes >= least) continue;
-    best = std::move(tried);
-    least = bytes;
+  OrderInSlab best;
+  if (schedule == ScheduleKind::searched) {
+    for (const ScheduleKind other : all_kinds<ScheduleKind>())
+      if (row_of(other).in_v)
+        best.improve(in_slab(make_order(other, request_of(outline)), outline, prices, limit), limit);
+    for (const int percent : searched_percents)
+      best.improve(in_slab(search_order(outline, prices, limit * percent / 100), outline, prices, limit),
+                   limit);
+  } else {
+    best = in_slab(order, outline, prices, limit);
   }
-  return best;
+  MP_REQUIRE(
+      outline.tapes_percent == 0 || best.bytes <= limit, Exit::bad_configuration,
+      "schedule.memory is {:.2f}, but the smallest tapes found for schedule {} take {:.2f} of 1f1b's "
+      "here (allow as much, or take more micro-batches or another schedule)",
+      outline.tapes_percent / 100.0, row_of(schedule).name,
+      std::ceil(100 * static_cast<double>(best.bytes) / static_cast<double>(tapes_of_1f1b(outline))) / 100);
+  return best.order;
 }
 
 PlannedStep make_program(const Outline& outline, ScheduleKind schedule, const Network& network,

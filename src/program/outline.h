@@ -104,6 +104,9 @@ struct Outline {
   bool sharded_optimizer = false;
   bool sharded_gradients = false;  ///< too: whole ones live from a use's first backward to its sum over data
   bool training = true;            ///< false: forwards alone
+  /// Percent of 1f1b's largest tapes that a schedule which puts weight gradients off may have; 0: as many as
+  /// are the schedule's own.
+  int tapes_percent = 0;
   /// Bytes of a part of sums, gathers, exchanges and moves, alike on all ranks.
   std::int64_t part_bytes = most_part_bytes;
   std::vector<int> rank_of_chunk;  ///< stages x chunks entries

@@ -74,6 +74,11 @@ struct RoomsOfList {
     for (Lying& one : waiting) one.bytes = sizes_of(one.whose.first, true).waiting;
   }
 
+  /// Whether each tape has an arena.
+  bool are_numbered() const {
+    return std::all_of(tapes.begin(), tapes.end(), [](const Lying& tape) { return tape.arena >= 0; });
+  }
+
   /// Each arena behind the others, as large as the largest that is ever there.
   std::size_t in_arenas() {
     std::size_t bytes = 0;
@@ -114,7 +119,7 @@ TapeSlab place_tapes(const std::vector<Action>& list,
                      const std::function<TapeSizes(int chunk, bool in_halves)>& sizes_of) {
   RoomsOfList best(list, sizes_of);
   TapeSlab slab;
-  if (best.waiting.empty()) {
+  if (best.waiting.empty() && best.are_numbered()) {
     slab.bytes = best.in_arenas();
   } else {
     slab.bytes = best.lowest(true, false);

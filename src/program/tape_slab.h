@@ -28,9 +28,9 @@ struct TapeSizes {
   std::size_t tape = 0, waiting = 0;
 };
 
-/// Places the tapes of a list: each arena (Action::tape) behind the others where all backwards are whole;
-/// else each room as low as it can lie, tapes first, or all as they come if that takes fewer bytes.
-/// `sizes_of`: of a chunk whose backward is whole, or in halves.
+/// Places the tapes of a list: each arena (Action::tape) behind the others where all backwards are whole and
+/// arenas are numbered; else each room as low as it can lie, tapes first, or all as they come if that takes
+/// fewer bytes. `sizes_of`: of a chunk whose backward is whole, or in halves.
 TapeSlab place_tapes(const std::vector<Action>& list,
                      const std::function<TapeSizes(int chunk, bool in_halves)>& sizes_of);
 

@@ -58,6 +58,7 @@ const Beside beside[] = {
     {"repartition.at", "gpt-tiny", {"grid.pipeline=2"}, "[{step: 5, cuts: [3]}]"},
     {"schedule.groups.forward", "gpt-tiny", {"grid.pipeline=2", "schedule.kind=elastic"}, "[2, 2]"},
     {"schedule.groups.backward", "gpt-tiny", {"grid.pipeline=2", "schedule.kind=elastic"}, "[2, 2]"},
+    {"schedule.memory", "gpt-tiny", {"grid.pipeline=2", "schedule.kind=searched"}, "2"},
     {"supernet.spacing", "supernet-tiny", {"supernet.sampler=spaced"}, "1"},
     {"supernet.sampler", "supernet-tiny", {}, "spaced"},
     {"supernet.cuts", "supernet-tiny", {"grid.pipeline=2"}, "own"},

@@ -243,7 +243,7 @@ TEST(Config, RefusesValuesOutOfRange) {
             ":3: generate.top_p is '0'; allowed: a number above 0 to 1");
   EXPECT_EQ(complaint_of("schedule: {kind: 1f1B}\n"),
             ":3: schedule.kind is '1f1B'; allowed: auto or gpipe, 1f1b, interleaved, breadth-first, elastic, "
-            "zb-h1, zb-v, v-half, dualpipe-v, causal, bulk, free; did you mean 1f1b?");
+            "zb-h1, zb-v, v-half, dualpipe-v, searched, causal, bulk, free; did you mean 1f1b?");
   EXPECT_EQ(complaint_of("grid: {tensor: 0}\n"),
             ":3: grid.tensor is '0'; allowed: auto or a whole number from 1 to 1048576");
   EXPECT_THAT(complaint_of("seed: -1\n"),

@@ -51,6 +51,7 @@ const std::set<std::string> layout{
     "schedule.cuts",
     "schedule.groups.forward",
     "schedule.groups.backward",
+    "schedule.memory",
     "train.recompute",
     "train.sequence_parallel",
     "train.zero",

@@ -372,6 +372,13 @@ TEST(Rules, OnlyElasticSchedulesHaveGroups) {
               HasSubstr("schedule.groups.forward is given and schedule.kind is interleaved"));
 }
 
+TEST(Rules, OnlySchedulesThatPutGradientsOffHaveMemory) {
+  EXPECT_EQ(
+      complaint_after([](Config& c) { c.schedule.memory = 1.1; }),
+      "configuration: schedule.memory is 1.1 and schedule.kind 1f1b (only zb-h1, zb-v, v-half, dualpipe-v, "
+      "searched put weight gradients off)");
+}
+
 TEST(Rules, WhatIsAskedForIsNamed) {
   EXPECT_EQ(complaint_after([](Config& c) { c.train.evaluate_every = 5; }),
             "configuration: train.evaluate_every is 5, but data.validation names nothing to evaluate on");

@@ -44,16 +44,6 @@ TEST(Simulate, WeightGradientsFillTheBubble) {
   EXPECT_EQ(step_of("1f1b", equal_stages(4, 8, 1, thirds)), 33000);
 }
 
-/// Stages whose tapes have 12 numbers for every 16 that products put off need: those of GPT-2 on GPUs.
-Outline stages_of_gpt2(std::string_view schedule, int stages, int micro_batches, StageTimes times) {
-  Outline outline = equal_stages_for(schedule, stages, micro_batches, times);
-  for (auto& candidates : outline.blocks) {
-    candidates[0].saved = 1200 / outline.chunks;
-    candidates[0].put_off = 400 / outline.chunks;
-  }
-  return outline;
-}
-
 /// Percent of the step in which the stage that computes the least stands idle.
 double idle_percent(std::string_view schedule, const StageTimes& times, std::int64_t message) {
   Network network;

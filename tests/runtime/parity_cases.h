@@ -28,7 +28,7 @@ inline constexpr std::array schedules{ScheduleKind::gpipe,         ScheduleKind:
                                       ScheduleKind::interleaved,   ScheduleKind::breadth_first,
                                       ScheduleKind::zero_bubble,   ScheduleKind::elastic,
                                       ScheduleKind::zero_bubble_v, ScheduleKind::half_v,
-                                      ScheduleKind::dual_pipe_v};
+                                      ScheduleKind::dual_pipe_v,   ScheduleKind::searched};
 /// Schedules that golden hashes know stand first.
 inline constexpr int first_schedules = 5;
 

@@ -38,6 +38,9 @@ struct VPattern {
   std::array<int, 2> forward, backward;
   std::array<int, 3> turn;
 };
+/// The patterns of a V, a pass on the way at most five units of time behind the one before, in which no stage
+/// has two passes at one time.
+std::vector<VPattern> all_patterns();
 /// The passes of each stage in the order in which they stand in the pattern.
 Order order_in_v(const OrderRequest& request, const VPattern& pattern);
 

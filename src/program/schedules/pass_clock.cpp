@@ -28,8 +28,9 @@ std::int64_t tapes_of_1f1b(const Outline& outline) {
 std::int64_t most_tapes(const Outline& outline, ScheduleKind schedule) {
   const ScheduleRow& row = row_of(schedule);
   if (!row.splits_backward) return 0;
-  const std::int64_t of_1f1b = tapes_of_1f1b(outline),
-                     in_flight = std::min(outline.micro_batches, outline.stages);
+  const std::int64_t of_1f1b = tapes_of_1f1b(outline);
+  if (outline.tapes_percent > 0) return of_1f1b * outline.tapes_percent / 100;
+  const std::int64_t in_flight = std::min(outline.micro_batches, outline.stages);
   return of_1f1b * row.tapes / 100 + row.more_tapes * of_1f1b / in_flight;
 }
 
@@ -39,7 +40,7 @@ PassClock::PassClock(const Outline& outline, const PriceList& prices)
       micro_batches_(outline.micro_batches),
       of_shard_(outline.micro_batches_of_shard()) {
   for (int number = 0; number < outline.all_chunks(); ++number) {
-    Chunk& chunk = chunks_[number];
+    ChunkPasses& chunk = chunks_[number];
     chunk.stage = outline.rank_of(number);
     const int first = outline.first_block[number], last = outline.first_block[number + 1];
     const auto lasts = [&](ActionKind kind) {
@@ -135,7 +136,7 @@ class PassClock::Stages {
   /// have to make room; those that fit into the gap before the pass.
   void make_room(int stage, const Pass& pass, std::int64_t input) {
     Stage& here = stages_[stage];
-    const Chunk& chunk = clock_.chunks_[pass.chunk];
+    const ChunkPasses& chunk = clock_.chunks_[pass.chunk];
     const bool forward = pass.kind == ActionKind::forward;
     const auto is_of_chunk = [&](const auto& one) { return one.first == pass.chunk; };
     if (!forward && pass.micro_batch % clock_.of_shard_ == 0)
@@ -161,7 +162,7 @@ class PassClock::Stages {
     const std::int64_t input = input_of(pass);
     if (input == never) return false;
     ++here.next;
-    const Chunk& chunk = clock_.chunks_[pass.chunk];
+    const ChunkPasses& chunk = clock_.chunks_[pass.chunk];
     const bool forward = pass.kind == ActionKind::forward;
     make_room(stage, pass, input);
     const bool is_half = rule_.puts_off || pass.kind == ActionKind::backward_input;

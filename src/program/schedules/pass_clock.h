@@ -20,6 +20,14 @@ struct WeightRule {
   std::int64_t most_tapes = 0;  ///< ... and before what would need more bytes on a stage; 0: no limit
 };
 
+/// What passes of one chunk take, each in nanoseconds and bytes.
+struct ChunkPasses {
+  int stage = 0;
+  std::int64_t forward = 0, whole = 0, input = 0, weight = 0;
+  std::int64_t up = 0, down = 0;  ///< messages to the chunk behind it and to the one before it
+  std::int64_t saved = 0, put_off = 0;
+};
+
 /// An inner clock for orders: what a step takes where rooms are enough and nothing but passes and the
 /// messages between them takes time. A pass starts at the largest of three ends: those of the pass before it
 /// on its stage, of what it reads, and of the weight gradients that have to make room for it. Much faster
@@ -37,17 +45,13 @@ class PassClock {
   /// weight gradients. `writes`: whether Run::order is wanted. A step of -1: the order stands still.
   Run run(const Order& order, const WeightRule& rule, bool writes) const;
 
+  const std::vector<ChunkPasses>& chunks() const { return chunks_; }
+  int micro_batches() const { return micro_batches_; }
+
  private:
-  /// What passes of one chunk take, each in nanoseconds and bytes.
-  struct Chunk {
-    int stage = 0;
-    std::int64_t forward = 0, whole = 0, input = 0, weight = 0;
-    std::int64_t up = 0, down = 0;  ///< messages to the chunk behind it and to the one before it
-    std::int64_t saved = 0, put_off = 0;
-  };
   class Stages;
 
-  std::vector<Chunk> chunks_;
+  std::vector<ChunkPasses> chunks_;
   int stages_, micro_batches_, of_shard_;
 };
 

@@ -1,0 +1,163 @@
+#include "program/schedules/order_search.h"
+
+#include <algorithm>
+#include <initializer_list>
+#include <iterator>
+#include <limits>
+#include <random>
+#include <utility>
+
+#include "program/schedules/soonest_order.h"
+
+namespace mindpipe {
+namespace {
+
+/// Orders that are improved; tries of each, as many as look at so many passes together.
+constexpr std::size_t most_starts = 3;
+constexpr std::size_t passes_looked_at = 1'000'000, least_tries = 1500, most_tries = 6000;
+/// How far a try moves a pass: a short way most of the time.
+constexpr unsigned short_way = 3, long_way = 12, one_in_is_long = 4;
+/// Micro-batches under way on a stage are tried from the number of stages on, in sixths of it.
+constexpr int sixths[] = {6, 7, 8, 9, 10, 11};
+
+constexpr std::int64_t too_large = std::numeric_limits<std::int64_t>::max();
+
+/// Whether two passes of a stage may change places: those of one micro-batch wait for each other, and
+/// micro-batches of one chunk keep their order.
+bool may_change_places(const Pass& a, const Pass& b) {
+  return a.micro_batch != b.micro_batch && (a.chunk != b.chunk || a.kind != b.kind);
+}
+
+/// Moves a pass of a stage so many places earlier or later, as far as it may change places; whether it moved.
+bool move(std::vector<Pass>& passes, const Pass& pass, std::size_t way, bool later) {
+  auto at = std::find(passes.begin(), passes.end(), pass);
+  bool is_moved = false;
+  for (std::size_t moved = 0; moved < way; ++moved) {
+    if (later ? std::next(at) == passes.end() : at == passes.begin()) break;
+    const auto other = later ? std::next(at) : std::prev(at);
+    if (!may_change_places(*at, *other)) break;
+    std::iter_swap(at, other);
+    at = other;
+    is_moved = true;
+  }
+  return is_moved;
+}
+
+/// An order, and the rule of its weight gradients.
+struct Found {
+  Order order;
+  int quarters = 4;
+  std::int64_t step = too_large;  ///< nanoseconds, where the limit is kept
+  std::int64_t tapes = 0;         ///< bytes
+};
+
+bool is_better(const Found& a, const Found& b) {
+  return std::pair(a.step, a.tapes) < std::pair(b.step, b.tapes);
+}
+
+class OrderSearch {
+ public:
+  OrderSearch(const PassClock& clock, std::int64_t most_tapes) : clock_(clock), most_tapes_(most_tapes) {}
+
+  /// Takes an order among those to improve if it is one of the best few, with the best of these rules
+  /// of weight gradients.
+  void begin_with(Order order, std::initializer_list<int> quarters) {
+    Found best;
+    if (order.empty()) return;
+    for (const int rule : quarters) {
+      Found one{.quarters = rule};
+      if (!time(order, one)) return;  // it stands still
+      if (rule == *quarters.begin() || is_better(one, best)) best = one;
+    }
+    if (found_.size() == most_starts && !is_better(best, found_.back())) return;
+    best.order = std::move(order);
+    found_.insert(std::upper_bound(found_.begin(), found_.end(), best, is_better), std::move(best));
+    if (found_.size() > most_starts) found_.pop_back();
+  }
+
+  /// The best order, once the best few were improved.
+  Order best() {
+    for (Found& one : found_)
+      if (one.step != too_large) improve(one);
+    return std::move(std::min_element(found_.begin(), found_.end(), is_better)->order);
+  }
+
+ private:
+  /// Whether an order goes on to its end, by the inner clock.
+  bool time(const Order& order, Found& one) const {
+    const PassClock::Run run =
+        clock_.run(order, {.quarters = one.quarters, .most_tapes = most_tapes_}, false);
+    one.step = run.most_tapes > most_tapes_ ? too_large : run.step;
+    one.tapes = run.most_tapes;
+    return run.step >= 0;
+  }
+
+  /// Finds the rule of an order's weight gradients; then moves one pass after another, within its stage or on
+  /// some stages that follow each other, and keeps what makes the step no longer.
+  void improve(Found& one) const {
+    for (const int quarters : {4, 3, 2, 1}) {
+      Found other{.quarters = quarters};
+      time(one.order, other);
+      if (other.step >= one.step) continue;
+      one.quarters = quarters;
+      one.step = other.step;
+      one.tapes = other.tapes;
+    }
+    std::size_t passes_of_all = 0;
+    for (const std::vector<Pass>& passes : one.order) passes_of_all += passes.size();
+    const std::size_t tries = std::clamp(passes_looked_at / passes_of_all, least_tries, most_tries);
+    std::minstd_rand random(1);
+    const auto below = [&](std::size_t end) { return static_cast<std::size_t>(random()) % end; };
+    Found tried{.quarters = one.quarters};
+    const std::size_t stages = one.order.size();
+    for (std::size_t k = 0; k < tries; ++k) {
+      const std::size_t first = below(stages),
+                        last = below(2) == 0 ? first : std::min(stages - 1, first + 1 + below(stages - 1));
+      const Pass pass = one.order[first][below(one.order[first].size())];
+      const std::size_t way = 1 + below(below(one_in_is_long) == 0 ? long_way : short_way);
+      const bool later = below(2) == 0;
+      const std::vector<std::vector<Pass>> before(one.order.begin() + first, one.order.begin() + last + 1);
+      bool is_moved = false;
+      for (std::size_t stage = first; stage <= last; ++stage) {
+        const int chunk =
+            static_cast<int>(pass.chunk == static_cast<int>(first) ? stage : 2 * stages - 1 - stage);
+        is_moved |= move(one.order[stage], {pass.kind, chunk, pass.micro_batch}, way, later);
+      }
+      if (!is_moved) continue;
+      if (time(one.order, tried) && tried.step <= one.step) {
+        one.step = tried.step;
+        one.tapes = tried.tapes;
+      } else {
+        std::copy(before.begin(), before.end(), one.order.begin() + first);
+      }
+    }
+  }
+
+  const PassClock& clock_;
+  std::int64_t most_tapes_;
+  std::vector<Found> found_;
+};
+
+}  // namespace
+
+Order search_order(const Outline& outline, const PriceList& prices, std::int64_t most_tapes) {
+  const PassClock clock(outline, prices);
+  OrderSearch search(clock, most_tapes);
+  const OrderRequest request{.stages = outline.stages,
+                             .micro_batches = outline.micro_batches,
+                             .chunks = outline.chunks,
+                             .rank_of_chunk = outline.rank_of_chunk};
+  for (const ScheduleKind kind : all_kinds<ScheduleKind>())
+    if (row_of(kind).in_v && kind != ScheduleKind::searched)
+      search.begin_with(make_order(kind, request), {4, 3, 2, 1});
+  for (const VPattern& pattern : all_patterns()) search.begin_with(order_in_v(request, pattern), {4});
+  for (const int part : sixths)
+    for (const bool forwards_first : {false, true})
+      search.begin_with(soonest_order(clock, {.ahead = std::max(1, outline.stages * part / 6),
+                                              .forwards_first = forwards_first,
+                                              .most_tapes = most_tapes}),
+                        {4});
+  return search.best();
+}
+
+}  // namespace mindpipe
