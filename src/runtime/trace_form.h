@@ -38,6 +38,9 @@ inline constexpr std::int64_t host_counts = 5, ping_times = 4;
 /// Where prices on paper come from: from this machine, or from a description.
 inline constexpr std::string_view priced = "measured", described = "described";
 
+/// What a trace has: steps, or subnets as one step. A file that does not say it has steps.
+inline constexpr std::string_view of_steps = "steps", of_subnets = "subnets";
+
 /// "kind queue subnet ...": the fields of an action in their order.
 std::string fields();
 std::vector<TraceTensor> program_tensors(const StepTrace& trace);

@@ -112,6 +112,9 @@ class TraceReading {
     trace_.device = text("device");
     trace_.is_priced = text("prices") == trace_form::priced;
     trace_.injected = text("injected");
+    const auto of = file_.metadata().find("of");
+    trace_.of_subnets = of != file_.metadata().end() && of->second == trace_form::of_subnets;
+    require(!trace_.of_subnets || trace_.steps.size() == 1, "its subnets are not one step");
   }
 
   /// The numbers of a tensor, whose last extents are as expected and whose CRC fits.

@@ -7,6 +7,7 @@
 
 #include "comm/gather_bytes.h"
 #include "comm/text_of_rank_0.h"
+#include "core/check.h"
 #include "io/checked_writer.h"
 #include "runtime/trace_form.h"
 
@@ -74,6 +75,42 @@ std::vector<StoredTensor> describe(const StepTrace& trace, const std::vector<Ran
 }
 
 }  // namespace
+
+void exchange_lists(const World& world, StepTrace& trace) {
+  const Coord own = coord_at(trace.grid, world.rank);
+  std::string told;
+  if (own.data == 0 && own.tensor == 0) {
+    StepTrace mine;
+    mine.program.ranks = {trace.program.ranks[own.pipeline]};
+    mine.paper = {trace.paper[own.pipeline]};
+    for (const TraceTensor& tensor : trace_form::program_tensors(mine)) {
+      told += std::to_string(tensor.numbers.size());
+      for (const std::int64_t number : tensor.numbers) told += fmt::format(" {}", number);
+      told += '\n';
+    }
+  }
+  const std::vector<std::string> all = exchange_texts(world, told);
+  for (int stage = 0; stage < trace.grid.pipeline; ++stage) {
+    std::istringstream numbers(all[rank_at(trace.grid, {0, 0, stage, 0})]);
+    const auto next = [&] {
+      std::size_t count = 0;
+      numbers >> count;
+      std::vector<std::int64_t> read(count);
+      for (std::int64_t& number : read) numbers >> number;
+      return read;
+    };
+    const std::vector<std::int64_t> lines = next(), after = next();
+    const int fields = trace_form::field_count();
+    std::vector<Action>& list = trace.program.ranks[stage];
+    list.assign(lines.size() / fields, {});
+    for (std::size_t index = 0; index < list.size(); ++index)
+      MP_CHECK(trace_form::read_action(&lines[index * fields], list[index]),
+               "action {} of stage {} cannot be", index, stage);
+    for (std::size_t pair = 0; pair + 1 < after.size(); pair += 2)
+      list[after[pair]].after.push_back(static_cast<int>(after[pair + 1]));
+    trace.paper[stage] = next();
+  }
+}
 
 std::string write_step_trace(const World& world, StepTrace trace, const std::string& path) {
   const std::vector<RankCounts> counts = agree_on_operations(world, trace);

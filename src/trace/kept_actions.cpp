@@ -16,11 +16,12 @@ void KeptActions::see(std::vector<UnitVersion> units, std::vector<UnitVersion> s
   if (keeps()) seen_.push_back({std::move(units), std::move(shared)});
 }
 
-void KeptActions::add(const Action& action, const Recorder::Times& times, bool of_window) {
+void KeptActions::add(const Action& action, const Recorder::Times& times, bool of_window, int index,
+                      std::int64_t place) {
   if (!keeps()) return;
-  KeptAction& kept =
-      actions_.emplace_back(KeptAction{.action = action, .times = times, .of_window = of_window});
-  kept.action.after = {};
+  KeptAction& kept = actions_.emplace_back(
+      KeptAction{.action = action, .times = times, .place = place, .of_window = of_window});
+  for (int& earlier : kept.action.after) earlier = index - earlier;
   if (!sees_units(action)) return;
   MP_CHECK(!seen_.empty(), "nothing is known of the units of {}", to_string(action));
   kept.units = std::move(seen_.front().units);

@@ -32,13 +32,15 @@ struct RankTimes {
   std::vector<Ping> pings;  ///< questions to this rank, if it is the first of another host
 };
 
-/// The last steps of a run with the program that they ran, on all ranks: enough to run them again on paper.
+/// The last steps of a run, or of a supernet its last subnets as one step, with the program that they ran, on
+/// all ranks: enough to run them again on paper.
 struct StepTrace {
   Coord grid{1, 1, 1, 1};
   Program program;                               ///< a list for each stage
   std::vector<std::vector<std::int64_t>> paper;  ///< what its actions take on paper, in nanoseconds
   /// Whether these times are this machine's: of a profile that was measured on it, or of an imitated device.
   bool is_priced = true;
+  bool of_subnets = false;              ///< the one step is a supernet's last subnets, in their order
   std::vector<std::int64_t> steps;      ///< numbers, counted from 1
   std::vector<RankTimes> ranks;         ///< by rank of the job
   std::vector<std::string> hosts;       ///< by rank of the job

@@ -140,6 +140,23 @@ class ReplayVerb(unittest.TestCase):
                 self.assertIn(f"the times of rank {missing} are missing", self.replay(*words, code=65))
         self.assertRegex(said, r"- rank 2 \(stage 2, data 0, tensor 0\) computes (1\.9|2\.0)\d times as long as its peers")
 
+    def test_the_last_subnets_of_a_supernet_are_replayed(self):
+        source = pathlib.Path(__file__).resolve().parents[2]
+        config = (source / "configs/supernet-tiny.yaml").read_text().replace("configs/spaces", f"{source}/configs/spaces")
+        (self.root / "supernet.yaml").write_text(config)
+        self.call([MPI, "4", PROGRAM, "train", "--config", "supernet.yaml", "run.dir=subnets", "device.kind=emulated",
+                   "device.description=core", "train.steps=32", "trace.steps=12", "train.evaluate_every=0", "grid.pipeline=4",
+                   "--inject", "slow@2:1:2"])
+        said = self.replay("subnets")
+        self.assertIn("subnets 20 to 31 on 4 ranks", said)
+        self.assertIn("(+0.00 %, every begin within 0.0 us", said)
+        self.assertRegex(said, r"- rank \d \(stage \d, data 0, tensor 0\) stood idle for [0-9.]+ [mu]?s, since ")
+        self.assertRegex(said, r"; stage 2 takes [12]\.\d\d times as long as others")
+        longer = self.replay("subnets", "--scale", "stage:2=2")
+        self.assertRegex(longer, r"what if stage:2=2, in the same order: [0-9.]+ [mu]?s longer a subnet")
+        self.assertIn("subnets are replayed in the order in which they ran", self.replay("subnets", "schedule.chunks=2", code=2))
+        self.assertIn("compares steps, not subnets", self.replay("subnets", "mended", code=2))
+
     def test_a_run_without_a_trace_is_refused(self):
         (self.root / "empty").mkdir(exist_ok=True)
         self.assertIn("there is no such file", self.replay("empty", code=66))

@@ -139,7 +139,7 @@ TEST(ChromeTrace, PartsThatTravelAtATimeHaveTracksOfTheirOwn) {
   for (int rank = 0; rank < 2; ++rank)
     for (int step = 0; step < 2; ++step) {
       Recorder::Times* before = nullptr;
-      for (auto& [action, times, bytes, of_step, number, of_window, units, shared] :
+      for (auto& [action, times, bytes, of_step, number, place, of_window, units, shared] :
            traced.of_step(rank, step)) {
         if (!is_collective(action) || action.kind == ActionKind::sum_scalar) continue;
         times.start = before == nullptr ? times.start - 40 : before->start + 20;

@@ -74,20 +74,27 @@ std::string slow_stages(const FittedPrices& prices) {
 std::optional<FittedPrices> measured_prices(Worker& worker, bool is_rank_0) {
   const auto ranks = of_stages(worker, worker.subnets()->script().pass_times.rows());
   if (!is_rank_0) return std::nullopt;
-  const Outline& outline = worker.plan().outline;
-  const std::vector<StagePasses> passes = passes_of(worker.config(), outline, ranks);
+  return prices_of_passes(worker.config(), worker.plan().outline, ranks);
+}
+
+std::optional<FittedPrices> prices_of_passes(const Config& config, const Outline& outline,
+                                             const std::vector<PassTimes::Rows>& ranks) {
+  const std::vector<StagePasses> passes = passes_of(config, outline, ranks);
   if (std::ssize(passes) < fewest_subnets * outline.stages) return std::nullopt;
-  return fit_prices(outline, worker.config().model.supernet.space, passes);
+  return fit_prices(outline, config.model.supernet.space, passes);
+}
+
+std::string text_of_prices(const FittedPrices& prices) {
+  return fmt::format("forwards took {:.2f} times as long as planned, backwards {:.2f} times{}{}",
+                     prices.forwards_off, prices.backwards_off, farthest_off(prices), slow_stages(prices));
 }
 
 std::string write_measured_prices(Run& run, const std::string& file) {
   const auto prices = measured_prices(run.worker(), run.is_rank_0());
   if (!prices) return "";
   replace_file(file, text_of(*prices, run.config().run.dir));
-  return fmt::format(
-      "prices: forwards took {:.2f} times as long as planned, backwards {:.2f} times{}{}; a run with "
-      "supernet.prices={} is planned by what was measured here\n",
-      prices->forwards_off, prices->backwards_off, farthest_off(*prices), slow_stages(*prices), file);
+  return fmt::format("prices: {}; a run with supernet.prices={} is planned by what was measured here\n",
+                     text_of_prices(*prices), file);
 }
 
 }  // namespace mindpipe

@@ -4,12 +4,20 @@
 
 #include "app/run/run.h"
 #include "plan/fit_prices.h"
+#include "trace/pass_times.h"
 
 namespace mindpipe {
 
 /// The prices that the passes of the last subnets had, at a drain; on rank 0 of the job, and where enough of
 /// them were trained. Collective.
 std::optional<FittedPrices> measured_prices(Worker& worker, bool is_rank_0);
+
+/// The prices that some passes had, by rank of the program; none: there are too few of them.
+std::optional<FittedPrices> prices_of_passes(const Config& config, const Outline& outline,
+                                             const std::vector<PassTimes::Rows>& ranks);
+/// "forwards took 1.02 times as long as planned, backwards 0.99 times; farthest off is conv-7, 2.1 times;
+/// stage 2 takes 1.90 times as long as others"
+std::string text_of_prices(const FittedPrices& prices);
 
 /// Writes these prices to `file`, on rank 0, and gives a line that says how far off the plan's were; empty
 /// where there are none. Collective.

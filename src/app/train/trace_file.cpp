@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "app/run/version.h"
+#include "app/train/subnet_rows.h"
 #include "comm/text_of_rank_0.h"
 #include "core/log.h"
 #include "io/file.h"
@@ -120,6 +121,30 @@ RankTimes times_here(Worker& worker, const TraceClock& clock, std::vector<std::s
   return times;
 }
 
+/// The last steps as this rank has them, and their program.
+void add_steps(Worker& worker, const TraceClock& clock, StepTrace& trace) {
+  trace.program = worker.plan().training.program;
+  for (int list = 0; list < std::ssize(trace.program.ranks); ++list)
+    trace.paper.push_back(times_on_paper(worker.plan().training, worker.plan().outline, list));
+  const Recorder& recorder = worker.executor().recorder(worker.training());
+  for (std::size_t held = 0; held < recorder.held(); ++held)
+    trace.steps.push_back(recorder.first_held_step() + static_cast<std::int64_t>(held) + 1);
+  trace.ranks[worker.world().rank] = times_here(worker, clock, trace.operations);
+}
+
+/// The last subnets as this rank has them, in place of a step, and the list of its stage. Prices on paper are
+/// those of the subnets' blocks, which whoever reads the trace can look up: the file has zeros there.
+void add_subnets(Worker& worker, const TraceClock& clock, StepTrace& trace) {
+  SubnetRows rows = subnet_rows(worker, clock);
+  if (!rows.list.empty()) trace.steps = {1};
+  const int stage = worker.layout().coord.pipeline;
+  trace.program.ranks.resize(static_cast<std::size_t>(trace.grid.pipeline));
+  trace.paper.resize(static_cast<std::size_t>(trace.grid.pipeline));
+  trace.paper[stage].assign(rows.list.size(), 0);
+  trace.program.ranks[stage] = std::move(rows.list);
+  trace.ranks[worker.world().rank] = std::move(rows.times);
+}
+
 }  // namespace
 
 std::string replayable_trace_of(const std::string& run) { return run + "/replay/trace.safetensors"; }
@@ -129,22 +154,20 @@ bool write_replayable_trace(Worker& worker, const std::string& injected, const s
   const World& world = worker.world();
   StepTrace trace{
       .grid = worker.layout().grid,
-      .program = worker.plan().training.program,
       .is_priced = !worker.config().device.profile.empty() || !row_of(worker.config().device.kind).computes,
+      .of_subnets = worker.subnets() != nullptr,
       .configuration = to_yaml(worker.config()),
       .maker = version(),
       .device = worker.backend().description(),
       .injected = injected};
-  for (int list = 0; list < std::ssize(trace.program.ranks); ++list)
-    trace.paper.push_back(times_on_paper(worker.plan().training, worker.plan().outline, list));
-  const Recorder& recorder = worker.executor().recorder(worker.training());
-  for (std::size_t held = 0; held < recorder.held(); ++held)
-    trace.steps.push_back(recorder.first_held_step() + static_cast<std::int64_t>(held) + 1);
-  if (any_rank(world, trace.steps.empty())) return false;
+  if (trace.of_subnets && trace.grid.supernet > 1) return false;
   trace.ranks.resize(static_cast<std::size_t>(world.size));
   trace.hosts.resize(static_cast<std::size_t>(world.size));
   trace.hosts[world.rank] = clock.host();
-  trace.ranks[world.rank] = times_here(worker, clock, trace.operations);
+  if (trace.of_subnets) add_subnets(worker, clock, trace);
+  else add_steps(worker, clock, trace);
+  if (any_rank(world, trace.steps.empty())) return false;
+  if (trace.of_subnets) exchange_lists(world, trace);
   const std::string problem = write_step_trace(world, std::move(trace), path);
   if (!problem.empty()) warning("{}; the run has no trace to replay", problem);
   return problem.empty();

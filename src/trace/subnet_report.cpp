@@ -1,0 +1,143 @@
+#include "trace/subnet_report.h"
+
+#include <algorithm>
+#include <set>
+
+#include "core/text.h"
+
+namespace mindpipe {
+namespace {
+
+constexpr std::size_t most_waits = 3;
+constexpr const char* names_of_reasons[] = {"input", "owner", "room"};
+static_assert(std::size(names_of_reasons) == wait_reasons);
+
+/// A time in which a rank's compute queue stood idle before an action.
+struct Idle {
+  int action = 0;
+  int cause = -1;  ///< what had to end for it to begin
+  std::int64_t lasts = 0, host = 0;
+};
+
+/// Calls see(idle) for each action of a rank's compute queue, in order.
+template <class See>
+void each_idle(const StepTrace& trace, const ReplayGraph& graph, int rank, const See& see) {
+  const int first = graph.first_of(rank);
+  const auto at = [&](int action) -> const Recorder::Times& {
+    return trace.ranks[rank].steps.front()[graph.index_of(action)];
+  };
+  std::int64_t free = -1;
+  for (int action = first; action < graph.first_of(rank + 1); ++action) {
+    if (graph.at(action).queue != Queue::compute) continue;
+    if (free >= 0) {
+      Idle idle{.action = action};
+      std::int64_t ready = free;
+      for (const int before : graph.wait_of(action).ended)
+        if (const std::int64_t end = at(first + before).end; end > ready) {
+          ready = end;
+          idle.cause = first + before;
+        }
+      idle.lasts = ready - free;
+      idle.host = std::max<std::int64_t>(0, at(action).start - ready);
+      see(idle);
+    }
+    free = at(action).end;
+  }
+}
+
+/// From the first begin of a rank's compute queue to the last end: receives may be posted long before.
+std::int64_t computed_for(const StepTrace& trace) {
+  std::int64_t begin = 0, end = 0;
+  for (int rank = 0; rank < static_cast<int>(trace.ranks.size()); ++rank)
+    for (std::size_t index = 0; index < trace.list(rank).size(); ++index) {
+      const Recorder::Times& times = trace.ranks[rank].steps.front()[index];
+      if (trace.list(rank)[index].queue != Queue::compute) continue;
+      if (begin == 0 || times.start < begin) begin = times.start;
+      end = std::max(end, times.end);
+    }
+  return end - begin;
+}
+
+/// Which subnets a trace has.
+std::set<std::int64_t> subnets_of(const StepTrace& trace) {
+  std::set<std::int64_t> subnets;
+  for (const std::vector<Action>& list : trace.program.ranks)
+    for (const Action& action : list)
+      if (is_pass(action)) subnets.insert(action.subnet);
+  return subnets;
+}
+
+/// "rank 1 (...) stood idle for 2.1 ms, since an owner had not updated its units: forward ... began when
+/// receive ... had ended"
+std::string text_of(const Idle& idle, const ReplayGraph& graph) {
+  constexpr const char* reasons[] = {"what it reads had not come",
+                                     "an owner of its units was not done with them", "there was no room"};
+  static_assert(std::size(reasons) == wait_reasons);
+  return fmt::format("- {} stood idle for {}, since {}: {} began when {} had ended\n",
+                     graph.name_of_rank(graph.rank_of(idle.action)), signed_time(idle.lasts),
+                     reasons[static_cast<std::size_t>(graph.at(idle.action).waits)],
+                     to_string(graph.at(idle.action)), to_string(graph.at(idle.cause)));
+}
+
+}  // namespace
+
+std::vector<StageTime> stage_times(const StepTrace& trace, const ReplayGraph& graph) {
+  std::vector<StageTime> stages;
+  for (int stage = 0; stage < graph.grid().pipeline; ++stage) {
+    StageTime& time = stages.emplace_back();
+    const int rank = rank_at(graph.grid(), {0, 0, stage, 0}), first = graph.first_of(rank);
+    for (int action = first; action < graph.first_of(rank + 1); ++action)
+      if (graph.at(action).queue == Queue::compute) {
+        const Recorder::Times& times = trace.ranks[rank].steps.front()[action - first];
+        time.computes += times.end - times.start;
+      }
+    each_idle(trace, graph, rank, [&](const Idle& idle) {
+      time.waits[static_cast<std::size_t>(graph.at(idle.action).waits)] += idle.lasts;
+      time.host += idle.host;
+    });
+  }
+  return stages;
+}
+
+std::string text_of_subnets(const Diagnosis& diagnosis, const StepTrace& trace, const ReplayGraph& graph,
+                            const std::string& prices) {
+  const ReplayMatch& identity = diagnosis.identity;
+  const std::set<std::int64_t> subnets = subnets_of(trace);
+  const auto count = static_cast<std::int64_t>(std::max<std::size_t>(1, subnets.size()));
+  const auto each = [&](std::int64_t time) { return signed_time(time / count); };
+  std::string text = fmt::format(
+      "subnets {} to {} on {} ranks ({}), {}{}\n"
+      "{} a subnet, from the first pass to the last end; replayed ({:+.2f} %, every begin within {:.1f} us, "
+      "clocks within {:.1f} us)\n"
+      "where the time of a stage goes, a subnet\n  {:<8}{:>12}{:>12}",
+      subnets.empty() ? 0 : *subnets.begin(), subnets.empty() ? 0 : *subnets.rbegin(), graph.ranks(),
+      to_string(trace.grid), trace.device,
+      trace.injected.empty() ? "" : fmt::format("; injected: {}", trace.injected), each(computed_for(trace)),
+      100 * identity.error(), static_cast<double>(identity.off) / 1e3,
+      static_cast<double>(trace.clock_bound) / 1e3, "stage", "computes", "host");
+  for (const char* reason : names_of_reasons) text += fmt::format("{:>12}", reason);
+  text += '\n';
+  const std::vector<StageTime> stages = stage_times(trace, graph);
+  for (std::size_t stage = 0; stage < stages.size(); ++stage) {
+    text += fmt::format("  {:<8}{:>12}{:>12}", stage, each(stages[stage].computes), each(stages[stage].host));
+    for (const std::int64_t waited : stages[stage].waits) text += fmt::format("{:>12}", each(waited));
+    text += '\n';
+  }
+  std::vector<Idle> longest;
+  for (int stage = 0; stage < graph.grid().pipeline; ++stage)
+    each_idle(trace, graph, rank_at(graph.grid(), {0, 0, stage, 0}), [&](const Idle& idle) {
+      if (idle.cause >= 0) longest.push_back(idle);
+    });
+  std::stable_sort(longest.begin(), longest.end(),
+                   [](const Idle& a, const Idle& b) { return a.lasts > b.lasts; });
+  longest.resize(std::min(longest.size(), most_waits));
+  for (const Idle& idle : longest) text += text_of(idle, graph);
+  if (!prices.empty()) text += fmt::format("- {}\n", prices);
+  for (const WhatIfResult& change : diagnosis.changes)
+    text += fmt::format("what if {}, in the same order: {} {} a subnet\n", change.change,
+                        each(std::abs(change.expected.period - diagnosis.expected.period)),
+                        change.expected.period > diagnosis.expected.period ? "longer" : "shorter");
+  return text;
+}
+
+}  // namespace mindpipe
