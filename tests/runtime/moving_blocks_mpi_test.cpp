@@ -1,4 +1,5 @@
-// thorough ranks: 2 4, alone
+// thorough ranks: 2 4 8, alone
+#include <cstdlib>
 #include <limits>
 
 #include "runtime/checkpoints.h"
@@ -23,7 +24,8 @@ struct Kind {
   RecomputeKind recompute = RecomputeKind::none;
 };
 
-constexpr GridConfig two{1, 2, 1, 1}, four{1, 4, 1, 1}, with_data{1, 2, 2, 1}, with_tensor{1, 2, 1, 2};
+constexpr GridConfig two{1, 2, 1, 1}, four{1, 4, 1, 1}, eight{1, 8, 1, 1}, with_data{1, 2, 2, 1},
+    four_with_data{1, 4, 2, 1}, with_tensor{1, 2, 1, 2};
 constexpr auto gpipe = ScheduleKind::gpipe, alternating = ScheduleKind::one_forward_one_backward,
                halves = ScheduleKind::zero_bubble, elastic = ScheduleKind::elastic;
 constexpr auto f32 = Precision::f32, bf16 = Precision::bf16;
@@ -50,6 +52,17 @@ const std::vector<Kind> kinds{
     {Style::wide_resnet, with_data, 1, 2, 2, alternating, f32, sgd},
     {Style::llama, with_tensor, 2, 1, 0, alternating, bf16, adamw},
     {Style::vit, with_tensor, 4, 1, 0, gpipe, f32, adamw},
+    {Style::llama, eight, 1, 1, 0, alternating, bf16, adamw},
+    {Style::llama, four_with_data, 1, 2, 2, alternating, f32, adamw},
+    {Style::transformer, four_with_data, 1, 4, 1, elastic, bf16, sgd},
+};
+
+/// The runs that last a thousand steps.
+const std::vector<Kind> long_kinds{
+    {Style::llama, four, 1, 1, 0, alternating, f32, adamw},
+    {Style::llama, four_with_data, 1, 2, 0, alternating, f32, sgd},
+    {Style::llama, four_with_data, 1, 2, 1, alternating, bf16, adamw},
+    {Style::llama, four_with_data, 1, 2, 2, alternating, f32, adamw},
 };
 
 int all_of(const GridConfig& grid) { return grid.pipeline * grid.data * grid.tensor; }
@@ -77,15 +90,15 @@ Config still(const Kind& kind) {
   return resolve(c);
 }
 
-std::vector<Config> runs_here(int steps) {
+std::vector<Config> runs_here(int steps, const std::vector<Kind>& all = kinds, int apart = every) {
   std::vector<Config> runs;
   unsigned seed = 0;
-  for (const Kind& kind : kinds) {
+  for (const Kind& kind : all) {
     ++seed;
     if (all_of(kind.grid) != all_ranks().size) continue;
     runs.push_back(still(kind));
-    const std::set<BoundaryWay> ways = draw_moves(runs.back(), seed, every, steps);
-    if (kind.style == Style::llama && steps == all_steps) {
+    const std::set<BoundaryWay> ways = draw_moves(runs.back(), seed, apart, steps);
+    if (kind.style == Style::llama && steps >= all_steps) {
       EXPECT_EQ(std::ssize(ways), 2 * (kind.grid.pipeline - 1)) << "every boundary goes both ways";
     }
     runs.back() = resolve(runs.back());
@@ -103,6 +116,12 @@ std::vector<Config> thinned(const std::vector<Config>& runs) {
 
 TEST(BlocksThatMove, LeaveTheBitsOfARunThatNeverMoves) {
   compare(runs_here(all_steps), 0, all_steps, outcome_of_steps, outcome_of_steps);
+}
+
+TEST(BlocksThatMove, LeaveTheBitsOfAThousandSteps) {
+  if (std::getenv("MINDPIPE_ALL_LAYOUTS") == nullptr) GTEST_SKIP() << "make test-moves runs this";
+  const int steps = steps_of_tests(1000);
+  compare(runs_here(steps, long_kinds, 50), 0, steps, outcome_of_steps, outcome_of_steps);
 }
 
 /// In every fourth step, moving ones among them, a gradient is infinite on one rank, and nothing is updated.
