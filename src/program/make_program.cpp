@@ -73,7 +73,7 @@ StepRooms rooms_of_step(const Outline& outline, StepOrder& step) {
 /// Rooms of tapes leave gaps between them: what an order may hold at a time is lowered so far, in such steps,
 /// until its slab keeps the limit.
 constexpr int least_percent = 80, percents_at_once = 2;
-/// Gaps of orders that are searched are known afterwards only: some are sought with less.
+/// Gaps of orders that are searched are known afterwards only: they are sought with less until they fit.
 constexpr int searched_percents[] = {100, 90, 80};
 
 /// Bytes of the slab of tapes of the stage that has the largest.
@@ -173,9 +173,13 @@ Order order_of_step(const Outline& outline, ScheduleKind schedule, const Network
     for (const ScheduleKind other : all_kinds<ScheduleKind>())
       if (row_of(other).in_v)
         best.improve(in_slab(make_order(other, request_of(outline)), outline, prices, limit), limit);
-    for (const int percent : searched_percents)
-      best.improve(in_slab(search_order(outline, prices, limit * percent / 100), outline, prices, limit),
-                   limit);
+    for (const int percent : searched_percents) {
+      OrderInSlab found =
+          in_slab(search_order(outline, prices, limit * percent / 100), outline, prices, limit);
+      const bool keeps = found.bytes <= limit;
+      best.improve(std::move(found), limit);
+      if (keeps) break;
+    }
   } else {
     best = in_slab(order, outline, prices, limit);
   }
