@@ -251,6 +251,7 @@ void Setting::require_not_searched(const Node& node) const {
 /// A list that is open is empty.
 void Setting::take_word() const {
   if (auto* const list = std::get_if<std::vector<int>*>(&member_)) (*list)->clear();
+  else if (auto* const real = std::get_if<double*>(&member_)) **real = word_number_;
   else *std::get<int*>(member_) = word_number_;
 }
 
@@ -319,7 +320,9 @@ std::string Setting::written() const {
                  },
                  [](std::int64_t* member) { return fmt::format("{}", *member); },
                  [](std::uint64_t* member) { return fmt::format("{}", *member); },
-                 [](double* member) { return shortest(*member); },
+                 [&](double* member) {
+                   return word_ && *member == word_number_ ? std::string(word_) : shortest(*member);
+                 },
                  [](bool* member) { return std::string(*member ? "true" : "false"); },
                  [](std::string* member) { return quoted_if_needed(*member); },
                  [](const KindMember& member) { return quoted_if_needed(member.names[member.chosen()]); },

@@ -99,8 +99,8 @@ std::vector<Setting> common_settings(Config& c) {  // table
       SETTING(layout, schedule.memory,
               "largest tapes of a stage where weight gradients are put off (" +
                   names_with<ScheduleKind>(&ScheduleRow::splits_backward, ", ") +
-                  "), as a multiple of 1f1b's: 1.1, for instance; 0: the schedule's own",
-              Range{0, 100}),
+                  "), as a multiple of 1f1b's: 1.1, for instance; auto: the schedule's own",
+              Range{0, 100, true, false, "auto"}),
 
       SETTING(arithmetic, reproducible.tensor,
               "logical shards of each product, fixed for the life of a run; auto: grid.tensor", degree),
