@@ -27,12 +27,12 @@ namespace mindpipe {
 namespace {
 
 /// Says what all plans took of one core; far more than the minute that they may take is a failure. Other
-/// programs beside this one make it half as much again.
+/// programs beside this one make it half as much again, and slow processors twice as much.
 class OneCore : public testing::Environment {
  public:
   void SetUp() override { fmt::print("CTEST_FULL_OUTPUT: the last line says what plans took\n"); }
   void TearDown() override {
-    constexpr double wanted = 60, failed = 150;
+    constexpr double wanted = 60, failed = 300;
     rusage used{};
     getrusage(RUSAGE_SELF, &used);
     const auto seconds = [](const timeval& time) {
