@@ -171,7 +171,7 @@ Order order_of_step(const Outline& outline, ScheduleKind schedule, const Network
   OrderInSlab best;
   if (schedule == ScheduleKind::searched) {
     for (const ScheduleKind other : all_kinds<ScheduleKind>())
-      if (row_of(other).in_v)
+      if (row_of(other).in_v && other != schedule)
         best.improve(in_slab(make_order(other, request_of(outline)), outline, prices, limit), limit);
     for (const int percent : searched_percents) {
       OrderInSlab found =

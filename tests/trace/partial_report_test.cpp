@@ -45,7 +45,7 @@ TEST(PartialReport, NeverAccusesWhoIsMissingNorTheirPeers) {
   EXPECT_THAT(report_without({1, 2}, {1, 4, 2, 1}, -1), Not(HasSubstr("times as long")));
   EXPECT_THAT(report_without({1, 2}, {1, 4, 2, 1}, 0),
               HasSubstr("rank 0 (stage 0, data 0, tensor 0) computes"));
-  // Of a stage one rank alone is there, which is slow: nobody is there to compare it with.
+  // A slow rank that alone is there of its stage has nobody whom it could be compared with.
   EXPECT_THAT(report_without({0}, {1, 2, 2, 1}, 1), Not(HasSubstr("times as long")));
   EXPECT_THAT(report_without({0, 1}, {1, 1, 4, 1}, 3), Not(HasSubstr("times as long")));
 }

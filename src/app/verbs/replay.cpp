@@ -12,6 +12,7 @@
 #include "io/file.h"
 #include "plan/other_program.h"
 #include "runtime/trace_reader.h"
+#include "trace/clocks.h"
 #include "trace/partial_report.h"
 #include "trace/run_changes.h"
 #include "trace/subnet_report.h"
@@ -92,13 +93,14 @@ int replay_run(const Arguments& arguments, const Config&) {
     print(text_of_changes(before, after, asked.run, other));
     return 0;
   }
-  if (settings.empty() && asked.changes.empty())
-    if (const StepTrace trace = read_partial_trace(path);
-        !trace.of_subnets && !missing_ranks(trace).empty()) {
-      print(fmt::format("{}: {}", asked.run, partial_report(trace, ReplayGraph(trace.grid, trace.program))));
-      return static_cast<int>(Exit::bad_data);
-    }
-  const StepTrace trace = read_aligned_trace(path);
+  const bool may_lack = settings.empty() && asked.changes.empty();
+  StepTrace trace = may_lack ? read_partial_trace(path) : read_step_trace(path);
+  if (!missing_ranks(trace).empty()) {
+    if (trace.of_subnets) read_step_trace(path);  // refuses it
+    print(fmt::format("{}: {}", asked.run, partial_report(trace, ReplayGraph(trace.grid, trace.program))));
+    return static_cast<int>(Exit::bad_data);
+  }
+  align_clocks(trace);
   if (trace.of_subnets) return replay_subnets(trace, asked, settings, path);
   const ReplayGraph graph(trace.grid, trace.program);
   Diagnosis diagnosis = diagnose(trace, graph, asked.changes, path);

@@ -7,6 +7,7 @@
 #include <random>
 #include <utility>
 
+#include "program/make_program.h"
 #include "program/schedules/soonest_order.h"
 
 namespace mindpipe {
@@ -143,10 +144,7 @@ class OrderSearch {
 Order search_order(const Outline& outline, const PriceList& prices, std::int64_t most_tapes) {
   const PassClock clock(outline, prices);
   OrderSearch search(clock, most_tapes);
-  const OrderRequest request{.stages = outline.stages,
-                             .micro_batches = outline.micro_batches,
-                             .chunks = outline.chunks,
-                             .rank_of_chunk = outline.rank_of_chunk};
+  const OrderRequest request = request_of(outline);
   for (const ScheduleKind kind : all_kinds<ScheduleKind>())
     if (row_of(kind).in_v && kind != ScheduleKind::searched)
       search.begin_with(make_order(kind, request), {4, 3, 2, 1});
