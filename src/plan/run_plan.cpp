@@ -357,7 +357,7 @@ void count_model(RunPlan& plan, const Config& config, Model& model) {
 }  // namespace
 
 RunPlan make_run_plan(const Config& config, Purpose purpose, std::span<const Subnet> subnets,
-                      std::int64_t batches, const ChangeOnPaper& change) {
+                      std::int64_t batches, const ChangeOnPaper& change, const KnownOrder& known) {
   const int stages = config.grid.pipeline;
   const Layout layout = proved_layout(config);
   CostModel costs(config, layout);
@@ -383,7 +383,7 @@ RunPlan make_run_plan(const Config& config, Purpose purpose, std::span<const Sub
                               : choose_rooms(outline, network, wishes_of(config), subnets);
   } else if (purpose == Purpose::training) {
     plan.groups = groups_of(plan, config, layout, network, costs);
-    plan.training = make_program(outline, config.schedule.kind, network, 0, plan.groups);
+    plan.training = make_program(outline, config.schedule.kind, network, 0, plan.groups, known);
   }
   count_memory(plan, config, layout, costs);
   return plan;

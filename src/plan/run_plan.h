@@ -82,10 +82,10 @@ using ChangeOnPaper = std::function<void(Outline& outline, Network& network)>;
 /// Plans a run. `config` is resolved and its degrees are known. `subnets`: the first of a supernet's stream,
 /// for which its rooms are chosen; none: the first of the configuration's. `batches`: batches used for
 /// scoring, kept in memory if they take at most 64 MiB. `change`: makes other prices and links of those that
-/// the configuration means.
+/// the configuration means. `known`: an order that an earlier start of the run has searched.
 RunPlan make_run_plan(const Config& config, Purpose purpose = Purpose::training,
                       std::span<const Subnet> subnets = {}, std::int64_t batches = 1,
-                      const ChangeOnPaper& change = {});
+                      const ChangeOnPaper& change = {}, const KnownOrder& known = {});
 /// Says how the priced blocks of an outline lie on the configuration's grid, and how a batch is divided.
 void lay_out(Outline& outline, const Config& config);
 /// What a configuration leaves to the planner of subnets.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <utility>
 
 #include "core/check.h"
@@ -11,6 +12,7 @@
 #include "program/fewest.h"
 #include "program/lists/write_step.h"
 #include "program/schedules/order_search.h"
+#include "program/schedules/order_text.h"
 #include "program/schedules/pass_clock.h"
 
 namespace mindpipe {
@@ -107,6 +109,33 @@ struct OrderInSlab {
   }
 };
 
+void require_kept(const Outline& outline, ScheduleKind schedule, std::int64_t bytes) {
+  MP_REQUIRE(outline.tapes_percent == 0 || bytes <= most_tapes(outline, schedule), Exit::bad_configuration,
+             "schedule.memory is {:.2f}, but the smallest tapes found for schedule {} take {:.2f} of 1f1b's "
+             "here (allow as much, or take more micro-batches or another schedule)",
+             outline.tapes_percent / 100.0, row_of(schedule).name,
+             std::ceil(100 * static_cast<double>(bytes) / static_cast<double>(tapes_of_1f1b(outline))) / 100);
+}
+
+/// The order that an earlier start has searched, where it asked the same; refuses one that cannot run, or
+/// whose lists the checker refuses.
+std::optional<Order> known_order(const Outline& outline, const Network& network, const KnownOrder& known) {
+  if (known.text.empty()) return {};
+  const PriceList prices(outline, network);
+  const std::optional<Order> order =
+      order_of_text(known.text, question_of_search(outline, prices), request_of(outline), known.path);
+  if (!order) return {};
+  const auto require = [&](bool is_sound, const std::string& finding) {
+    MP_REQUIRE(is_sound, Exit::bad_configuration, "{}: {} (remove the file, and the order is searched again)",
+               known.path, finding);
+  };
+  require(StepOrder(outline, prices, *order).run({}) >= 0, "the stages wait for each other for ever");
+  const std::vector<std::string> findings = check(plan_step(outline, *order, network).program, outline);
+  require(findings.empty(), findings.empty() ? "" : findings.front());
+  require_kept(outline, ScheduleKind::searched, largest_slab(*order, outline));
+  return order;
+}
+
 /// Puts the weight gradients of an order where its slab keeps a limit, or comes nearest to it.
 OrderInSlab in_slab(const Order& order, const Outline& outline, const PriceList& prices, std::int64_t limit) {
   OrderInSlab best;
@@ -183,20 +212,20 @@ Order order_of_step(const Outline& outline, ScheduleKind schedule, const Network
   } else {
     best = in_slab(order, outline, prices, limit);
   }
-  MP_REQUIRE(
-      outline.tapes_percent == 0 || best.bytes <= limit, Exit::bad_configuration,
-      "schedule.memory is {:.2f}, but the smallest tapes found for schedule {} take {:.2f} of 1f1b's "
-      "here (allow as much, or take more micro-batches or another schedule)",
-      outline.tapes_percent / 100.0, row_of(schedule).name,
-      std::ceil(100 * static_cast<double>(best.bytes) / static_cast<double>(tapes_of_1f1b(outline))) / 100);
+  require_kept(outline, schedule, best.bytes);
   return best.order;
 }
 
 PlannedStep make_program(const Outline& outline, ScheduleKind schedule, const Network& network,
-                         std::int64_t memory_limit, const MicroBatchGroups& groups) {
+                         std::int64_t memory_limit, const MicroBatchGroups& groups, const KnownOrder& known) {
   require_few_actions(outline, schedule);
   MP_CHECK(outline.training, "forwards alone are no step");
-  PlannedStep step = plan_step(outline, order_of_step(outline, schedule, network, groups), network);
+  const bool searches = schedule == ScheduleKind::searched;
+  const std::optional<Order> before = searches ? known_order(outline, network, known) : std::nullopt;
+  const Order order = before ? *before : order_of_step(outline, schedule, network, groups);
+  PlannedStep step = plan_step(outline, order, network);
+  if (searches && !before)
+    step.found_order = text_of_order(order, question_of_search(outline, PriceList(outline, network)));
   const std::int64_t begin = now_ns();
   require_sound(check(step.program, outline));
   step.proved_seconds = seconds_since(begin);

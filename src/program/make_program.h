@@ -18,6 +18,12 @@ struct PlannedStep {
   Timeline expected = {};
   Network network;            ///< network that it was planned for
   double proved_seconds = 0;  ///< time that the proof of its lists took
+  std::string found_order;    ///< text of the order, where it was searched; empty where it was known
+};
+
+/// An order that an earlier start has searched, by its text (text_of_order). `path`: what sentences call it.
+struct KnownOrder {
+  std::string path, text;
 };
 
 /// Refuses a batch whose lists have about so many actions, or those of a schedule's step, if that is more
@@ -36,8 +42,10 @@ Order order_of_step(const Outline& outline, ScheduleKind schedule, const Network
                     const MicroBatchGroups& groups = {});
 
 /// Plans the step of a schedule and checks it. `memory_limit`: bytes of a rank, 0 for none. `groups`: where
-/// the schedule has some.
+/// the schedule has some. `known`: taken in place of a search that asks the same, or refused if it is
+/// unsound.
 PlannedStep make_program(const Outline& outline, ScheduleKind schedule, const Network& network = {},
-                         std::int64_t memory_limit = 0, const MicroBatchGroups& groups = {});
+                         std::int64_t memory_limit = 0, const MicroBatchGroups& groups = {},
+                         const KnownOrder& known = {});
 
 }  // namespace mindpipe

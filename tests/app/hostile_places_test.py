@@ -30,6 +30,8 @@ ORDERED = NEW.replace("=new", "=ordered") + "data.train=[many.idx]"
 TOKENIZED = NEW.replace("=new", "=tokenized") + "model.vocabulary=auto data.tokenizer=SOURCE/tests/golden/tokenizers/gpt2.json"
 SUBNETS = "train --config supernet.yaml run.dir=subnets "
 PICTURES = "train --config SOURCE/configs/vit-tiny.yaml run.dir=new data.train=[PLACE] "
+RANKS = "mpirun -n 2 --oversubscribe --allow-run-as-root "
+SEARCHED = RANKS + NEW + "model.layers=4 grid.pipeline=2 schedule.kind=searched train.micro_batch=1"
 TOKENS = NEW + "model.vocabulary=auto data.tokenizer="
 
 # Who opens files, and has no place of a user's file: why not.
@@ -87,6 +89,7 @@ PLACES = (
     ("app/run/run_directory.cpp", "new/metrics.jsonl", NEW, (0, 65, 73)),
     ("app/energy/run_energy.cpp", "run/energy.json", TRAIN + "train.steps=6", (65, )),
     ("app/run/run_directory.cpp", "run/config.yaml", TRAIN + "train.steps=6", (0, 73, 74)),
+    ("app/run/run.cpp", "new/passes.txt", SEARCHED, (65, )),
     ("app/train/stop_request.cpp", "run/STOP", TRAIN + "train.steps=6", (0, 75)),
     ("corpus/order_file.cpp", "ordered/orders/*.order", ORDERED, (0, )),
     ("io/manifest.cpp", "run/checkpoints/step-00000004/manifest.json", TRAIN + "train.steps=6", (0, )),
@@ -202,7 +205,8 @@ class HostilePlaces(Runs):
         place = str(next(there.glob(place)).relative_to(there)) if "*" in place else place
         self.put(kind, there / place)
         command = command.replace("PLACE", place).replace("SOURCE", str(SOURCE))
-        answer = self.call([PROGRAM, *command.split()], where=there)
+        ranks = RANKS.split() if command.startswith(RANKS) else []
+        answer = self.call([*ranks, PROGRAM, *command.removeprefix(RANKS).split()], where=there)
         sentences = re.findall(r"^mindpipe-train: .*$", answer.text, re.M)
         name = place.rpartition("/")[2]
         wrong = []

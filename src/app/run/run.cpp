@@ -4,6 +4,9 @@
 
 #include "app/plan/open_choice.h"
 #include "app/run/agreement.h"
+#include "app/run/run_directory.h"
+#include "comm/text_of_rank_0.h"
+#include "core/input_file.h"
 #include "core/launcher.h"
 #include "core/log.h"
 #include "core/log_mark.h"
@@ -12,6 +15,12 @@
 #include "runtime/diagnose.h"
 
 namespace mindpipe {
+namespace {
+
+/// Most bytes of an order of passes in a file: of more passes than can be planned.
+constexpr std::int64_t largest_order = std::int64_t{16} << 20;
+
+}  // namespace
 
 Run::Run(const Arguments& arguments, const Config& config, const OnRanks& on_ranks, const std::string& roll)
     : argc_(arguments.argc),
@@ -101,12 +110,19 @@ int Run::threads() const {
   return config_.device.threads > 0 ? config_.device.threads : fair_threads(places_, session_.rank());
 }
 
+KnownOrder Run::known_order() const {
+  const std::string path = config_.run.dir + "/" + passes_file;
+  const bool reads = is_rank_0() && config_.schedule.kind == ScheduleKind::searched;
+  return {path, text_of_rank_0(world(), reads ? read_text_if_there(path, largest_order).value_or("") : "")};
+}
+
 void Run::make_worker(Purpose purpose, std::int64_t batches, const MakeBackend& make) {
   Config mine = config_;
   mine.device.threads = threads();
   const bool on_host = row_of(mine.device.kind).memory == Memory::Kind::host;
   if (on_host) require_sensible(mine.device.threads, places_[session_.rank()]);
-  RunPlan plan = make_run_plan(mine, purpose, {}, batches);
+  RunPlan plan = make_run_plan(mine, purpose, {}, batches, {},
+                               purpose == Purpose::training ? known_order() : KnownOrder{});
   if (on_host) {
     const bool crowded = plan.copies_state && !fits_here(plan, neighbours(), memory_here());
     if (any_rank(world(), crowded)) plan.save_without_copy();
@@ -128,6 +144,10 @@ void Run::make_worker(Purpose purpose, std::int64_t batches, const MakeBackend& 
   info("logical shards: tensor {}, data {} (reproducible); schedule {}; {} blocks cut at {}",
        w.layout().tensor_shards, w.layout().data_shards, config_.schedule.kind,
        w.plan().outline.blocks.size(), joined(w.plan().outline.first_block));
+  if (w.plan().trains_steps() && config_.schedule.kind == ScheduleKind::searched)
+    info("order of passes: {}", w.plan().training.found_order.empty()
+                                    ? "that of " + config_.run.dir + "/" + passes_file
+                                    : std::string("searched"));
   if (w.plan().copy_left_out > 0)
     info("training waits for each checkpoint: a copy of the state would take {} more memory of a rank",
          human_bytes(static_cast<double>(w.plan().copy_left_out)));

@@ -117,6 +117,7 @@ void RunDirectory::replace(const std::string& name, const std::string& text) con
   replace_file(path_of(name), text);
 }
 
+void RunDirectory::write_passes(const std::string& text) { replace(passes_file, text); }
 void RunDirectory::write_config(const Config& config) { replace("config.yaml", to_yaml(config)); }
 
 void RunDirectory::write_status(const Status& given) {

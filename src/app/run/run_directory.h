@@ -25,6 +25,9 @@ struct Status {
   std::string checkpoint;  ///< the last good one, below the run directory
 };
 
+/// The name of the file that holds the order of passes which a run has searched.
+inline constexpr const char* passes_file = "passes.txt";
+
 /// Tells of each line of a run's metrics.jsonl that is whole; says whether there is such a file.
 bool read_metrics(const std::string& run_directory, const std::function<void(const JsonMembers&)>& hear);
 
@@ -47,6 +50,8 @@ class RunDirectory {
   std::string path_of(const std::string& name) const { return path_ + "/" + name; }
 
   void write_config(const Config& config);
+  /// The order of passes that was searched, for later starts.
+  void write_passes(const std::string& text);
   /// Replaces status.json in one move: a reader sees the old one or the new one. That it runs, which comes
   /// with every step, waits for no device. When the job fails later, the failure's sentence takes the
   /// reason's place and the rest stays.

@@ -228,6 +228,8 @@ int train_on_this_job(const Arguments& arguments, const Config& given) {
     directory->keep_metrics_through(begun.step, from && is_in(from->directory, config.run.dir));
     keep_tokenizer(config);
     directory->write_config(config);
+    if (const std::string& order = run.worker().plan().training.found_order; !order.empty())
+      directory->write_passes(order);
     directory->write_status({"running", begun.step, "", ""});
   }
   if (run.is_rank_0()) info("memory of this rank:\n{}", run.worker().memory().ledger());
