@@ -103,6 +103,10 @@ TEST(Plan, WithoutSimulationItTellsOrderAndMemoryAndNoTimes) {
               testing::AllOf(HasSubstr(" F0.7 I0.7 "), HasSubstr(" B1.0 ")))
       << "nobody waits for the gradient of what enters stage 0";
   EXPECT_THAT(
+      plan_text(config("gpt-tiny", {"grid.pipeline=4", "schedule.kind=zb-v", "train.recompute=[2, 3]"}), 4,
+                false),
+      HasSubstr("blocks that are computed again (train.recompute: [2, 3]) put no weight gradients off"));
+  EXPECT_THAT(
       plan_text(config("gpt-tiny", {"grid.pipeline=2", "schedule.kind=interleaved", "schedule.chunks=2"}), 2,
                 false),
       HasSubstr(" F0.0 F1.0 F0.2 "));

@@ -118,6 +118,16 @@ std::string groups_text(const Config& config, const RunPlan& plan) {
                      one(plan.groups.forward, written.forward), one(plan.groups.backward, written.backward));
 }
 
+/// What recomputation leaves of a schedule with split backwards.
+std::string halves_text(const Config& config) {
+  const RecomputedBlocks& recomputed = config.train.recompute;
+  if (!row_of(config.schedule.kind).splits_backward || !recomputed.any()) return "";
+  return fmt::format(
+      "blocks that are computed again (train.recompute: {}) put no weight gradients off: their backwards are "
+      "whole\n",
+      recomputed.text());
+}
+
 /// The blocks, tapes and memory of each stage; simulated, its idle time too.
 std::string stages_text(const RunPlan& plan, const PlannedStep& step, bool simulate) {
   const Outline& outline = plan.outline;
@@ -142,7 +152,7 @@ std::string text_of(const Config& config, const RunPlan& plan, int ranks, bool s
       fmt::format("{}: {} parameters, {} rank{} ({}), schedule {}, {} micro-batches a rank\n",
                   config.model.kind, plan.parameters, ranks, ranks == 1 ? "" : "s",
                   to_string(make_layout(config, {}).grid), config.schedule.kind, outline.micro_batches) +
-      groups_text(config, plan);
+      groups_text(config, plan) + halves_text(config);
   if (simulate)
     text += fmt::format("simulated on paper for {}: step {}, {} {}s/s\n{}", prices_text(config, plan),
                         human_seconds(step), human_count(counted / step), plan.counted.what,
