@@ -280,20 +280,21 @@ void Actions::backward(Script& script, const Action& action, const StepInput& in
     MP_CHECK(tape.saved() == 0, "{} left {} tensors on its tape", to_string(action), tape.saved());
     if (action.to_buffer >= 0) rooms.copy(slot.gradient, rooms.buffer(action.to_buffer, action.first, true));
     scratch_.release(slot.scratch_mark);
-    if (makes_gradients(action)) tape.clear();
+    if (makes_gradients(action)) rooms.close_room(action);
   }
   if (state_.windows != nullptr) state_.windows->add(action.subnet, action.first, action.last);
   fold(state_, action, uses);
 }
 
 void Actions::backward_weight(const Script& script, const Action& action) {
-  PassRooms::Slot& slot = rooms_of(script).slot(action.tape);
+  PassRooms& rooms = rooms_of(script);
+  PassRooms::Slot& slot = rooms.slot(action.tape);
   const std::span<const UnitUse> uses =
       state_.residency.readers().uses(action.subnet, action.first, action.last);
   std::vector<const Unit*> units;
   for (const UnitUse& use : uses) units.push_back(&state_.stage.unit(use.unit));
   slot.tape->run_weight_gradients(units);
-  if (action.first == slot.first) slot.tape->clear();
+  if (action.first == slot.first) rooms.close_room(action);
   fold(state_, action, uses);
 }
 

@@ -1,5 +1,7 @@
 #include "runtime/pass_rooms.h"
 
+#include "comm/fault_points.h"
+
 namespace mindpipe {
 
 PassRooms::PassRooms(Stage& stage, const PassMemory& sizes, Arena& scratch)
@@ -36,8 +38,18 @@ void PassRooms::open_room(const Action& pass, bool trains) {
   Slot& slot = slots_[pass.tape];
   if (!trains) return slot.tape->go_on_in(0, slab_.size());
   const TapeRoom& room = rooms_.rooms.at({pass.chunk, pass.micro_batch});
+  if (!is_forward(pass) && is_left_out("rooms", "last_pass"))  // as if the room were free a pass too early
+    forget(slab_.address_of(room.tape), room.tape_end - room.tape);
   if (is_half(pass)) slot.tape->go_on_in(room.waiting, room.waiting_end);
   else slot.tape->go_on_in(is_forward(pass) ? room.tape : slot.kept_mark, room.tape_end);
+}
+
+void PassRooms::close_room(const Action& pass) {
+  slots_[pass.tape].tape->clear();
+  if (slab_.size() == 0) return;
+  const TapeRoom& room = rooms_.rooms.at({pass.chunk, pass.micro_batch});
+  forget(slab_.address_of(room.tape), room.tape_end - room.tape);
+  forget(slab_.address_of(room.waiting), room.waiting_end - room.waiting);
 }
 
 Boundary PassRooms::entering(const Action& pass) {

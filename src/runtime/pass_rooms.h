@@ -39,6 +39,8 @@ class PassRooms {
   /// Lets a pass's tape go on in its room of the slab: a backward behind what its forward has kept, the first
   /// half of one beside it.
   void open_room(const Action& pass, bool trains);
+  /// Empties a pass's tape: nobody reads its room of the slab any more.
+  void close_room(const Action& pass);
   /// What enters a pass; empty where that is the batch, or the loss.
   Boundary entering(const Action& pass);
   /// What leaves a pass or a message brings or takes, of which `gradient` says the direction: the boundary

@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <cstring>
+
 namespace mindpipe {
 namespace {
 
@@ -30,6 +32,11 @@ bool is_left_out(std::string_view axis, std::string_view operation) {
 }
 bool is_message_left_out(int from, int to, int payload) {
   return mutation().leaves_out(fmt::format("message.{}.{}>{}", payload, from, to));
+}
+
+void forget(void* begin, std::size_t bytes) {
+  constexpr int all_bits = 0xff;  // no number in f32, f64 and bf16
+  std::memset(begin, all_bits, bytes);
 }
 
 }  // namespace mindpipe
