@@ -158,6 +158,10 @@ std::unique_ptr<Tokenizer> load_tiktoken(const std::string& path, const std::str
             {parts.model->vocabulary().size() + offset, std::string(text), false, false, false, false, true});
     parts.named = usual_names(parts.model->vocabulary(), parts.added);
     TokenizerSource source = source_of(path, {{path, std::string(encoding.name) + ".tiktoken"}});
+    Sha256 digest;  // the pattern splits texts as much as the file's ranks do
+    digest.add(source.digest.data(), source.digest.size());
+    digest.add(encoding.pattern.data(), encoding.pattern.size());
+    source.digest = digest.end();
     return std::make_unique<ComponentTokenizer>(std::move(parts), std::move(source));
   });
 }

@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "app/arithmetic_of.h"
+#include "io/manifest.h"
 
 namespace mindpipe {
 namespace {
@@ -55,8 +56,7 @@ TEST_F(NamedFiles, CountByTheirContents) {
         {"weights", {"model.safetensors"}, "run.weights={}model.safetensors"},
         {"a folder of weights",
          {"w/model-1.safetensors", "w/model.safetensors.index.json"},
-         "run.weights={}w"},
-        {"a checkpoint", {"step/manifest.json"}, "run.weights={}step"}}) {
+         "run.weights={}w"}}) {
     const auto at = [&](const std::string& folder) {
       return inputs(fmt::format(fmt::runtime(setting), path(folder + "/")));
     };
@@ -72,6 +72,38 @@ TEST_F(NamedFiles, CountByTheirContents) {
     }
     EXPECT_EQ(at("moved"), one) << what;
   }
+}
+
+/// Who saved a checkpoint, on which grid, is nothing that a bit depends on.
+TEST_F(NamedFiles, OfACheckpointWhatItHoldsCounts) {
+  Manifest manifest;
+  manifest.created_by = "mindpipe 1";
+  manifest.grid = {{"data", 1}};
+  manifest.file_bytes = 8;
+  manifest.crcs = {7};
+  manifest.tensors = {{"/model/a", {2}, 0, 8}};
+  const auto at = [&] {
+    const std::string file = write("step/manifest.json", text_of(manifest));
+    return inputs("run.weights=" + std::filesystem::path(file).parent_path().string());
+  };
+  const std::string one = at();
+  manifest.created_by = "mindpipe 2";
+  manifest.grid = {{"data", 2}};
+  manifest.restarts = 3;
+  EXPECT_EQ(at(), one);
+  manifest.crcs = {8};
+  EXPECT_NE(at(), one);
+  manifest.crcs = {7};
+  manifest.tensors.front().path = "/model/b";
+  EXPECT_NE(at(), one);
+}
+
+TEST_F(NamedFiles, BesideTheWeightsThatAreReadDoNotCount) {
+  const std::string weights = write("w/model.safetensors", "weights");
+  const std::string folder = "run.weights=" + std::filesystem::path(weights).parent_path().string();
+  const std::string one = inputs(folder);
+  write("w/other.safetensors", "nobody reads these");
+  EXPECT_EQ(inputs(folder), one);
 }
 
 TEST_F(NamedFiles, CountAsTheyAreRead) {
@@ -112,6 +144,9 @@ TEST_F(NamedFiles, TakeATokenizerByItsContents) {
   std::filesystem::copy_file(golden / "gpt2.json", path("moved/tokenizer.json"));
   EXPECT_EQ(name(path("moved/tokenizer.json")), name(golden / "gpt2.json"));
   EXPECT_NE(name(golden / "words.json"), name(golden / "gpt2.json"));
+  const std::string ranks = golden / "gpt2.tiktoken";
+  EXPECT_EQ(name(ranks + ":gpt2"), name(ranks)) << "the pattern of its name";
+  EXPECT_NE(name(ranks + ":llama3"), name(ranks));
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "app/run/run_inputs.h"
 
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -51,6 +52,11 @@ std::string contents_at(const std::string& path) {
 
 std::string contents_of_table(const std::string& path) { return path.empty() ? "none" : contents_at(path); }
 
+/// The choices of subnets: a kind that draws them, by its word, or a file.
+std::string contents_of_sampler(const std::string& word) {
+  return kind_named<SamplerKind>(word) ? word : contents_at(word);
+}
+
 /// The contents of a source of samples, behind its weight and what says how it is read. Endings say that,
 /// too.
 std::string contents_of_source(const DataSource& source) {
@@ -66,12 +72,25 @@ std::string contents_of_source(const DataSource& source) {
   return text;
 }
 
-/// Weights to begin with: a checkpoint by its manifest, which has checksums of all; a directory by its files
-/// of weights, in the order of their names.
+/// The digest of what a checkpoint holds, by its tensors and the checksums of its file: not who saved it.
+std::string digest_of_checkpoint(const std::string& path) {
+  const Manifest manifest = read_manifest(path);
+  Sha256 digest;
+  const auto add = [&](const std::string& text) { digest.add(text.data(), text.size()); };
+  for (const CheckpointTensor& tensor : manifest.tensors)
+    add(fmt::format("{} [{}] at {}\n", tensor.path, fmt::join(tensor.shape, ", "), tensor.offset));
+  for (const std::uint32_t crc : manifest.crcs) add(fmt::format("{:08x}\n", crc));
+  return to_string(digest.end());
+}
+
+/// Weights to begin with: a checkpoint by what it holds; a directory by the files that are read of it, in the
+/// order of their names.
 std::string contents_of_weights(const std::string& path) {
-  if (is_checkpoint(path)) return "checkpoint " + contents_at(path + "/" + Manifest::name);
+  if (is_checkpoint(path)) return "checkpoint " + digest_of_checkpoint(path);
   std::error_code none;
   if (!fs::is_directory(path, none)) return contents_at(path);
+  const std::string whole = path + "/model.safetensors";
+  if (fs::is_regular_file(whole, none)) return "directory " + contents_at(whole);
   std::vector<std::string> files;
   for (const fs::directory_entry& entry : fs::directory_iterator(path, none)) {
     const std::string name = entry.path().filename();
@@ -99,7 +118,8 @@ std::string inputs_of(const Config& config, const std::string& beginning) {
     text += fmt::format("{}data.train: {}\n", part_of_contents, contents_of_source(source));
   text += (beginning.empty() ? line_of_beginning(config.run) : beginning) + "\n";
   if (row_of(config.model.kind).trains_subnets)
-    text += fmt::format("{}supernet.sampler: {}\n", part_of_contents, contents_at(config.supernet.sampler));
+    text += fmt::format("{}supernet.sampler: {}\n", part_of_contents,
+                        contents_of_sampler(config.supernet.sampler));
   if (row_of(config.device.kind).memory == Memory::Kind::device)
     text += fmt::format("{}device.kernels: {}\n", part_of_contents, contents_of_table(config.device.kernels));
   return text;
