@@ -295,6 +295,20 @@ TEST(ArithmeticName, KnowsWithWhatEarlierStepsWereComputed) {
   EXPECT_THAT(meaning_of_other_bits(whole, back, 40, "", ""), HasSubstr("is broken"));
 }
 
+TEST(ArithmeticName, HasTheLayoutWhereASupernetKeepsNoCausalOrder) {
+  const auto name = [](const Overrides& more) {
+    return arithmetic_at(shards_of("supernet-tiny", more)).name();
+  };
+  for (const ScheduleKind kind : {ScheduleKind::causal, ScheduleKind::free, ScheduleKind::bulk}) {
+    const std::string schedule = fmt::format("schedule.kind={}", kind);
+    const bool follows = kind != ScheduleKind::causal;
+    const std::string one = name({schedule});
+    for (const char* layout : {"grid.pipeline=2", "supernet.admission=4", "supernet.prices=paper"})
+      EXPECT_EQ(name({schedule, layout}) != one, follows) << kind << ' ' << layout;
+    EXPECT_EQ(name({schedule, "device.threads=3"}), one);
+  }
+}
+
 std::string digest_of_golden(const std::string& name) {
   std::stringstream text;
   text << std::ifstream(MINDPIPE_SOURCE_DIR "/tests/golden/" + name).rdbuf();

@@ -34,6 +34,16 @@ std::vector<RunArithmetic::Part> parts_of_flags(bool on_gpu) {
   return parts;
 }
 
+/// Whether bits follow the layout: a supernet's schedule that keeps no causal order.
+bool follows_layout(const Config& config) {
+  return row_of(config.model.kind).trains_subnets && config.schedule.kind != ScheduleKind::causal;
+}
+
+/// Whether a setting of the layout says which subnet reads which version, where nothing else does.
+bool moves_versions(const std::string& key) {
+  return key.starts_with("grid.") || key.starts_with("schedule.") || key.starts_with("supernet.");
+}
+
 }  // namespace
 
 RunArithmetic::RunArithmetic(const Config& given, const std::string& kernels, const std::string& inputs) {
@@ -50,7 +60,9 @@ RunArithmetic::RunArithmetic(const Config& given, const std::string& kernels, co
   for (const Setting& setting : settings_of(config)) {
     const bool of_gpu =
         setting.key() == "device.attention_workspace" || setting.key() == "device.attention_beyond";
-    if (setting.role() != Setting::Role::arithmetic && !(of_gpu && on_gpu)) continue;
+    const bool counts = setting.role() == Setting::Role::arithmetic || (of_gpu && on_gpu) ||
+                        (follows_layout(config) && moves_versions(setting.key()));
+    if (!counts) continue;
     if (!counts_by_contents(setting.key())) parts_.emplace_back(setting.key(), setting.written());
   }
 }
