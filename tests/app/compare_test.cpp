@@ -52,9 +52,31 @@ TEST_F(Compare, SaysOfOtherBitsWhichCaseItIs) {
   EXPECT_THAT(course.text, HasSubstr(" of step 2 is "));
   EXPECT_THAT(course.text,
               HasSubstr("but not their course: optimizer.rate.peak is 0.002 here and 0.001 there"));
-  const Answer broken = beside("one", "three", "--inject flip@0:2:/value/0/22");
+  // A guard that had nothing to do is no reason for other bits.
+  const Answer broken = beside("one", "three", "guard.skips=4 --inject flip@0:2:/value/0/22");
   EXPECT_EQ(broken.code, 76) << broken.text;
   EXPECT_THAT(broken.text, HasSubstr("and so is their course: a machine or the program is broken"));
+}
+
+TEST_F(Compare, OfRunsThatGoBackWhatStandsIsHeldAgainstTheOther) {
+  const std::string bad = "train.steps=10 --inject nan@0:5,nan@0:6,nan@0:7 ", often = "checkpoint.every=2 ",
+                    seldom = "checkpoint.every=3 ";
+  EXPECT_EQ(go("one", often + bad).code, 0);
+  const Answer again = beside("one", "two", often + bad);
+  EXPECT_EQ(again.code, 0) << again.text;
+  EXPECT_THAT(again.text, HasSubstr("bit for bit; so are the weights, "));
+  const Answer other = beside("one", "three", seldom + bad);
+  EXPECT_EQ(other.code, 76) << other.text;
+  EXPECT_THAT(other.text, HasSubstr(" of step 4 is "));
+  EXPECT_THAT(other.text, HasSubstr("but they went back and left out samples 12 to 27 here and none there"));
+}
+
+TEST_F(Compare, AStartThatSeesNoSampleLeavesTheirOrderToTheNextOne) {
+  EXPECT_EQ(go("one").code, 0);
+  EXPECT_EQ(go("two", "train.steps=0").code, 0);
+  const Answer later = beside("one", "two", "");
+  EXPECT_EQ(later.code, 0) << later.text;
+  EXPECT_THAT(later.text, HasSubstr("losses of 4 steps are those of"));
 }
 
 TEST_F(Compare, ComparesNothingThatBeganOrEndedElsewhere) {

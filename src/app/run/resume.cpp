@@ -267,7 +267,7 @@ void compare_arithmetic(const RunArithmetic& here, const Resumed& from) {
              from.directory, refused);
   if (const std::string differs = difference({}); !differs.empty())
     warning("{}: bits may differ from here on", differs);
-  if (from.manifest.created_by != version())
+  if (from.manifest.created_by != version() && !there.has_name())
     warning("the checkpoint was made by {} (here {}): bits may differ from here on", from.manifest.created_by,
             version());
 }

@@ -7,18 +7,20 @@
 
 #include "app/run/run_inputs.h"
 #include "core/sha256.h"
+#include "core/text.h"
 
 namespace mindpipe {
 namespace {
 
 constexpr std::int64_t no_end = std::numeric_limits<std::int64_t>::max();
 
-/// Whether a setting says what is trained: the others say what is evaluated, or name files that count by
-/// their contents.
+/// Whether a setting says what is trained: the others say what is evaluated, name files that count by their
+/// contents, or guard: what a guard has done is told by the samples that were left out.
 bool changes_training(const std::string& key) {
   constexpr const char* others[] = {"data.validation", "train.evaluate_every", "train.evaluate_batches",
                                     "supernet.evaluate_subnets", "supernet.calibrate_batches"};
-  return !counts_by_contents(key) && std::find(std::begin(others), std::end(others), key) == std::end(others);
+  return !counts_by_contents(key) && !key.starts_with("guard.") &&
+         std::find(std::begin(others), std::end(others), key) == std::end(others);
 }
 
 /// What two eras say of other bits; empty where nothing is known that makes them.
@@ -43,6 +45,7 @@ RunHistory::RunHistory(const Manifest& manifest) {
   for (const EarlierSteps& steps : manifest.earlier)
     eras_.push_back({steps.end, RunArithmetic(steps.arithmetic), steps.settings});
   eras_.push_back({no_end, RunArithmetic(manifest.arithmetic), manifest.settings});
+  left_out_ = manifest.progress.left_out;
 }
 
 RunHistory::RunHistory(const Manifest* from, const RunArithmetic& arithmetic,
@@ -88,6 +91,12 @@ std::string name_of_course(const WrittenSettings& settings) {
   return to_string(digest.end()).substr(0, 16);
 }
 
+std::string text_of(const std::vector<SampleRange>& left_out) {
+  std::vector<std::string> ranges;
+  for (const auto& [first, end] : left_out) ranges.push_back(fmt::format("{} to {}", first, end - 1));
+  return ranges.empty() ? "none" : "samples " + join(ranges, ", ");
+}
+
 std::string meaning_of_other_bits(const RunHistory& one, const RunHistory& other, std::int64_t steps,
                                   const std::string& of_one, const std::string& of_other) {
   for (std::int64_t begin = 0; begin < std::max<std::int64_t>(steps, 1);) {
@@ -98,10 +107,14 @@ std::string meaning_of_other_bits(const RunHistory& one, const RunHistory& other
                                         : fmt::format("in steps {} to {} {}", begin + 1, end, differs);
     begin = end;
   }
+  const std::string name = one.of(std::max<std::int64_t>(steps, 1) - 1).arithmetic.name();
+  if (one.left_out() != other.left_out())
+    return fmt::format("their arithmetic is one ({}), but they went back and left out {} {} and {} {}", name,
+                       text_of(one.left_out()), of_one, text_of(other.left_out()), of_other);
   return fmt::format(
       "their arithmetic is one ({}) and so is their course: a machine or the program is broken, unless data "
       "differs that the name does not see (docs/same-bits.md)",
-      one.of(std::max<std::int64_t>(steps, 1) - 1).arithmetic.name());
+      name);
 }
 
 }  // namespace mindpipe

@@ -30,12 +30,18 @@ class RunHistory {
   const std::vector<Era>& eras() const { return eras_; }
   /// The era of a step, from 0.
   const Era& of(std::int64_t step) const;
+  /// Samples that were left out because the run went back.
+  const std::vector<SampleRange>& left_out() const { return left_out_; }
   /// All but the last era, as a manifest has them.
   std::vector<EarlierSteps> earlier() const;
 
  private:
   std::vector<Era> eras_;
+  std::vector<SampleRange> left_out_;
 };
+
+/// "samples 8 to 15", or "none".
+std::string text_of(const std::vector<SampleRange>& left_out);
 
 /// "optimizer.rate.peak is 0.1 here and 0.2 there": the first setting that differs of two runs of one name
 /// and changes what they train; empty where none does. Files count by their contents, which the name has.

@@ -25,6 +25,18 @@ std::optional<Manifest> newest_manifest(const std::string& run) {
   return std::nullopt;
 }
 
+/// The samples that a run had left out before a step.
+std::vector<SampleRange> left_out_before(std::int64_t step, const std::string& run) {
+  std::vector<SampleRange> ranges;
+  read_metrics(run, [&](const JsonMembers& line) {
+    const auto behind = line.integers.find("step"), first = line.integers.find("left_out_from"),
+               end = line.integers.find("left_out_to");
+    if (behind == line.integers.end() || first == line.integers.end() || end == line.integers.end()) return;
+    if (behind->second < step) ranges.push_back({first->second, end->second});
+  });
+  return ranges;
+}
+
 /// The lasting settings in a run's config.yaml; none: it cannot be read.
 std::optional<WrittenSettings> settings_in(const std::string& run) {
   try {
@@ -137,6 +149,10 @@ std::string RunComparison::meaning(std::int64_t step) const {
   const std::string name = history_.of(step - 1).arithmetic.name();
   if (const std::string course = other_course_through(step); !course.empty())
     return fmt::format("their arithmetic is one ({}), but not their course: {}", name, course);
+  const std::vector<SampleRange> here = left_out_before(step, own_), there = left_out_before(step, other_);
+  if (here != there)
+    return fmt::format("their arithmetic is one ({}), but they went back and left out {} here and {} there",
+                       name, text_of(here), text_of(there));
   if (!courses_.empty()) return meaning_of_other_bits(history_, history_, step, "", "");
   if (theirs_) return meaning_of_other_bits(history_, *theirs_, step, "here", "there");
   return "neither a checkpoint nor a line of it says whether its course was this one";
@@ -146,20 +162,29 @@ void RunComparison::differ(std::int64_t step, const std::string& what) const {
   fail(Exit::peer_failed, "--compare {}: {}; {}", other_, what, meaning(step));
 }
 
-void RunComparison::see(std::int64_t step, const std::map<std::string, double>& numbers) {
+void RunComparison::stands(std::int64_t step) const {
+  if (!found_.empty() && found_.begin()->first <= step) differ(found_.begin()->first, found_.begin()->second);
+}
+
+void RunComparison::forget_behind(std::int64_t step) { found_.erase(found_.upper_bound(step), found_.end()); }
+
+void RunComparison::see(std::int64_t step, const std::map<std::string, double>& numbers, bool may_go_back) {
   const auto there = steps_.find(step);
   if (there == steps_.end()) return;
   for (const auto& [key, value] : numbers) {
     const auto theirs = there->second.find(key);
     if (theirs == there->second.end()) continue;
     if (std::bit_cast<std::uint64_t>(value) != std::bit_cast<std::uint64_t>(theirs->second))
-      differ(step, fmt::format("{} of step {} is {} here and {} there", key, step, value, theirs->second));
+      found_.try_emplace(
+          step, fmt::format("{} of step {} is {} here and {} there", key, step, value, theirs->second));
   }
+  if (!may_go_back) stands(step);
   ++compared_;
 }
 
 void RunComparison::end(std::int64_t step) const {
-  std::string weights = "the weights were not compared (they are in several files, or of another step)";
+  stands(step);
+  std::string weights = "the weights were not compared (they are of another step, or no two files alike)";
   if (!steps_.empty() && steps_.rbegin()->first == step) {
     if (const auto both = weights_of(own_, other_)) {
       const std::string here = both->first.substr(0, 16), there = both->second.substr(0, 16);

@@ -16,8 +16,13 @@ class RunComparison {
   /// itself. `history`: of this run.
   RunComparison(const std::string& other, const std::string& own, const RunHistory& history);
 
-  /// A step or subnet is done: ends the job where the other run has other numbers of it.
-  void see(std::int64_t step, const std::map<std::string, double>& numbers);
+  /// A step or subnet is done: ends the job where the other run has other numbers of it, or, if the run may
+  /// take the step back, once it stands.
+  void see(std::int64_t step, const std::map<std::string, double>& numbers, bool may_go_back);
+  /// The run goes back to no step before this one any more: ends the job if one up to it differed.
+  void stands(std::int64_t step) const;
+  /// The run has gone back: the steps behind this one come again.
+  void forget_behind(std::int64_t step);
   /// Compares the weights that both runs have left, if the other one ended after `step`, too; tells of all.
   void end(std::int64_t step) const;
 
@@ -38,6 +43,7 @@ class RunComparison {
   std::optional<RunHistory> theirs_;              ///< none: no checkpoint of it is left
   std::optional<WrittenSettings> last_settings_;  ///< settings in its config.yaml
   std::int64_t compared_ = 0;
+  std::map<std::int64_t, std::string> found_;  ///< what differs, of steps that may be taken back
 };
 
 }  // namespace mindpipe

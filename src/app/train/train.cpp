@@ -90,10 +90,12 @@ std::vector<std::string> notes_on(const Run& run, bool has_trace) {
   }
 }
 
-/// How far a run that begins has come.
-RunProgress beginning(const Config& config) {
-  RunProgress begun;
-  begun.planned_samples = std::int64_t{config.train.steps} * config.train.batch;
+/// How far a run has come that goes on from a checkpoint, if any. The order of samples is planned by the
+/// start that sees the first of them.
+RunProgress begun_from(const std::optional<Resumed>& from, const Config& config) {
+  RunProgress begun = from ? from->manifest.progress : RunProgress{};
+  if (begun.samples == 0 && begun.left_out.empty())
+    begun.planned_samples = std::int64_t{config.train.steps} * config.train.batch;
   return begun;
 }
 
@@ -202,7 +204,7 @@ int train_on_this_job(const Arguments& arguments, const Config& given) {
   if (directory) run.watchdog().forget_earlier_rolls();
   if (from) require_planned(config, *from);
   if (from) require_same_stream(config, *from);
-  RunProgress begun = from ? from->manifest.progress : beginning(config);
+  RunProgress begun = begun_from(from, config);
   const std::vector<Field> fields = fields_of(config);
   Corpus corpus = training_corpus(config, fields, begun);
   HeldOut validation = held_out(config, fields);
@@ -212,7 +214,7 @@ int train_on_this_job(const Arguments& arguments, const Config& given) {
   if (from) {
     const std::int64_t start = now_ns();
     from = load_newest(run, std::move(*from));
-    begun = from->manifest.progress;
+    begun = begun_from(from, config);
     info("going on from {}, after step {} ({} in {})", from->directory, begun.step,
          human_bytes(static_cast<double>(from->manifest.file_bytes)), human_seconds(seconds_since(start)));
   }

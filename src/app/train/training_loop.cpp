@@ -148,7 +148,7 @@ bool TrainingLoop::wishes_to_drain() {
 
 void TrainingLoop::hear(const SubnetScalars& scalars) {
   log_.add(scalars);
-  if (comparison_ != nullptr) comparison_->see(scalars.subnet + 1, {{"loss", scalars.loss()}});
+  if (comparison_ != nullptr) comparison_->see(scalars.subnet + 1, {{"loss", scalars.loss()}}, false);
   if (energy_ != nullptr) energy_->look();
   guard_.hear(scalars);
 }
@@ -203,7 +203,8 @@ void TrainingLoop::add(const StepScalars& scalars) {
   if (guard_.is_in_trouble()) return;  // the device has run ahead
   log_.add(scalars);
   if (comparison_ != nullptr)
-    comparison_->see(scalars.step + 1, {{"loss", scalars.loss}, {"gradient_norm", scalars.gradient_norm}});
+    comparison_->see(scalars.step + 1, {{"loss", scalars.loss}, {"gradient_norm", scalars.gradient_norm}},
+                     most_rollbacks(config_) > 0);
   guard_.hear(scalars);
 }
 
@@ -246,6 +247,7 @@ void TrainingLoop::go_back() {
                                    .add("left_out_to", range.end)
                                    .add("reason", guard_.trouble()));
   }
+  if (comparison_ != nullptr) comparison_->forget_behind(progress.step);
   saves_.go_back_to(from->manifest, progress);
   log_.go_back_to(progress);
   guard_.go_on_from(progress);
@@ -351,6 +353,7 @@ void TrainingLoop::compare_replicas() {
 void TrainingLoop::save_newest() {
   guard_.add_to(saves_.progress());
   saves_.save(done_);
+  if (comparison_ != nullptr && !guard_.is_in_a_row()) comparison_->stands(done_);
 }
 
 /// Where the device runs behind the host, what is known of steps is late by one.
