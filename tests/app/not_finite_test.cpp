@@ -67,7 +67,16 @@ TEST_F(NotFinite, TheBlockIsNamedWhereWeightsAreFinite) {
   EXPECT_THAT(written.text, HasSubstr("all weights are finite, but what comes of them is not"));
 }
 
-TEST_F(NotFinite, AnEvaluationAmongStepsEndsTheTraining) {
+TEST_F(NotFinite, AnEvaluationAmongStepsSendsTheTrainingBack) {
+  const Answer back = tiny(
+      "train.steps=8 train.evaluate_every=1 checkpoint.every=2 --inject "
+      "flip@0:5:layers.0.attention.norm.weight//0/30");
+  EXPECT_EQ(back.code, 0) << back.text;
+  EXPECT_THAT(back.text, HasSubstr("step 5: the validation loss is "));
+  EXPECT_THAT(back.text, HasSubstr("; the run goes back to step 4 and leaves out samples 16 to 19"));
+}
+
+TEST_F(NotFinite, AnEvaluationAmongStepsEndsATrainingThatCannotGoBack) {
   const Answer diverged =
       tiny("optimizer.rate.peak=1000000 train.clip=0 train.steps=1 train.evaluate_every=1");
   EXPECT_EQ(diverged.code, 79) << diverged.text;

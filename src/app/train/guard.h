@@ -22,6 +22,9 @@ class Guard {
   /// Judges the next subnet, whose units keep their weights where gradients are not finite.
   void hear(const SubnetScalars& scalars);
 
+  /// Hears of a step, or subnet, from 0, that has gone wrong in another way.
+  void find(std::int64_t at, std::string trouble);
+
   /// Whether the newest step, or subnet, changed nothing: no state to go back to later.
   bool is_in_a_row() const { return in_a_row_ > 0; }
   /// Whether steps, or subnets, have gone wrong that the training cannot pass over.
@@ -37,7 +40,6 @@ class Guard {
   void go_on_from(const RunProgress& progress);
 
  private:
-  void find(std::int64_t at, std::string trouble);
   std::string jump_of(double loss) const;
 
   GuardConfig rules_;

@@ -60,6 +60,7 @@ void TrainingLoop::run() {
       if (goes_back()) continue;
       if (config_.guard.replicas_every > 0 && done_ % config_.guard.replicas_every == 0) compare_replicas();
       evaluate();
+      if (goes_back()) continue;
       heed();
       save();
     }
@@ -264,8 +265,14 @@ void TrainingLoop::evaluate() {
   std::optional<HeldOutEvaluation> found;
   if (is_evaluated()) {
     const std::string after = "after " + newest(), place = subnets_ ? after : newest();
-    found = mindpipe::evaluate(run_, *validation_, limit_, "the evaluation " + after,
-                               place + ": the validation loss");
+    try {
+      found = mindpipe::evaluate(run_, *validation_, limit_, "the evaluation " + after,
+                                 place + ": the validation loss");
+    } catch (const Error& error) {  // of the same loss on every rank
+      const bool may_go_back = !subnets_ && saves_.progress().rollbacks < most_rollbacks(config_);
+      if (error.code != Exit::diverged || !may_go_back) throw;
+      return guard_.find(done_ - 1, error.what());
+    }
     for (const auto& [name, evaluation] : found->several())
       info("{}: {}: {}", place, name, to_string(evaluation));
     info("{}: {}{}", place, to_string(found->all),
