@@ -38,33 +38,42 @@ TEST(SoundSubnets, AreNeverRefused) {
   }
 }
 
-std::map<UnitUse, int> slabs_in(const Lists& lists) {
-  std::map<UnitUse, int> slabs;
-  if (lists.outline.sharded_gradients)
-    for (const auto& list : lists.program.ranks)
-      for (const Action& action : list)
-        if (action.kind == ActionKind::reduce) slabs.try_emplace({action.unit, action.first}, action.slab);
-  return slabs;
+/// How many lists with a fault were found to have one, and how many leave other bits.
+struct Tally {
+  int found = 0, other_bits = 0;
+};
+using Spoil = std::string (*)(Lists&, std::mt19937&);
+using BitsOf = std::function<std::vector<float>(const Lists&)>;
+
+/// Whoever leaves other bits has to be found.
+void try_fault(Lists lists, Spoil spoil, unsigned seed, const BitsOf& bits_of, Tally& tally) {
+  std::mt19937 random(seed);
+  const std::vector<float> sound = bits_of(lists);
+  ASSERT_FALSE(sound.empty()) << seed;
+  const std::string fault = spoil(lists, random);
+  const bool is_found = !lists.errors().empty(), differs = bits_of(lists) != sound;
+  EXPECT_TRUE(is_found || !differs) << seed << ": " << fault;
+  tally.found += is_found ? 1 : 0;
+  tally.other_bits += differs ? 1 : 0;
+}
+void expect_found(const char* what, const Tally& tally, int least) {
+  std::cout << what << ": " << tally.other_bits << " with other bits, " << tally.found << " found\n";
+  EXPECT_GT(tally.other_bits, least) << what;
+  EXPECT_GE(tally.found, tally.other_bits) << what;
 }
 
 TEST(DrawnFaults, ThatLeaveOtherBitsAreFound) {
-  int found = 0, other_bits = 0;
+  Tally of_lists, of_fields;
+  const auto bits_of = [](const Lists& lists) { return PlayedStep(lists.program, lists.outline).after(2); };
   for (unsigned seed = 1; seed <= 200; ++seed) {
-    std::mt19937 random(seed);
     const DrawnStep drawn(seed, 4);
-    Lists lists = lists_of_step(drawn.outline, drawn.schedule.c_str());
-    const std::map<UnitUse, int> slabs = slabs_in(lists);
-    const std::vector<float> sound = PlayedStep(lists.program, lists.outline, slabs).after(2);
-    ASSERT_FALSE(sound.empty()) << seed;
-    const std::string fault = spoil_by_lot(lists, random);
-    const bool is_found = !lists.errors().empty();
-    const bool differs = PlayedStep(lists.program, lists.outline, slabs).after(2) != sound;
-    EXPECT_TRUE(is_found || !differs) << seed << ' ' << drawn.schedule << ": " << fault;
-    found += is_found ? 1 : 0;
-    other_bits += differs ? 1 : 0;
+    const Lists lists = lists_of_step(drawn.outline, drawn.schedule.c_str());
+    try_fault(lists, spoil_by_lot, seed, bits_of, of_lists);
+    for (unsigned turn = 0; turn < 3; ++turn)
+      try_fault(lists, spoil_field_by_lot, 3 * seed + turn, bits_of, of_fields);
   }
-  EXPECT_GT(other_bits, 60);
-  EXPECT_GE(found, other_bits);
+  expect_found("actions", of_lists, 60);
+  expect_found("fields", of_fields, 100);
 }
 
 /// Subnets in flight on 2, 4 or 8 ranks: stages, lanes and replicas, moves in parts, cuts of their own.
@@ -89,24 +98,17 @@ Lists drawn_subnets(unsigned seed) {
 }
 
 TEST(DrawnFaults, OfSubnetsThatLeaveOtherBitsAreFound) {
-  int found = 0, other_bits = 0;
+  Tally of_lists, of_fields;
+  const auto bits_of = [](const Lists& lists) {
+    return PlayedStretch(lists.program, lists.outline, lists.subnets).bits_at_end();
+  };
   for (unsigned seed = 1; seed <= 400; ++seed) {
-    std::mt19937 random(seed);
-    Lists lists = drawn_subnets(seed);
-    const auto bits_of = [&] {
-      return PlayedStretch(lists.program, lists.outline, lists.subnets).bits_at_end();
-    };
-    const std::vector<float> sound = bits_of();
-    ASSERT_FALSE(sound.empty()) << seed;
-    const std::string fault = spoil_by_lot(lists, random);
-    const bool is_found = !lists.errors().empty(), differs = bits_of() != sound;
-    EXPECT_TRUE(is_found || !differs) << seed << ": " << fault;
-    found += is_found ? 1 : 0;
-    other_bits += differs ? 1 : 0;
+    const Lists lists = drawn_subnets(seed);
+    try_fault(lists, spoil_by_lot, seed, bits_of, of_lists);
+    try_fault(lists, spoil_field_by_lot, seed, bits_of, of_fields);
   }
-  std::cout << other_bits << " with other bits, " << found << " found\n";
-  EXPECT_GT(other_bits, 120);
-  EXPECT_GE(found, other_bits);
+  expect_found("actions", of_lists, 120);
+  expect_found("fields", of_fields, 60);
 }
 
 // Arenas of tapes: a pass, or what arrives for it, that names any other one.
@@ -135,9 +137,14 @@ TEST(DrawnFaults, OfEveryTapeOfSubnetsAreFound) {
 }
 
 TEST(DrawnFaults, OfMovingStepsThatLeaveOtherBitsAreFound) {
-  int found = 0, other_bits = 0;
+  Tally of_lists, of_fields;
+  const auto bits_of = [](const Lists& lists) {
+    PlayedStep played(lists.program, lists.outline);
+    if (!played.run(1)) return std::vector<float>{};
+    played.go_on({}, lists.outline.after_move());
+    return played.at_home();
+  };
   for (unsigned seed = 1; seed <= 800; ++seed) {
-    std::mt19937 random(seed);
     DrawnStep drawn(seed, 4);
     if (drawn.outline.stages == 1 || drawn.outline.chunks > 1 ||
         drawn.outline.all_blocks() == drawn.outline.stages)
@@ -151,24 +158,11 @@ TEST(DrawnFaults, OfMovingStepsThatLeaveOtherBitsAreFound) {
     } catch (const Error&) {  // a table that is shared
       continue;
     }
-    const std::map<UnitUse, int> slabs = slabs_in(lists);
-    const Outline after = lists.outline.after_move();
-    const auto bits_of = [&](const Program& program) {
-      PlayedStep played(program, lists.outline, slabs);
-      if (!played.run(1)) return std::vector<float>{};
-      played.go_on({}, after, {});
-      return played.at_home();
-    };
-    const std::vector<float> sound = bits_of(lists.program);
-    ASSERT_FALSE(sound.empty()) << seed;
-    const std::string fault = spoil_by_lot(lists, random);
-    const bool is_found = !lists.errors().empty(), differs = bits_of(lists.program) != sound;
-    EXPECT_TRUE(is_found || !differs) << seed << ' ' << drawn.schedule << ": " << fault;
-    found += is_found ? 1 : 0;
-    other_bits += differs ? 1 : 0;
+    try_fault(lists, spoil_by_lot, seed, bits_of, of_lists);
+    try_fault(lists, spoil_field_by_lot, seed, bits_of, of_fields);
   }
-  EXPECT_GT(other_bits, 30);
-  EXPECT_GE(found, other_bits);
+  expect_found("actions", of_lists, 30);
+  expect_found("fields", of_fields, 20);
 }
 
 }  // namespace

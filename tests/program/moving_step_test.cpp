@@ -94,15 +94,6 @@ TEST(AMovingStep, NeedsRoomForWhatComes) {
   EXPECT_EQ(moving.placement.ranks[1].total(), still.placement.ranks[1].total());
 }
 
-std::map<UnitUse, int> slabs_in(const Program& program, const Outline& outline) {
-  std::map<UnitUse, int> slabs;
-  for (const auto& list : program.ranks)
-    for (const Action& action : list)
-      if (outline.sharded_gradients && action.kind == ActionKind::reduce)
-        slabs.try_emplace({action.unit, action.first}, action.slab);
-  return slabs;
-}
-
 /// A cut that one step can come to, each boundary moved by a block or not, by lot.
 std::optional<std::vector<int>> drawn_cut(const Outline& outline, std::mt19937& random) {
   std::vector<int> next = outline.first_block;
@@ -127,19 +118,18 @@ TEST(StepsThatMove, LeaveTheBitsOfThoseThatNeverDo) {
     for (UnitCost& unit : drawn.outline.units) unit.moved = 3 * unit.gradients;
     Outline here = drawn.outline;
     const PlannedStep still = make_program(here, drawn.schedule);
-    PlayedStep moved(still.program, here, slabs_in(still.program, here)),
-        unmoved(still.program, here, slabs_in(still.program, here));
+    PlayedStep moved(still.program, here), unmoved(still.program, here);
     for (int step = 0; step < 6; ++step) {
       ASSERT_TRUE(unmoved.run(1));
       const auto next = drawn_cut(here, random);
       const Outline outline = next ? moving_step(here, *next, 1) : here;
       const Program lists = make_program(outline, drawn.schedule).program;
-      moved.go_on(lists, outline, slabs_in(lists, outline));
+      moved.go_on(lists, outline);
       ASSERT_TRUE(moved.run(1)) << seed;
       here = outline.after_move();
       moves += next ? 1 : 0;
     }
-    moved.go_on({}, here, {});
+    moved.go_on({}, here);
     EXPECT_EQ(moved.at_home(), unmoved.at_home()) << seed << ' ' << drawn.schedule;
   }
   EXPECT_GT(moves, 50);

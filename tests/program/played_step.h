@@ -3,15 +3,30 @@
 #include <tuple>
 
 #include "program/played_numbers.h"
+#include "program/schedules/gradient_turns.h"
 
 namespace mindpipe {
+
+/// Where the sums over data of a program find gradients in slabs, and where the first part of each leaves
+/// this rank's share.
+inline std::map<UnitUse, GradientPlace> places_in(const Program& program, const Outline& outline) {
+  std::map<UnitUse, GradientPlace> places;
+  for (const auto& list : program.ranks)
+    for (const Action& action : list)
+      if (outline.sharded_gradients && action.kind == ActionKind::reduce)
+        places.try_emplace({action.unit, action.first}, GradientPlace{action.slab, action.apart >= 0});
+  return places;
+}
 
 /// A step's lists played with numbers: every pass makes gradients that follow from all it reads. Data ranks
 /// play in lockstep, since their lists are equal. It knows what actions do, and nothing of what is sound.
 class PlayedStep : PlayedNumbers {
  public:
-  PlayedStep(const Program& program, const Outline& outline, std::map<UnitUse, int> slabs)
-      : PlayedNumbers(outline), program_(program), slab_of_(std::move(slabs)), stages_(outline.stages) {
+  PlayedStep(const Program& program, const Outline& outline)
+      : PlayedNumbers(outline),
+        program_(program),
+        places_(places_in(program, outline)),
+        stages_(outline.stages) {
     for (Stage& stage : stages_)
       for (int data = 0; data < outline.data; ++data) {
         Rank& rank = stage.ranks.emplace_back();
@@ -20,10 +35,10 @@ class PlayedStep : PlayedNumbers {
       }
   }
   /// Goes on with other lists over the same state, as behind a move.
-  void go_on(const Program& program, const Outline& outline, std::map<UnitUse, int> slabs) {
+  void go_on(const Program& program, const Outline& outline) {
     program_ = program;
     outline_ = outline;
-    slab_of_ = std::move(slabs);
+    places_ = places_in(program, outline);
   }
   /// Plays so many steps; false: the lists stand still.
   bool run(int steps) {
@@ -215,8 +230,18 @@ class PlayedStep : PlayedNumbers {
 
   /// Where a use's gradient is added up: in a slab, if the sums over data find it there.
   Sums& sums_of(Rank& rank, const UnitUse& use) const {
-    const auto slab = slab_of_.find(use);
-    return rank.sums[slab == slab_of_.end() ? use : UnitUse{-1, slab->second}];
+    const auto place = places_.find(use);
+    return rank.sums[place == places_.end() ? use : UnitUse{-1, place->second.slab}];
+  }
+  /// This rank's share of a use's sum: from a place of its own, or from where the gradient was.
+  Numbers share_of(Rank& rank, const UnitUse& use, int data) const {
+    const auto place = places_.find(use);
+    const bool stays = place != places_.end() && !place->second.moves_out;
+    Numbers share = stays ? sums_of(rank, use).at_once : rank.shares[use];
+    share.resize(elements());
+    for (int e = 0; e < elements(); ++e)
+      if (outline_.sharded_optimizer && e / of_share != data) share[e] = 0;
+    return share;
   }
   void fold(Rank& rank, const Action& action, int data) {
     const MadeGradients made = pass_of(action)->makes;
@@ -244,7 +269,8 @@ class PlayedStep : PlayedNumbers {
         });
         for (int data = 0; data < outline_.data; ++data) {
           if (outline_.sharded_optimizer && data != owner) continue;
-          Numbers& share = ranks[data].shares[use];
+          const bool stays = in_slab && action.apart < 0;
+          Numbers& share = stays ? ranks[data].sums[{-1, action.slab}].at_once : ranks[data].shares[use];
           share.resize(elements());
           share[e] = sum;
         }
@@ -265,8 +291,7 @@ class PlayedStep : PlayedNumbers {
       return part;
     }
     if (action.payload != Payload::unit_gradient) return {rank.buffers[{action.from_buffer, action.payload}]};
-    Numbers& share = rank.shares[{action.unit, action.first}];
-    share.resize(elements());
+    const Numbers share = share_of(rank, {action.unit, action.first}, data);
     Numbers part;
     for (const int e : elements_of(begin, end, data)) part.push_back(share[e]);
     return part;
@@ -319,7 +344,7 @@ class PlayedStep : PlayedNumbers {
           Numbers sum;
           for (const int block : outline_.units[unit].blocks) {
             const bool is_here = outline_.rank_of_block(block) == stage;
-            Numbers& part = is_here ? rank.shares[{unit, block}] : rank.arrived[{unit, block}];
+            Numbers part = is_here ? share_of(rank, {unit, block}, data) : rank.arrived[{unit, block}];
             part.resize(elements());
             sum.resize(elements());
             for (int e = 0; e < elements(); ++e) sum[e] += part[e];
@@ -339,7 +364,7 @@ class PlayedStep : PlayedNumbers {
   }
 
   Program program_;
-  std::map<UnitUse, int> slab_of_;
+  std::map<UnitUse, GradientPlace> places_;
   std::vector<Stage> stages_;
   std::map<std::tuple<int, int, Payload>, std::deque<Message>> channels_;
 };

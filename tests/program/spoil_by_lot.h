@@ -62,4 +62,28 @@ inline std::string spoil_by_lot(Lists& lists, std::mt19937& random) {
   }
 }
 
+/// A list with another room, other blocks or another unit in one action, whether it uses that field or not.
+inline std::string spoil_field_by_lot(Lists& lists, std::mt19937& random) {
+  const auto below = [&](int count) { return static_cast<int>(random() % static_cast<unsigned>(count)); };
+  const int blocks = lists.outline.all_blocks();
+  const struct {
+    const char* name;
+    int Action::*field;
+    int lowest, count;
+  } fields[] = {{"from_buffer", &Action::from_buffer, -1, 6},
+                {"to_buffer", &Action::to_buffer, -1, 6},
+                {"slab", &Action::slab, -1, 5},
+                {"apart", &Action::apart, -1, 5},
+                {"waiting", &Action::waiting, -1, 5},
+                {"first", &Action::first, 0, blocks + 1},
+                {"last", &Action::last, 0, blocks + 1},
+                {"unit", &Action::unit, 0, static_cast<int>(lists.outline.units.size())}};
+  lists.rank = below(static_cast<int>(lists.program.ranks.size()));
+  const int place = below(static_cast<int>(lists.list().size()));
+  const std::string text = fmt::format("rank {}, {}: ", lists.rank, line_of(lists.list()[place], place));
+  const auto& [name, field, lowest, count] = fields[below(static_cast<int>(std::size(fields)))];
+  lists.list()[place].*field = lowest + below(count);
+  return text + fmt::format("{} {}", name, lists.list()[place].*field);
+}
+
 }  // namespace mindpipe

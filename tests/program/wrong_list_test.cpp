@@ -159,7 +159,12 @@ const WrongList of_steps[] = {
     {"APartOutOfTurn", in_parts,
      [](Lists& lists) { std::swap(lists.at(is_sum_in_parts, 0).part, lists.at(is_sum_in_parts, 1).part); },
      "comes out of turn (part 1 is due)"},
-    {"APartOfSomethingElse", in_parts, [](Lists& lists) { lists.at(is_sum_in_parts, 1).first = 1; },
+    {"APartOfSomethingElse", in_parts,
+     [](Lists& lists) {
+       Action& part = lists.at(is_sum_in_parts, 1);
+       part.first = 1;
+       part.last = 2;
+     },
      "comes between the parts of something else (part 2 is due)"},
     {"AMissingLastPart", in_parts, [](Lists& lists) { lists.leave_out(lists.find(is_sum_in_parts, 2)); },
      "the gradient of unit 0 in block 0 is never summed over data, or not all of it"},

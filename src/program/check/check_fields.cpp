@@ -1,5 +1,7 @@
 #include "program/check/check_fields.h"
 
+#include <map>
+
 namespace mindpipe {
 namespace {
 
@@ -39,7 +41,9 @@ class FieldCheck {
     }
     place();
     if (is_pass(action_)) pass();
-    if (names_unit(action_)) unit(action_.unit);
+    blocks();
+    unused();
+    if (names_unit(action_) || is_step_update()) unit(action_.unit);
     for (const int one : action_.units) unit(one);
     if (is_move(action_) && action_.units.empty()) wrong("moves no unit");
     for (const int earlier : action_.after)
@@ -55,6 +59,9 @@ class FieldCheck {
     if (action_.subnet < 0) wrong("there is no number {} before the first", action_.subnet);
     if (is_message(action_) && (action_.peer < 0 || action_.peer >= ranks || action_.peer == reading_.rank))
       wrong("there is no other rank {} to talk to ({} ranks)", action_.peer, ranks);
+    if (is_message(action_) == (action_.payload == Payload::none))
+      wrong("has the payload {}", name_of(action_.payload));
+    if (crosses_cut(action_) && action_.parts != 1) wrong("is in {} parts, but goes as one", action_.parts);
     if (action_.parts < 1 || action_.part < 0 || action_.part >= action_.parts)
       wrong("there is no part {} of {}", action_.part + 1, action_.parts);
     const auto* collective = shape_of<CollectiveTraits>(action_);
@@ -76,6 +83,60 @@ class FieldCheck {
       wrong("chunk {} does not live here", action_.chunk);
   }
 
+  bool is_step_update() const { return action_.kind == ActionKind::update && reading_.of != ListOf::subnets; }
+
+  /// A pass runs blocks, a sum is of one block's gradient, and of what else there is only a subnet's update
+  /// is of blocks.
+  void blocks() {
+    const int count = action_.last - action_.first;
+    const bool is_sum = action_.kind == ActionKind::reduce;
+    const bool has_cut = is_message(action_) && !is_move(action_);
+    if (is_pass(action_)) {
+      if (count == 0) wrong("runs no block");
+    } else if (is_sum && count != 1) {
+      wrong("sums the gradient of {} blocks, not of one", count);
+    } else if (!is_sum && count != 0 && (is_step_update() || action_.kind != ActionKind::update)) {
+      wrong("names the blocks [{}, {}), but is of none", action_.first, action_.last);
+    } else if (count == 0 && !has_cut && action_.first != 0) {
+      wrong("names block {}, but is of none", action_.first);
+    }
+  }
+
+  /// Fields that the kind does not use say so.
+  void unused() {
+    const bool is_step = reading_.of != ListOf::subnets;
+    const bool goes = is_forward(action_) || is_backward(action_), crosses = crosses_cut(action_);
+    const bool is_sum = action_.kind == ActionKind::reduce;
+    const bool of_slab = is_step ? is_sum && outline_.sharded_gradients : uses_slab_of_subnet();
+    const struct {
+      const char* name;
+      int number;
+      bool is_used;
+    } fields[] = {
+        {"unit", action_.unit, names_unit(action_) || is_step_update()},
+        {"peer", action_.peer, is_message(action_)},
+        {"micro-batch", action_.micro_batch, is_pass(action_) || crosses},
+        {"arena", action_.tape, is_pass(action_) || (crosses && !sends(action_) && !is_step)},
+        {"arena of what is put off", action_.waiting, is_half(action_)},
+        {"buffer to read", action_.from_buffer, (goes && is_step) || (crosses && sends(action_))},
+        {"buffer to write", action_.to_buffer, goes || (crosses && !sends(action_) && is_step)},
+        {"gradient slab", action_.slab, of_slab},
+        {"place apart", action_.apart, of_slab && is_sum && is_step},
+    };
+    for (const auto& [name, number, is_used] : fields)
+      if (!is_used && number != -1) wrong("names {} {}, but has no use for it", name, number);
+    if (action_.fold && !adds_to_gradients(action_)) wrong("folds gradients, but adds to none");
+    if (!is_move(action_) && !action_.units.empty()) wrong("names units, but moves none");
+  }
+
+  /// What all subnets share has accumulators of its own.
+  bool uses_slab_of_subnet() const {
+    if (is_backward(action_)) return true;
+    const bool is_known = action_.unit >= 0 && action_.unit < std::ssize(outline_.units);
+    if (action_.kind == ActionKind::reduce) return is_known && !outline_.units[action_.unit].shared;
+    return action_.kind == ActionKind::update && !names_unit(action_);
+  }
+
   void unit(int number) {
     const int units = static_cast<int>(outline_.units.size());
     if (number < 0 || number >= units) wrong("there is no unit {} ({} units)", number, units);
@@ -92,11 +153,33 @@ class FieldCheck {
   int index_;
 };
 
+/// All parts of a sum move this rank's share to one place, or none does; each place apart has one use's.
+void check_places_apart(Reading& reading, std::span<const Action> stretch) {
+  std::map<UnitUse, int> place_of;
+  std::map<int, UnitUse> use_in;
+  for (int index = 0; index < static_cast<int>(stretch.size()); ++index) {
+    const Action& action = stretch[index];
+    if (action.kind != ActionKind::reduce) continue;
+    const UnitUse use{action.unit, action.first};
+    const int place = place_of.try_emplace(use, action.apart).first->second;
+    if (place != action.apart)
+      reading.wrong_at(reading.place_of(index), "names place apart {}, the parts before it {}", action.apart,
+                       place);
+    if (action.apart < 0) continue;
+    const UnitUse& there = use_in.try_emplace(action.apart, use).first->second;
+    if (there != use)
+      reading.wrong_at(reading.place_of(index),
+                       "names place apart {}, which has the share of unit {} in block {}", action.apart,
+                       there.unit, there.block);
+  }
+}
+
 }  // namespace
 
 void check_fields(Reading& reading, std::span<const Action> stretch) {
   for (int index = 0; index < static_cast<int>(stretch.size()); ++index)
     FieldCheck(reading, stretch[index], index).run();
+  if (reading.of == ListOf::step && reading.outline.sharded_gradients) check_places_apart(reading, stretch);
 }
 
 }  // namespace mindpipe

@@ -30,16 +30,27 @@ void RoomBook::pass(const PassBook::Blocks& blocks) {
   if (forward || is_backward(action)) {
     const int before = action.chunk + (forward ? -1 : 1), behind = action.chunk + (forward ? 1 : -1);
     const auto exists = [&](int chunk) { return chunk >= 0 && chunk < outline.all_chunks(); };
-    if (exists(before) && !arrives_in_arenas())
-      read(action.from_buffer, crossing(forward ? blocks.first : blocks.last, forward));
-    if (exists(behind) && (forward || action.first == blocks.first)) {
-      const int cut = forward ? blocks.last : blocks.first;
-      int messages = 0;
-      for (const auto& [payload, bytes] : payloads_of(outline.cuts[cut], forward))
-        messages += bytes > 0 ? 1 : 0;
-      write(action.to_buffer, crossing(cut, forward),
-            reading_.rank_of(behind) == reading_.rank ? 1 : messages);
+    const auto messages = [&](int chunk, int cut) {
+      if (reading_.rank_of(chunk) == reading_.rank) return 1;
+      const auto payloads = payloads_of(outline.cuts[cut], forward);
+      return static_cast<int>(
+          std::count_if(payloads.begin(), payloads.end(), [](const auto& one) { return one.second > 0; }));
+    };
+    const int from = forward ? blocks.first : blocks.last, to = forward ? blocks.last : blocks.first;
+    if (exists(before) && !arrives_in_arenas()) {
+      const Content content = crossing(from, forward);
+      const int number = action.from_buffer;
+      read(number, content);
+      if (number >= 0 && number < std::ssize(buffers_) && buffers_[number].now == content &&
+          std::ssize(buffers_[number].writers) < messages(before, from))
+        reading_.wrong("finds but a part of its input in buffer {}", number);
+    } else if (action.from_buffer != -1) {
+      reading_.wrong("reads buffer {}, but takes nothing in from one", action.from_buffer);
     }
+    if (exists(behind) && (forward || action.first == blocks.first))
+      write(action.to_buffer, crossing(to, forward), messages(behind, to));
+    else if (action.to_buffer != -1)
+      reading_.wrong("writes buffer {}, but leaves nothing for a neighbour", action.to_buffer);
   }
   if (Arena* there = arena()) pass_in(*there, blocks);
   if (is_half(action)) wait_in(blocks);

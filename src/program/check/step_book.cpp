@@ -162,6 +162,10 @@ void StepBook::end() {
     if (outline.sharded_optimizer && !units_[unit].is_gathered)
       reading_.missing("the values of unit {} are never gathered, or not all of them", unit);
   }
+  for (const auto& [number, slab] : slabs_)
+    if (slab.moves_out)
+      reading_.missing("the share of {} moves out of gradient slab {}, which nobody takes over",
+                       text_of(slab.use), number);
   for (const int unit : outline.units_updated_by(reading_.rank))
     if (!units_[unit].updated.exists()) reading_.missing("unit {} is never updated", unit);
 }
