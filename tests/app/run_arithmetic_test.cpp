@@ -304,7 +304,7 @@ TEST(ArithmeticName, HasTheLayoutWhereASupernetKeepsNoCausalOrder) {
     const bool follows = kind != ScheduleKind::causal;
     const std::string one = name({schedule});
     for (const char* layout : {"grid.pipeline=2", "supernet.admission=4", "supernet.prices=paper"})
-      EXPECT_EQ(name({schedule, layout}) != one, follows) << kind << ' ' << layout;
+      EXPECT_EQ(name({schedule, layout}) != one, follows) << schedule << ' ' << layout;
     EXPECT_EQ(name({schedule, "device.threads=3"}), one);
   }
 }
