@@ -99,6 +99,7 @@ RunDirectory::RunDirectory(const std::string& directory, bool emulated)
     if (status_) {
       status_->state = "failed";
       status_->reason = sentence;
+      if (!checkpoint_.empty()) status_->checkpoint = checkpoint_;  // made since
       replace_file_at_last(path_of("status.json"), text_of(*status_, emulated_));
     } else {
       say_that_it_failed(path_of("status.json"), sentence, emulated_);

@@ -2,6 +2,7 @@
 """Losses and gradients that are not finite, and losses that jump: steps that are skipped, runs that go back and leave samples
 out, and what a run that cannot go on says. Faults come by --inject."""
 import json
+import re
 
 from the_run import PROGRAM, SOURCE, STEPS, Runs, main
 
@@ -83,6 +84,13 @@ class Guard(Runs):
                 other_ranks, other = GRIDS[(i + 1) % len(GRIDS)]
                 self.trained(run, f"{other} " + at("nan", other_ranks - 1, 5, 6, 7), other_ranks)
                 self.assertEqual((self.told(run), self.sha(run)), (self.told("one"), self.sha("one")))
+
+    def test_the_status_of_a_failure_names_the_newest_checkpoint(self):
+        answer = self.train("run", "train.evaluate_every=1 --inject flip@0:7:layers.0.attention.norm.weight//0/30")
+        self.assertEqual(answer.code, 79, answer)
+        made = re.findall(r"checkpoint: .*/(checkpoints/step-\d+) ", answer.text)
+        self.assertTrue(made, answer)
+        self.assertEqual(self.status("run")["checkpoint"], made[-1])
 
     def test_a_stop_before_the_next_checkpoint_goes_back_again(self):
         bad = at("inf", 0, 5, 6, 7)
