@@ -269,7 +269,7 @@ std::vector<Setting> common_settings(Config& c) {  // table
               Range{0, 1e9}),
       SETTING(layout, guard.replicas_every,
               "steps between comparisons of what ranks hold alike, which find a bit that has changed in the "
-              "memory of one; 0: before each save only",
+              "memory of one, besides those before each save; 0: only those",
               any_count),
       SETTING(course, guard.rollbacks,
               "how often a run goes back and leaves out the samples since, before it ends with exit code 79; "

@@ -46,7 +46,7 @@ ROWS = {
         "app/checkpoints/guard_test.py test_beyond_the_budget_the_run_ends_with_79",
         "app/guard_mpi_test.cpp ALateDeviceEndsWithTheBitsOfOneThatIsNot"),
     "a bit of one replica": (
-        "app/checkpoints/guard_test.py test_a_bit_that_changes_in_one_copy_ends_the_job_and_what_was_saved_since_is_passed_over",
+        "app/checkpoints/guard_test.py test_a_bit_that_changes_in_one_copy_ends_the_job_and_the_next_start_goes_on",
         "app/checkpoints/guard_test.py test_a_bit_of_what_the_lanes_of_a_supernet_share_is_found",
         "runtime/replicas_mpi_test.cpp ABitOfAValueIsFoundOverDataHoweverTheRestIsSharded",
         "runtime/replicas_mpi_test.cpp WhatNoTensorRankHasAPartOfIsComparedOverThem"),

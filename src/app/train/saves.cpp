@@ -62,21 +62,6 @@ bool Saves::is_damaged(std::int64_t step) const {
   return std::find(damaged_.begin(), damaged_.end(), step) != damaged_.end();
 }
 
-void Saves::suspect_behind(std::int64_t agreed, const std::string& why) {
-  if (!run_.is_rank_0()) return;
-  made_ = -1;
-  for (const CheckpointPlace& place : checkpoints_in(run_.config().run.dir)) {
-    if (place.step <= agreed) {
-      if (made_ < 0 && !is_damaged(place.step)) made_ = place.step;
-      continue;
-    }
-    warning("{} is suspect: it was saved behind step {}, where copies of all weights last agreed", place.path,
-            agreed);
-    mark_suspect(place.path, fmt::format("it is suspect, saved behind step {}: {}", agreed, why));
-  }
-  if (directory_) directory_->note_checkpoint(made_ < 0 ? "" : "checkpoints/" + checkpoint_name(made_));
-}
-
 bool Saves::due(std::int64_t steps) const {
   const int every = run_.config().checkpoint.every;
   return writer_ && every > 0 && steps % every == 0;

@@ -25,10 +25,6 @@ class Saves {
   /// The run is back at a checkpoint of its own, with this progress.
   void go_back_to(const Manifest& from, const RunProgress& progress);
 
-  /// Marks what was saved behind this step as suspect: copies of the state have come apart since. The run's
-  /// status then names the newest checkpoint before them.
-  void suspect_behind(std::int64_t agreed, const std::string& why);
-
   /// Whether a checkpoint is due after this many steps by their number.
   bool due(std::int64_t steps) const;
   /// Whether one is due by the time since the last one began; rank 0 decides.

@@ -335,7 +335,7 @@ void TrainingLoop::save() {
   if (!save_due_ || !stopped_.empty()) return;
   write_last();  // a run that comes back to this place finds its line
   if (goes_back() || guard_.is_in_a_row()) return;
-  if (config_.guard.replicas_every == 0) compare_replicas();
+  compare_replicas();  // whatever is saved has been compared, and is nothing to be suspected later
   save_newest();
 }
 
@@ -346,13 +346,11 @@ void TrainingLoop::compare_replicas() {
                       fmt::format("the comparison of copies after {}", newest()), "watchdog.step");
   const std::string difference = replicas_->difference();
   if (!difference.empty()) {
-    saves_.finish();  // what is still being written is suspect too
-    const std::string found = fmt::format("after {}: {}", newest(), difference);
-    saves_.suspect_behind(agreed_, found);
+    saves_.finish();  // what is still being written was compared
     fail(Exit::peer_failed,
-         "{}; a bit has changed in memory, or a processor computes something else (start again without that "
-         "machine: the run goes on from a checkpoint of before)",
-         found);
+         "after {}: {}; a bit has changed in memory, or a processor computes something else (start again "
+         "without that machine: the run goes on from a checkpoint of before)",
+         newest(), difference);
   }
   agreed_ = done_;
 }
