@@ -31,6 +31,7 @@ Saves::Saves(Run& run, RunDirectory* directory, const RunProgress& begun, const 
       history_(from ? &from->manifest : nullptr, run.arithmetic(), lasting_settings(run.config())),
       restarts_(from ? from->manifest.restarts + 1 : 0) {
   pass_over_newer();
+  find_in_a_row();
   const NewCheckpoint own(run.config().run.dir, begun.step);
   std::error_code other;
   if (from && std::filesystem::equivalent(from->directory, own.final_path(), other) && !other) {
@@ -50,6 +51,20 @@ void Saves::pass_over_newer() {
     if (place.step > progress_.step) damaged_.push_back(place.step);
 }
 
+/// Finds what stops among steps that changed nothing have left of earlier starts.
+void Saves::find_in_a_row() {
+  if (!run_.is_rank_0()) return;
+  std::int64_t others = 0;
+  for (const CheckpointPlace& place : checkpoints_in(run_.config().run.dir)) {
+    if (others == run_.config().checkpoint.keep) return;
+    try {
+      if (read_manifest(place.path).progress.skipped_in_a_row > 0) in_a_row_.push_back(place.step);
+      else ++others;
+    } catch (const Error&) {  // who loads it says so
+    }
+  }
+}
+
 void Saves::go_back_to(const Manifest& from, const RunProgress& progress) {
   progress_ = progress;
   history_ = RunHistory(&from, run_.arithmetic(), lasting_settings(run_.config()));
@@ -60,6 +75,11 @@ void Saves::go_back_to(const Manifest& from, const RunProgress& progress) {
 
 bool Saves::is_damaged(std::int64_t step) const {
   return std::find(damaged_.begin(), damaged_.end(), step) != damaged_.end();
+}
+
+/// Whether a run that goes wrong may go back to the checkpoint of this step.
+bool Saves::is_gone_back_to(std::int64_t step) const {
+  return std::find(in_a_row_.begin(), in_a_row_.end(), step) == in_a_row_.end();
 }
 
 bool Saves::due(std::int64_t steps) const {
@@ -149,9 +169,12 @@ void Saves::tell() {
 }
 
 /// Takes away what need not stay once a newer checkpoint has been read back. Those that were passed over when
-/// the run came back are damaged, and count for nothing.
+/// the run came back are damaged, and count for nothing. One that was made among steps that changed nothing
+/// takes no place of one that the run may have to go back to.
 void Saves::retire(const Manifest& newest) {
   std::erase(damaged_, newest.progress.step);  // made anew
+  std::erase(in_a_row_, newest.progress.step);
+  if (newest.progress.skipped_in_a_row > 0) in_a_row_.push_back(newest.progress.step);
   const CheckpointConfig& rules = run_.config().checkpoint;
   const std::vector<CheckpointPlace> places = checkpoints_in(run_.config().run.dir);
   std::int64_t kept = 0, best = -1;
@@ -160,8 +183,10 @@ void Saves::retire(const Manifest& newest) {
       best = place.step;
   for (const CheckpointPlace& place : places) {
     const std::int64_t step = place.step;
-    if (is_damaged(step) || kept++ < rules.keep) continue;
-    const bool stays = step == best || (rules.keep_every > 0 && step % rules.keep_every == 0);
+    if (is_damaged(step)) continue;
+    const bool stays =
+        kept < rules.keep || step == best || (rules.keep_every > 0 && step % rules.keep_every == 0);
+    kept += is_gone_back_to(step) ? 1 : 0;
     if (!stays) remove_checkpoint(place.path);
   }
 }

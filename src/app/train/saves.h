@@ -48,14 +48,17 @@ class Saves {
  private:
   Manifest manifest_after(std::int64_t steps) const;
   void pass_over_newer();
+  void find_in_a_row();
   bool is_damaged(std::int64_t step) const;
+  bool is_gone_back_to(std::int64_t step) const;
   void tell();
   void retire(const Manifest& newest);
 
   Run& run_;
   RunDirectory* directory_;
   std::unique_ptr<CheckpointWriter> writer_;  ///< none: the run computes nothing that could be saved
-  std::vector<std::int64_t> damaged_;  ///< steps whose checkpoints were passed over when the run came back
+  std::vector<std::int64_t> damaged_;   ///< steps whose checkpoints were passed over when the run came back
+  std::vector<std::int64_t> in_a_row_;  ///< steps whose checkpoints no run goes back to: they changed nothing
   RunProgress progress_;
   RunHistory history_;
   std::int64_t restarts_, began_ns_ = now_ns();

@@ -85,6 +85,18 @@ class Guard(Runs):
                 self.trained(run, f"{other} " + at("nan", other_ranks - 1, 5, 6, 7), other_ranks)
                 self.assertEqual((self.told(run), self.sha(run)), (self.told("one"), self.sha("one")))
 
+    def test_stops_among_steps_that_change_nothing_leave_the_checkpoint_to_go_back_to(self):
+        bad = "train.steps=12 checkpoint.keep=2 guard.skips=6 " + at("nan", 0, *range(5, 11))
+        self.trained("one", bad)
+        stands = [2, 4]
+        for stop in range(5, 10):
+            self.assertEqual(self.train("run", f"run.stop_after={stop} {bad}").code, 75)
+            stands.append(stop)
+            self.assertEqual(self.steps("run"), stands)
+        self.trained("run", bad)
+        self.assertEqual((self.told("run"), self.sha("run", 12)), (self.told("one"), self.sha("one", 12)))
+        self.assertEqual(self.steps("run"), self.steps("one"))
+
     def test_the_status_of_a_failure_names_the_newest_checkpoint(self):
         answer = self.train("run", "train.evaluate_every=1 --inject flip@0:7:layers.0.attention.norm.weight//0/30")
         self.assertEqual(answer.code, 79, answer)
