@@ -85,6 +85,19 @@ class Guard(Runs):
                 self.trained(run, f"{other} " + at("nan", other_ranks - 1, 5, 6, 7), other_ranks)
                 self.assertEqual((self.told(run), self.sha(run)), (self.told("one"), self.sha("one")))
 
+    def test_a_run_that_has_gone_back_is_taken_up_on_another_grid_and_leaves_out_the_same_samples(self):
+        self.trained("one", at("nan", 0, 5, 6, 7))
+        for i, (ranks, grid) in enumerate(GRIDS[::3]):
+            with self.subTest(grid):
+                run, there = f"on-{i}", at("nan", ranks - 1, 5, 6, 7)
+                self.assertEqual(self.train(run, f"run.stop_after={5 + 2 * i} " + at("nan", 0, 5, 6, 7)).code, 75)
+                content = json.loads((self.checkpoint(run, 5 + 2 * i) / "manifest.json").read_text())
+                self.assertEqual((content.get("left_out"), content.get("rollbacks")), (None, None) if i == 0 else ([[16, 28]], 1))
+                self.trained(run, f"{grid} {there}", ranks)
+                self.assertEqual((self.told(run), self.sha(run)), (self.told("one"), self.sha("one")))
+                content = json.loads((self.checkpoint(run, STEPS) / "manifest.json").read_text())
+                self.assertEqual((content["left_out"], content["rollbacks"]), ([[16, 28]], 1))
+
     def test_stops_among_steps_that_change_nothing_leave_the_checkpoint_to_go_back_to(self):
         bad = "train.steps=12 checkpoint.keep=2 guard.skips=6 " + at("nan", 0, *range(5, 11))
         self.trained("one", bad)
