@@ -81,8 +81,12 @@ void mend_latest(const std::string& checkpoint) {
 }
 
 void mark_suspect(const std::string& checkpoint, const std::string& why) {
-  write_file(checkpoint + "/" + suspect_file, why + "\n");
-  flush_directory(checkpoint);
+  try {
+    write_file(checkpoint + "/" + suspect_file, why + "\n");
+    flush_directory(checkpoint);
+  } catch (const Error&) {  // a full disk has room for this
+    remove_checkpoint(checkpoint);
+  }
 }
 
 std::string suspicion_of(const std::string& checkpoint) {

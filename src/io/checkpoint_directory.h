@@ -27,7 +27,8 @@ std::vector<CheckpointPlace> checkpoints_in(const std::string& run_directory);
 /// Lets `latest` name a checkpoint of its directory where it names another or is not there: a save may have
 /// been cut short just before. For who holds the run directory.
 void mend_latest(const std::string& checkpoint);
-/// Writes into a checkpoint that its weights may be wrong, and why: nobody goes on from it by itself.
+/// Writes into a checkpoint that its weights may be wrong, and why: nobody goes on from it by itself. Where
+/// that cannot be written the checkpoint is taken away.
 void mark_suspect(const std::string& checkpoint, const std::string& why);
 /// Why a checkpoint was marked so; empty: it was not.
 std::string suspicion_of(const std::string& checkpoint);

@@ -301,21 +301,45 @@ Resumed load_newest(Run& run, Resumed from) {
   return load(run, std::move(from), falls_back);
 }
 
-std::optional<Resumed> load_newest_good(Run& run) {
+namespace {
+
+/// The newest checkpoint before a step that was not saved among steps that changed nothing.
+std::optional<Resumed> newest_good(const std::string& run_directory, std::int64_t below) {
   std::optional<Resumed> newest;
+  do {
+    newest = newest_readable(checkpoints_in(run_directory), below);
+    if (newest) below = newest->manifest.progress.step;
+  } while (newest && newest->manifest.progress.skipped_in_a_row > 0);
+  return newest;
+}
+
+/// The checkpoint to go back to. One that the run has gone back to before, and whose very next steps failed
+/// again, may be wrong itself: an older one takes its place where there is one, and nobody goes on from it.
+std::optional<Resumed> checkpoint_of_before(const std::string& run_directory, const FailedSteps& failed) {
+  const std::optional<Resumed> newest = newest_good(run_directory, std::numeric_limits<std::int64_t>::max());
+  if (!newest || newest->manifest.progress.step != failed.first ||
+      newest->manifest.progress.rollbacks >= failed.rollbacks)
+    return newest;
+  std::optional<Resumed> older = newest_good(run_directory, failed.first);
+  if (!older) return newest;
+  warning("{} is suspect: the run went back to it, and failed again at once", newest->directory);
+  mark_suspect(newest->directory, "it is suspect: the run went back to it, and failed again at once");
+  return older;
+}
+
+}  // namespace
+
+std::optional<Resumed> load_newest_good(Run& run, const FailedSteps& failed) {
   const std::string& directory = run.config().run.dir;
-  if (run.is_rank_0())
-    for (std::int64_t below = std::numeric_limits<std::int64_t>::max();;
-         below = newest->manifest.progress.step) {
-      newest = newest_readable(checkpoints_in(directory), below);
-      if (!newest || newest->manifest.progress.skipped_in_a_row == 0) break;
-    }
+  std::optional<Resumed> newest;
+  if (run.is_rank_0()) newest = checkpoint_of_before(directory, failed);
   newest = told(run.world(), newest);
   if (!newest) return std::nullopt;
   newest = load(run, std::move(*newest), true);
   if (!run.is_rank_0()) return newest;
   for (const CheckpointPlace& place : checkpoints_in(directory))
-    if (place.step > newest->manifest.progress.step) remove_checkpoint(place.path);
+    if (place.step > newest->manifest.progress.step && suspicion_of(place.path).empty())
+      remove_checkpoint(place.path);
   name_latest(newest->directory);
   return newest;
 }

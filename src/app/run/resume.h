@@ -38,10 +38,17 @@ Config continued(Config config, const Resumed& from, bool speaks);
 /// whole; fails with Exit::checkpoint_corrupt where there is none. Gives back the one taken. Collective.
 Resumed load_newest(Run& run, Resumed from);
 
+/// Steps that went wrong one after the other, up to the newest.
+struct FailedSteps {
+  std::int64_t first = 0;      ///< from 0: steps that were done before them
+  std::int64_t rollbacks = 0;  ///< how often the run had gone back before
+};
+
 /// Sets the run's state back to the newest checkpoint of its own directory that is whole and was not saved
 /// among steps that changed nothing, and takes newer ones away, which no run goes on from any more; none:
-/// there is none. Collective.
-std::optional<Resumed> load_newest_good(Run& run);
+/// there is none. One that was gone back to before these steps, in vain, is marked as suspect, and the next
+/// older one taken, if there is one. Collective.
+std::optional<Resumed> load_newest_good(Run& run, const FailedSteps& failed);
 
 /// Whether a checkpoint lies in a run's directory.
 bool is_in(const std::string& checkpoint, const std::string& run_directory);

@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <string>
@@ -33,6 +34,8 @@ class Guard {
   const std::string& trouble() const { return trouble_; }
   /// Where the trouble was found: the step or subnet, from 0.
   std::int64_t found_at() const { return found_at_; }
+  /// The first of the steps in a row that went wrong up to there.
+  std::int64_t failed_from() const { return found_at_ + 1 - std::max<std::int64_t>(1, in_a_row_); }
 
   /// Writes what later judgements depend on into a run's progress.
   void add_to(RunProgress& progress) const;

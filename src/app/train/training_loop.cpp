@@ -227,7 +227,7 @@ void TrainingLoop::go_back() {
     fail(Exit::diverged, "{}; {}; the run has gone back {} times (guard.rollbacks: {})", guard_.trouble(),
          diagnose(worker_), known.rollbacks, most_rollbacks(config_));
   const std::string diagnosis = diagnose(worker_);
-  const std::optional<Resumed> from = load_newest_good(run_);
+  const std::optional<Resumed> from = load_newest_good(run_, {guard_.failed_from(), known.rollbacks});
   MP_REQUIRE(from, Exit::diverged, "{}; {}; there is no checkpoint yet to go back to (checkpoint.every: {})",
              guard_.trouble(), diagnosis, config_.checkpoint.every);
   RunProgress progress = from->manifest.progress;

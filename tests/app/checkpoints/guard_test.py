@@ -110,6 +110,20 @@ class Guard(Runs):
         self.assertEqual((self.told("run"), self.sha("run", 12)), (self.told("one"), self.sha("one", 12)))
         self.assertEqual(self.steps("run"), self.steps("one"))
 
+    def test_a_checkpoint_from_which_nothing_goes_on_is_passed_over_for_an_older_one(self):
+        spoiled = "train.evaluate_every=0 run.stop_after=3 --inject flip@0:3:layers.0.attention.norm.weight//0/30"
+        for run, ranks, grid, faults, stand in (("one", 1, "", {}, [2, 3, 4, 6, 8]), ("two", 2, "grid.data=2", {}, [2, 3, 4, 6, 8]),
+                                                ("full", 1, "", {"faults": "write:28:1:9", "on": "suspect"}, [2, 4, 6, 8])):
+            with self.subTest(run):
+                self.assertEqual(self.train(run, spoiled).code, 75)
+                self.assertEqual(self.steps(run), [2, 3])
+                answer = self.trained(run, "train.evaluate_every=0 checkpoint.keep=9 " + grid, ranks, **faults)
+                self.assertIn("step-00000003 is suspect: the run went back to it, and failed again at once", answer.text)
+                self.assertEqual(self.steps(run), stand)
+                self.assertEqual("  it is suspect: " in self.ckpt("list", self.root / run).text, 3 in stand)
+                self.assertEqual((self.told(run), self.sha(run)), (self.told("one"), self.sha("one")))
+                self.assertEqual(self.told(run)[1], [(2, 8, 36)])
+
     def test_the_status_of_a_failure_names_the_newest_checkpoint(self):
         answer = self.train("run", "train.evaluate_every=1 --inject flip@0:7:layers.0.attention.norm.weight//0/30")
         self.assertEqual(answer.code, 79, answer)
@@ -129,13 +143,13 @@ class Guard(Runs):
         self.assertEqual(answer.code, 79, answer)
         self.assertIn("the run has gone back 2 times (guard.rollbacks: 2)", answer.text)
         status = self.status("run")
-        self.assertEqual((status["state"], status["checkpoint"]), ("failed", "checkpoints/step-00000004"))
-        self.assertEqual(self.steps("run"), [2, 4])
+        self.assertEqual((status["state"], status["checkpoint"]), ("failed", "checkpoints/step-00000002"))
+        self.assertIn("it is suspect: the run went back to it, and failed again at once", self.ckpt("list", self.root / "run").text)
         self.assertIn("3 steps in a row changed nothing", status["reason"])
         # The same command fails in the same way; with a larger budget it comes to its end.
         self.assertEqual(self.train("run", "train.steps=20 " + at("nan", 0, *range(5, 14))).code, 79)
         self.trained("run", "train.steps=20 guard.rollbacks=3 " + at("nan", 0, *range(5, 14)))
-        self.assertEqual(self.told("run")[1], [(4, 16, 28), (4, 28, 40), (4, 40, 52)])
+        self.assertEqual(self.told("run")[1], [(2, 8, 40), (2, 40, 52)])
 
     def test_without_a_checkpoint_to_go_back_to_it_ends_with_79(self):
         for settings, why in (("checkpoint.every=6", "there is no checkpoint yet to go back to (checkpoint.every: 6)"),
@@ -179,8 +193,8 @@ class Guard(Runs):
                 self.train_again(run, settings, ranks)
                 self.assertEqual(self.sha(run), self.sha("whole"))
 
-                run = f"late-{i}"
-                answer = self.train(run, f"{settings} guard.replicas_every=3 --inject {fault}", ranks)
+                run, late = f"late-{i}", fault.replace(":4:", ":5:")
+                answer = self.train(run, f"{settings} checkpoint.every=4 guard.replicas_every=3 --inject {late}", ranks)
                 self.assertEqual(answer.code, 76, answer)
                 self.assertIn("after step 6: rank", answer.text)
                 self.assertRegex(answer.text, found if i == 0 else "hold")
@@ -189,6 +203,18 @@ class Guard(Runs):
                 self.train_again(run, settings, ranks)
                 self.assertEqual(self.losses(run), self.losses("whole"))
                 self.assertEqual(self.sha(run), self.sha("whole"))
+
+    def test_copies_are_compared_before_every_save_however_rarely_they_are_besides(self):
+        self.trained("whole")
+        settings = "grid.data=2 guard.replicas_every=9 checkpoint.keep=2"
+        fault = "--inject flip@0:3:layers.0.attention.norm.weight,slow@0:5:300ms,kill@1:7"
+        answer = self.train("run", f"{settings} {fault}", 2)
+        self.assertEqual(answer.code, 76, answer)
+        self.assertRegex(answer.text, r"after step 4: ranks 0 \(")
+        self.assertEqual(self.steps("run"), [2])
+        self.train_again("run", settings, 2)
+        self.assertEqual(self.losses("run"), self.losses("whole"))
+        self.assertEqual(self.sha("run"), self.sha("whole"))
 
     def test_a_supernet_counts_and_ends_where_subnets_in_a_row_update_nothing(self):
         (self.root / "tiny.yaml").write_text(SUPERNET.format(book=SOURCE / "data/alice.txt"))
@@ -226,18 +252,6 @@ class Guard(Runs):
         every = "train.norms_every=2 "
         self.trained("one", every + at("nan", 0, 6))
         lines = [line for line in self.metrics("one") if "gradient_norms" in line]
-    def test_copies_are_compared_before_every_save_however_rarely_they_are_besides(self):
-        self.trained("whole")
-        settings = "grid.data=2 guard.replicas_every=9 checkpoint.keep=2"
-        fault = "--inject flip@0:3:layers.0.attention.norm.weight,slow@0:5:300ms,kill@1:7"
-        answer = self.train("run", f"{settings} {fault}", 2)
-        self.assertEqual(answer.code, 76, answer)
-        self.assertRegex(answer.text, r"after step 4: ranks 0 \(")
-        self.assertEqual(self.steps("run"), [2])
-        self.train_again("run", settings, 2)
-        self.assertEqual(self.losses("run"), self.losses("whole"))
-        self.assertEqual(self.sha("run"), self.sha("whole"))
-
         self.assertEqual([line["step"] for line in lines], [2, 4, 6, 8])
         layers = lines[0]["layers"].split()
         self.assertIn("layers.0", layers)
