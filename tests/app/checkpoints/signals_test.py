@@ -19,27 +19,23 @@ class Signals(Runs):
         return max((int(name[5:]) for name in self.names(run) if name.startswith("step-")), default=0)
 
     def test_a_rank_that_is_killed_at_any_step_costs_no_bit(self):
-        steps = 4 * TIMES
+        steps = 4 * TIMES  # a start is killed at most 6 steps behind a checkpoint, of which there is one every 3
         settings = f"train.steps={steps} checkpoint.every=3 train.evaluate_every=0"
         self.trained("whole", settings)
         seed = random.randrange(1 << 30)
         lots = random.Random(seed)
-        killed, grid = 0, 0
-        while killed < TIMES:
+        grid = 0
+        for _ in range(TIMES):
             grid = (grid + lots.randrange(1, len(GRIDS))) % len(GRIDS)
             ranks, layout = GRIDS[grid]
             at = self.steps_done("run") + lots.randrange(1, 7)
-            if at > steps:
-                break
             begin = time.monotonic()
             answer = self.train("run", f"{settings} {layout} --inject kill@{lots.randrange(ranks)}:{at}", ranks)
             self.assertIn(answer.code, (137, -9), f"seed {seed}, {layout}, step {at}: {answer}")
             self.assertLess(time.monotonic() - begin, 30, "the launcher does not come back")
-            killed += 1
             end = time.monotonic() + 10
             while self.holder_lives("run") and time.monotonic() < end:
                 time.sleep(0.02)
-        self.assertGreaterEqual(killed, TIMES // 2)
         self.trained("run", f"{settings} grid.data=2", 2)
         self.assertEqual(self.losses("run"), self.losses("whole"), f"seed {seed}")
         self.assertEqual(self.sha("run", steps), self.sha("whole", steps), f"seed {seed}")
