@@ -78,7 +78,7 @@ void leave_last_words(int code, const std::string& sentence) {
   let_lower_ranks_speak();
   const int rank = launch().rank;
   const std::string who = rank == 0 ? "" : "rank " + std::to_string(rank) + ": ";
-  const std::string line = "mindpipe-train: " + who + verdict.sentence + "\n";
+  const std::string line = "mindpipe-train: " + marked(who + verdict.sentence) + "\n";
   std::fflush(stdout);
   std::fwrite(line.data(), 1, line.size(), stderr);
   std::fflush(stderr);

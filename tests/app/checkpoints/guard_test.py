@@ -156,7 +156,8 @@ class Guard(Runs):
                               ("checkpoint.every=0", "the run has gone back 0 times (guard.rollbacks: 0)")):
             answer = self.train("run", f"{settings} " + at("nan", 0, 1, 2, 3))
             self.assertEqual(answer.code, 79, answer)
-            self.assertIn("step 3: a gradient is not finite, 3 steps in a row changed nothing (guard.skips)", answer.text)
+            self.assertIn("mindpipe-train: injected nan@0:1,nan@0:2,nan@0:3: step 3: a gradient is not finite, 3 steps in a row "
+                          "changed nothing (guard.skips)", answer.text)
             self.assertIn(why, answer.text)
 
     def test_one_step_is_enough_where_the_rule_says_so(self):
