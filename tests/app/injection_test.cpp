@@ -81,7 +81,12 @@ TEST(Injection, IsRefusedInOneSentenceWhereItNamesNothingThatThereIs) {
                                   {"nan@0:3-5", "3-5 is no step"},
                                   {"slow-link@1:1:2ms", "a link is two ranks"},
                                   {"slow-link@1-2:1", "slow-link takes seconds"},
+                                  {"slow@0:1:-5ms", "-5ms is no time"},
+                                  {"slow@0:1:nan", "nan is no time"},
+                                  {"slow-link@1-2:1:-2ms", "-2ms is no time"},
                                   {"jitter@1:1:2", "2 is no share"},
+                                  {"jitter@1:1:nan", "nan is no share"},
+                                  {"skew@1:1:7ms+1e300ppm", "1e300ppm is no rate of a clock"},
                                   {"skew@1:1:7ms+20", "20 is no rate of a clock"}})
     EXPECT_THAT(complaint(text), testing::HasSubstr(std::string("--inject ") + text + ": " +
                                                     (why[0] == 'i' && why[1] == 's' ? "" : why)))

@@ -1,6 +1,7 @@
 #include "app/run/injection.h"
 
 #include <charconv>
+#include <cmath>
 #include <optional>
 
 #include "core/check.h"
@@ -25,18 +26,21 @@ std::int64_t number_in(const std::string& text, const std::string& digits, const
   return number;
 }
 
-/// A number that stands alone; nothing when it is none.
+/// A number that stands alone; nothing when it is none, or not finite.
 std::optional<double> plain_number(const std::string& text) {
   double number = 0;
   const auto end = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (end.ec != std::errc{} || end.ptr != text.data() + text.size()) return std::nullopt;
+  if (end.ec != std::errc{} || end.ptr != text.data() + text.size() || !std::isfinite(number))
+    return std::nullopt;
   return number;
 }
 
+/// A time; only a clock can be so much behind.
 double seconds_in(const Injection& injection, const std::string& time, const char* or_else = "") {
-  const bool back = !time.empty() && time[0] == '-';
+  const bool back = injection.kind == FaultKind::skew && time.starts_with('-');
   const auto seconds = parse_seconds(std::string_view(time).substr(back ? 1 : 0));
-  if (!seconds) refuse(injection.text, fmt::format("{} is no time (2s, 500ms){}", time, or_else));
+  if (!seconds || *seconds < 0)
+    refuse(injection.text, fmt::format("{} is no time (2s, 500ms){}", time, or_else));
   return back ? -*seconds : *seconds;
 }
 
@@ -64,7 +68,9 @@ void understand_skew(Injection& injection) {
   const std::string rate = argument.substr(argument[sign] == '+' ? sign + 1 : sign);
   const std::size_t unit = rate.size() < 4 ? 0 : rate.size() - 3;
   const std::optional<double> ppm = plain_number(rate.substr(0, unit));
-  if (!ppm || rate.substr(unit) != "ppm") refuse(injection.text, rate + " is no rate of a clock (20ppm)");
+  constexpr double most = 1e6;
+  if (!ppm || std::abs(*ppm) > most || rate.substr(unit) != "ppm")
+    refuse(injection.text, rate + " is no rate of a clock (20ppm)");
   injection.ppm = *ppm;
 }
 

@@ -8,6 +8,7 @@
 #include "app/run/json_read.h"
 #include "app/run/run_inputs.h"
 #include "app/run/version.h"
+#include "app/run/whole_checkpoint.h"
 #include "comm/text_of_rank_0.h"
 #include "config/open_settings.h"
 #include "config/settings.h"
@@ -87,8 +88,7 @@ std::optional<Resumed> named(const std::string& path, const std::string& run_dir
              "run.resume is {}, which has no {} (auto, never, or a checkpoint's directory)", path,
              Manifest::name);
   Resumed found{whole, read_manifest(whole)};
-  if (const std::string suspicion = suspicion_of(whole); !suspicion.empty())
-    warning("run.resume is {}: {}", path, suspicion);
+  warn_of_suspicion(whole);
   const std::vector<CheckpointPlace> places = checkpoints_in(run_directory);
   const bool own = is_in(whole, run_directory);
   MP_REQUIRE(places.empty() || (own && places.front().step == found.manifest.progress.step),

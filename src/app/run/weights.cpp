@@ -190,6 +190,7 @@ namespace {
 /// Sets the weights from a checkpoint, whatever optimizer and grid made it.
 void read_weights_of_checkpoint(Worker& worker, const std::string& directory) {
   const Manifest manifest = read_manifest(directory);
+  warn_of_suspicion(directory);
   const std::string damage = damage_of(worker.world(), manifest, directory, worker.threads());
   MP_REQUIRE(damage.empty(), Exit::checkpoint_corrupt, "{}", damage);
   std::map<std::string, const CheckpointTensor*> stored;

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "config/document.h"
+#include "core/log.h"
 #include "runtime/checkpoint_reader.h"
 
 namespace mindpipe {
@@ -14,6 +15,7 @@ WholeCheckpoint::WholeCheckpoint(const std::string& directory)
   const std::string damage = damage_of(World{}, manifest, directory, 2);
   MP_REQUIRE(damage.empty(), Exit::checkpoint_corrupt, "{}", damage);
   for (const CheckpointTensor& tensor : manifest.tensors) tensors[tensor.path] = tensor;
+  warn_of_suspicion(directory);
 }
 
 std::vector<float> WholeCheckpoint::words(const CheckpointTensor& tensor) const {
@@ -93,6 +95,11 @@ void WholeCheckpoint::read(const WholeTensor& tensor, const Model& model, std::i
     else if (from < until)
       file.read(there.offset + (from - begin) * word_bytes, to + (from - first), (until - from) * word_bytes);
   }
+}
+
+void warn_of_suspicion(const std::string& directory) {
+  if (const std::string suspicion = suspicion_of(directory); !suspicion.empty())
+    warning("{}: {}", directory, suspicion);
 }
 
 bool is_checkpoint(const std::string& directory) {

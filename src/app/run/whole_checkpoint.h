@@ -25,6 +25,9 @@ struct WholeCheckpoint {
                                  const Model& model) const;
 };
 
+/// Warns of a checkpoint that was marked as suspect.
+void warn_of_suspicion(const std::string& directory);
+
 /// Whether a directory is a checkpoint.
 bool is_checkpoint(const std::string& directory);
 

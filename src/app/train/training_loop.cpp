@@ -27,6 +27,12 @@ int most_rollbacks(const Config& config) {
   return config.checkpoint.is_periodic() ? 2 : 0;
 }
 
+/// "checkpoint.every: 100": when checkpoints are made on the way.
+std::string rhythm_of_saves(const CheckpointConfig& config) {
+  if (config.every > 0 || config.every_time == 0) return fmt::format("checkpoint.every: {}", config.every);
+  return "checkpoint.every_time: " + human_seconds(config.every_time);
+}
+
 }  // namespace
 
 TrainingLoop::TrainingLoop(Run& run, RunDirectory* directory, Corpus& corpus, HeldOut* validation,
@@ -228,8 +234,8 @@ void TrainingLoop::go_back() {
          diagnose(worker_), known.rollbacks, most_rollbacks(config_));
   const std::string diagnosis = diagnose(worker_);
   const std::optional<Resumed> from = load_newest_good(run_, {guard_.failed_from(), known.rollbacks});
-  MP_REQUIRE(from, Exit::diverged, "{}; {}; there is no checkpoint yet to go back to (checkpoint.every: {})",
-             guard_.trouble(), diagnosis, config_.checkpoint.every);
+  MP_REQUIRE(from, Exit::diverged, "{}; {}; there is no checkpoint yet to go back to ({})", guard_.trouble(),
+             diagnosis, rhythm_of_saves(config_.checkpoint));
   RunProgress progress = from->manifest.progress;
   progress.left_out = known.left_out;
   progress.rollbacks = known.rollbacks + 1;

@@ -29,6 +29,12 @@ std::string loss_of(const RunProgress& progress) {
                             : "none";
 }
 
+/// Says that a checkpoint was marked as suspect, and why; empty: it was not.
+std::string suspicion_line(const std::string& checkpoint) {
+  const std::string suspicion = suspicion_of(checkpoint);
+  return suspicion.empty() ? "" : fmt::format("  {}\n", suspicion);
+}
+
 /// A line for each checkpoint of a run, the newest first; a damaged manifest has its sentence there.
 std::string list(const std::string& run_directory) {
   const std::vector<CheckpointPlace> places = checkpoints_in(run_directory);
@@ -42,8 +48,7 @@ std::string list(const std::string& run_directory) {
       text +=
           fmt::format("  {:>10}  {}  best loss {}\n", human_bytes(static_cast<double>(manifest.file_bytes)),
                       grid_of(manifest), loss_of(manifest.progress));
-      if (const std::string suspicion = suspicion_of(place.path); !suspicion.empty())
-        text += fmt::format("  {}\n", suspicion);
+      text += suspicion_line(place.path);
     } catch (const Error& error) {
       text += fmt::format("  damaged: {}\n", error.what());
     }
@@ -90,6 +95,7 @@ std::string info_of(const std::string& directory) {
       directory, p.step, p.applied, p.tokens, p.samples, p.planned_samples, loss_of(p), m.restarts,
       parameters, m.tensors.size(), human_bytes(static_cast<double>(m.file_bytes)), m.created_by, grid_of(m),
       name_and_parts(RunArithmetic(m.arithmetic)), before_that(m));
+  text += suspicion_line(directory);
   for (const auto& [key, value] : m.settings) text += fmt::format("  {}: {}\n", key, value);
   return text;
 }
@@ -106,7 +112,8 @@ int verify(const Arguments& arguments, const std::string& directory) {
   if (world.rank > 0) return damage.empty() ? 0 : static_cast<int>(Exit::checkpoint_corrupt);
   MP_REQUIRE(damage.empty(), Exit::checkpoint_corrupt, "{}", damage);
   print(fmt::format("{}: all {} in {} blocks are as they were written\n", directory,
-                    human_bytes(static_cast<double>(manifest.file_bytes)), manifest.crcs.size()));
+                    human_bytes(static_cast<double>(manifest.file_bytes)), manifest.crcs.size()) +
+        suspicion_line(directory));
   return 0;
 }
 

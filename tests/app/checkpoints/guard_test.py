@@ -123,6 +123,12 @@ class Guard(Runs):
                 self.assertEqual("  it is suspect: " in self.ckpt("list", self.root / run).text, 3 in stand)
                 self.assertEqual((self.told(run), self.sha(run)), (self.told("one"), self.sha("one")))
                 self.assertEqual(self.told(run)[1], [(2, 8, 36)])
+        suspect = self.checkpoint("one", 3)
+        for answer in (self.ckpt("info", suspect), self.ckpt("verify", suspect), self.ckpt("diff", suspect, suspect),
+                       self.ckpt("export", suspect, "--output", self.root / "weights"),
+                       self.trained("new", f"run.weights={suspect} train.evaluate_every=0 train.steps=2")):
+            self.assertEqual(answer.code, 0, answer)
+            self.assertIn("it is suspect: the run went back to it, and failed again at once", answer.text)
 
     def test_the_status_of_a_failure_names_the_newest_checkpoint(self):
         answer = self.train("run", "train.evaluate_every=1 --inject flip@0:7:layers.0.attention.norm.weight//0/30")
@@ -153,6 +159,7 @@ class Guard(Runs):
 
     def test_without_a_checkpoint_to_go_back_to_it_ends_with_79(self):
         for settings, why in (("checkpoint.every=6", "there is no checkpoint yet to go back to (checkpoint.every: 6)"),
+                              ("checkpoint.every=0 checkpoint.every_time=30m", "to go back to (checkpoint.every_time: 30 min"),
                               ("checkpoint.every=0", "the run has gone back 0 times (guard.rollbacks: 0)")):
             answer = self.train("run", f"{settings} " + at("nan", 0, 1, 2, 3))
             self.assertEqual(answer.code, 79, answer)
