@@ -77,6 +77,7 @@ TEST(OrderText, IsRefusedWithItsFirstFault) {
   EXPECT_THAT(refusal(text.substr(0, text.rfind(' '))), HasSubstr("passes.txt: stage 3 lacks "));
   EXPECT_THAT(refusal(changed(text, "F0.0 ", "I0.0 F0.0 ")), HasSubstr("stage 0 has no forward before I0.0"));
   EXPECT_THAT(refusal(changed(text, "F0.0 ", "F0.0 W0.0 ")), HasSubstr("stage 0 has not come to W0.0"));
+  EXPECT_THAT(refusal(changed(text, "F0.0 ", "W0.-1 F0.0 ")), HasSubstr("stage 0 has no pass W0.-1"));
 
   EXPECT_THAT(refusal(changed(changed(text, " F7.0", ""), "F0.0 ", "F7.0 F0.0 ")),
               HasSubstr("passes.txt: the stages wait for each other for ever"));

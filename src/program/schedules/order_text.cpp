@@ -17,10 +17,9 @@ namespace mindpipe {
 namespace {
 
 constexpr std::string_view explanation =
-    "# The order of passes that was searched (schedule.kind: searched), a stage a line: F forward, B "
-    "backward,\n"
-    "# I and W its halves for inputs and weights; chunk.micro-batch. A start that asks the same takes it as "
-    "it is.\n";
+    "# The order of passes that was searched (schedule.kind: searched), a stage a line: F forward,\n"
+    "# B backward, I and W its halves for inputs and weights; chunk.micro-batch. A start that asks the\n"
+    "# same takes it as it is.\n";
 constexpr std::string_view asked = "asked ", remedy = "(remove the file, and the order is searched again)";
 constexpr std::pair<char, ActionKind> letters[] = {{'F', ActionKind::forward},
                                                    {'B', ActionKind::backward},
@@ -56,15 +55,14 @@ class PassesOfStage {
 
   void add(const Pass& pass) {
     require(pass.chunk >= 0 && pass.chunk < request_.stages * request_.chunks &&
-                request_.rank_of(pass.chunk) == stage_ && pass.micro_batch < request_.micro_batches,
+                request_.rank_of(pass.chunk) == stage_ && pass.micro_batch >= 0 &&
+                pass.micro_batch < request_.micro_batches,
             "has no pass", pass);
     Chunk& chunk = chunks_[pass.chunk];
     const bool forward = pass.kind == ActionKind::forward, later = pass.kind == ActionKind::backward_weight;
-    const int turn = forward                 ? chunk.forwards
-                     : !later                ? chunk.backwards
-                     : chunk.waiting.empty() ? -1
-                                             : chunk.waiting.front();
-    require(pass.micro_batch == turn, "has not come to", pass);
+    const bool has_turn = later ? !chunk.waiting.empty() && chunk.waiting.front() == pass.micro_batch
+                                : pass.micro_batch == (forward ? chunk.forwards : chunk.backwards);
+    require(has_turn, "has not come to", pass);
     require(forward || chunk.forwards > pass.micro_batch, "has no forward before", pass);
     if (forward) ++chunk.forwards;
     else if (later) chunk.waiting.pop_front();
