@@ -14,7 +14,7 @@ Lists at_the_end() {
   lists.rank = 1;
   return lists;
 }
-Lists of_halves() { return lists_of_halves(equal_stages(1, 4)); }
+Lists halves_of_one_stage() { return lists_of_halves(equal_stages(1, 4)); }
 Lists on_replicas() { return lists_of_step(on_data_ranks(equal_stages(1, 2, 1, {}, 2)), "1f1b"); }
 /// Gradients take turns in slabs, and come in three parts.
 Lists in_turns() {
@@ -120,7 +120,7 @@ const WrongList of_fields[] = {
      "names buffer to write 0, but has no use for it"},
     {"ABufferThatAReceiveReads", of_stages, naming(of_kind(ActionKind::receive), &Action::from_buffer, 0),
      "names buffer to read 0, but has no use for it"},
-    {"ABufferThatTheSecondHalfReads", of_halves,
+    {"ABufferThatTheSecondHalfReads", halves_of_one_stage,
      naming(of_kind(ActionKind::backward_weight), &Action::from_buffer, 0),
      "names buffer to read 0, but has no use for it"},
     {"AnArenaThatAWholeBackwardPutsOffInto", of_stages,
