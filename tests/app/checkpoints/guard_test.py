@@ -131,7 +131,7 @@ class Guard(Runs):
             self.assertIn("it is suspect: the run went back to it, and failed again at once", answer.text)
 
     def test_the_status_of_a_failure_names_the_newest_checkpoint(self):
-        answer = self.train("run", "train.evaluate_every=1 --inject flip@0:7:layers.0.attention.norm.weight//0/30")
+        answer = self.train("run", "guard.rollbacks=0 train.evaluate_every=1 --inject flip@0:7:layers.0.attention.norm.weight//0/30")
         self.assertEqual(answer.code, 79, answer)
         made = re.findall(r"checkpoint: .*/(checkpoints/step-\d+) ", answer.text)
         self.assertTrue(made, answer)
