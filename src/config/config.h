@@ -164,7 +164,7 @@ struct WatchdogConfig {
 struct GuardConfig {
   int skips = 3;     ///< steps in a row that change nothing, after which the run goes back
   double spike = 0;  ///< median absolute deviations above the median of losses that are too many; 0: any
-  int replicas_every = 0;  ///< steps between comparisons of what ranks hold alike; 0: at saves only
+  int replicas_every = 0;  ///< steps between comparisons of what ranks hold alike, besides saves
   int rollbacks = -1;      ///< how often a run goes back; below 0: twice where checkpoints are periodic
   bool operator==(const GuardConfig&) const = default;
 };
