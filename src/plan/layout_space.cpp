@@ -23,7 +23,7 @@ std::vector<Shape> shapes_of(const Config& config, int stages, const SearchFreed
   for (const ScheduleKind kind : values(free.schedule, config.schedule.kind, all_kinds<ScheduleKind>())) {
     const ScheduleRow& row = row_of(kind);
     const bool is_alone = stages == 1 && kind != ScheduleKind::one_forward_one_backward;
-    // Under a limit the tapes of a V are placed for every cut that leads, which takes a search minutes.
+    // Under a limit the tapes of a V are placed for every cut that leads, which takes long.
     const bool is_dear = kind == ScheduleKind::searched || (row.in_v && config.memory.device_limit > 0);
     if (row.of_subnets || (free.schedule && (is_alone || is_dear))) continue;
     if (!row.has_chunks) {

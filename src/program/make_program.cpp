@@ -109,30 +109,19 @@ struct OrderInSlab {
   }
 };
 
-void require_kept(const Outline& outline, ScheduleKind schedule, std::int64_t bytes) {
-  MP_REQUIRE(outline.tapes_percent == 0 || bytes <= most_tapes(outline, schedule), Exit::bad_configuration,
-             "schedule.memory is {:.2f}, but the smallest tapes found for schedule {} take {:.2f} of 1f1b's "
-             "here (allow as much, or take more micro-batches or another schedule)",
-             outline.tapes_percent / 100.0, row_of(schedule).name,
-             std::ceil(100 * static_cast<double>(bytes) / static_cast<double>(tapes_of_1f1b(outline))) / 100);
-}
-
-/// The order that an earlier start has searched, where it asked the same; refuses one that cannot run, or
-/// whose lists the checker refuses.
-std::optional<Order> known_order(const Outline& outline, const Network& network, const KnownOrder& known) {
+/// The order that an earlier start has searched, where it asked the same; refuses one that cannot run. Its
+/// lists are proved as others are.
+std::optional<Order> order_known(const Outline& outline, const PriceList& prices, const KnownOrder& known,
+                                 const std::string& question) {
   if (known.text.empty()) return {};
-  const PriceList prices(outline, network);
-  const std::optional<Order> order =
-      order_of_text(known.text, question_of_search(outline, prices), request_of(outline), known.path);
+  std::optional<Order> order = order_of_text(known.text, question, request_of(outline), known.path);
   if (!order) return {};
-  const auto require = [&](bool is_sound, const std::string& finding) {
-    MP_REQUIRE(is_sound, Exit::bad_configuration, "{}: {} (remove the file, and the order is searched again)",
-               known.path, finding);
-  };
-  require(StepOrder(outline, prices, *order).run({}) >= 0, "the stages wait for each other for ever");
-  const std::vector<std::string> findings = check(plan_step(outline, *order, network).program, outline);
-  require(findings.empty(), findings.empty() ? "" : findings.front());
-  require_kept(outline, ScheduleKind::searched, largest_slab(*order, outline));
+  if (StepOrder(outline, prices, *order).run({}) < 0)
+    refuse_order(known.path, "the stages wait for each other for ever");
+  const std::int64_t limit = most_tapes(outline, ScheduleKind::searched);
+  if (outline.tapes_percent > 0 && largest_slab(*order, outline) > limit)
+    refuse_order(known.path, fmt::format("its tapes take more than schedule.memory, {:.2f}, allows",
+                                         outline.tapes_percent / 100.0));
   return order;
 }
 
@@ -212,7 +201,12 @@ Order order_of_step(const Outline& outline, ScheduleKind schedule, const Network
   } else {
     best = in_slab(order, outline, prices, limit);
   }
-  require_kept(outline, schedule, best.bytes);
+  MP_REQUIRE(
+      outline.tapes_percent == 0 || best.bytes <= limit, Exit::bad_configuration,
+      "schedule.memory is {:.2f}, but the smallest tapes found for schedule {} take {:.2f} of 1f1b's "
+      "here (allow as much, or take more micro-batches or another schedule)",
+      outline.tapes_percent / 100.0, row_of(schedule).name,
+      std::ceil(100 * static_cast<double>(best.bytes) / static_cast<double>(tapes_of_1f1b(outline))) / 100);
   return best.order;
 }
 
@@ -220,14 +214,20 @@ PlannedStep make_program(const Outline& outline, ScheduleKind schedule, const Ne
                          std::int64_t memory_limit, const MicroBatchGroups& groups, const KnownOrder& known) {
   require_few_actions(outline, schedule);
   MP_CHECK(outline.training, "forwards alone are no step");
-  const bool searches = schedule == ScheduleKind::searched;
-  const std::optional<Order> before = searches ? known_order(outline, network, known) : std::nullopt;
+  std::optional<Order> before;
+  std::string question;
+  if (schedule == ScheduleKind::searched) {
+    const PriceList prices(outline, network);
+    question = question_of_search(outline, prices);
+    before = order_known(outline, prices, known, question);
+  }
   const Order order = before ? *before : order_of_step(outline, schedule, network, groups);
   PlannedStep step = plan_step(outline, order, network);
-  if (searches && !before)
-    step.found_order = text_of_order(order, question_of_search(outline, PriceList(outline, network)));
+  if (!question.empty() && !before) step.found_order = text_of_order(order, question);
   const std::int64_t begin = now_ns();
-  require_sound(check(step.program, outline));
+  const std::vector<std::string> errors = check(step.program, outline);
+  if (before && !errors.empty()) refuse_order(known.path, errors.front());
+  require_sound(errors);
   step.proved_seconds = seconds_since(begin);
   const auto too_large = check_memory(step.placement, memory_limit);
   MP_REQUIRE(too_large.empty(), Exit::out_of_memory,

@@ -322,8 +322,9 @@ std::optional<Resumed> checkpoint_of_before(const std::string& run_directory, co
     return newest;
   std::optional<Resumed> older = newest_good(run_directory, failed.first);
   if (!older) return newest;
-  warning("{} is suspect: the run went back to it, and failed again at once", newest->directory);
-  mark_suspect(newest->directory, "it is suspect: the run went back to it, and failed again at once");
+  const std::string why = "it is suspect: the run went back to it, and failed again at once";
+  warning("{}: {}", newest->directory, why);
+  mark_suspect(newest->directory, why);
   return older;
 }
 

@@ -112,8 +112,8 @@ int Run::threads() const {
 
 KnownOrder Run::known_order() const {
   const std::string path = config_.run.dir + "/" + passes_file;
-  const bool reads = is_rank_0() && config_.schedule.kind == ScheduleKind::searched;
-  return {path, text_of_rank_0(world(), reads ? read_text_if_there(path, largest_order).value_or("") : "")};
+  return {path,
+          text_of_rank_0(world(), is_rank_0() ? read_text_if_there(path, largest_order).value_or("") : "")};
 }
 
 void Run::make_worker(Purpose purpose, std::int64_t batches, const MakeBackend& make) {
@@ -121,8 +121,8 @@ void Run::make_worker(Purpose purpose, std::int64_t batches, const MakeBackend& 
   mine.device.threads = threads();
   const bool on_host = row_of(mine.device.kind).memory == Memory::Kind::host;
   if (on_host) require_sensible(mine.device.threads, places_[session_.rank()]);
-  RunPlan plan = make_run_plan(mine, purpose, {}, batches, {},
-                               purpose == Purpose::training ? known_order() : KnownOrder{});
+  const bool searches = purpose == Purpose::training && mine.schedule.kind == ScheduleKind::searched;
+  RunPlan plan = make_run_plan(mine, purpose, {}, batches, {}, searches ? known_order() : KnownOrder{});
   if (on_host) {
     const bool crowded = plan.copies_state && !fits_here(plan, neighbours(), memory_here());
     if (any_rank(world(), crowded)) plan.save_without_copy();
@@ -144,7 +144,7 @@ void Run::make_worker(Purpose purpose, std::int64_t batches, const MakeBackend& 
   info("logical shards: tensor {}, data {} (reproducible); schedule {}; {} blocks cut at {}",
        w.layout().tensor_shards, w.layout().data_shards, config_.schedule.kind,
        w.plan().outline.blocks.size(), joined(w.plan().outline.first_block));
-  if (w.plan().trains_steps() && config_.schedule.kind == ScheduleKind::searched)
+  if (searches)
     info("order of passes: {}", w.plan().training.found_order.empty()
                                     ? "that of " + config_.run.dir + "/" + passes_file
                                     : std::string("searched"));

@@ -39,13 +39,19 @@ std::string difference(const RunHistory::Era& one, const RunHistory::Era& other,
              : fmt::format("their arithmetic is one ({}), but not their course: {}", a.name(), course);
 }
 
+/// "samples 8 to 15", or "none".
+std::string text_of(const LeftOutSamples& left_out) {
+  std::vector<std::string> ranges;
+  for (const auto& [first, end] : left_out) ranges.push_back(fmt::format("{} to {}", first, end - 1));
+  return ranges.empty() ? "none" : "samples " + join(ranges, ", ");
+}
+
 }  // namespace
 
 RunHistory::RunHistory(const Manifest& manifest) {
   for (const EarlierSteps& steps : manifest.earlier)
     eras_.push_back({steps.end, RunArithmetic(steps.arithmetic), steps.settings});
   eras_.push_back({no_end, RunArithmetic(manifest.arithmetic), manifest.settings});
-  left_out_ = manifest.progress.left_out;
 }
 
 RunHistory::RunHistory(const Manifest* from, const RunArithmetic& arithmetic,
@@ -91,14 +97,10 @@ std::string name_of_course(const WrittenSettings& settings) {
   return to_string(digest.end()).substr(0, 16);
 }
 
-std::string text_of(const std::vector<SampleRange>& left_out) {
-  std::vector<std::string> ranges;
-  for (const auto& [first, end] : left_out) ranges.push_back(fmt::format("{} to {}", first, end - 1));
-  return ranges.empty() ? "none" : "samples " + join(ranges, ", ");
-}
-
 std::string meaning_of_other_bits(const RunHistory& one, const RunHistory& other, std::int64_t steps,
-                                  const std::string& of_one, const std::string& of_other) {
+                                  const std::string& of_one, const std::string& of_other,
+                                  const LeftOutSamples& left_out_of_one,
+                                  const LeftOutSamples& left_out_of_other) {
   for (std::int64_t begin = 0; begin < std::max<std::int64_t>(steps, 1);) {
     const RunHistory::Era &a = one.of(begin), &b = other.of(begin);
     const std::int64_t end = std::min({a.end, b.end, std::max<std::int64_t>(steps, 1)});
@@ -108,9 +110,9 @@ std::string meaning_of_other_bits(const RunHistory& one, const RunHistory& other
     begin = end;
   }
   const std::string name = one.of(std::max<std::int64_t>(steps, 1) - 1).arithmetic.name();
-  if (one.left_out() != other.left_out())
+  if (left_out_of_one != left_out_of_other)
     return fmt::format("their arithmetic is one ({}), but they went back and left out {} {} and {} {}", name,
-                       text_of(one.left_out()), of_one, text_of(other.left_out()), of_other);
+                       text_of(left_out_of_one), of_one, text_of(left_out_of_other), of_other);
   return fmt::format(
       "their arithmetic is one ({}) and so is their course: a machine or the program is broken, unless data "
       "differs that the name does not see (docs/same-bits.md)",

@@ -30,18 +30,12 @@ class RunHistory {
   const std::vector<Era>& eras() const { return eras_; }
   /// The era of a step, from 0.
   const Era& of(std::int64_t step) const;
-  /// Samples that were left out because the run went back.
-  const std::vector<SampleRange>& left_out() const { return left_out_; }
   /// All but the last era, as a manifest has them.
   std::vector<EarlierSteps> earlier() const;
 
  private:
   std::vector<Era> eras_;
-  std::vector<SampleRange> left_out_;
 };
-
-/// "samples 8 to 15", or "none".
-std::string text_of(const std::vector<SampleRange>& left_out);
 
 /// "optimizer.rate.peak is 0.1 here and 0.2 there": the first setting that differs of two runs of one name
 /// and changes what they train; empty where none does. Files count by their contents, which the name has.
@@ -51,9 +45,14 @@ std::string other_course(const WrittenSettings& one, const WrittenSettings& othe
 /// The digest of all settings that change what is trained: 16 hexadecimal digits.
 std::string name_of_course(const WrittenSettings& settings);
 
-/// What it means that two runs with these histories have other bits behind their first `steps`. The words say
-/// whose: "in the first", "in the second".
+/// Samples that a run has left out, since it went back.
+using LeftOutSamples = std::vector<SampleRange>;
+
+/// What it means that two runs with these histories, which left out these samples, have other bits behind
+/// their first `steps`. The words say whose: "in the first", "in the second".
 std::string meaning_of_other_bits(const RunHistory& one, const RunHistory& other, std::int64_t steps,
-                                  const std::string& of_one, const std::string& of_other);
+                                  const std::string& of_one, const std::string& of_other,
+                                  const LeftOutSamples& left_out_of_one = {},
+                                  const LeftOutSamples& left_out_of_other = {});
 
 }  // namespace mindpipe

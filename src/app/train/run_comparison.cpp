@@ -26,8 +26,8 @@ std::optional<Manifest> newest_manifest(const std::string& run) {
 }
 
 /// The samples that a run had left out before a step.
-std::vector<SampleRange> left_out_before(std::int64_t step, const std::string& run) {
-  std::vector<SampleRange> ranges;
+LeftOutSamples left_out_before(std::int64_t step, const std::string& run) {
+  LeftOutSamples ranges;
   read_metrics(run, [&](const JsonMembers& line) {
     const auto behind = line.integers.find("step"), first = line.integers.find("left_out_from"),
                end = line.integers.find("left_out_to");
@@ -149,12 +149,10 @@ std::string RunComparison::meaning(std::int64_t step) const {
   const std::string name = history_.of(step - 1).arithmetic.name();
   if (const std::string course = other_course_through(step); !course.empty())
     return fmt::format("their arithmetic is one ({}), but not their course: {}", name, course);
-  const std::vector<SampleRange> here = left_out_before(step, own_), there = left_out_before(step, other_);
-  if (here != there)
-    return fmt::format("their arithmetic is one ({}), but they went back and left out {} here and {} there",
-                       name, text_of(here), text_of(there));
-  if (!courses_.empty()) return meaning_of_other_bits(history_, history_, step, "", "");
-  if (theirs_) return meaning_of_other_bits(history_, *theirs_, step, "here", "there");
+  const LeftOutSamples here = left_out_before(step, own_), there = left_out_before(step, other_);
+  if (!courses_.empty() || theirs_)
+    return meaning_of_other_bits(history_, courses_.empty() ? *theirs_ : history_, step, "here", "there",
+                                 here, there);
   return "neither a checkpoint nor a line of it says whether its course was this one";
 }
 

@@ -62,7 +62,8 @@ bool print_difference(const std::string& a, const std::string& b) {
     if (one.tensors.count(path) == 0) text += fmt::format("{}: only in {}\n", path, b);
   if (!text.empty() && one.manifest.progress.step == other.manifest.progress.step)
     text += meaning_of_other_bits(RunHistory(one.manifest), RunHistory(other.manifest),
-                                  one.manifest.progress.step, "in the first", "in the second") +
+                                  one.manifest.progress.step, "in the first", "in the second",
+                                  one.manifest.progress.left_out, other.manifest.progress.left_out) +
             "\n";
   const bool differ = !text.empty() || one.manifest.progress.step != other.manifest.progress.step;
   print(text + fmt::format("{} tensors are equal; steps {} and {}\n", equal, one.manifest.progress.step,

@@ -20,7 +20,7 @@ constexpr std::string_view explanation =
     "# The order of passes that was searched (schedule.kind: searched), a stage a line: F forward,\n"
     "# B backward, I and W its halves for inputs and weights; chunk.micro-batch. A start that asks the\n"
     "# same takes it as it is.\n";
-constexpr std::string_view asked = "asked ", remedy = "(remove the file, and the order is searched again)";
+constexpr std::string_view asked = "asked ";
 constexpr std::pair<char, ActionKind> letters[] = {{'F', ActionKind::forward},
                                                    {'B', ActionKind::backward},
                                                    {'I', ActionKind::backward_input},
@@ -87,8 +87,7 @@ class PassesOfStage {
     std::deque<int> waiting;  ///< micro-batches whose weight half is to come
   };
   void require(bool holds, std::string_view finding, const Pass& pass) const {
-    MP_REQUIRE(holds, Exit::bad_configuration, "{}: stage {} {} {} {}", path_, stage_, finding, word_of(pass),
-               remedy);
+    if (!holds) refuse_order(path_, fmt::format("stage {} {} {}", stage_, finding, word_of(pass)));
   }
 
   int stage_;
@@ -98,6 +97,10 @@ class PassesOfStage {
 };
 
 }  // namespace
+
+void refuse_order(const std::string& path, const std::string& finding) {
+  fail(Exit::bad_configuration, "{}: {} (remove the file, and the order is searched again)", path, finding);
+}
 
 std::string question_of_search(const Outline& outline, const PriceList& prices) {
   const PassClock clock(outline, prices);
@@ -131,9 +134,7 @@ std::optional<Order> order_of_text(const std::string& text, const std::string& q
   for (bool is_asked = false; std::getline(lines, line);) {
     if (line.rfind('#', 0) == 0) continue;
     if (!is_asked) {
-      MP_REQUIRE(line.rfind(asked, 0) == 0, Exit::bad_configuration,
-                 "{}: begins with no line \"{}...\" (remove it, and the order is searched again)", path,
-                 asked);
+      if (line.rfind(asked, 0) != 0) refuse_order(path, fmt::format("begins with no line \"{}...\"", asked));
       if (line.substr(asked.size()) != question) return {};
       is_asked = true;
       continue;
@@ -142,14 +143,14 @@ std::optional<Order> order_of_text(const std::string& text, const std::string& q
     std::istringstream words(line);
     for (std::string word; words >> word;) {
       const std::optional<Pass> pass = pass_of(word);
-      MP_REQUIRE(pass, Exit::bad_configuration,
-                 "{}: stage {} has '{}', which is no pass (F, B, I or W, then chunk.micro-batch)", path,
-                 order.size() - 1, printable(word, 20));
+      if (!pass)
+        refuse_order(
+            path, fmt::format("stage {} has '{}', which is no pass", order.size() - 1, printable(word, 20)));
       passes.push_back(*pass);
     }
   }
-  MP_REQUIRE(std::ssize(order) == request.stages, Exit::bad_configuration,
-             "{}: has the passes of {} stages, not {} {}", path, order.size(), request.stages, remedy);
+  if (std::ssize(order) != request.stages)
+    refuse_order(path, fmt::format("has the passes of {} stages, not {}", order.size(), request.stages));
   for (int stage = 0; stage < request.stages; ++stage) {
     PassesOfStage passes(stage, request, path);
     for (const Pass& pass : order[stage]) passes.add(pass);

@@ -14,6 +14,9 @@ std::string question_of_search(const Outline& outline, const PriceList& prices);
 /// kind's letter, chunk and micro-batch ("F0.3").
 std::string text_of_order(const Order& order, const std::string& question);
 
+/// Refuses the order of a file, and says how to get another.
+[[noreturn]] void refuse_order(const std::string& path, const std::string& finding);
+
 /// The order of such a text; none where it answers another question. Refuses a text that is none, and passes
 /// that are missing, come twice or lie on another stage; whether it may run is the checker's to say. `path`:
 /// what sentences call it.

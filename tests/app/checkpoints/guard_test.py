@@ -118,7 +118,7 @@ class Guard(Runs):
                 self.assertEqual(self.train(run, spoiled).code, 75)
                 self.assertEqual(self.steps(run), [2, 3])
                 answer = self.trained(run, "train.evaluate_every=0 checkpoint.keep=9 " + grid, ranks, **faults)
-                self.assertIn("step-00000003 is suspect: the run went back to it, and failed again at once", answer.text)
+                self.assertIn("step-00000003: it is suspect: the run went back to it, and failed again at once", answer.text)
                 self.assertEqual(self.steps(run), stand)
                 self.assertEqual("  it is suspect: " in self.ckpt("list", self.root / run).text, 3 in stand)
                 self.assertEqual((self.told(run), self.sha(run)), (self.told("one"), self.sha("one")))
