@@ -101,16 +101,17 @@ test-bubbles: configure ## bubbles of emulated pipelines of 2 to 16 stages besid
 	for ranks in 2 4 8 16; do MINDPIPE_ALL_LAYOUTS=1 $(AT_ONCE) tests/run_mpi.sh $$ranks $(BUILD)/tests/test_runtime_emulated_mpi \
 	  --gtest_brief=1 --gtest_filter='*Bubble*' || exit; done
 
-test-contention: configure ## steps of emulated ranks whose messages and sums meet at ports, beside the simulator's, and messages beside sums of two real ranks; on a machine that runs nothing else, 15 minutes
+test-contention: configure ## steps and subnets of emulated ranks whose transfers meet at ports, beside the simulator's, and messages beside sums of two real ranks; on a machine that runs nothing else, 15 minutes
 	cmake --build $(BUILD) -j $(JOBS) --target test_runtime_contention_mpi test_comm_beside_sums_mpi
 	for ranks in 8 16; do MINDPIPE_ALL_LAYOUTS=1 $(AT_ONCE) tests/run_mpi.sh $$ranks $(BUILD)/tests/test_runtime_contention_mpi \
 	  --gtest_brief=1 || exit; done
 	MINDPIPE_ALL_LAYOUTS=1 tests/run_mpi.sh 2 $(BUILD)/tests/test_comm_beside_sums_mpi --gtest_brief=1
 
-test-moves: configure ## a thousand steps on 4 stages whose blocks move every 50 steps, under ZeRO 0 to 2 too, have the bits of one rank: 15 minutes on two slow cores
-	cmake --build $(BUILD) -j $(JOBS) --target test_runtime_moving_blocks_mpi
+test-moves: configure ## a thousand steps on 4 stages whose blocks move every 50 steps, under ZeRO 0 to 2 too, have the bits of one rank; moving steps of emulated stages take what their plan says: 16 minutes on two slow cores
+	cmake --build $(BUILD) -j $(JOBS) --target test_runtime_moving_blocks_mpi test_runtime_moving_time_mpi
 	for ranks in 4 8; do MINDPIPE_ALL_LAYOUTS=1 tests/run_mpi.sh $$ranks $(BUILD)/tests/test_runtime_moving_blocks_mpi \
 	  --gtest_filter='*ThousandSteps' --gtest_brief=1 || exit; done
+	MINDPIPE_ALL_LAYOUTS=1 $(AT_ONCE) tests/run_mpi.sh 8 $(BUILD)/tests/test_runtime_moving_time_mpi --gtest_brief=1
 
 test-speed-ups: configure ## speed-ups of supernets on 8 emulated stages, three streams for each of 13 settings, and of scores, beside the simulator's; on a machine that runs nothing else, 15 minutes
 	cmake --build $(BUILD) -j $(JOBS) --target test_runtime_mpi

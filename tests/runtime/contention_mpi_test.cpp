@@ -4,6 +4,7 @@
 
 #include "plan/port_changes.h"
 #include "runtime/contention.h"
+#include "runtime/speed_runs.h"
 
 namespace mindpipe {
 namespace {
@@ -45,6 +46,49 @@ TEST_F(Contention, EveryCellIsMeasuredAsSimulated) {
         expect_as_simulated({.schedule = schedule, .chunks = chunks, .sums = sums, .message = message});
     for (const int zero : {1, 2}) expect_as_simulated({.schedule = schedule, .chunks = chunks, .zero = zero});
     expect_as_simulated({.schedule = schedule, .chunks = chunks, .grid = {1, 2, 2, 2}});
+  }
+}
+
+/// Subnets of lanes, whose messages take a share of a micro-batch's forward, and moves of units half as long
+/// as passes: both leave through a rank's one port.
+TEST_F(Contention, SubnetsOfLanesAreMeasuredAsSimulated) {
+  if (world.size != 8) GTEST_SKIP() << "8 ranks";
+  const double near = all_cells ? 0.03 : 0.06;
+  std::vector<std::pair<int, double>> cells{{4, 0.1}};
+  if (all_cells) cells.insert(cells.end(), {{2, 0.02}, {2, 0.1}, {4, 0.02}});
+  for (const auto& [lanes, share] : cells) {
+    const SpeedRow row{.table = "equal",
+                       .space = "nlp.c0",
+                       .sampler = SamplerKind::permutation,
+                       .micro_batches = 4,
+                       .lanes = lanes,
+                       .ratio = 0.5,
+                       .window = 16 * lanes,
+                       .forward = 10'000'000};
+    const int stages = world.size / lanes;
+    const TableFile prices(row.table, length_of_one(row, stages), row.move());
+    Config config = run_of(row, stages, prices.path());
+    std::int64_t message = 0;
+    for (const BoundaryBytes& cut : make_run_plan(config).outline.cuts)
+      message = std::max(message, cut.activation);
+    config.device.links.rate =
+        static_cast<double>(message) / (1e-9 * share * static_cast<double>(row.forward));
+    const MeasuredStream found = measured_stream(config, row, world, 64, 1, [](Worker& worker, bool trained) {
+      std::optional<PaperPorts>& ports = worker.wiring().ports;
+      ASSERT_TRUE(ports);
+      if (!trained) return ports->keep_record();
+      expect_leaves_by_rule(ports->out_record());
+      expect_arrives_by_rule(ports->in_record());
+      EXPECT_FALSE(ports->out_record().empty());
+    });
+    const auto on_paper = static_cast<double>(found.paper.time + found.paper.until_home);
+    const double longer = 1e9 * found.all_home / on_paper - 1,
+                 off = found.busy - static_cast<double>(found.paper.busy[world.rank]) / on_paper;
+    EXPECT_LE(std::abs(longer), near) << row.name();
+    EXPECT_LE(std::abs(off), near) << row.name();
+    if (world.rank == 0)
+      std::printf("%s, messages %.2f f: %.2f s, simulated %.2f (%+.1f %%); rank 0 works %+.1f points more\n",
+                  row.name().c_str(), share, found.all_home, 1e-9 * on_paper, 100 * longer, 100 * off);
   }
 }
 

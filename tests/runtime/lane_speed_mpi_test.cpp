@@ -12,7 +12,6 @@ constexpr int lane_stages = 8, lane_subnets = 480;
 /// their messages often enough for passes of 4 ms.
 std::int64_t forward_for(int ranks) { return ranks > 16 ? 16'000'000 : 4'000'000; }
 
-/// What four micro-batches make four times as long is long enough with half as many.
 /// What lanes of 8 stages reach beside one; moves take half as long as passes.
 struct LaneRow {
   SpeedRow speed;

@@ -150,30 +150,53 @@ struct TrainedOnNothing : SubnetCalls {
   void hear_part(const SubnetScalars&) override { last_update = now_ns(); }
 };
 
-/// A run of a stream, up to the last update (what then goes home is not the stream's), and what the simulator
-/// says of that stream with its prices and rooms.
-inline SpeedUp speed_up_of(const SpeedRow& row, const World& world, int subnets, std::uint64_t seed) {
-  const int stages = world.size / row.lanes;
-  const TableFile prices(row.table, length_of_one(row, stages), row.move());
-  Config config = run_of(row, stages, prices.path());
+/// A stream's length and the work of a rank, on paper and measured.
+struct MeasuredStream {
+  RoomsOnPaper paper;
+  double seconds = 0;   ///< up to the last update: what then goes home is not the stream's
+  double all_home = 0;  ///< seconds until that is there, too
+  double busy = 0;      ///< share of that time in which this rank works
+};
+
+/// Runs a stream with the prices and rooms that the simulator has of it. `beside` may see the worker before
+/// it trains, and behind that.
+inline MeasuredStream measured_stream(const Config& given, const SpeedRow& row, const World& world,
+                                      int subnets, std::uint64_t seed,
+                                      const std::function<void(Worker&, bool trained)>& beside = {}) {
+  Config config = given;
   config.train.steps = subnets;
   const std::vector<Subnet> all = stream_drawn(row, subnets, seed);
   RunPlan plan = make_run_plan(config, Purpose::training, all);
-  const RoomsOnPaper paper =
-      simulate_rooms(plan.outline, plan.evaluation.network, plan.subnets->paper.rules, all);
-  std::int64_t forward = 0;
-  for (const auto& candidates : plan.outline.blocks)
-    for (const BlockCost& cost : candidates) forward += cost.forward / std::ssize(candidates);
-  EXPECT_GE(forward / stages, row.forward);
+  MeasuredStream found{simulate_rooms(plan.outline, plan.evaluation.network, plan.subnets->paper.rules, all)};
   Worker worker(config, world, std::move(plan));
   TrainedOnNothing calls;
   calls.train(worker);
   worker.subnets()->begin(sampler_of(row, seed), 0);
+  if (beside) beside(worker, false);
   MPI_Barrier(world.comm);
   const std::int64_t from = now_ns();
   worker.subnets()->train_to(subnets);
-  const double seconds = seconds_on_all(world, from, calls.last_update);
-  return {paper.speed_up(), static_cast<double>(paper.one_stage) * 1e-9 / seconds};
+  found.all_home = seconds_on_all(world, from, now_ns());
+  found.seconds = seconds_on_all(world, from, calls.last_update);
+  const TimeSpent& spent = worker.executor().spent(worker.subnets()->script());
+  found.busy = 1e-9 * static_cast<double>(spent.forward + spent.backward + spent.update) / found.all_home;
+  if (beside) beside(worker, true);
+  return found;
+}
+
+/// The speed of a stream over that of one stage.
+inline SpeedUp speed_up_of(const SpeedRow& row, const World& world, int subnets, std::uint64_t seed) {
+  const int stages = world.size / row.lanes;
+  const TableFile prices(row.table, length_of_one(row, stages), row.move());
+  const MeasuredStream found = measured_stream(run_of(row, stages, prices.path()), row, world, subnets, seed,
+                                               [&](Worker& worker, bool) {
+                                                 std::int64_t forward = 0;
+                                                 for (const auto& candidates : worker.plan().outline.blocks)
+                                                   for (const BlockCost& cost : candidates)
+                                                     forward += cost.forward / std::ssize(candidates);
+                                                 EXPECT_GE(forward / stages, row.forward);
+                                               });
+  return {found.paper.speed_up(), static_cast<double>(found.paper.one_stage) * 1e-9 / found.seconds};
 }
 
 inline double middle_of(std::vector<double> all) {
