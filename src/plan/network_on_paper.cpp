@@ -8,8 +8,8 @@
 namespace mindpipe {
 namespace {
 
-Link link_of(double latency, double bytes_per_second) {
-  return {std::llround(latency * 1e9), 1e12 / bytes_per_second};
+Link link_of(double latency, double bytes_per_second, Level level) {
+  return {std::llround(latency * 1e9), 1e12 / bytes_per_second, level};
 }
 
 }  // namespace
@@ -17,9 +17,9 @@ Link link_of(double latency, double bytes_per_second) {
 LinkDescription links_on_paper(const Config& config) {
   const LinksConfig& said = config.device.links;
   if (said.ranks_per_node > 0 && said.latency > 0 && said.rate > 0 && said.latency_between_nodes > 0 &&
-      said.rate_between_nodes > 0)
-    return {said.ranks_per_node, said.latency, said.rate, said.latency_between_nodes,
-            said.rate_between_nodes};
+      said.rate_between_nodes > 0 && said.copies > 0)
+    return {said.ranks_per_node,     said.latency, said.rate, said.latency_between_nodes,
+            said.rate_between_nodes, said.copies};
   LinkDescription links = description_of(config).links;
   const auto take = [](auto given, auto& known) {
     if (given > 0) known = given;
@@ -37,13 +37,14 @@ LinkDescription links_on_paper(const Config& config) {
   take(said.rate, links.bytes);
   take(said.latency_between_nodes, links.latency_between_nodes);
   take(said.rate_between_nodes, links.bytes_between_nodes);
+  take(said.copies, links.copies);
   return links;
 }
 
 Network network_on_paper(const Config& config) {
   const LinkDescription links = links_on_paper(config);
-  const Link within = link_of(links.latency, links.bytes),
-             between = link_of(links.latency_between_nodes, links.bytes_between_nodes);
+  const Link within = link_of(links.latency, links.bytes, Level::node),
+             between = link_of(links.latency_between_nodes, links.bytes_between_nodes, Level::net);
   const std::int64_t tensor = config.grid.tensor, stage = config.grid.data * tensor,
                      places = config.grid.supernet * config.grid.pipeline, ranks = places * stage;
   const auto node_of = [&](std::int64_t rank) { return rank / links.ranks_per_node; };
@@ -55,6 +56,7 @@ Network network_on_paper(const Config& config) {
     return inside ? within : between;
   };
   Network network;
+  network.copies = link_of(0, links.copies, Level::copies);
   network.tensor = for_groups_of(tensor);
   network.data = for_groups_of(stage);
   network.grid = for_groups_of(ranks);

@@ -45,7 +45,15 @@ std::vector<LayoutChoice> with_axis_in_node(const Config& config, const LayoutCh
   return layouts;
 }
 
-std::string words_of_change(const LayoutChoice& now, const LayoutChoice& then) {
+/// A written order's groups are left to the planner.
+Config with_open_groups(Config config) {
+  config.schedule.groups = {};
+  return config;
+}
+
+/// The settings that make a configuration the layout, with groups of the planner's.
+std::string words_of_change(const Config& config, const LayoutChoice& then) {
+  const LayoutChoice now = layout_of(config);
   std::vector<std::string> words;
   const auto say = [&](const char* key, const auto& before, const auto& after) {
     if (before != after) words.push_back(fmt::format("{}={}", key, after));
@@ -56,10 +64,16 @@ std::string words_of_change(const LayoutChoice& now, const LayoutChoice& then) {
   say("schedule.kind", now.schedule, then.schedule);
   say("schedule.chunks", now.chunks, then.chunks);
   if (now.cuts != then.cuts) words.emplace_back("schedule.cuts=[]");
+  if (!config.schedule.groups.forward.empty()) words.emplace_back("schedule.groups.forward=auto");
+  if (!config.schedule.groups.backward.empty()) words.emplace_back("schedule.groups.backward=auto");
+  if (config.schedule.memory > 0 && !row_of(then.schedule).splits_backward)
+    words.emplace_back("schedule.memory=0");
   return join(words, " ");
 }
 
 }  // namespace
+
+PortChanges::PortChanges(const Config& config) : config_(config), open_(with_open_groups(config)) {}
 
 std::vector<LayoutChoice> PortChanges::layouts_for(TrafficClass holds) const {
   const LayoutChoice now = layout_of(config_);
@@ -68,7 +82,7 @@ std::vector<LayoutChoice> PortChanges::layouts_for(TrafficClass holds) const {
     const std::vector<LayoutChoice> more = with_other_schedules(now);
     layouts.insert(layouts.end(), more.begin(), more.end());
   }
-  std::erase(layouts, now);
+  if (config_.schedule.groups.empty()) std::erase(layouts, now);
   return layouts;
 }
 
@@ -78,26 +92,26 @@ const PortChange& PortChanges::simulated(const LayoutChoice& layout) {
   if (found != known_.end()) return found->second;
   LayoutCandidate candidate{.layout = layout};
   try {
-    simulate_layout(config_, candidate);
+    simulate_layout(open_, candidate);
   } catch (const Error& error) {
     if (error.code == Exit::internal) throw;
   }
   const bool fits = candidate.fate == LayoutCandidate::Fate::simulated;
-  known_.push_back({layout, {words_of_change(layout_of(config_), layout), fits ? candidate.step : 0}});
+  known_.push_back({layout, {words_of_change(config_, layout), fits ? candidate.step : 0}});
   return known_.back().second;
 }
 
 /// A supernet whose units stay where one cut puts them, or go where each subnet's own cut does.
-std::optional<PortChange> PortChanges::other_cuts() {
+PortChange PortChanges::other_cuts() const {
   Config other = config_;
   other.supernet.cuts = config_.supernet.cuts == SubnetCuts::own ? SubnetCuts::home : SubnetCuts::own;
   const RunPlan plan = make_run_plan(other);
   for (int stage = 0; stage < plan.outline.stages; ++stage)
     if (const std::int64_t limit = config_.memory.device_limit;
         limit > 0 && total_of(plan.most_memory(stage)) > limit)
-      return std::nullopt;
-  return PortChange{fmt::format("supernet.cuts={}", other.supernet.cuts),
-                    plan.subnets->paper.time / plan.subnets->paper.subnets};
+      return {};
+  return {fmt::format("supernet.cuts={}", other.supernet.cuts),
+          plan.subnets->paper.time / plan.subnets->paper.subnets};
 }
 
 std::optional<PortChange> PortChanges::best(TrafficClass holds, std::int64_t time) {
@@ -107,10 +121,12 @@ std::optional<PortChange> PortChanges::best(TrafficClass holds, std::int64_t tim
     if (is_shorter && (!best || change.time < best->time)) best = change;
   };
   if (row_of(config_.model.kind).trains_subnets) {
-    if (const auto change = other_cuts()) take(*change);
+    if (!other_cuts_) other_cuts_ = other_cuts();
+    take(*other_cuts_);
     return best;
   }
-  for (const LayoutChoice& layout : layouts_for(holds)) take(simulated(layout));
+  for (const LayoutChoice& layout : layouts_for(holds)) simulated(layout);
+  for (const auto& [layout, change] : known_) take(change);
   return best;
 }
 

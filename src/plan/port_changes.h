@@ -18,17 +18,20 @@ struct PortChange {
 /// cuts. Each is simulated once, whatever pair asks for it.
 class PortChanges {
  public:
-  explicit PortChanges(const Config& config) : config_(config) {}
-  /// The shortest one that is shorter than `time` by half a percent or more; none: nothing is.
+  explicit PortChanges(const Config& config);
+  /// The shortest one, of those that any pair has asked for, that is shorter than `time` by half a percent or
+  /// more; none: nothing is.
   std::optional<PortChange> best(TrafficClass holds, std::int64_t time);
 
  private:
   std::vector<LayoutChoice> layouts_for(TrafficClass holds) const;
   const PortChange& simulated(const LayoutChoice& layout);
-  std::optional<PortChange> other_cuts();
+  PortChange other_cuts() const;
 
   const Config& config_;
+  Config open_;                                             ///< with groups of the planner's
   std::vector<std::pair<LayoutChoice, PortChange>> known_;  ///< time 0: it is refused, or does not fit
+  std::optional<PortChange> other_cuts_;                    ///< supernet: those of own cuts, or of one
 };
 
 }  // namespace mindpipe

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "plan/network_on_paper.h"
+#include "plan/port_costs.h"
 #include "plan/run_plan.h"
 #include "runtime/small_models.h"
 
@@ -19,7 +20,10 @@ Config on_nodes_of_four(const GridConfig& grid) {
   return resolve(c);
 }
 
-bool is_within(const Link& link) { return link.latency == 1000; }
+bool is_within(const Link& link) {
+  EXPECT_EQ(link.level, link.latency == 1000 ? Level::node : Level::net);
+  return link.latency == 1000;
+}
 Link between(const Network& network, int from, int to) {
   const auto found = network.between.find({from, to});
   return found == network.between.end() ? network.message : found->second;
@@ -62,6 +66,23 @@ TEST(NetworkOnPaper, WhatLinksLeaveOutTheDeviceSays) {
   EXPECT_EQ(links_on_paper(c).bytes_between_nodes, core.bytes_between_nodes);
   c.device.description = "h200";
   EXPECT_EQ(links_on_paper(c).ranks_per_node, 8);
+}
+
+/// Two stages of two data ranks to a node: sums stay in it, and messages between nodes never meet them.
+TEST(NetworkOnPaper, SumsWithinANodeDoNotHoldUpMessagesBetweenNodes) {
+  Config c = on_nodes_of_four({1, 4, 2, 1});
+  c.device.links = {2, 2e-6, 2e7, 2e-6, 2e7};
+  const auto waited_for_sums = [](const Config& config) {
+    const PortCosts costs = port_costs_of(make_run_plan(config), config);
+    std::int64_t waited = 0;
+    for (const PairCost& pair : costs.pairs)
+      if (pair.waits == TrafficClass::pipeline && pair.holds == TrafficClass::gradients)
+        waited += pair.waited;
+    return waited;
+  };
+  EXPECT_EQ(waited_for_sums(c), 0);
+  c.device.links.ranks_per_node = 8;
+  EXPECT_GT(waited_for_sums(c), 0);
 }
 
 TEST(NetworkOnPaper, AStepOnSlowLinksTakesLonger) {

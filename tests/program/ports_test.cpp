@@ -75,6 +75,29 @@ TEST(Ports, OfOneLevelDoNotKnowThoseOfAnother) {
               ElementsAre(100, 7, 9));
 }
 
+TEST(Ports, SayWhenATransferLeavesIfNothingElseComes) {
+  for (const bool sees_sums : {true, false}) {
+    Ports ports(sees_sums ? std::nullopt : std::optional(Unseen{.by = messages, .what = sums}));
+    const auto offers = [&](std::int64_t now, TrafficClass traffic, std::int64_t takes, int number) {
+      ports.offer({traffic, Level::node, 0, 1, takes, number}, now);
+    };
+    const auto leaves = [&](TrafficClass traffic, int number) {
+      return ports.expected(0, Level::node, traffic, number, 20);
+    };
+    offers(0, sums, 100, 1);
+    ports.serve(0);
+    offers(10, sums, 50, 2);
+    offers(20, messages, 30, 3);
+    offers(20, messages, 40, 4);
+    offers(20, sums, 60, 5);
+    EXPECT_EQ(leaves(sums, 1), 100);
+    EXPECT_EQ(leaves(messages, 3), sees_sums ? 100 + 30 : 20 + 30) << "before the sum that came first";
+    EXPECT_EQ(leaves(messages, 4), sees_sums ? 100 + 70 : 20 + 70);
+    EXPECT_EQ(leaves(sums, 2), 100 + 70 + 50) << "sums find messages";
+    EXPECT_EQ(leaves(sums, 5), 100 + 70 + 50 + 60);
+  }
+}
+
 TEST(Ports, TakeNoLongerForAllThanTheirTransfersTake) {
   std::vector<Offered> offers;
   for (int k = 0; k < 200; ++k)

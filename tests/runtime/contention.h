@@ -33,10 +33,12 @@ struct Cell {
   double sums = 0.2 * 71.9;  ///< forwards of a stage that its sums over data take
   double message = 0.02;     ///< share of a forward that a message takes
   int zero = 0;
+  Level between_stages = Level::node;
   Folding folding = Folding::by_class;
   std::string name() const {
-    return fmt::format("{} of {} chunks on {} x {} x {}, sums {:.1f} f, messages {:.2f} f, zero {}{}",
-                       schedule, chunks, grid.pipeline, grid.data, grid.tensor, sums, message, zero,
+    return fmt::format("{} of {} chunks on {} x {} x {}, sums {:.1f} f, messages {:.2f} f{}, zero {}{}",
+                       schedule, chunks, grid.pipeline, grid.data, grid.tensor, sums, message,
+                       between_stages == Level::net ? " between nodes" : "", zero,
                        folding == Folding::by_class            ? ""
                        : folding == Folding::behind_all_passes ? ", sums behind all passes"
                                                                : ", in one piece, first come");
@@ -98,7 +100,8 @@ inline void price(const Cell& cell, Outline& outline, Network& network) {
     sums += sum_over_data(whole, unit).bytes;
   }
   network.message = network.grid = {
-      5'000, 1000 * cell.message * cell_forward / static_cast<double>(outline.cuts[3].activation)};
+      5'000, 1000 * cell.message * cell_forward / static_cast<double>(outline.cuts[3].activation),
+      cell.between_stages};
   network.between.clear();
   network.data = {5'000, 1000 * cell.sums * cell_forward / static_cast<double>(sums)};
   outline.part_bytes =

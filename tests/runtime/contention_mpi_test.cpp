@@ -31,7 +31,7 @@ TEST_F(Contention, ThreeStepsAreMeasuredAsSimulated) {
   if (all_cells) GTEST_SKIP() << "all cells are";
   expect_as_simulated({"breadth-first", 4});
   expect_as_simulated({.schedule = "interleaved", .chunks = 4, .message = 0.1, .zero = 1});
-  expect_as_simulated({.schedule = "1f1b", .grid = {1, 2, 2, 2}, .zero = 2});
+  expect_as_simulated({.schedule = "1f1b", .grid = {1, 2, 2, 2}, .zero = 2, .between_stages = Level::net});
 }
 
 TEST_F(Contention, EveryCellIsMeasuredAsSimulated) {
@@ -45,6 +45,8 @@ TEST_F(Contention, EveryCellIsMeasuredAsSimulated) {
       for (const double message : {0.02, 0.1})
         expect_as_simulated({.schedule = schedule, .chunks = chunks, .sums = sums, .message = message});
     for (const int zero : {1, 2}) expect_as_simulated({.schedule = schedule, .chunks = chunks, .zero = zero});
+    expect_as_simulated(
+        {.schedule = schedule, .chunks = chunks, .message = 0.1, .between_stages = Level::net});
     expect_as_simulated({.schedule = schedule, .chunks = chunks, .grid = {1, 2, 2, 2}});
   }
 }

@@ -9,6 +9,8 @@ std::string ports_text(const Config& config, const PortCosts& costs, bool change
   const bool of_subnets = row_of(config.model.kind).trains_subnets;
   PortChanges tried(config);
   std::string text;
+  for (const PairCost& pair : costs.dear())
+    if (changes) tried.best(pair.holds, 0);
   for (const PairCost& pair : costs.dear()) {
     const std::int64_t time = costs.time / costs.count;
     const auto change = changes ? tried.best(pair.holds, time) : std::nullopt;
@@ -16,7 +18,10 @@ std::string ports_text(const Config& config, const PortCosts& costs, bool change
     if (change)
       text += fmt::format("; {} would take {}", change->words,
                           human_seconds(1e-9 * static_cast<double>(change->time)));
-    else if (changes) text += "; no other schedule, groups or place of the axis is faster on paper";
+    else if (changes)
+      text += fmt::format("; no other {} is faster on paper{}",
+                          of_subnets ? "cut of the lanes" : "schedule, groups or place of the axis",
+                          config.memory.device_limit > 0 ? " within memory.device_limit" : "");
     text += '\n';
   }
   return text;

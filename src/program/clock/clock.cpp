@@ -59,7 +59,7 @@ std::int64_t Clock::arrives(int rank, const Way& way) const {
   const int held = lines_[line_of(rank, way)].first;
   const Task& task = held_[held].task;
   if (task.load.takes == 0 || held_[held].has_left) return task.end;
-  return ports_.expected(rank, task.load.level, held, now_) + task.load.latency;
+  return ports_.expected(rank, task.load.level, class_of(task.kind), held, now_) + task.load.latency;
 }
 
 void Clock::put(const Task& task) {

@@ -62,8 +62,10 @@ bool Ports::begin_next(std::size_t number, std::int64_t now) {
   const std::size_t in = place(next.transfer.to, next.transfer.level);
   Port& out = ports_[number];
   const std::int64_t left = now + next.transfer.takes;
-  out.busy_until = std::max(out.busy_until, left);
-  for (int view = 0; view < views_with(next.transfer.traffic); ++view) ++out.views[view].leaving;
+  for (int view = 0; view < views_with(next.transfer.traffic); ++view) {
+    ++out.views[view].leaving;
+    out.views[view].busy_until = std::max(out.views[view].busy_until, left);
+  }
   leaving_.push_back({next, left, ports_[in].views[view_of(next.transfer.traffic)].taken});
   std::push_heap(leaving_.begin(), leaving_.end(), is_later);
   return true;
@@ -89,14 +91,17 @@ Ports::Left Ports::leave() {
 }
 
 /// One that does not wait leaves: it ends when the port is free again.
-std::int64_t Ports::expected(int from, Level level, int number, std::int64_t now) const {
+std::int64_t Ports::expected(int from, Level level, TrafficClass traffic, int number,
+                             std::int64_t now) const {
   const Port& out = ports_[static_cast<std::size_t>(from) * levels + static_cast<std::size_t>(level)];
-  std::int64_t time = std::max(now, out.busy_until);
+  const int view = view_of(traffic);
+  std::int64_t time = std::max(now, out.views[view].busy_until);
   const auto own = std::find_if(out.waiting.begin(), out.waiting.end(),
                                 [&](const Waiting& waiting) { return waiting.transfer.number == number; });
   if (own == out.waiting.end()) return time;
   for (const Waiting& waiting : out.waiting)
-    if (!is_before(*own, waiting)) time += waiting.transfer.takes;
+    if (!is_before(*own, waiting) && view < views_with(waiting.transfer.traffic))
+      time += waiting.transfer.takes;
   return time;
 }
 

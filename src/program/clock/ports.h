@@ -69,8 +69,8 @@ class Ports {
   std::int64_t next() const { return leaving_.empty() ? never : leaving_.front().left; }
   /// Lets that one leave. Several at one moment leave by class, from, to.
   Left leave();
-  /// When a transfer that is offered leaves, if nothing else is offered.
-  std::int64_t expected(int from, Level level, int number, std::int64_t now) const;
+  /// When a transfer of this class that is offered leaves, if nothing else is offered.
+  std::int64_t expected(int from, Level level, TrafficClass traffic, int number, std::int64_t now) const;
 
  private:
   struct Waiting {
@@ -83,13 +83,13 @@ class Ports {
   };
   /// A port as some find it: all but one class find the same.
   struct View {
-    int leaving = 0;           ///< transfers
+    int leaving = 0;  ///< transfers
+    std::int64_t busy_until = 0;
     std::int64_t in_free = 0;  ///< when
     std::int64_t taken = 0;    ///< time of the in port that was taken so far
   };
   struct Port {
     std::vector<Waiting> waiting;
-    std::int64_t busy_until = 0;
     bool is_touched = false;
     std::array<View, 2> views;  ///< what is there; what the class finds that does not see another
   };
