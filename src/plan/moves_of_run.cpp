@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/text.h"
 #include "optim/unit_optimizer.h"
 #include "plan/cost_model.h"
 #include "plan/memory_limits.h"
@@ -94,6 +95,22 @@ RunPlan plan_behind(Config config, const RunPlan& first, const std::vector<int>&
   return plan;
 }
 
+/// Refuses a run that has no memory for the blocks that may come.
+void require_room(const Config& config, const RunPlan& first) {
+  const std::int64_t limit = config.memory.device_limit;
+  if (!fits(first, limit)) return require_fit(first, limit);
+  const RunPlan roomy = with_room_to_move(config, first);
+  for (int stage = 0; stage < first.outline.stages; ++stage)
+    MP_REQUIRE(limit == 0 || total_of(roomy.most_memory(stage)) <= limit, Exit::out_of_memory,
+               "memory: a rank of stage {} will need {}, {} of them for blocks that may come to it "
+               "(repartition.every, repartition.room: {}), and memory.device_limit is {}; take a smaller "
+               "repartition.room, or leave repartition out",
+               stage, human_bytes(static_cast<double>(total_of(roomy.most_memory(stage)))),
+               human_bytes(static_cast<double>(total_of(roomy.most_memory(stage)) -
+                                               total_of(first.most_memory(stage)))),
+               config.repartition.room, human_bytes(static_cast<double>(limit)));
+}
+
 }  // namespace
 
 std::vector<PlannedMove> plan_moves(const Config& config, const RunPlan& present,
@@ -104,6 +121,7 @@ std::vector<PlannedMove> plan_moves(const Config& config, const RunPlan& present
   for (const auto& [step, cuts] : at) {
     const std::vector<int> next =
         manual_cuts(cuts, present.outline.all_blocks(), present.outline.all_chunks(), "repartition.at");
+    if (step > config.train.steps) break;
     if (next == before->outline.first_block) continue;
     PlannedMove& move = moves.emplace_back(step, plan_step_between(config, *before, next),
                                            plan_behind(config, present, cuts));
@@ -112,14 +130,28 @@ std::vector<PlannedMove> plan_moves(const Config& config, const RunPlan& present
   return moves;
 }
 
-std::vector<PlannedMove> plan_moves(const Config& config, const RunPlan& first) {
+std::vector<PlannedMove> plan_moves(const Config& config, RunPlan& first) {
   if (!config.repartition.moves() || !first.trains_steps()) return {};
   moving_step(first.outline, first.outline.first_block, config.repartition.room);  // refuses who has none
-  if (config.repartition.every > 0) require_fit(with_room_to_move(config, first), config.memory.device_limit);
+  const std::int64_t limit = config.memory.device_limit;
   std::vector<PlannedMove> moves = plan_moves(config, first, config.repartition.at);
+  const auto fit = [&] {
+    return (config.repartition.every == 0 || fits(with_room_to_move(config, first), limit)) &&
+           std::all_of(moves.begin(), moves.end(), [&](const PlannedMove& move) {
+             return fits(move.during, limit) && fits(move.after, limit);
+           });
+  };
+  if (first.copies_state && !fit()) {
+    first.save_without_copy();
+    for (PlannedMove& move : moves) {
+      move.during.save_without_copy();
+      move.after.save_without_copy();
+    }
+  }
+  if (config.repartition.every > 0) require_room(config, first);
   for (const PlannedMove& move : moves) {
-    require_fit(move.during, config.memory.device_limit);
-    require_fit(move.after, config.memory.device_limit);
+    require_fit(move.during, limit);
+    require_fit(move.after, limit);
   }
   return moves;
 }
@@ -130,7 +162,7 @@ RunPlan with_room_to_move(const Config& config, const RunPlan& plan) {
   const Outline& outline = plan.outline;
   for (int data = 0; data < outline.data; ++data) {
     BytesByClass largest{};
-    for (int block = 0; block < outline.all_blocks(); ++block) {
+    for (int block = 1; block + 1 < outline.all_blocks(); ++block) {  // each end stays on its stage
       const BytesByClass bytes = room_for_block(config, costs, outline, block, data);
       if (total_of(bytes) > total_of(largest)) largest = bytes;
     }

@@ -17,9 +17,10 @@ struct PlannedMove {
 std::vector<PlannedMove> plan_moves(const Config& config, const RunPlan& present,
                                     const std::vector<CutAt>& at);
 
-/// Plans the moves that the configuration names. Refuses a training whose blocks cannot move, or that has no
-/// memory for it; one whose stages are balanced needs room for a block that comes.
-std::vector<PlannedMove> plan_moves(const Config& config, const RunPlan& first);
+/// Plans the moves that the configuration names, up to its last step. Refuses a training whose blocks cannot
+/// move, or that has no memory for it; one whose stages are balanced needs room for a block that comes. Where
+/// there is no memory for a copy of the state beside, all plans do without.
+std::vector<PlannedMove> plan_moves(const Config& config, RunPlan& first);
 
 /// A plan in which each rank has room for the largest blocks that may come from the stages beside its own.
 RunPlan with_room_to_move(const Config& config, const RunPlan& plan);

@@ -94,10 +94,10 @@ std::optional<Balancing> Balance::hear(std::int64_t step, std::span<const std::i
            outline_.stages);
   // A report behind a move has steps in it that came before.
   if (step - rule_.every < deaf_until_) return {};
-  unequal_ = are_unequal(worked, rule_.percent) ? unequal_ + 1 : 0;
-  if (unequal_ < rule_.reports) return {};
-  unequal_ = 0;
-  std::optional<Balancing> found = plan(step, worked);
+  if (!are_unequal(worked, rule_.percent)) unequal_.clear();
+  else unequal_.emplace_back(worked.begin(), worked.end());
+  if (std::ssize(unequal_) < rule_.reports) return {};
+  std::optional<Balancing> found = plan(step, std::exchange(unequal_, {}));
   if (!found) return {};
   deaf_until_ = found->first_step + std::ssize(found->cuts) - 1;
   outline_.first_block = found->cuts.back();
@@ -105,16 +105,42 @@ std::optional<Balancing> Balance::hear(std::int64_t step, std::span<const std::i
   return found;
 }
 
-/// Prices are those of one device: a stage's slowness is by how much its report is above them.
-std::optional<Balancing> Balance::plan(std::int64_t step, std::span<const std::int64_t> worked) const {
-  Balancing found{.first_step = step + rule_.lead};
-  Outline slow = outline_;
+/// Prices are those of one device: a stage's slowness is by how much its report is above them. Who is about
+/// as fast as the middle one is taken for as fast.
+std::vector<std::int64_t> Balance::slowness_by(const Report& report) const {
+  std::vector<std::int64_t> slowness;
   for (int stage = 0; stage < outline_.stages; ++stage) {
     const std::int64_t priced = std::max<std::int64_t>(1, priced_[stage] * rule_.every);
-    found.slowness.push_back(
-        std::max<std::int64_t>(1, worked[stage] / (std::max<std::int64_t>(1, priced / thousandths))));
-    slow.slower.push_back(static_cast<double>(found.slowness.back()) / thousandths);
+    slowness.push_back(
+        std::max<std::int64_t>(1, report[stage] / (std::max<std::int64_t>(1, priced / thousandths))));
   }
+  std::vector<std::int64_t> sorted = slowness;
+  std::sort(sorted.begin(), sorted.end());
+  const std::int64_t middle = sorted[(sorted.size() - 1) / 2];
+  for (std::int64_t& each : slowness)
+    if (std::max(each, middle) * 100 <= std::min(each, middle) * (100 + rule_.percent)) each = middle;
+  return slowness;
+}
+
+Outline Balance::slowed(const std::vector<std::int64_t>& slowness) const {
+  Outline slow = outline_;
+  for (const std::int64_t each : slowness) slow.slower.push_back(static_cast<double>(each) / thousandths);
+  return slow;
+}
+
+bool Balance::gains(std::int64_t before, std::int64_t after) const {
+  return (before - after) * 100 >= before * rule_.gain;
+}
+
+/// The cut follows from all reports together, and has to be worth it by each of them.
+std::optional<Balancing> Balance::plan(std::int64_t step, const std::vector<Report>& reports) const {
+  Balancing found{.first_step = step + rule_.lead};
+  Report mean(reports.front().size(), 0);
+  for (const Report& report : reports)
+    for (std::size_t stage = 0; stage < mean.size(); ++stage)
+      mean[stage] += report[stage] / std::ssize(reports);
+  found.slowness = slowness_by(mean);
+  Outline slow = slowed(found.slowness);
   found.cuts = cuts_between(slow, near_cuts(costs_of(slow), slow.first_block, slow.slower), rule_.room);
   if (found.cuts.empty()) return {};
   found.before = step_with(slow).step;
@@ -126,8 +152,14 @@ std::optional<Balancing> Balance::plan(std::int64_t step, std::span<const std::i
     still = step_with(slow).step;
   }
   found.after = still;
-  const std::int64_t saved = found.before - found.after;
-  if (saved * 100 < found.before * rule_.gain || saved * rule_.pays_back < found.moving) return {};
+  if (!gains(found.before, found.after) || (found.before - found.after) * rule_.pays_back < found.moving)
+    return {};
+  for (const Report& report : reports) {
+    Outline as_reported = slowed(slowness_by(report));
+    const std::int64_t before = step_with(as_reported).step;
+    as_reported.first_block = found.cuts.back();
+    if (!gains(before, step_with(as_reported).step)) return {};
+  }
   return found;
 }
 

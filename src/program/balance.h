@@ -13,11 +13,11 @@ namespace mindpipe {
 
 /// When stages are unequal enough for blocks to move, and whether that is worth it.
 struct BalanceRule {
-  std::int64_t every = 50;       ///< steps between reports
-  int room = 1;                  ///< blocks that a boundary moves in a step, at most
-  std::int64_t percent = 10;     ///< the slowest stage is so much above the mean ...
-  int reports = 2;               ///< ... in so many reports in a row
-  std::int64_t gain = 2;         ///< percent of a step that the new cut has to save
+  std::int64_t every = 50;    ///< steps between reports
+  int room = 1;               ///< blocks that a boundary moves in a step, at most
+  std::int64_t percent = 10;  ///< the slowest stage is so much above the mean ...
+  int reports = 2;  ///< ... in so many reports in a row; a stage no further from the middle one is as fast
+  std::int64_t gain = 2;         ///< percent of a step that the new cut has to save, by each of these reports
   std::int64_t pays_back = 500;  ///< steps in which it has to save what the moving steps take longer
   std::int64_t lead = 3;         ///< steps from a report to the first moving step
 };
@@ -26,7 +26,7 @@ struct BalanceRule {
 struct Balancing {
   std::int64_t first_step = 0;         ///< number of the first moving step
   std::vector<std::vector<int>> cuts;  ///< the cut behind each moving step; the last one stays
-  std::vector<std::int64_t> slowness;  ///< times of each stage, in thousandths of what is priced
+  std::vector<std::int64_t> slowness;  ///< times of each stage, in thousandths of what is priced, noise apart
   std::int64_t before = 0, after = 0;  ///< nanoseconds of a step with the old cut and with the last one
   std::int64_t moving = 0;             ///< nanoseconds that all moving steps take longer, together
   /// A number for all of it: ranks whose numbers are equal do the same.
@@ -51,7 +51,12 @@ class Balance {
   const std::vector<int>& cut() const { return outline_.first_block; }
 
  private:
-  std::optional<Balancing> plan(std::int64_t step, std::span<const std::int64_t> worked) const;
+  using Report = std::vector<std::int64_t>;  ///< by stage
+
+  std::optional<Balancing> plan(std::int64_t step, const std::vector<Report>& reports) const;
+  std::vector<std::int64_t> slowness_by(const Report& report) const;
+  Outline slowed(const std::vector<std::int64_t>& slowness) const;
+  bool gains(std::int64_t before, std::int64_t after) const;
   Timeline step_with(const Outline& outline) const;
 
   Outline outline_;
@@ -59,7 +64,7 @@ class Balance {
   ScheduleKind schedule_;
   BalanceRule rule_;
   std::vector<std::int64_t> priced_;  ///< nanoseconds of each stage's compute queue in a step, with the cut
-  int unequal_ = 0;                   ///< reports in a row
+  std::vector<Report> unequal_;       ///< reports in a row
   std::int64_t deaf_until_ = 0;       ///< the last moving step
 };
 

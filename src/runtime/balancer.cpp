@@ -81,7 +81,7 @@ std::optional<Balancer::News> Balancer::decide(std::span<const std::uint64_t> wo
     news->measured = mean_seconds_;
     news->sentence =
         fmt::format("since step {} a step takes {}, and took {} before; planned were {} and {}",
-                    news->last_step, human_seconds(news->measured), human_seconds(news->measured_before),
+                    news->last_step + 1, human_seconds(news->measured), human_seconds(news->measured_before),
                     human_seconds(news->planned), human_seconds(news->planned_before));
   }
   std::optional<Balancing> found = balance_.hear(*reported_, report);
@@ -111,6 +111,7 @@ std::optional<Balancer::News> Balancer::take(Decided decided) {
   if (!fit) {
     too_large_ = balancing.cuts.back();
     balance_ = balance_of(worker_);
+    news.stays = true;
     news.sentence += "; but the cut stays, since a rank would need more than memory.device_limit";
   } else {
     worker_.go_on_with(std::move(moves));

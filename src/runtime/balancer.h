@@ -26,6 +26,7 @@ class Balancer {
   struct News {
     std::string sentence;
     bool is_measured = false;     ///< all blocks have moved, and steps since then were measured
+    bool stays = false;           ///< the cut: a rank has no memory for another
     std::int64_t first_step = 0;  ///< first moving step
     std::int64_t last_step = 0;   ///< last moving step
     double planned_before = 0;    ///< seconds of a step on paper, with the old cut

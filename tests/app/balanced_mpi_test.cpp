@@ -143,6 +143,44 @@ TEST(StagesThatBalanceThemselves, HaveTheirOldCutOnceAllAreAtFullSpeedAgain) {
   EXPECT_THAT(why, testing::StartsWith("all stages are about equally fast: "));
 }
 
+/// Two stages of two data ranks on emulated devices, of which one of the last stage is slow.
+TEST(StagesThatBalanceThemselves, HearTheSlowestRankOfAStage) {
+  if (all_ranks().size != 4) GTEST_SKIP() << "4 ranks";
+  const SharedFolder folder;
+  Config config = config_of(folder / "slow");
+  config.grid.pipeline = config.grid.data = 2;
+  config.device.kind = DeviceKind::emulated;
+  config.device.description = "core";
+  const std::vector<int> old = make_run_plan(resolve(config)).outline.first_block;
+  const Training moved = trained(config, {fmt::format("slow@3:{}:4", slow_from)});
+  EXPECT_LT(moved.blocks_of(1), old[2] - old[1]);
+}
+
+/// Room for one more block is there as the run begins, and for no cut that it wishes.
+TEST(StagesThatBalanceThemselves, KeepTheirCutWhereARankHasNoMemoryForAnother) {
+  if (all_ranks().size != 2) GTEST_SKIP() << "2 ranks";
+  const SharedFolder folder;
+  Config config = config_of(folder / "slow");
+  config.device.kind = DeviceKind::emulated;
+  config.device.description = "core";
+  config.checkpoint.background = Background::no;
+  const Config known = resolve(config);
+  const RunPlan plan = make_run_plan(known);
+  for (int stage = 0; stage < 2; ++stage)
+    config.memory.device_limit =
+        std::max(config.memory.device_limit, total_of(with_room_to_move(known, plan).most_memory(stage)));
+  const Training kept = trained(config, slow(0));
+  EXPECT_EQ(kept.cut, plan.outline.first_block);
+  std::string why;
+  for (const nlohmann::json& line : kept.lines)
+    if (line.contains("balance")) {
+      why = line["balance"];
+      EXPECT_FALSE(line.contains("planned_seconds")) << "nothing comes of it";
+    }
+  EXPECT_THAT(why, testing::EndsWith("; but the cut stays, since a rank would need more than "
+                                     "memory.device_limit"));
+}
+
 TEST(StagesThatBalanceThemselves, SayWhyAndWhatItHasBrought) {
   const SharedFolder folder;
   const Training moved = trained(config_of(folder / "slow"), slow(0));
@@ -216,7 +254,8 @@ TEST(StagesThatBalanceThemselves, EndWhereARankHasDecidedWhatOthersHaveNot) {
 
 TEST(StagesThatBalanceThemselves, AreRefusedWhereThereIsNoRoomForABlock) {
   Config config = resolve(config_of("unused"));
-  const RunPlan plan = make_run_plan(config);
+  config.checkpoint.background = Background::no;
+  RunPlan plan = make_run_plan(config);
   std::int64_t most = 0, most_with_room = 0;
   for (int stage = 0; stage < plan.outline.stages; ++stage) {
     most = std::max(most, total_of(plan.most_memory(stage)));
@@ -231,7 +270,23 @@ TEST(StagesThatBalanceThemselves, AreRefusedWhereThereIsNoRoomForABlock) {
     ADD_FAILURE() << "nothing was refused";
   } catch (const Error& error) {
     EXPECT_EQ(error.code, Exit::out_of_memory);
+    EXPECT_THAT(error.what(), testing::HasSubstr("for blocks that may come to it (repartition.every"));
   }
+}
+
+/// A copy of the state, for saves beside training, is left out where it alone does not fit.
+TEST(StagesThatBalanceThemselves, DoWithoutACopyOfTheirStateWhereThereIsNoRoomForIt) {
+  Config config = config_of("unused");
+  config.checkpoint.every = 5;
+  config = resolve(config);
+  RunPlan plan = make_run_plan(config);
+  ASSERT_TRUE(plan.copies_state);
+  std::int64_t most = 0;
+  for (int stage = 0; stage < plan.outline.stages; ++stage)
+    most = std::max(most, total_of(with_room_to_move(config, plan).most_memory(stage)));
+  config.memory.device_limit = most - 1;
+  EXPECT_TRUE(plan_moves(config, plan).empty());
+  EXPECT_FALSE(plan.copies_state);
 }
 
 }  // namespace

@@ -104,6 +104,48 @@ TEST(ABalance, TakesNoiseForNoise) {
   }
 }
 
+/// Blocks that no cut spreads evenly: the slowest stage is always far above the mean, and nobody is slow.
+TEST(ABalance, TakesNoiseForNoiseWhereNoCutIsEven) {
+  struct Uneven {
+    int stages, layers;
+    double mlp, head;
+  };
+  for (const auto& [stages, layers, mlp, head] : {Uneven{3, 8, 1.6, 0.3},
+                                                  {4, 5, 1.6, 0.3},
+                                                  {4, 9, 1.6, 0.3},
+                                                  {4, 7, 1, 0.01},
+                                                  {8, 7, 1.6, 1},
+                                                  {8, 12, 1, 0.3}}) {
+    std::vector<std::int64_t> costs{10'000};
+    for (int layer = 0; layer < layers; ++layer)
+      costs.insert(costs.end(), {1'000'000, std::llround(1e6 * mlp)});
+    costs.push_back(std::llround(1e6 * head));
+    Machine machine;
+    machine.outline = equal_stages(1, 16, 1, {}, static_cast<int>(costs.size()));
+    machine.outline.stages = stages;
+    machine.outline.rank_of_chunk = looped_chunks(stages, 1);
+    for (std::size_t block = 0; block < costs.size(); ++block) {
+      machine.outline.blocks[block][0].forward = costs[block];
+      machine.outline.blocks[block][0].backward = 2 * costs[block];
+    }
+    machine.outline.first_block = even_cuts(costs, stages, Slowness(static_cast<std::size_t>(stages), 1.0));
+    const BalanceRule rule{.every = 5};
+    const std::vector<std::int64_t> worked = machine.step(machine.outline.first_block, {}).expected.busy;
+    for (unsigned seed = 0; seed < 20; ++seed) {
+      std::mt19937 random(seed);
+      std::uniform_real_distribution<double> share(0.95, 1.05);
+      Balance balance(machine.outline, machine.network, schedule, rule);
+      for (std::int64_t step = rule.every; step <= 500; step += rule.every) {
+        std::vector<std::int64_t> report = worked;
+        for (std::int64_t& each : report)
+          each = std::llround(static_cast<double>(each * rule.every) * share(random));
+        EXPECT_FALSE(balance.hear(step, report))
+            << layers << " layers on " << stages << " stages, seed " << seed << ", step " << step;
+      }
+    }
+  }
+}
+
 TEST(ABalance, WaitsForASecondReport) {
   const Machine machine;
   const BalanceRule rule{.every = 5};

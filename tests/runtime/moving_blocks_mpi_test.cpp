@@ -251,9 +251,31 @@ TEST(BlocksThatMove, GoOnFromACheckpointOnAnotherGridAndInTheMiddle) {
   }
 }
 
+/// A rank that may move more blocks over a boundary has room for each of them.
+TEST(BlocksThatMove, HaveRoomForAsManyAsMayCome) {
+  if (all_ranks().rank > 0) return;
+  Config c = still(kinds[0]);
+  c.repartition.every = 5;
+  const RunPlan plan = make_run_plan(resolve(c));
+  const auto room_for = [&](int blocks) {
+    c.repartition.room = blocks;
+    return total_of(with_room_to_move(c, plan).most_memory(0)) - total_of(plan.most_memory(0));
+  };
+  EXPECT_GT(room_for(1), 0);
+  EXPECT_EQ(room_for(2), 2 * room_for(1));
+}
+
 /// Memory of a rank is what was planned, to the byte, whichever cut it has come to.
 TEST(BlocksThatMove, TakeTheMemoryThatWasPlanned) {
-  for (const Config& config : runs_here(11)) {
+  for (Config config : runs_here(11)) {
+    // The largest rank of all has not a byte more, in moving steps either.
+    RunPlan first = make_run_plan(config);
+    std::vector<PlannedMove> moves = plan_moves(config, first);
+    std::vector<const RunPlan*> plans{&first};
+    for (const PlannedMove& move : moves) plans.insert(plans.end(), {&move.during, &move.after});
+    for (const RunPlan* plan : plans)
+      for (int stage = 0; stage < first.outline.stages; ++stage)
+        config.memory.device_limit = std::max(config.memory.device_limit, total_of(plan->most_memory(stage)));
     Worker worker(config, all_ranks());
     share_processors(worker);
     BatchFeed feed(worker.config(), worker.layout());

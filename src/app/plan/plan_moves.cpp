@@ -44,7 +44,8 @@ std::string moving_steps_text(const Config& config, const RunPlan& first) {
         human_bytes(static_cast<double>(most_memory_of(with_room_to_move(config, first)))));
   std::int64_t before = first.training.expected.step;
   const auto seconds = [](std::int64_t ns) { return human_seconds(static_cast<double>(ns) * 1e-9); };
-  for (const PlannedMove& move : plan_moves(config, first)) {
+  RunPlan known = first;
+  for (const PlannedMove& move : plan_moves(config, known)) {
     const std::int64_t during = move.during.training.expected.step, after = move.after.training.expected.step;
     text += fmt::format(
         "step {} moves {}: {} leave a rank, {} is the most that one has room for; it takes {} ({:+.2f} % of "

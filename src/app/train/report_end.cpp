@@ -121,19 +121,29 @@ std::string EndReport::text_of_steps(const std::vector<TimeSpent>& stages,
   return text;
 }
 
-/// The blocks of each stage, and by how much its work takes longer than its price: the speeds by which blocks
-/// may be moved. Collective.
+/// The blocks of each stage, and by how much the work of its slowest rank takes longer than its price: the
+/// speeds by which blocks may be moved. Collective.
 std::string EndReport::text_of_cut() {
   Worker& worker = run_.worker();
   if (run_.trains_subnets() || !worker.plan().blocks_may_move) return "";
-  const std::vector<StepFeed::SinceTaken> since = of_stages(worker, worker.steps().since_taken());
+  const auto [spent, steps] = worker.steps().since_taken();
   const RunPlan& plan = worker.plan();
-  std::string text = fmt::format("stages as they are now, in the last {} steps\n{:<6} {:>9} {:>14} {:>12}\n",
-                                 since.front().steps, "stage", "blocks", "work of a step", "of its price");
+  std::vector<std::int64_t> of_ranks(static_cast<std::size_t>(worker.world().size), 0);
+  of_ranks[static_cast<std::size_t>(worker.world().rank)] = spent.forward + spent.backward + spent.update;
+  worker.wiring().sum_over_grid(of_ranks);
+  std::vector<std::int64_t> worked(static_cast<std::size_t>(plan.outline.stages), 0);
+  for (int rank = 0; rank < worker.world().size; ++rank) {
+    std::int64_t& most = worked[static_cast<std::size_t>(coord_at(worker.layout().grid, rank).pipeline)];
+    most = std::max(most, of_ranks[static_cast<std::size_t>(rank)]);
+  }
+  if (steps == 0)
+    return "the last step has moved blocks, and none has run since: of stages as they are now no time is "
+           "known\n";
+  std::string text =
+      fmt::format("stages as they are now, in the last {} step{}\n{:<6} {:>9} {:>14} {:>12}\n", steps,
+                  steps == 1 ? "" : "s", "stage", "blocks", "work of a step", "of its price");
   for (int stage = 0; stage < plan.outline.stages; ++stage) {
-    const auto& [spent, steps] = since[static_cast<std::size_t>(stage)];
-    if (steps == 0) return "";
-    const double work = static_cast<double>(spent.forward + spent.backward + spent.update) /
+    const double work = static_cast<double>(worked[static_cast<std::size_t>(stage)]) /
                         static_cast<double>(steps),
                  priced = static_cast<double>(std::max<std::int64_t>(1, plan.training.expected.busy[stage]));
     text += fmt::format("{:<6} {:>9} {:>14} {:>11.2f}x\n", stage, blocks_of_stage(plan.outline, stage),

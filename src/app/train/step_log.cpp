@@ -15,8 +15,9 @@ namespace {
 
 /// Why blocks move, and what that should bring; then what it has brought.
 void add_balance(JsonLine& line, const Balancer::News& news) {
-  line.add("balance", news.sentence)
-      .add("balanced_from", news.first_step)
+  line.add("balance", news.sentence);
+  if (news.stays) return;
+  line.add("balanced_from", news.first_step)
       .add("balanced_by", news.last_step)
       .add("planned_seconds_before", news.planned_before)
       .add("planned_seconds", news.planned)

@@ -75,12 +75,14 @@ bool write_results(Run& run, TraceClock& clock) {
 }
 
 /// Who was slow in the last steps, and what to change, as `replay` says it.
-std::vector<std::string> notes_on(const Run& run, bool has_trace) {
+std::vector<std::string> notes_on(Run& run, bool has_trace) {
   const Config& config = run.config();
   if (run.trains_subnets() || !run.is_rank_0()) return {};
   if (!has_trace)
     return {config.trace.steps == 0
                 ? "no step was recorded (trace.steps: 0), so nobody can be said to be slow"
+            : run.worker().steps().since_taken().steps == 0
+                ? "no step has run since blocks moved, so nobody can be said to be slow"
                 : "there is no trace to say from who was slow"};
   const std::string path = replayable_trace_of(config.run.dir);
   try {
