@@ -8,6 +8,7 @@ struct LinkDescription {
   int ranks_per_node = 1;
   double latency = 0, bytes = 0;                              ///< within a node: seconds; a second
   double latency_between_nodes = 0, bytes_between_nodes = 0;  ///< between two nodes: seconds; a second
+  double copies = 0;  ///< bytes a second between a device and its host, each way
 };
 
 /// A device on paper: what its operations cost. Rates are what large products and copies really reach.

@@ -24,7 +24,7 @@ void Staging::upload(const void* host, void* device, std::size_t bytes, cudaStre
     const std::size_t here = std::min(block_bytes, bytes - done), block = take();
     void* pinned = arena_.address_of(block * block_bytes);
     std::memcpy(pinned, static_cast<const std::byte*>(host) + done, here);
-    MP_CUDA(cudaMemcpyAsync(static_cast<std::byte*>(device) + done, pinned, here, cudaMemcpyHostToDevice,
+    MP_CUDA(cudaMemcpyAsync(static_cast<std::byte*>(device) + done, pinned, here, cudaMemcpyDefault,
                             stream));
     MP_CUDA(cudaEventRecord(copied_[block].get(), stream));
   }
@@ -35,7 +35,7 @@ void Staging::download(const void* device, void* host, std::size_t bytes, cudaSt
     const std::size_t block = take();
     MP_CUDA(cudaMemcpyAsync(arena_.address_of(block * block_bytes),
                             static_cast<const std::byte*>(device) + done, std::min(block_bytes, bytes - done),
-                            cudaMemcpyDeviceToHost, stream));
+                            cudaMemcpyDefault, stream));
     MP_CUDA(cudaEventRecord(copied_[block].get(), stream));
     return block;
   };

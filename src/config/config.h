@@ -108,7 +108,8 @@ struct OptimizerConfig {
 };
 
 struct MemoryConfig {
-  std::int64_t device_limit = 0;  ///< bytes; 0: no limit
+  std::int64_t device_limit = 0, host_limit = 0;  ///< bytes of a rank; 0: no limit
+  StatePlace optimizer = StatePlace::device;      ///< where masters and moments are kept
   bool operator==(const MemoryConfig&) const = default;
 };
 /// A cut that a run comes to while it trains.
@@ -141,6 +142,7 @@ struct CheckpointConfig {
 struct LinksConfig {
   int ranks_per_node = 0;
   double latency = 0, rate = 0, latency_between_nodes = 0, rate_between_nodes = 0;
+  double copies = 0;  ///< between a device and its host, each way
   bool operator==(const LinksConfig&) const = default;
 };
 struct DeviceConfig {

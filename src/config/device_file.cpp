@@ -8,8 +8,8 @@ namespace {
 
 const std::vector<std::string> names{"like",   "flops_f32", "flops_bf16",       "bytes",
                                      "launch", "half_rate", "attention_scores", "links"};
-const std::vector<std::string> names_of_links{"ranks_per_node", "latency", "rate", "latency_between_nodes",
-                                              "rate_between_nodes"};
+const std::vector<std::string> names_of_links{
+    "ranks_per_node", "latency", "rate", "latency_between_nodes", "rate_between_nodes", "copies"};
 
 template <class T>
 void read_if_there(T& member, const Section& section, const char* name, const Range& range) {
@@ -41,6 +41,7 @@ DeviceFile read_device_file(const std::string& file) try {
     read_if_there(device.rate, links, "rate", a_rate);
     read_if_there(device.latency_between_nodes, links, "latency_between_nodes", a_time);
     read_if_there(device.rate_between_nodes, links, "rate_between_nodes", a_rate);
+    read_if_there(device.copies, links, "copies", a_rate);
   }
   return device;
 } catch (const Error& error) {

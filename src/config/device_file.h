@@ -12,7 +12,7 @@ struct DeviceFile {
   double half_rate = -1;         ///< rows, columns or depth at which a product reaches half its rate
   double attention_scores = -1;  ///< times that a pass forward writes or reads the scores of attention
   int ranks_per_node = 0;
-  double latency = -1, rate = 0, latency_between_nodes = -1, rate_between_nodes = 0;
+  double latency = -1, rate = 0, latency_between_nodes = -1, rate_between_nodes = 0, copies = 0;
 };
 
 /// Whether device.description is a file and no bundled device: it ends in .yaml.

@@ -61,6 +61,7 @@ struct OptimizerRow {
 // too (program/schedules/order.h, optim/update_rule.h); kinds of models stand in config/models/table.h.
 
 // clang-format off
+#define MINDPIPE_STATE_PLACES(kind) kind(device, "device") kind(host, "host")
 #define MINDPIPE_BACKGROUNDS(kind) kind(automatic, "auto") kind(no, "no")
 #define MINDPIPE_CHECKPOINT_WRITERS(kind) kind(direct, "direct") kind(mpiio, "mpiio")
 #define MINDPIPE_SAVE_FAILURES(kind) kind(stop, "stop") kind(warn, "warn")
@@ -144,6 +145,7 @@ struct OptimizerRow {
   kind(sgd, "sgd", {"velocity"}, 1, true)
 // clang-format on
 
+MINDPIPE_KINDS(StatePlace, NamedRow, MINDPIPE_STATE_PLACES)
 MINDPIPE_KINDS(Background, NamedRow, MINDPIPE_BACKGROUNDS)
 MINDPIPE_KINDS(CheckpointWriterKind, NamedRow, MINDPIPE_CHECKPOINT_WRITERS)
 MINDPIPE_KINDS(SaveFailure, NamedRow, MINDPIPE_SAVE_FAILURES)

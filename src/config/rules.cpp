@@ -145,6 +145,19 @@ void check_grid(const Config& c, const Complaints& complain) {
                      s.chunks, c.grid.pipeline * s.chunks - 1);
 }
 
+/// Units of supernets, and those that change their stage, would take their state along from host to host.
+void check_memory(const Config& c, const Complaints& complain) {
+  if (c.memory.optimizer == StatePlace::device) return;
+  complain.require(
+      !row_of(c.model.kind).trains_subnets, "memory.optimizer",
+      "is {}, but model.kind is {}, whose units travel with their masters and moments (leave it out)",
+      c.memory.optimizer, c.model.kind);
+  complain.require(
+      !c.repartition.moves(), "memory.optimizer",
+      "is {}, and repartition moves blocks with their masters and moments (leave one of them out)",
+      c.memory.optimizer);
+}
+
 void check_repartition(const Config& c, const Complaints& complain) {
   const std::vector<CutAt>& at = c.repartition.at;
   if (!c.repartition.moves()) return;
@@ -153,6 +166,16 @@ void check_repartition(const Config& c, const Complaints& complain) {
                    "moves blocks, but model.kind is {}, whose units move by their versions, and not between "
                    "steps (leave it out; supernet.cuts: own lets blocks run on several stages)",
                    c.model.kind);
+  complain.require(
+      c.grid.pipeline != 1, moving,
+      "moves blocks between stages, but the pipeline has one stage (take a larger grid.pipeline, or "
+      "leave it out)");
+  complain.require(
+      c.schedule.chunks == 1 && row_of(c.schedule.kind).chunks() == 1, moving,
+      "moves blocks, but each stage has {} chunks, whose neighbours are on other stages at both ends, "
+      "so that each boundary would move blocks around the whole ring (take schedule.chunks: 1 and no V, "
+      "or leave it out)",
+      std::max(c.schedule.chunks, row_of(c.schedule.kind).chunks()));
   complain.require(at.empty() || c.repartition.every == 0, "repartition.every",
                    "is {}, and repartition.at names moves by hand (leave one of them out)",
                    c.repartition.every);
@@ -206,6 +229,7 @@ void check_together(const Config& c, const Origin& origin) {
   check_energy(c, complain);
   check_guard(c, complain);
   check_repartition(c, complain);
+  check_memory(c, complain);
   complain.require(!c.run.resume.empty(), "run.resume",
                    "is empty (auto, never, or the directory of a checkpoint)");
   complain.require(

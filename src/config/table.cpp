@@ -168,6 +168,13 @@ std::vector<Setting> common_settings(Config& c) {  // table
 
       SETTING(layout, memory.device_limit, "memory of a rank (12 GiB); 0: no limit", Range{0})
           .in(Unit::bytes),
+      SETTING(layout, memory.host_limit,
+              "memory of the host that a rank may keep state in (64 GiB); 0: no limit", Range{0})
+          .in(Unit::bytes),
+      SETTING(
+          layout, memory.optimizer,
+          "where masters and moments are kept: on the device, or in the host's memory, whence each unit's "
+          "come for its update alone; without an effect on any bit"),
 
       SETTING(layout, repartition.at,
               "cuts that the run comes to while it trains: in each of these steps blocks change to the stage "
@@ -234,6 +241,9 @@ std::vector<Setting> common_settings(Config& c) {  // table
               "latency of a message between nodes, seconds; 0: as device.description", Range{0, 1}),
       SETTING(layout, device.links.rate_between_nodes,
               "bytes a second of a rank between nodes; 0: as device.description", Range{0, 1e18}),
+      SETTING(layout, device.links.copies,
+              "bytes a second between a device and its host, each way; 0: as device.description",
+              Range{0, 1e18}),
       SETTING(layout, device.transport,
               "cuda: what carries messages between ranks; auto: NCCL where each rank has a GPU of its own, "
               "else MPI through pinned memory"),

@@ -83,17 +83,41 @@ Tensor UnitOptimizer::gradient_share(int use) const {
   return unit_.root(use).range(begin_, count);
 }
 
-void UnitOptimizer::allocate(Memory& memory, const std::vector<char>& apart) {
+void UnitOptimizer::allocate(Memory& memory, const std::vector<char>& apart, Memory* host) {
   MP_CHECK(unit_.dtype() != DType::f64, "unit {}: f64 is for gradient checks, not for training",
            unit_.name());
-  arena_ = Arena(memory, MemoryClass::optimizer, bytes());
-  moments_are_zero_ = memory.gives_zeros(bytes());
+  Memory& keeper = host != nullptr ? *host : memory;
+  is_on_host_ = host != nullptr && bytes() > 0;
+  arena_ = Arena(keeper, MemoryClass::optimizer, bytes());
+  moments_are_zero_ = keeper.gives_zeros(bytes());
   place_apart(memory, apart);
-  const std::int64_t count = end_ - begin_;
-  if (count == 0) return;
-  if (unit_.dtype() == DType::bf16) master_ = arena_.take({count}, DType::f32);
-  for (std::size_t i = 0; i < config_.moments().size(); ++i)
-    moments_.push_back(arena_.take({count}, DType::f32));
+  kept_ = state_at([this] { return arena_.take({end_ - begin_}, DType::f32); });
+}
+
+UnitOptimizer::State UnitOptimizer::state_at(const std::function<Tensor()>& take) const {
+  State state;
+  if (begin_ == end_) return state;
+  if (unit_.dtype() == DType::bf16) state.master = take();
+  for (std::size_t i = 0; i < config_.moments().size(); ++i) state.moments.push_back(take());
+  return state;
+}
+
+void UnitOptimizer::take_slot(void* slot) {
+  auto* place = static_cast<std::byte*>(slot);
+  fetched_ = state_at([&] {
+    const Tensor tensor{place, {end_ - begin_}, DType::f32};
+    place += aligned(tensor.bytes());
+    return tensor;
+  });
+}
+
+std::vector<std::pair<Tensor, Tensor>> UnitOptimizer::fetched() const {
+  std::vector<std::pair<Tensor, Tensor>> all;
+  if (!fetched_) return all;
+  if (kept_.master) all.emplace_back(kept_.master, fetched_->master);
+  for (std::size_t i = 0; i < kept_.moments.size(); ++i)
+    all.emplace_back(kept_.moments[i], fetched_->moments[i]);
+  return all;
 }
 
 void UnitOptimizer::place_apart(Memory& memory, const std::vector<char>& apart) {
@@ -120,7 +144,7 @@ void UnitOptimizer::write(Backend& backend, std::string_view slot, std::int64_t 
 
 void UnitOptimizer::clear_moments(Backend& backend) {
   if (moments_are_zero_) return;  // their pages come with the first update, not before the first step
-  for (const Tensor& moment : moments_) backend.fill({moment, 0});
+  for (const Tensor& moment : kept_.moments) backend.fill({moment, 0});
   moments_are_zero_ = true;
 }
 
@@ -138,10 +162,14 @@ std::pair<std::int64_t, std::int64_t> UnitOptimizer::chunks_of_shard(int param, 
 void UnitOptimizer::update(Backend& backend, double rate, const Tensor& decision,
                            std::int64_t micro_batches) {
   moments_are_zero_ = false;
+  MP_CHECK(fetched_.has_value() == is_on_host_, "unit {} is updated without its masters and moments",
+           unit_.name());
+  const State& here = fetched_ ? *fetched_ : kept_;
   for (const FlatRange& range : ranges_) {
     const ParamSpec& spec = unit_.params()[range.param];
     const Tensor value = unit_.flat_values().range(range.flat, range.count);
-    const Tensor master = master_ ? state(master_, range) : value, rounded = master_ ? value : Tensor{};
+    const Tensor master = here.master ? state(here.master, range) : value,
+                 rounded = here.master ? value : Tensor{};
     if (spec.constant) continue;
     if (!spec.is_learned()) {
       backend.running_mean({spec.follows, 1.0 / static_cast<double>(micro_batches), decision, gradient(range),
@@ -150,17 +178,18 @@ void UnitOptimizer::update(Backend& backend, double rate, const Tensor& decision
     }
     const float decay = spec.decay ? static_cast<float>(config_.weight_decay) : 0.0f;
     std::array<Tensor, most_moments> moments;
-    std::transform(moments_.begin(), moments_.end(), moments.begin(),
+    std::transform(here.moments.begin(), here.moments.end(), moments.begin(),
                    [&](const Tensor& moment) { return state(moment, range); });
     apply(backend, {config_, static_cast<float>(rate), decay, decision, gradient(range), master,
-                    std::span(moments).first(moments_.size()), rounded});
+                    std::span(moments).first(here.moments.size()), rounded});
   }
 }
 
 std::vector<std::pair<std::string, Tensor>> UnitOptimizer::states() const {
   std::vector<std::pair<std::string, Tensor>> all;
-  if (master_) all.emplace_back("master", master_);
-  for (std::size_t i = 0; i < moments_.size(); ++i) all.emplace_back(config_.moments()[i], moments_[i]);
+  if (kept_.master) all.emplace_back("master", kept_.master);
+  for (std::size_t i = 0; i < kept_.moments.size(); ++i)
+    all.emplace_back(config_.moments()[i], kept_.moments[i]);
   return all;
 }
 

@@ -1,5 +1,7 @@
 #pragma once
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -29,8 +31,9 @@ class UnitOptimizer {
  public:
   UnitOptimizer(Unit& unit, const OptimizerConfig& config, int share, int shares);
   /// `apart`: for each use, whether this share of its gradient has a place of its own, because the
-  /// accumulators' memory goes to others before the update. Empty: none has.
-  void allocate(Memory& memory, const std::vector<char>& apart = {});
+  /// accumulators' memory goes to others before the update. Empty: none has. `host`: where masters and
+  /// moments are kept in place of `memory`.
+  void allocate(Memory& memory, const std::vector<char>& apart = {}, Memory* host = nullptr);
   /// Takes places apart for this share of the gradients of these uses, in place of those that there were.
   void place_apart(Memory& memory, const std::vector<char>& apart);
   std::size_t bytes() const;           ///< bytes of masters and moments
@@ -42,6 +45,12 @@ class UnitOptimizer {
   void clear_moments(Backend& backend);  ///< makes them what they are before the first step
   /// Hears that moments were written where `slots` says.
   void moments_have_arrived() { moments_are_zero_ = false; }
+
+  /// Masters and moments that are kept on the host have a place on the device from here on, or none any more.
+  void take_slot(void* slot);
+  void leave_slot() { fetched_.reset(); }
+  /// What is kept on the host, and its place on the device.
+  std::vector<std::pair<Tensor, Tensor>> fetched() const;
 
   /// This share of the gradient that one use makes, in flat order: where its sum over data is to be found.
   /// Use 0 holds that of all uses in the end.
@@ -72,6 +81,14 @@ class UnitOptimizer {
     return slot.range(range.flat - begin_, range.count);
   }
 
+  /// Masters (none: the values are), and moments in the order of OptimizerConfig::moments; none where nothing
+  /// is kept here.
+  struct State {
+    Tensor master;
+    std::vector<Tensor> moments;
+  };
+  State state_at(const std::function<Tensor()>& take) const;
+
   Unit& unit_;
   OptimizerConfig config_;
   std::int64_t begin_, end_;
@@ -81,9 +98,9 @@ class UnitOptimizer {
   std::int64_t chunks_ = 0;
   Arena arena_, gradient_arena_;
   std::vector<Tensor> gradients_apart_;  ///< one for each use; none where the share lies in the accumulator
-  Tensor master_;
-  std::vector<Tensor>
-      moments_;  ///< in the order of OptimizerConfig::moments; none where nothing is kept here
+  State kept_;
+  std::optional<State> fetched_;  ///< places on the device
+  bool is_on_host_ = false;
   bool moments_are_zero_ = false;
 };
 

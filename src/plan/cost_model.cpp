@@ -58,6 +58,7 @@ DeviceDescription description_of(const Config& config) {
   take(file.rate, device.links.bytes, 0);
   take(file.latency_between_nodes, device.links.latency_between_nodes, -1);
   take(file.rate_between_nodes, device.links.bytes_between_nodes, 0);
+  take(file.copies, device.links.copies, 0);
   return device;
 }
 

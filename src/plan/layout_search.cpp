@@ -248,8 +248,8 @@ LayoutSearch search_layouts(const Config& given, int ranks, const SearchFreedom&
   LayoutSearch search{.price = price};
   Config config = given;
   const LinkDescription links = links_on_paper(given);  // files are read once
-  config.device.links = {links.ranks_per_node, links.latency, links.bytes, links.latency_between_nodes,
-                         links.bytes_between_nodes};
+  config.device.links = {links.ranks_per_node,      links.latency, links.bytes, links.latency_between_nodes,
+                         links.bytes_between_nodes, links.copies};
   PricedBlocks blocks;
   take_stock(search, config, ranks, free, blocks);
   const std::int64_t limit = config.memory.device_limit;

@@ -1,5 +1,7 @@
 #include "plan/memory_limits.h"
 
+#include "core/text.h"
+
 namespace mindpipe {
 namespace {
 
@@ -32,6 +34,16 @@ void require_fit(const RunPlan& plan, std::int64_t limit) {
     require_below(plan, on_device(plan, stage), stage, limit, "memory.device_limit");
 }
 
+void require_host_fit(const RunPlan& plan, std::int64_t limit) {
+  for (int stage = 0; stage < static_cast<int>(plan.host_memory.size()); ++stage)
+    MP_REQUIRE(
+        limit == 0 || plan.most_on_host(stage) <= limit, Exit::out_of_memory,
+        "memory: a rank of stage {} will keep {} of masters and moments on its host, and memory.host_limit "
+        "is {}; take more stages, train.zero: 1, or memory.optimizer: device",
+        stage, human_bytes(static_cast<double>(plan.most_on_host(stage))),
+        human_bytes(static_cast<double>(limit)));
+}
+
 bool fits(const RunPlan& plan, std::int64_t limit) {
   for (int stage = 0; stage < static_cast<int>(plan.memory.size()); ++stage)
     if (limit > 0 && total_of(on_device(plan, stage)) > limit) return false;
@@ -42,7 +54,7 @@ void require_fit_here(const RunPlan& plan, const std::vector<Coord>& ranks, cons
   std::int64_t together = 0;
   for (const Coord& rank : ranks) {
     require_below(plan, plan.memory_of(rank), rank.pipeline, here.bytes, here.name.c_str());
-    together += total_of(plan.memory_of(rank));
+    together += total_of(plan.memory_of(rank)) + plan.host_memory[rank.pipeline][rank.data];
   }
   MP_REQUIRE(
       here.bytes == 0 || together <= here.bytes, Exit::out_of_memory,
@@ -54,7 +66,8 @@ void require_fit_here(const RunPlan& plan, const std::vector<Coord>& ranks, cons
 
 bool fits_here(const RunPlan& plan, const std::vector<Coord>& ranks, const MemoryLimit& here) {
   std::int64_t together = 0;
-  for (const Coord& rank : ranks) together += total_of(plan.memory_of(rank));
+  for (const Coord& rank : ranks)
+    together += total_of(plan.memory_of(rank)) + plan.host_memory[rank.pipeline][rank.data];
   return here.bytes == 0 || together <= here.bytes;
 }
 

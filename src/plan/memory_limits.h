@@ -8,6 +8,8 @@ namespace mindpipe {
 
 /// Refuses, with the ledger, a run of which some rank needs more than `limit` bytes (0: no limit).
 void require_fit(const RunPlan& plan, std::int64_t limit);
+/// Refuses a run of which some rank keeps more than `limit` bytes on its host (0: no limit).
+void require_host_fit(const RunPlan& plan, std::int64_t limit);
 /// Whether require_fit would pass.
 bool fits(const RunPlan& plan, std::int64_t limit);
 /// Refuses ranks that share a machine and together need more memory than it has.

@@ -48,7 +48,7 @@ ReplayTimes times_of_plan(const RunPlan& plan, const ReplayGraph& graph, const T
     const Span& span = step.expected.spans[stage][index];
     const Action& what = graph.at(action);
     const bool waits_inside = is_communication(what) || what.sums > 0;
-    const double slower = same_ranks && !is_communication(what) ? prices.ranks[graph.rank_of(action)] : 1;
+    const double slower = same_ranks && is_work(what) ? prices.ranks[graph.rank_of(action)] : 1;
     const std::int64_t takes = waits_inside ? span.end - span.start : alone[stage][index];
     row.lasts.push_back(std::llround(static_cast<double>(takes) * slower));
     row.lag.push_back(prices.lags[lag_class(graph, action)]);

@@ -14,6 +14,7 @@ std::vector<std::size_t> arriving_bytes(const Config& config, const RunPlan& pla
 /// What training keeps of the units of a pipeline rank.
 struct TrainedBytes {
   std::int64_t gradients = 0, optimizer = 0;
+  std::int64_t on_host = 0;  ///< masters and moments that come to the device for updates alone
 };
 
 /// The gradients, masters and moments that each data rank of a pipeline rank keeps.

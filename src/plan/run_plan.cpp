@@ -191,6 +191,7 @@ void count_memory(RunPlan& plan, const Config& config, const Layout& layout, Cos
     if (!row_of(config.device.kind).computes)
       footprint.passes.backend = {};  // no operation works in anything
     auto& memory = plan.memory.emplace_back();
+    plan.host_memory.emplace_back(outline.data, 0);
     const std::vector<std::int64_t> copies = copies_of(config, layout, plan, costs, rank);
     const std::vector<TrainedBytes> trained = plan.trains_steps() ? trained_units(config, plan, costs, rank)
                                                                   : std::vector<TrainedBytes>(outline.data);
@@ -202,6 +203,7 @@ void count_memory(RunPlan& plan, const Config& config, const Layout& layout, Cos
       memory.push_back(known->second);
       memory.back()[static_cast<int>(MemoryClass::gradients)] += trained[d].gradients;
       memory.back()[static_cast<int>(MemoryClass::optimizer)] += trained[d].optimizer;
+      plan.host_memory.back()[d] = trained[d].on_host;
       if (!copies.empty()) memory.back()[static_cast<int>(MemoryClass::copy)] = aligned(copies[d]);
       plan.copies_state = !copies.empty();
     }
@@ -273,6 +275,11 @@ const BytesByClass& RunPlan::most_memory(int pipeline_rank) const {
   });
 }
 
+std::int64_t RunPlan::most_on_host(int pipeline_rank) const {
+  const std::vector<std::int64_t>& ranks = host_memory[pipeline_rank];
+  return *std::max_element(ranks.begin(), ranks.end());
+}
+
 std::int64_t input_bytes(const std::vector<Field>& fields, const Layout& layout) {
   std::size_t bytes = 0;
   for (const Field& field : fields)
@@ -324,6 +331,7 @@ void lay_out(Outline& outline, const Config& config) {
   outline.tensor = layout.grid.tensor;
   outline.sharded_optimizer = config.train.zero > 0 && layout.grid.data > 1;
   outline.sharded_gradients = config.train.zero > 1 && layout.grid.data > 1;
+  outline.state_on_host = config.memory.optimizer == StatePlace::host;
   outline.tapes_percent = static_cast<int>(std::lround(100 * config.schedule.memory));
   outline.rank_of_chunk = row_of(config.schedule.kind).in_v ? v_shaped_chunks(outline.stages, outline.chunks)
                                                             : looped_chunks(outline.stages, outline.chunks);

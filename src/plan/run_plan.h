@@ -61,6 +61,8 @@ struct RunPlan {
   Model::Formula formula;
   /// All that a rank will allocate, by pipeline and data rank, whose parts of optimizer state differ.
   std::vector<std::vector<BytesByClass>> memory;
+  /// Bytes of the host's memory in which a rank keeps masters and moments, alike.
+  std::vector<std::vector<std::int64_t>> host_memory;
   /// Whether training goes on while a copy of its state is written. If the copy does not fit into memory:
   /// how many bytes of a rank it would take.
   bool copies_state = false;
@@ -75,6 +77,7 @@ struct RunPlan {
   const BytesByClass& memory_of(const Coord& rank) const { return memory[rank.pipeline][rank.data]; }
   /// The memory of the data rank that needs the most.
   const BytesByClass& most_memory(int pipeline_rank) const;
+  std::int64_t most_on_host(int pipeline_rank) const;
 };
 std::int64_t total_of(const BytesByClass& bytes);
 /// Changes what a plan is made of.

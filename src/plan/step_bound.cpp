@@ -126,7 +126,8 @@ struct LeastBytes {
 
  private:
   static std::int64_t of_unit(const Outline& outline, const UnitCost& cost) {
-    return cost.values + least_share(outline, cost.state) + (outline.sharded_gradients ? 0 : cost.gradients);
+    return cost.values + (outline.state_on_host ? 0 : least_share(outline, cost.state)) +
+           (outline.sharded_gradients ? 0 : cost.gradients);
   }
 };
 

@@ -134,7 +134,8 @@ StageCost cost_of(const Config& config, const Outline& outline, int first_block,
     for (const int unit : outline.units_used[block][0]) {
       if (counted[unit]++ > 0) continue;
       const UnitCost& bytes = outline.units[unit];
-      cost.held += bytes.values + (config.train.zero > 0 ? bytes.state / data : bytes.state) +
+      const std::int64_t state = outline.state_on_host ? 0 : bytes.state;
+      cost.held += bytes.values + (config.train.zero > 0 ? state / data : state) +
                    (config.train.zero > 1 ? 0 : bytes.gradients);
     }
   }

@@ -21,7 +21,7 @@ MINDPIPE_KINDS(Members, NamedRow, MINDPIPE_MEMBERS)
 /// other, or neither. A forward takes the tape that all other passes of its micro-batch use.
 enum class Travel : std::uint8_t { forward, backward, nowhere };
 
-// What a kind of action works on is one of four shapes, each with all that the checker, the placement, the
+// What a kind of action works on is one of five shapes, each with all that the checker, the placement, the
 // simulator and the executor ask of it.
 
 /// A pass: it runs blocks of one chunk on one micro-batch.
@@ -35,6 +35,10 @@ struct PassTraits {
 /// Work on a unit that no other rank takes part in.
 struct UnitTraits {
   std::int64_t UnitCost::*time;
+};
+/// A copy of a unit's masters and moments between the host's memory and the device's.
+struct CopyTraits {
+  bool comes;  ///< to the device
 };
 /// One end of a message to or from `peer`.
 struct MessageTraits {
@@ -54,7 +58,7 @@ struct ActionTraits {
   Queue queue;           ///< where its actions run
   TrafficClass traffic;  ///< class of the messages; for a pass, of the sums inside it
   Steps steps;           ///< steps that may have it: all, or all but evaluations
-  std::variant<PassTraits, UnitTraits, MessageTraits, CollectiveTraits> shape;
+  std::variant<PassTraits, UnitTraits, CopyTraits, MessageTraits, CollectiveTraits> shape;
 };
 
 /// What one entry of a rank's list does. A row that leaves something out does not compile; for a new kind the
@@ -83,7 +87,9 @@ struct ActionTraits {
   kind(gather, "gather", Queue::bulk, TrafficClass::values, ActionTraits::training, \
        CollectiveTraits{Members::data, CollectiveTraits::unit}) \
   kind(sum_scalar, "sum_scalar", Queue::compute, TrafficClass::scalars, ActionTraits::training, \
-       CollectiveTraits{Members::grid, CollectiveTraits::step})
+       CollectiveTraits{Members::grid, CollectiveTraits::step}) \
+  kind(fetch, "fetch", Queue::copy_in, TrafficClass::moves, ActionTraits::training, CopyTraits{true}) \
+  kind(evict, "evict", Queue::copy_out, TrafficClass::moves, ActionTraits::training, CopyTraits{false})
 MINDPIPE_KINDS(ActionKind, ActionTraits, MINDPIPE_ACTIONS)
 #pragma GCC diagnostic pop
 // clang-format on
@@ -158,6 +164,9 @@ inline constexpr int wait_reasons = 3;
 ///   `parts`: part k is the k-th cut of the states one after the other. A step that moves blocks has one for
 ///   each pair of stages, of the units that leave; the gradients of these follow as `unit_gradient`, and are
 ///   of no other use to the rank where they were summed.
+/// - fetch, evict: masters and moments of `unit`, which are kept in the host's memory, come to the device for
+///   the update of the unit and go back behind it. Fetches take the slots of the device (`state_slots`) in
+///   turn.
 /// - `ticket`: equal on all participants and ascending in every list, since the list writer counts tasks in
 ///   the order of the clock. Whoever has no tags (NCCL) starts communication in list order, so nobody reads
 ///   it at run time.
@@ -242,6 +251,11 @@ inline const PassTraits* pass_of(const Action& action) { return shape_of<PassTra
 inline bool is_pass(const Action& action) { return pass_of(action) != nullptr; }
 inline bool is_message(const Action& action) { return shape_of<MessageTraits>(action) != nullptr; }
 inline bool is_collective(const Action& action) { return shape_of<CollectiveTraits>(action) != nullptr; }
+/// A pass or an update: what a rank computes.
+inline bool is_work(const Action& action) {
+  return is_pass(action) || shape_of<UnitTraits>(action) != nullptr;
+}
+inline bool is_copy(const Action& action) { return shape_of<CopyTraits>(action) != nullptr; }
 inline bool is_communication(const Action& action) { return is_message(action) || is_collective(action); }
 inline bool sends(const Action& action) {
   return is_message(action) && shape_of<MessageTraits>(action)->outgoing;
@@ -262,7 +276,7 @@ inline bool crosses_cut(const Action& action) {
 inline bool names_unit(const Action& action) {
   return by_shape(
       action.kind, [](const PassTraits&) { return false; },
-      [&](const UnitTraits&) { return action.first == action.last; },
+      [&](const UnitTraits&) { return action.first == action.last; }, [](const CopyTraits&) { return true; },
       [&](const MessageTraits&) { return action.payload == Payload::unit_gradient; },
       [](const CollectiveTraits& collective) { return collective.of != CollectiveTraits::step; });
 }

@@ -21,6 +21,10 @@ void require_movable(const Outline& outline) {
       "blocks change their stage, but the pipeline has one stage (take a larger grid.pipeline, or leave "
       "repartition out)");
   MP_REQUIRE(
+      !outline.state_on_host, Exit::bad_configuration,
+      "blocks change their stage with their masters and moments, but masters and moments are kept on the "
+      "host (take memory.optimizer: device, or leave repartition out)");
+  MP_REQUIRE(
       outline.chunks == 1, Exit::bad_configuration,
       "blocks change their stage, but each stage has {} chunks, whose neighbours are on other stages at "
       "both ends, so that each boundary would move blocks around the whole ring (take schedule.chunks: "

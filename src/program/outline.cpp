@@ -129,6 +129,12 @@ std::int64_t Outline::share_bytes(int unit) const {
   return units[unit].share > 0 ? units[unit].share : (units[unit].gradients + data - 1) / data;
 }
 
+std::int64_t Outline::share_of_state(int unit) const {
+  const UnitCost& cost = units[unit];
+  return sharded_optimizer && cost.gradients > 0 ? cost.state / cost.gradients * share_bytes(unit)
+                                                 : cost.state;
+}
+
 std::int64_t Outline::accumulator_bytes(int unit) const {
   return units[unit].gradients * (1 + data_tree().levels()) + units[unit].sequence_parts;
 }

@@ -86,6 +86,9 @@ struct BoundaryBytes {
   bool operator==(const BoundaryBytes&) const = default;
 };
 
+/// Units whose state is on the device at a time, at most, where it is kept in the host's memory.
+inline constexpr int state_slots = 2;
+
 /// Chunk c on rank c mod p.
 std::vector<int> looped_chunks(int stages, int chunks);
 /// Down the ranks and up again, so that first and last chunk share a rank where chunks are even.
@@ -102,6 +105,7 @@ struct Outline {
   int data = 1;           ///< degree of the data axis, d
   int tensor = 1;         ///< degree of the tensor axis, t
   bool sharded_optimizer = false;
+  bool state_on_host = false;      ///< masters and moments come to the device for updates alone
   bool sharded_gradients = false;  ///< too: whole ones live from a use's first backward to its sum over data
   bool training = true;            ///< false: forwards alone
   /// Percent of 1f1b's largest tapes that a schedule which puts weight gradients off may have; 0: as many as
@@ -188,6 +192,10 @@ struct Outline {
   std::vector<int> units_updated_by(int rank) const;
   /// Bytes of the largest share that a data rank owns of a unit's gradient.
   std::int64_t share_bytes(int unit) const;
+  /// Bytes of the largest share that a data rank has of a unit's masters and moments.
+  std::int64_t share_of_state(int unit) const;
+  /// Whether a unit's masters and moments come from the host for its update.
+  bool is_fetched(int unit) const { return state_on_host && units[unit].state > 0; }
   /// The sums over all logical data shards.
   SumTree data_tree() const { return SumTree(data * shards, data); }
   /// Bytes of what one use's backwards add to: gradients, T-ths of the sequence, the counter over shards.

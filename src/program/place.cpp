@@ -55,10 +55,14 @@ void sum_bytes(RankMemory& memory, const std::vector<Action>& list, const Outlin
         at(MemoryClass::gradients) += outline.share_bytes(use.unit);
     }
   }
+  std::int64_t fetched = 0, largest = 0;  // units whose state is kept on the host
   for (int unit : outline.units_of_rank(rank)) {
     at(MemoryClass::values) += outline.units[unit].values;
-    at(MemoryClass::optimizer) += outline.units[unit].state;
+    if (!outline.is_fetched(unit)) at(MemoryClass::optimizer) += outline.units[unit].state;
+    else largest = std::max(largest, outline.units[unit].state);
+    if (outline.is_fetched(unit)) ++fetched;
   }
+  at(MemoryClass::optimizer) += std::min<std::int64_t>(fetched, state_slots) * largest;
   for (int from = 0; outline.moves_blocks() && from < outline.stages; ++from)
     for (const int unit : outline.units_leaving(from, rank)) {
       at(MemoryClass::values) += outline.units[unit].values;

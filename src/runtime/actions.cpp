@@ -89,6 +89,12 @@ Request Actions::start(Script& script, const Action& action, const StepInput& in
       return {Request::reductions, reduce(action)};
     case ActionKind::gather:
       return {Request::reductions, updates.gather(wires_.reductions, action.unit, action.part, action.parts)};
+    case ActionKind::fetch:
+      state_.residency.fetch(action.unit);
+      return {};
+    case ActionKind::evict:
+      state_.residency.evict(action.unit);
+      return {};
   }
   fail(Exit::internal, "an action of no kind");
 }
@@ -178,6 +184,9 @@ std::int64_t Actions::bytes_of(const Action& action) const {
         return static_cast<std::int64_t>(
             updates.exchanged_part({action.unit, action.first}, action.part, action.parts).bytes());
       return action.bytes;
+    case ActionKind::fetch:
+    case ActionKind::evict:
+      return static_cast<std::int64_t>(state_.residency.share(action.unit).bytes());
     case ActionKind::forward:
     case ActionKind::backward:
     case ActionKind::backward_input:

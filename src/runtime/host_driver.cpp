@@ -96,6 +96,10 @@ std::optional<std::int64_t> HostDriver::price_of(const Action& action, int index
 bool HostDriver::has_ended(Cursors::Begun& begun, int index) {
   if (puts_off_ends()) return begun.met_ns != 0 && now_ns() - begun.met_ns >= script_->pacer.time_of(index);
   if (!actions_.is_done(begun.request)) return false;
+  if (imitates_ && is_copy(script_->list[index])) {
+    begun.met_ns = begun.moment + script_->pacer.time_of(index);
+    return now_ns() >= begun.met_ns;
+  }
   if (!slowness_.slows_links() || !script_->trains()) return true;
   if (begun.met_ns == 0) {
     const Action& action = script_->list[index];

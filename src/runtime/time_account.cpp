@@ -11,6 +11,7 @@ std::int64_t& work_of(TimeSpent& spent, ActionKind kind) {
         return pass.travel == Travel::forward ? &spent.forward : &spent.backward;
       },
       [&](const UnitTraits&) { return &spent.update; },
+      [](const CopyTraits&) { return static_cast<std::int64_t*>(nullptr); },
       [](const MessageTraits&) { return static_cast<std::int64_t*>(nullptr); },
       [&](const CollectiveTraits&) { return &spent.scalars; });
   MP_CHECK(booked != nullptr && traits_of(kind).queue == Queue::compute, "{} is no work of the compute queue",
@@ -23,7 +24,18 @@ std::int64_t& wait_inside(TimeSpent& spent, ActionKind kind) {
 }
 
 std::int64_t& wait_for(TimeSpent& spent, ActionKind awaited) {
-  return traits_of(awaited).queue == Queue::bulk ? spent.wait_data : spent.wait_pipeline;
+  switch (traits_of(awaited).queue) {
+    case Queue::copy_in:
+    case Queue::copy_out:
+      return spent.wait_copy;
+    case Queue::bulk:
+      return spent.wait_data;
+    case Queue::compute:
+    case Queue::receive:
+    case Queue::send:
+      break;
+  }
+  return spent.wait_pipeline;
 }
 
 std::int64_t& wait_because(SubnetWaits& waits, WaitReason reason) {

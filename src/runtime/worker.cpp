@@ -14,8 +14,14 @@ namespace {
 /// The plans of a run, refused before anything is allocated.
 PlansByCut fitting(RunPlan plan, const Config& config) {
   require_fit(plan, config.memory.device_limit);
+  require_host_fit(plan, config.memory.host_limit);
   std::vector<PlannedMove> moves = plan_moves(config, plan);
   return {std::move(plan), std::move(moves)};
+}
+
+/// The memory of the host that a device copies to and from at full speed.
+Memory::Kind host_memory_of(Memory::Kind device) {
+  return device == Memory::Kind::device ? Memory::Kind::pinned : device;
 }
 
 /// The most numbers that a rank of a plan asks of its device at once: a step's decision, and squares of its
@@ -51,6 +57,8 @@ Worker::Worker(const Config& config, const World& world, RunPlan plan, const Mak
       plan_(plans_.present()),
       world_(world),
       memory_(row_of(config.device.kind).memory, static_cast<std::size_t>(config.memory.device_limit)),
+      host_(host_memory_of(row_of(config.device.kind).memory),
+            static_cast<std::size_t>(config.memory.host_limit)),
       threads_(threads_of(config)),
       backend_(make(config, memory_, threads_, world)),
       wiring_(config, world, plan_, *backend_, connect, watchdog) {
@@ -109,7 +117,9 @@ void Worker::keep_units() {
     residency_->allocate({});
     updates_->allocate_for_reading();
   } else if (plan_.trains_steps()) {
-    residency_->allocate({.keeps = ResidencyPlan::steps, .placed = &plan_.training.placement.ranks[here]});
+    residency_->allocate({.keeps = ResidencyPlan::steps,
+                          .placed = &plan_.training.placement.ranks[here],
+                          .host = plan_.outline.state_on_host ? &host_ : nullptr});
     residency_->readers().know_steps(plan_.outline.uses_in(0, plan_.outline.all_blocks()));
     updates_->allocate_for_steps();
   } else {

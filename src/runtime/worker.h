@@ -61,6 +61,8 @@ class Worker {
   const RunPlan& plan() const { return plan_; }
   Backend& backend() { return *backend_; }
   Memory& memory() { return memory_; }
+  /// The memory of the host in which masters and moments are kept, where the device does not keep them.
+  const Memory& host() const { return host_; }
   Stage& stage() { return *stage_; }
   GradientUpdates& updates() { return *updates_; }
   Residency& residency() { return *residency_; }
@@ -103,6 +105,7 @@ class Worker {
   const RunPlan& plan_;  ///< the present one
   World world_;
   Memory memory_;
+  Memory host_;  ///< where masters and moments are kept with memory.optimizer: host
   int threads_;
   std::unique_ptr<Backend> backend_;
   Wiring wiring_;

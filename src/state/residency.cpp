@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "comm/fault_points.h"
+
 namespace mindpipe {
 
 Residency::Residency(Stage& stage, const Config& config, Groups groups)
@@ -84,10 +86,40 @@ void Residency::allocate(const ResidencyPlan& plan) {
   else gradients_.allocate(plan.slabs, plan.slab);
   Memory& memory = stage_.context().backend.memory();
   for (const auto& [unit, share] : shares_)
-    share->allocate(memory, plan.keeps == ResidencyPlan::steps
-                                ? shares_apart(stage_.model(), unit, *plan.placed)
-                                : std::vector<char>{});
+    share->allocate(memory,
+                    plan.keeps == ResidencyPlan::steps ? shares_apart(stage_.model(), unit, *plan.placed)
+                                                       : std::vector<char>{},
+                    plan.host);
+  if (plan.host != nullptr) make_slots();
   moves_.allocate(plan.ways, plan.way);
+}
+
+void Residency::make_slots() {
+  int fetched = 0;
+  for (const auto& [unit, share] : shares_) {
+    slot_bytes_ = std::max(slot_bytes_, share->bytes());
+    fetched += share->bytes() > 0 ? 1 : 0;
+  }
+  slots_ = Arena(stage_.context().backend.memory(), MemoryClass::optimizer,
+                 static_cast<std::size_t>(std::min(fetched, state_slots)) * slot_bytes_);
+}
+
+void Residency::fetch(int unit) {
+  UnitOptimizer& coming = share(unit);
+  if (coming.bytes() == 0) return;
+  const std::size_t slots = slots_.size() / slot_bytes_;
+  coming.take_slot(slots_.address_of(fetches_++ % slots * slot_bytes_));
+  if (is_left_out("state", "fetch")) return;
+  for (const auto& [kept, here] : coming.fetched()) stage_.context().backend.copy(kept, here);
+}
+
+void Residency::evict(int unit) {
+  UnitOptimizer& leaving = share(unit);
+  for (const auto& [kept, here] : leaving.fetched()) {
+    if (!is_left_out("state", "evict")) stage_.context().backend.copy(here, kept);
+    forget(here.data, here.bytes());
+  }
+  leaving.leave_slot();
 }
 
 void Residency::updated(int unit) {

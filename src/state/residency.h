@@ -14,6 +14,7 @@ namespace mindpipe {
 struct ResidencyPlan {
   enum Keeps : std::uint8_t { values, steps, subnets } keeps = values;
   const RankMemory* placed = nullptr;  ///< where a step's accumulators take turns
+  Memory* host = nullptr;              ///< where masters and moments are kept; null: on the device
   int slabs = 0;                       ///< subnets: rooms for the accumulators of one subnet each
   std::size_t slab = 0;                ///< bytes of one
   int ways = 0;                        ///< to other ranks, or from them, by which units travel
@@ -50,6 +51,9 @@ class Residency {
   void updated(int unit);
   /// Hears that a unit's values are brought together.
   void gathered(int unit) { in_shares_[static_cast<std::size_t>(unit)] = 0; }
+  /// Lets a unit's masters and moments come from the host into the next of the device's slots, and go back.
+  void fetch(int unit);
+  void evict(int unit);
   /// The part of a unit's newest values that this rank updates.
   Tensor own_values(int unit) const;
   /// Whether this rank has all of a unit's newest values.
@@ -90,6 +94,7 @@ class Residency {
 
  private:
   UnitOptimizer& make_share(int unit);
+  void make_slots();
 
   Stage& stage_;
   Communicator& pipeline_;
@@ -101,6 +106,9 @@ class Residency {
   GradientSlabs gradients_;
   Readers readers_;
   UnitMoves moves_;
+  Arena slots_;  ///< places on the device of masters and moments that are kept on the host
+  std::size_t slot_bytes_ = 0;
+  std::size_t fetches_ = 0;
   std::vector<char> in_shares_;  ///< by unit
   std::vector<char> updated_;    ///< by unit: in the step under way, here
   Decisions* decisions_ = nullptr;

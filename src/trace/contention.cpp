@@ -98,7 +98,7 @@ void ContentionFit::find_overlaps(const StepTrace& trace, const ReplayTimes& mea
   constexpr std::size_t kinds = classes.size() + 1;
   const auto kind_of = [&](int action) -> std::size_t {
     const Action& what = graph_.at(action);
-    if (!is_communication(what)) return classes.size();
+    if (is_work(what)) return classes.size();
     return static_cast<std::size_t>(std::find(classes.begin(), classes.end(), class_of(what)) -
                                     classes.begin());
   };
@@ -108,10 +108,10 @@ void ContentionFit::find_overlaps(const StepTrace& trace, const ReplayTimes& mea
   std::vector<std::array<Covered, kinds>> covered(graph_.ranks());
   for (std::size_t step = 0; step < measured.rows.size(); ++step)
     for (int action = 0; action < graph_.actions(); ++action) {
-      const bool is_other_sum = is_communication(graph_.at(action)) && kind_of(action) == classes.size();
+      const bool is_other_sum = !is_work(graph_.at(action)) && kind_of(action) == classes.size();
       const std::int64_t end = end_of(step, action);
       std::int64_t begin = end - measured.rows[step].lasts[action];
-      if (!is_communication(graph_.at(action)))
+      if (is_work(graph_.at(action)))
         begin = trace.ranks[graph_.rank_of(action)].steps[step][graph_.index_of(action)].start;
       if (!is_other_sum) covered[graph_.rank_of(action)][kind_of(action)].add(begin, end);
     }

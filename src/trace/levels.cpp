@@ -54,11 +54,11 @@ class Removing {
   void free_traffic(TrafficClass kind) {
     for (ReplayRow& row : times_.rows)
       for (int action = 0; action < graph_.actions(); ++action)
-        if (is_communication(graph_.at(action)) && class_of(graph_.at(action)) == kind) row.lasts[action] = 0;
+        if (!is_work(graph_.at(action)) && class_of(graph_.at(action)) == kind) row.lasts[action] = 0;
   }
   bool has(TrafficClass kind) const {
     for (int action = 0; action < graph_.actions(); ++action)
-      if (is_communication(graph_.at(action)) && class_of(graph_.at(action)) == kind) return true;
+      if (!is_work(graph_.at(action)) && class_of(graph_.at(action)) == kind) return true;
     return false;
   }
 
@@ -169,6 +169,8 @@ std::vector<StepLevel> levels_of(const ReplayGraph& graph, const ReplayTimes& me
                   "fewer stages, or fewer chunks, send fewer of them"},
                  {TrafficClass::gradients, "sums of gradients",
                   "more micro-batches (a larger train.batch), or schedule.kind: breadth-first, hide them"},
+                 {TrafficClass::moves, "masters and moments on their way",
+                  "memory.optimizer: device fetches none from the host"},
                  {TrafficClass::values, "gathers of weights",
                   "a larger train.batch gathers less often, train.zero: 0 not at all"},
                  {TrafficClass::scalars, "sums of scalars", "a larger train.batch needs them less often"}};

@@ -50,7 +50,7 @@ class Present {
     for (const ReplayRow& row : times_.rows) {
       double all = 0;
       for (int action = graph_.first_of(rank); action < graph_.first_of(rank + 1); ++action)
-        if (!is_communication(graph_.at(action))) all += static_cast<double>(row.lasts[action]);
+        if (is_work(graph_.at(action))) all += static_cast<double>(row.lasts[action]);
       of_steps.push_back(all);
     }
     return median_of(of_steps);

@@ -24,7 +24,7 @@ std::vector<TimedPart> timed_parts(const ReplayGraph& graph) {
   std::vector<TimedPart> parts;
   for (int rank = 0; rank < graph.ranks(); ++rank)
     parts.push_back({graph.name_of_rank(rank) + " computes", [&graph, rank](int action) {
-                       return graph.rank_of(action) == rank && !is_communication(graph.at(action));
+                       return graph.rank_of(action) == rank && is_work(graph.at(action));
                      }});
   for (int from = 0; from + 1 < graph.grid().pipeline; ++from)
     for (int to = from + 1; to < graph.grid().pipeline; ++to)

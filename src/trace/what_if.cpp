@@ -107,9 +107,9 @@ bool WhatIf::chosen(int action) const {
   const int stage = graph_.stage_of(action);
   switch (part_) {
     case Part::rank:
-      return graph_.rank_of(action) == number_ && !is_communication(what);
+      return graph_.rank_of(action) == number_ && is_work(what);
     case Part::stage:
-      return stage == number_ && !is_communication(what);
+      return stage == number_ && is_work(what);
     case Part::kind:
       return what.kind == kind_;
     case Part::link:

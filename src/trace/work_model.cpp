@@ -43,7 +43,7 @@ void WorkModel::find_works() {
   work_of_.assign(graph_.actions(), -1);
   for (int action = 0; action < graph_.actions(); ++action) {
     const Action& what = graph_.at(action);
-    if (is_communication(what)) continue;
+    if (!is_work(what)) continue;
     const Work work{graph_.stage_of(action), what.kind, what.chunk, what.first, what.last, what.unit};
     const auto [found, is_new] = numbers.try_emplace(work, works());
     if (is_new) all_.push_back(work);

@@ -15,7 +15,7 @@ namespace {
 
 using testing::HasSubstr;
 
-const char* const kinds[] = {"pipe", "folder", "device", "terabyte"};
+const char* const kinds[] = {"pipe", "folder", "zeros", "terabyte"};
 
 class HostileFiles : public TheProgram {
  protected:
@@ -28,7 +28,7 @@ class HostileFiles : public TheProgram {
       ASSERT_EQ(mkfifo(file.c_str(), 0666), 0);
     }
     if (kind == "folder") fs::create_directory(file);
-    if (kind == "device") fs::create_symlink("/dev/zero", file);
+    if (kind == "zeros") fs::create_symlink("/dev/zero", file);
     if (kind == "terabyte") {
       std::ofstream(file).close();
       fs::resize_file(file, std::uintmax_t{1} << 40);

@@ -42,6 +42,7 @@ struct DrawnStep {
       outline.blocks[block][0].forward += 37 * below(4);
       outline.blocks[block][0].backward += 51 * below(4);
     }
+    outline.state_on_host = below(3) == 0;
   }
 };
 

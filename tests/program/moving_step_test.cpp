@@ -115,6 +115,7 @@ TEST(StepsThatMove, LeaveTheBitsOfThoseThatNeverDo) {
     std::mt19937 random(seed);
     DrawnStep drawn(seed, 5);
     if (drawn.outline.stages == 1 || drawn.outline.chunks > 1) continue;
+    drawn.outline.state_on_host = false;
     for (UnitCost& unit : drawn.outline.units) unit.moved = 3 * unit.gradients;
     Outline here = drawn.outline;
     const PlannedStep still = make_program(here, drawn.schedule);
@@ -197,6 +198,9 @@ TEST(ACutThatOneStepCannotComeTo, IsRefusedWithItsReason) {
   Outline lanes = outline;
   lanes.lanes = 2;
   expect_refused(lanes, {0, 4, 6, 9}, "a supernet has no steps");
+  Outline on_host = outline;
+  on_host.state_on_host = true;
+  expect_refused(on_host, {0, 4, 6, 9}, "masters and moments are kept on the host");
 }
 
 }  // namespace

@@ -85,6 +85,9 @@ class PlayedStep : PlayedNumbers {
   };
   struct Rank {
     std::map<int, Numbers> values, masters;
+    std::array<Numbers, state_slots> slots;  ///< masters that have come from the host
+    std::map<int, int> slot_of;              ///< by unit
+    int fetches = 0;
     std::map<UnitUse, Sums> sums;  ///< unit -1: a slab
     std::map<UnitUse, Numbers> shares, arrived;
     std::map<int, Numbers> decided;
@@ -153,6 +156,7 @@ class PlayedStep : PlayedNumbers {
     for (int data = 0; data < outline_.data; ++data) {
       if (action.kind == ActionKind::receive) arrive(ranks[data], action, message[data], data);
       else if (action.kind == ActionKind::update) update(ranks[data], action.unit, rank, data);
+      else if (is_copy(action)) copy(ranks[data], action);
       else if (is_forward(action)) forward(ranks[data], action, data);
       else if (is_backward(action)) backward(ranks[data], action, data);
       else weight(ranks[data], action, data);
@@ -327,10 +331,20 @@ class PlayedStep : PlayedNumbers {
     if (const auto way = outline_.way_of(unit); way && way->second == stage)
       rank.decided[unit] = rank.arrived[{unit, outline_.units[unit].blocks.front()}];
     rank.decided[unit].resize(elements());
+    Numbers& masters = outline_.is_fetched(unit) ? rank.slots[rank.slot_of[unit]] : rank.masters[unit];
+    masters.resize(elements());
     for (int e = 0; e < elements(); ++e) {
       if (outline_.sharded_optimizer && e / of_share != data) continue;
-      rank.masters[unit][e] -= rank.decided[unit][e] / (1 + rank.squares);
-      rank.values[unit][e] = rank.masters[unit][e];
+      masters[e] -= rank.decided[unit][e] / (1 + rank.squares);
+      rank.values[unit][e] = masters[e];
+    }
+  }
+  void copy(Rank& rank, const Action& action) const {
+    if (action.kind == ActionKind::fetch) {
+      rank.slot_of[action.unit] = rank.fetches++ % state_slots;
+      rank.slots[rank.slot_of[action.unit]] = rank.masters[action.unit];
+    } else {
+      rank.masters[action.unit] = rank.slots[rank.slot_of[action.unit]];
     }
   }
   /// All ranks meet: uses are added up, losses and squares are of everybody.

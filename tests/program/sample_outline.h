@@ -42,6 +42,12 @@ inline Outline equal_stages(int stages, int micro_batches, int chunks = 1, Stage
   return outline;
 }
 
+/// Masters and moments come to the device for updates alone.
+inline Outline kept_on_host(Outline outline) {
+  outline.state_on_host = true;
+  return outline;
+}
+
 /// Lets `blocks` share the unit of the first of them in place of their own: a tied table.
 inline void tie(Outline& outline, const std::vector<int>& blocks, std::int64_t gradient_bytes) {
   for (int block : blocks) {

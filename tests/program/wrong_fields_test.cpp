@@ -3,8 +3,8 @@
 
 #include "program/wrong_list.h"
 
-// What an action can name that its kind has no use for, or that others of its kind name otherwise, and what
-// the checker says to it.
+// What an action can name that its kind has no use for, or that others of its kind name otherwise, what can
+// be wrong with copies of state, and what the checker says to it.
 namespace mindpipe {
 namespace {
 
@@ -27,6 +27,8 @@ Lists with_an_encoder() {
   lists.rank = 2;
   return lists;
 }
+/// One stage of four units, of which the third is fetched into the slot of the first.
+Lists from_host() { return lists_of_step(kept_on_host(equal_stages(1, 2, 1, {}, 4)), "1f1b"); }
 Lists of_space() { return subnets_with_a_table(1); }
 
 bool moves_out(const Action& action) { return action.kind == ActionKind::reduce && action.apart >= 0; }
@@ -148,6 +150,28 @@ const WrongList of_fields[] = {
      "names unit 0, but has no use for it"},
 };
 
+const WrongList of_copies[] = {
+    {"AFetchIntoASlotThatIsStillUsed", from_host, without_waits(of_kind(ActionKind::fetch), 2),
+     "takes the slot of unit 0, whose state may still be there"},
+    {"AFetchThatIsLeftOut", from_host,
+     [](Lists& lists) { lists.leave_out(lists.find(of_kind(ActionKind::fetch), 1)); },
+     "does not wait for the unit's state, which is on the host"},
+    {"AFetchOfAnotherUnit", from_host, [](Lists& lists) { lists.at(of_kind(ActionKind::fetch), 1).unit = 0; },
+     "runs a second time"},
+    {"AnUpdateThatDoesNotWaitForItsState", from_host,
+     without_waits_for(of_kind(ActionKind::update), of_kind(ActionKind::fetch), 2),
+     "does not wait for the unit's state, which is on the host"},
+    {"AnEvictionBeforeTheUpdate", from_host, without_waits(of_kind(ActionKind::evict), 0),
+     "does not wait for the update"},
+    {"AnEvictionThatIsLeftOut", from_host,
+     [](Lists& lists) { lists.leave_out(lists.find(of_kind(ActionKind::evict), 3)); },
+     "the state of unit 3 never goes back to the host"},
+    {"AnEvictionTwice", from_host, [](Lists& lists) { lists.at(of_kind(ActionKind::evict), 1).unit = 0; },
+     "runs a second time"},
+    {"ACopyOfStateThatIsOnTheDevice", from_host, [](Lists& lists) { lists.outline.state_on_host = false; },
+     "has no place in a step"},
+};
+
 class IsFoundInAField : public testing::TestWithParam<WrongList> {};
 
 TEST_P(IsFoundInAField, AndSaidWithItsReason) {
@@ -158,6 +182,8 @@ TEST_P(IsFoundInAField, AndSaidWithItsReason) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Lists, IsFoundInAField, testing::ValuesIn(of_fields),
+                         [](const auto& row) { return std::string(row.param.name); });
+INSTANTIATE_TEST_SUITE_P(Copies, IsFoundInAField, testing::ValuesIn(of_copies),
                          [](const auto& row) { return std::string(row.param.name); });
 
 }  // namespace

@@ -34,6 +34,14 @@ void expect_as_predicted(Config config) {
 TEST(PredictedMemory, OfGpt2StyleInF32) { expect_as_predicted(small_run()); }
 TEST(PredictedMemory, OfLlamaStyleInBf16) { expect_as_predicted(llama_run()); }
 
+/// The device has room for masters and moments of two units.
+TEST(PredictedMemory, WithStateOnTheHost) {
+  for (Config config : {small_run(), llama_run()}) {
+    config.memory.optimizer = StatePlace::host;
+    expect_as_predicted(config);
+  }
+}
+
 TEST(PredictedMemory, WithBlocksRecomputed) {
   Config config = small_run();
   config.train.recompute = RecomputeKind::block;

@@ -129,6 +129,7 @@ inline Config config_of(const Choice& choice, int ranks) {
   if (choice[recompute_at] == 1)
     c.train.recompute = choice[cuts_at] == 1 ? every_other_block(c) : RecomputeKind::block;
   c.optimizer.kind = choice[optimizer_at] == 1 ? OptimizerKind::sgd : OptimizerKind::adamw;
+  if (choice[cuts_at] == choice[accumulation_at]) c.memory.optimizer = StatePlace::host;
   c.train.noise_every = 1;
   return resolve(c);
 }
@@ -138,6 +139,7 @@ inline Config alone(Config c) {
   c.grid = {};
   c.schedule = {};
   c.repartition = {};
+  c.memory.optimizer = StatePlace::device;
   c.train.zero = 0;
   c.train.sequence_parallel = false;
   c.train.recompute = RecomputeKind::none;

@@ -89,6 +89,9 @@ Outcome outcome_with_witnesses(const Config& config, const World& world, int ste
   EXPECT_EQ(static_cast<std::int64_t>(worker.memory().allocated()),
             total_of(plan.memory_of(worker.layout().coord)))
       << describe(config);
+  const Coord& here = worker.layout().coord;
+  EXPECT_EQ(static_cast<std::int64_t>(worker.host().allocated()), plan.host_memory[here.pipeline][here.data])
+      << describe(config);
   worker.ledger().clear();
   Outcome outcome;
   train_some(worker, steps, outcome, [&](int step) {

@@ -52,7 +52,7 @@ std::string memory_text(const RunPlan& plan, std::int64_t limit) {
       text += fmt::format("  does not fit into memory.device_limit ({})\n",
                           human_bytes(static_cast<double>(limit)));
   }
-  return text;
+  return text + host_text(plan);
 }
 
 std::string workspace_text(const RunPlan& plan, int threads) {
@@ -153,6 +153,17 @@ std::string attention_text(const Config& config, const RunPlan& plan) {
   return text + "\n";
 }
 
+std::string host_text(const RunPlan& plan) {
+  int most = 0;
+  for (int stage = 0; stage < static_cast<int>(plan.host_memory.size()); ++stage)
+    if (plan.most_on_host(stage) > plan.most_on_host(most)) most = stage;
+  if (!plan.trains_steps() || !plan.outline.state_on_host) return "";
+  return fmt::format(
+      "masters and moments are kept on the host (memory.optimizer): {} of a rank of stage {}, at most; the "
+      "device has those of {} units at a time\n",
+      human_bytes(static_cast<double>(plan.most_on_host(most))), most, state_slots);
+}
+
 std::string memory_head() {
   std::string text;
   for (MemoryClass kind : memory_classes) text += fmt::format("{:>13}", name_of(kind));
@@ -214,6 +225,7 @@ void dry_run(const Config& given, int ranks, const std::set<std::string>& open) 
   print(dry_run_text(config, plan));
   print(proof_text(config, plan) + "\n");
   require_fit(plan, config.memory.device_limit);
+  require_host_fit(plan, config.memory.host_limit);
 }
 
 }  // namespace mindpipe

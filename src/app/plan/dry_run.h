@@ -9,6 +9,9 @@ namespace mindpipe {
 std::string memory_head();
 std::string memory_row(const BytesByClass& bytes);
 
+/// What ranks keep on their hosts; empty where they keep nothing there.
+std::string host_text(const RunPlan& plan);
+
 /// What it costs that a rank's logical shards are no whole subtree of their sums; empty where they are.
 std::string roots_text(const Config& config, const RunPlan& plan);
 

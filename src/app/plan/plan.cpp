@@ -157,8 +157,9 @@ std::string text_of(const Config& config, const RunPlan& plan, int ranks, bool s
     text += fmt::format("simulated on paper for {}: step {}, {} {}s/s\n{}", prices_text(config, plan),
                         human_seconds(step), human_count(counted / step), plan.counted.what,
                         links_text(config, ranks));
-  text += '\n' + stages_text(plan, plan.training, simulate) + moving_steps_text(config, plan) +
-          roots_text(config, plan) + undivided_text(config) + attention_text(config, plan);
+  text += '\n' + stages_text(plan, plan.training, simulate) + host_text(plan) +
+          moving_steps_text(config, plan) + roots_text(config, plan) + undivided_text(config) +
+          attention_text(config, plan);
   if (simulate)
     return text +
            fmt::format("evaluation of a batch: {}\n",
@@ -223,6 +224,7 @@ int plan(const Arguments& arguments, const Config& given) {
   if (!config.energy.forecast.empty())
     print(start_text(config, seconds_of_run(config, made), static_cast<double>(std::time(nullptr))));
   require_fit(made, config.memory.device_limit);
+  require_host_fit(made, config.memory.host_limit);
   return 0;
 }
 

@@ -72,6 +72,8 @@ const char* class_of_action(const Action& action) {
     case ActionKind::send:
     case ActionKind::receive:
     case ActionKind::sum_scalar:
+    case ActionKind::fetch:
+    case ActionKind::evict:
       return nullptr;
   }
   return nullptr;

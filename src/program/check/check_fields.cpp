@@ -9,6 +9,7 @@ bool has_place(const Action& action, ListOf of, const Outline& outline) {
   const bool only_trains = traits_of(action.kind).steps == ActionTraits::training ||
                            action.payload == Payload::unit_gradient || is_move(action);
   if (!outline.training && only_trains) return false;
+  if (is_copy(action)) return of == ListOf::step && outline.state_on_host;
   if (of != ListOf::subnets) return !is_move(action) || outline.moves_blocks();
   switch (action.kind) {
     case ActionKind::forward:
@@ -22,6 +23,8 @@ bool has_place(const Action& action, ListOf of, const Outline& outline) {
     case ActionKind::backward_weight:
     case ActionKind::gather:
     case ActionKind::sum_scalar:
+    case ActionKind::fetch:
+    case ActionKind::evict:
       return false;
   }
   return false;

@@ -74,6 +74,8 @@ void Communications::add(const Task& start) {
     case TaskKind::update:
     case TaskKind::gather:
     case TaskKind::scalars:
+    case TaskKind::fetch:
+    case TaskKind::evict:
       return;
   }
 }

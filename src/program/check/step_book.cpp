@@ -31,6 +31,10 @@ void StepBook::see() {
       return update();
     case ActionKind::gather:
       return gather();
+    case ActionKind::fetch:
+      return fetch();
+    case ActionKind::evict:
+      return evict();
     case ActionKind::forward:
     case ActionKind::backward:
     case ActionKind::backward_input:
@@ -132,6 +136,8 @@ void StepBook::update() {
   else if (!way && !is_home(action.unit)) reading_.wrong("unit {} does not live here", action.unit);
   if (scalars_.empty() || !reading_.has_ended(scalars_.back()))
     reading_.wrong("does not wait for the scalars");
+  if (reading_.outline.is_fetched(action.unit) && !reading_.has_ended(unit.fetched))
+    reading_.wrong("does not wait for the unit's state, which is on the host");
   unit.updated = reading_.here();
 }
 
@@ -141,6 +147,28 @@ void StepBook::gather() {
   if (unit.updated.exists()) reading_.wrong("comes behind the update, whose values the next step gathers");
   if (unit.is_gathered) reading_.wrong("runs a second time");
   unit.is_gathered = action.part + 1 == action.parts;
+}
+
+/// The slots of the device are taken in turn.
+void StepBook::fetch() {
+  const int number = reading_.action().unit, turn = static_cast<int>(fetched_.size());
+  Unit& unit = units_[number];
+  if (!is_home(number)) reading_.wrong("unit {} does not live here", number);
+  if (unit.fetched.exists()) reading_.wrong("runs a second time");
+  if (turn >= state_slots) {
+    const int before = fetched_[turn - state_slots];
+    if (!reading_.has_ended(units_[before].evicted))
+      reading_.wrong("takes the slot of unit {}, whose state may still be there", before);
+  }
+  fetched_.push_back(number);
+  unit.fetched = reading_.here();
+}
+
+void StepBook::evict() {
+  Unit& unit = units_[reading_.action().unit];
+  if (unit.evicted.exists()) reading_.wrong("runs a second time");
+  if (!reading_.has_ended(unit.updated)) reading_.wrong("does not wait for the update");
+  unit.evicted = reading_.here();
 }
 
 bool StepBook::is_home(int unit) const {
@@ -168,6 +196,8 @@ void StepBook::end() {
                        text_of(slab.use), number);
   for (const int unit : outline.units_updated_by(reading_.rank))
     if (!units_[unit].updated.exists()) reading_.missing("unit {} is never updated", unit);
+    else if (outline.is_fetched(unit) && !units_[unit].evicted.exists())
+      reading_.missing("the state of unit {} never goes back to the host", unit);
 }
 
 }  // namespace mindpipe

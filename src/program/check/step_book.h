@@ -8,8 +8,9 @@ namespace mindpipe {
 
 /// Follows the gradients of a step to the updated values: that of every use of a unit is made, summed over
 /// data and exchanged with the unit's other homes; then the step's scalars are summed, and each unit is
-/// updated once. Where uses take turns in slabs, none is written while a sum may read it. Values in shares
-/// are gathered once, before the update.
+/// updated once, between the fetch and the eviction of its state where that is kept on the host. Where uses
+/// take turns in slabs, none is written while a sum may read it. Values in shares are gathered once, before
+/// the update.
 class StepBook {
  public:
   /// `slabs`: where each use's gradient is added up, where gradients are sharded.
@@ -28,7 +29,7 @@ class StepBook {
   };
   /// How far a unit has come.
   struct Unit {
-    ListEntry updated;
+    ListEntry updated, fetched, evicted;
     bool is_gathered = false;
   };
   /// Whose gradient is in a slab, and whether this rank's share of its sum moves out.
@@ -46,6 +47,8 @@ class StepBook {
   void require_sum(const UnitUse& use);
   void update();
   void gather();
+  void fetch();
+  void evict();
   bool is_home(int unit) const;
 
   Reading& reading_;
@@ -55,6 +58,7 @@ class StepBook {
   std::map<int, Unit> units_;
   std::map<int, Slab> slabs_;
   std::vector<ListEntry> scalars_;
+  std::vector<int> fetched_;  ///< units, in the order of fetches
 };
 
 }  // namespace mindpipe

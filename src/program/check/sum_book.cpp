@@ -88,6 +88,8 @@ void SumBook::see() {
     case ActionKind::backward_weight:
     case ActionKind::send:
     case ActionKind::receive:
+    case ActionKind::fetch:
+    case ActionKind::evict:
       return;
   }
 }

@@ -71,6 +71,9 @@ class PriceList {
     return over(network_.link(from, to), move_of(outline_, units), part);
   }
 
+  /// A unit's masters and moments, one way between the host's memory and the device's.
+  std::int64_t copy(int unit) const { return network_.copies.time(outline_.share_of_state(unit)); }
+
   const Network& network() const { return network_; }
 
  private:

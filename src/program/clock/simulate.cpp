@@ -61,7 +61,7 @@ Timeline simulate(const Program& program, const Durations& durations, const Netw
     for (const Place& member : lists.members(number)) line.spans[member.rank][member.index] = span;
     const Place place = lists.members(number).front();
     const Action& action = program.at(place);
-    if (span.start < 0 || action.queue != Queue::compute || is_communication(action)) continue;
+    if (span.start < 0 || !is_work(action)) continue;
     const std::int64_t lasts = durations[place.rank][place.index];
     line.busy[place.rank] += span.end - span.start;
     if (action.sums > 0)

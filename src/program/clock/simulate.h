@@ -30,6 +30,7 @@ struct Network {
   Link message;                                 ///< between pipeline ranks ...
   std::map<std::pair<int, int>, Link> between;  ///< ... unless this (from, to) says otherwise
   Link data, grid;                              ///< collectives of these groups
+  Link copies = {};                             ///< between a device and its host, each way
   Link tensor = {};                             ///< sums between ranks that share a product, inside passes
   std::optional<Unseen> unseen = {};            ///< traffic that some does not find at ports
   /// Whether tensor sums can meet messages of the pipeline, or sums over data, at a port.

@@ -30,6 +30,8 @@ enum class TaskKind : std::uint8_t {
   gather,    ///< over data, of a unit's values
   scalars,   ///< over the grid: loss, valid tokens, the gradient's squares
   move,      ///< units' states travel to the rank of their next user
+  fetch,     ///< a unit's state comes from the host's memory to the device
+  evict,     ///< it goes back
 };
 
 // Passes stand first among both kinds, in one order.
@@ -41,6 +43,8 @@ static_assert(task_of_pass(ActionKind::forward) == TaskKind::forward &&
               task_of_pass(ActionKind::backward_input) == TaskKind::backward_input &&
               task_of_pass(ActionKind::backward_weight) == TaskKind::backward_weight);
 
+constexpr bool is_copy(TaskKind task) { return task == TaskKind::fetch || task == TaskKind::evict; }
+
 /// The class in which it meets others.
 constexpr TrafficClass class_of(TaskKind kind) {
   switch (kind) {
@@ -49,6 +53,8 @@ constexpr TrafficClass class_of(TaskKind kind) {
     case TaskKind::message:
       return TrafficClass::pipeline;
     case TaskKind::move:
+    case TaskKind::fetch:
+    case TaskKind::evict:
       return TrafficClass::moves;
     case TaskKind::gather:
       return TrafficClass::values;

@@ -10,6 +10,7 @@ namespace {
 
 TaskKind kind_of(const Action& action) {
   if (is_pass(action)) return task_of_pass(action.kind);
+  if (is_copy(action)) return action.kind == ActionKind::fetch ? TaskKind::fetch : TaskKind::evict;
   if (!is_communication(action)) return TaskKind::update;
   switch (class_of(action)) {
     case TrafficClass::scalars:

@@ -106,6 +106,9 @@ void ListWriter::add(const Task& task, std::int64_t ticket) {
       return scalars(task);
     case TaskKind::move:
       return move(task);
+    case TaskKind::fetch:
+    case TaskKind::evict:
+      return copy(task);
   }
 }
 
@@ -133,10 +136,6 @@ bool ListWriter::takes_part(const Task& task) {
   if (task.rank == rank_ || task.peer == rank_) return true;
   tickets_ += task.part < 0 ? task.parts : 1;
   return false;
-}
-
-BufferRing& ListWriter::ring(int peer, bool with_forward, bool outgoing) {
-  return rings_.at({peer, with_forward, outgoing || peer == rank_});
 }
 
 void ListWriter::pass(ActionKind kind, const Task& task) {
@@ -334,11 +333,26 @@ void ListWriter::update(const Task& task) {
   action.last = task.last;
   action.slab = task.slab;
   if (task.unit >= 0) ledger_.write(units_[task.unit], place_, action);
+  if (const auto turn = fetched_.find(task.unit); turn != fetched_.end())
+    ledger_.write(slots_of_state_[turn->second], place_, action);
   if (const auto came = came_gradients_.find(task.unit); came != came_gradients_.end())
     ledger_.read(came->second, place_, action);
   if (task.slab >= 0) ledger_.write(at(slabs_, task.slab), place_, action);
   // The subnet's first forward has waited for their states.
   for (const int unit : task.units) units_[unit].overwrite({place_, action.queue});
+  put(std::move(action), task.lasts);
+}
+
+/// The state of a unit comes into the slot whose turn it is, and goes back from there.
+void ListWriter::copy(const Task& task) {
+  if (task.rank != rank_) return;
+  const bool comes = task.kind == TaskKind::fetch;
+  Action action = action_of_task(comes ? ActionKind::fetch : ActionKind::evict, task);
+  action.unit = task.unit;
+  action.bytes = outline_.share_of_state(task.unit);
+  const int turn = static_cast<int>(fetched_.size()) % state_slots;
+  Room& slot = slots_of_state_[fetched_.try_emplace(task.unit, turn).first->second];
+  comes ? ledger_.write(slot, place_, action) : ledger_.read(slot, place_, action);
   put(std::move(action), task.lasts);
 }
 

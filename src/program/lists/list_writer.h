@@ -40,7 +40,9 @@ class ListWriter {
   void put(Action action, std::int64_t time);
   void put_parts(const Task& task, Action action, const Transfer& transfer);
   bool takes_part(const Task& task);
-  BufferRing& ring(int peer, bool with_forward, bool outgoing);
+  BufferRing& ring(int peer, bool with_forward, bool outgoing) {
+    return rings_.at({peer, with_forward, outgoing || peer == rank_});
+  }
   void pass(ActionKind kind, const Task& task);
   void cross(const Task& task, int way, Action& action);
   void message(const Task& task);
@@ -54,6 +56,7 @@ class ListWriter {
   void exchange(const Task& task);
   void hand_over(const Task& task, Action& action);
   void move(const Task& task);
+  void copy(const Task& task);
 
   const Outline& outline_;
   int rank_;
@@ -74,8 +77,10 @@ class ListWriter {
   std::vector<Room> units_;                            ///< values or states of units here
   std::map<std::int64_t, std::vector<int>> came_for_;  ///< units that move here, by reader
   std::map<std::int64_t, Window> windows_;
-  std::map<int, Room> came_gradients_;  ///< gradients of units that a moving step brings here
-  std::array<Room, 2> arrivals_;        ///< what other ranks add, of even and odd windows
+  std::map<int, int> fetched_;                    ///< units whose state has come, and the slot of each
+  std::array<Room, state_slots> slots_of_state_;  ///< where it lies on the device
+  std::map<int, Room> came_gradients_;            ///< gradients of units that a moving step brings here
+  std::array<Room, 2> arrivals_;                  ///< what other ranks add, of even and odd windows
 };
 
 }  // namespace mindpipe

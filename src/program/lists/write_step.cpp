@@ -38,7 +38,7 @@ WrittenStep write_step(const Outline& outline, StepOrder& step, const StepRooms&
       for (ListWriter& writer : writers) writer.add(task, ticket);
     else writers[task.rank].add(task, ticket);
     if (task.peer >= 0) writers[task.peer].add(task, ticket);
-    if (!is_pass(task.kind) && task.kind != TaskKind::update) ++ticket;
+    if (!is_pass(task.kind) && !is_copy(task.kind) && task.kind != TaskKind::update) ++ticket;
   });
   MP_CHECK(time >= 0, "a step stands still in the rooms that were chosen for it");
   WrittenStep written;

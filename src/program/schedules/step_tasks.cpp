@@ -304,6 +304,8 @@ class Making {
   }
 
   void add_updates(int rank) {
+    const int fetches = outline_.state_on_host ? new_line() : -1,
+              evictions = outline_.state_on_host ? new_line() : -1;
     std::vector<StepItem>& line = made_.lines[rank];
     for (const int unit : outline_.units_updated_by(rank)) {
       line.push_back({{.kind = TaskKind::update,
@@ -316,7 +318,23 @@ class Making {
         line.back().needs[StepItem::state] = arrival->second.first;
         line.back().needs[StepItem::gradient] = arrival->second.second;
       }
+      if (outline_.is_fetched(unit)) add_copies(rank, unit, fetches, evictions);
     }
+  }
+
+  /// The state of a unit comes where that of an earlier one has gone back, and is there for the unit's
+  /// update, the last in its line.
+  void add_copies(int rank, int unit, int fetches, int evictions) {
+    const auto copy = [&](TaskKind kind) {
+      return Task{.kind = kind, .rank = rank, .chunk = -1, .unit = unit, .lasts = prices_.copy(unit)};
+    };
+    const int turn = static_cast<int>(made_.lines[fetches].size());
+    StepItem& fetch = made_.lines[fetches].emplace_back(copy(TaskKind::fetch));
+    if (turn >= state_slots) fetch.needs[StepItem::place] = {evictions, turn - state_slots + 1};
+    std::vector<StepItem>& line = made_.lines[rank];
+    line.back().needs[StepItem::state] = {fetches, turn + 1};
+    made_.lines[evictions].push_back(
+        {copy(TaskKind::evict), {StepNeed{rank, static_cast<int>(line.size())}}});
   }
 
   int new_line() {

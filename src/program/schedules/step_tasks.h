@@ -58,14 +58,16 @@ struct StepRing {
 };
 
 /// All tasks of a step in lines, each strictly first in, first out: passes and updates of a rank, sums and
-/// gathers of a rank, the scalars of all, messages of one payload through a ring, exchanges of two ranks.
+/// gathers of a rank, the scalars of all, messages of one payload through a ring, exchanges of two ranks,
+/// copies of a rank one way.
 struct StepTasks {
   std::vector<std::vector<StepItem>> lines;
   std::map<RingPair, StepRing> rings;
   std::vector<std::vector<GradientLife>> lives;  ///< uses of each rank, in the order of sums over data
   std::vector<std::array<int, 2>> hand_overs;    ///< buffers between chunks of a rank, backwards and forwards
   std::vector<std::vector<int>> moving;          ///< units of each move
-  int first_move = 0;      ///< the first line of moves and of gradients that follow them; none is behind
+  int first_move =
+      0;  ///< the first line of moves, of gradients that follow them and of copies; none is behind
   int before_scalars = 0;  ///< items of lines before that have to have ended
 
   int stages() const { return static_cast<int>(lives.size()); }
