@@ -169,6 +169,24 @@ TEST(Levels, AddUpToTheNanosecond) {
   EXPECT_GT(levels.back().costs, 0) << "two stages have a bubble";
 }
 
+TEST(Levels, TellStateThatComesFromTheHostFromWork) {
+  std::mt19937_64 random(6);
+  const MadeRun run = made_run({1, 1, 2, 1}, 8, ScheduleKind::one_forward_one_backward, 1, true),
+                without = made_run({1, 1, 2, 1}, 8, ScheduleKind::one_forward_one_backward);
+  const ReplayGraph graph(run.grid, run.plan.program);
+  const ReplayTimes measured =
+      measured_times(trace_of(run, graph, draw_times(run, graph, 8, {}, random)), graph);
+  const auto levels = levels_of(graph, measured, WorkModel(graph, measured, run.paper));
+  const auto found = std::find_if(levels.begin(), levels.end(), [](const StepLevel& level) {
+    return level.cause == "masters and moments on their way";
+  });
+  ASSERT_NE(found, levels.end());
+  const std::int64_t longer = run.plan.expected.step - without.plan.expected.step;
+  EXPECT_NEAR(static_cast<double>(found->costs), static_cast<double>(longer),
+              0.05 * static_cast<double>(longer));
+  EXPECT_GT(levels.back().costs, 0) << "two stages have a bubble";
+}
+
 TEST(Causes, AreTheRightOnesOfTheTracesOfOthers) {
   for (const Known& expected : known) {
     ReplayTimes times;

@@ -19,7 +19,8 @@ struct MadeRun {
 };
 
 /// Stages whose forwards take a millisecond, with links that take a twentieth of that for a message.
-inline MadeRun made_run(const Coord& grid, int micro_batches, ScheduleKind schedule, int chunks = 1) {
+inline MadeRun made_run(const Coord& grid, int micro_batches, ScheduleKind schedule, int chunks = 1,
+                        bool state_on_host = false) {
   Outline outline =
       equal_stages(grid.pipeline, micro_batches, chunks, {1'000'000, 2'000'000, 1'000'000, 1'000'000}, 2);
   outline.data = grid.data;
@@ -31,6 +32,9 @@ inline MadeRun made_run(const Coord& grid, int micro_batches, ScheduleKind sched
   for (BoundaryBytes& cut : outline.cuts) cut = {1'000'000, 0, 1'000'000, 0};
   Network network;
   network.message = network.data = network.grid = {.latency = 5'000, .picoseconds_per_byte = 50};
+  outline.state_on_host = state_on_host;  // a unit's takes two forwards of a stage each way
+  for (UnitCost& unit : outline.units) unit.state = 2 * unit.gradients;
+  network.copies = {.picoseconds_per_byte = 250, .level = Level::copies};
   MadeRun run{.grid = grid, .plan = make_program(outline, schedule, network)};
   run.paper = durations_of(run.plan.program, outline, network);
   return run;
