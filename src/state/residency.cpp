@@ -96,19 +96,21 @@ void Residency::allocate(const ResidencyPlan& plan) {
 
 void Residency::make_slots() {
   int fetched = 0;
+  std::size_t largest = 0;
   for (const auto& [unit, share] : shares_) {
-    slot_bytes_ = std::max(slot_bytes_, share->bytes());
+    largest = std::max(largest, share->bytes());
     fetched += share->bytes() > 0 ? 1 : 0;
   }
-  slots_ = Arena(stage_.context().backend.memory(), MemoryClass::optimizer,
-                 static_cast<std::size_t>(std::min(fetched, state_slots)) * slot_bytes_);
+  const auto count = static_cast<std::size_t>(std::min(fetched, state_slots));
+  slots_arena_ = Arena(stage_.context().backend.memory(), MemoryClass::optimizer, count * largest);
+  while (slots_.size() < count)
+    slots_.push_back(slots_arena_.take({static_cast<std::int64_t>(largest)}, DType::u8));
 }
 
 void Residency::fetch(int unit) {
   UnitOptimizer& coming = share(unit);
   if (coming.bytes() == 0) return;
-  const std::size_t slots = slots_.size() / slot_bytes_;
-  coming.take_slot(slots_.address_of(fetches_++ % slots * slot_bytes_));
+  coming.take_slot(slots_[fetches_++ % slots_.size()].data);
   if (is_left_out("state", "fetch")) return;
   for (const auto& [kept, here] : coming.fetched()) stage_.context().backend.copy(kept, here);
 }

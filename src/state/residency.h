@@ -106,8 +106,8 @@ class Residency {
   GradientSlabs gradients_;
   Readers readers_;
   UnitMoves moves_;
-  Arena slots_;  ///< places on the device of masters and moments that are kept on the host
-  std::size_t slot_bytes_ = 0;
+  Arena slots_arena_;
+  std::vector<Tensor> slots_;  ///< places on the device of masters and moments that are kept on the host
   std::size_t fetches_ = 0;
   std::vector<char> in_shares_;  ///< by unit
   std::vector<char> updated_;    ///< by unit: in the step under way, here

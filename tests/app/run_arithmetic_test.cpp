@@ -56,6 +56,7 @@ const Beside beside[] = {
     {"schedule.chunks", "gpt-tiny", {"grid.pipeline=2", "schedule.kind=breadth-first"}, "2"},
     {"schedule.cuts", "gpt-tiny", {"grid.pipeline=2"}, "[3]"},
     {"repartition.at", "gpt-tiny", {"grid.pipeline=2"}, "[{step: 5, cuts: [3]}]"},
+    {"repartition.every", "gpt-tiny", {"grid.pipeline=2"}, "7"},
     {"schedule.groups.forward", "gpt-tiny", {"grid.pipeline=2", "schedule.kind=elastic"}, "[2, 2]"},
     {"schedule.groups.backward", "gpt-tiny", {"grid.pipeline=2", "schedule.kind=elastic"}, "[2, 2]"},
     {"schedule.memory", "gpt-tiny", {"grid.pipeline=2", "schedule.kind=searched"}, "2"},
