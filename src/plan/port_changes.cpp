@@ -86,10 +86,9 @@ std::vector<LayoutChoice> PortChanges::layouts_for(TrafficClass holds) const {
   return layouts;
 }
 
-const PortChange& PortChanges::simulated(const LayoutChoice& layout) {
-  const auto found =
-      std::find_if(known_.begin(), known_.end(), [&](const auto& known) { return known.first == layout; });
-  if (found != known_.end()) return found->second;
+void PortChanges::simulate(const LayoutChoice& layout) {
+  if (std::any_of(known_.begin(), known_.end(), [&](const auto& known) { return known.first == layout; }))
+    return;
   LayoutCandidate candidate{.layout = layout};
   try {
     simulate_layout(open_, candidate);
@@ -98,7 +97,6 @@ const PortChange& PortChanges::simulated(const LayoutChoice& layout) {
   }
   const bool fits = candidate.fate == LayoutCandidate::Fate::simulated;
   known_.push_back({layout, {words_of_change(config_, layout), fits ? candidate.step : 0}});
-  return known_.back().second;
 }
 
 /// A supernet whose units stay where one cut puts them, or go where each subnet's own cut does.
@@ -114,18 +112,19 @@ PortChange PortChanges::other_cuts() const {
           plan.subnets->paper.time / plan.subnets->paper.subnets};
 }
 
-std::optional<PortChange> PortChanges::best(TrafficClass holds, std::int64_t time) {
+void PortChanges::simulate_for(TrafficClass holds) {
+  if (!row_of(config_.model.kind).trains_subnets)
+    for (const LayoutChoice& layout : layouts_for(holds)) simulate(layout);
+  else if (!other_cuts_) other_cuts_ = other_cuts();
+}
+
+std::optional<PortChange> PortChanges::best(std::int64_t time) const {
   std::optional<PortChange> best;
   const auto take = [&](const PortChange& change) {
     const bool is_shorter = change.time > 0 && change.time + time / 200 <= time;
     if (is_shorter && (!best || change.time < best->time)) best = change;
   };
-  if (row_of(config_.model.kind).trains_subnets) {
-    if (!other_cuts_) other_cuts_ = other_cuts();
-    take(*other_cuts_);
-    return best;
-  }
-  for (const LayoutChoice& layout : layouts_for(holds)) simulated(layout);
+  if (other_cuts_) take(*other_cuts_);
   for (const auto& [layout, change] : known_) take(change);
   return best;
 }

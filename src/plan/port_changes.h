@@ -19,13 +19,14 @@ struct PortChange {
 class PortChanges {
  public:
   explicit PortChanges(const Config& config);
-  /// The shortest one, of those that any pair has asked for, that is shorter than `time` by half a percent or
-  /// more; none: nothing is.
-  std::optional<PortChange> best(TrafficClass holds, std::int64_t time);
+  /// Simulates what may help against traffic of this class.
+  void simulate_for(TrafficClass holds);
+  /// The shortest of all that were simulated, if it is shorter than `time` by half a percent or more.
+  std::optional<PortChange> best(std::int64_t time) const;
 
  private:
   std::vector<LayoutChoice> layouts_for(TrafficClass holds) const;
-  const PortChange& simulated(const LayoutChoice& layout);
+  void simulate(const LayoutChoice& layout);
   PortChange other_cuts() const;
 
   const Config& config_;

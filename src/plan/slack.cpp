@@ -24,7 +24,7 @@ Durations slowed(const Program& program, Durations durations, const std::vector<
   for (std::size_t rank = 0; rank < durations.size(); ++rank)
     for (std::size_t i = 0; i < durations[rank].size(); ++i) {
       const Action& action = program.ranks[rank][i];
-      if (action.queue == Queue::compute && !is_communication(action))
+      if (is_work(action))
         durations[rank][i] = std::llround(static_cast<double>(durations[rank][i]) * (1 + slack[rank]));
     }
   return durations;

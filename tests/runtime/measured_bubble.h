@@ -18,7 +18,7 @@ inline double measured_bubble(Worker& worker) {
     std::int64_t busy = 0, from = now_ns(), to = 0;
     for (std::size_t i = 0; i < list.size(); ++i) {
       const auto& times = recorder.times(step, i);
-      if (!is_communication(list[i])) busy += times.end - times.start;
+      if (is_work(list[i])) busy += times.end - times.start;
       from = std::min(from, times.start);
       to = std::max(to, times.end);
     }

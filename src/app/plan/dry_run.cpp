@@ -154,10 +154,10 @@ std::string attention_text(const Config& config, const RunPlan& plan) {
 }
 
 std::string host_text(const RunPlan& plan) {
-  int most = 0;
-  for (int stage = 0; stage < static_cast<int>(plan.host_memory.size()); ++stage)
-    if (plan.most_on_host(stage) > plan.most_on_host(most)) most = stage;
   if (!plan.trains_steps() || !plan.outline.state_on_host) return "";
+  int most = 0;
+  for (int stage = 1; stage < plan.outline.stages; ++stage)
+    if (plan.most_on_host(stage) > plan.most_on_host(most)) most = stage;
   return fmt::format(
       "masters and moments are kept on the host (memory.optimizer): {} of a rank of stage {}, at most; the "
       "device has those of {} units at a time\n",

@@ -10,10 +10,10 @@ std::string ports_text(const Config& config, const PortCosts& costs, bool change
   PortChanges tried(config);
   std::string text;
   for (const PairCost& pair : costs.dear())
-    if (changes) tried.best(pair.holds, 0);
+    if (changes) tried.simulate_for(pair.holds);
   for (const PairCost& pair : costs.dear()) {
     const std::int64_t time = costs.time / costs.count;
-    const auto change = changes ? tried.best(pair.holds, time) : std::nullopt;
+    const auto change = changes ? tried.best(time) : std::nullopt;
     text += pair_text(pair, costs, of_subnets ? "subnet" : "step");
     if (change)
       text += fmt::format("; {} would take {}", change->words,

@@ -81,7 +81,7 @@ std::vector<std::string> notes_on(Run& run, bool has_trace) {
   if (!has_trace)
     return {config.trace.steps == 0
                 ? "no step was recorded (trace.steps: 0), so nobody can be said to be slow"
-            : run.worker().steps().since_taken().steps == 0
+            : run.worker().plan().blocks_may_move && run.worker().steps().since_taken().steps == 0
                 ? "no step has run since blocks moved, so nobody can be said to be slow"
                 : "there is no trace to say from who was slow"};
   const std::string path = replayable_trace_of(config.run.dir);
