@@ -100,8 +100,9 @@ void require_room(const Config& config, const RunPlan& first) {
   const std::int64_t limit = config.memory.device_limit;
   if (!fits(first, limit)) return require_fit(first, limit);
   const RunPlan roomy = with_room_to_move(config, first);
+  if (fits(roomy, limit)) return;
   for (int stage = 0; stage < first.outline.stages; ++stage)
-    MP_REQUIRE(limit == 0 || total_of(roomy.most_memory(stage)) <= limit, Exit::out_of_memory,
+    MP_REQUIRE(total_of(roomy.most_memory(stage)) <= limit, Exit::out_of_memory,
                "memory: a rank of stage {} will need {}, {} of them for blocks that may come to it "
                "(repartition.every, repartition.room: {}), and memory.device_limit is {}; take a smaller "
                "repartition.room, or leave repartition out",

@@ -9,6 +9,7 @@
 #include "core/sum_lists.h"
 #include "optim/unit_optimizer.h"
 #include "plan/subnet_memory.h"
+#include "program/state_slots.h"
 #include "state/gradient_updates.h"
 
 namespace mindpipe {
@@ -22,16 +23,6 @@ std::vector<std::int64_t> shape_of(const Unit& unit) {
     shape.insert(shape.end(), {unit.shard_shape(param).count(), unit.local_shards(param)});
   return shape;
 }
-
-/// Units whose state comes from the host: each slot of the device has room for the largest.
-struct Fetched {
-  std::int64_t units = 0, largest = 0;
-  void add(std::int64_t bytes) {
-    ++units;
-    largest = std::max(largest, bytes);
-  }
-  std::int64_t slots() const { return std::min<std::int64_t>(units, state_slots) * largest; }
-};
 
 }  // namespace
 
@@ -66,7 +57,7 @@ std::vector<TrainedBytes> trained_units(const Config& config, const RunPlan& pla
   const RankMemory& placed = plan.training.placement.ranks[rank];
   const int shares = plan.outline.sharded_optimizer ? plan.outline.data : 1;
   std::vector<TrainedBytes> all(plan.outline.data);
-  std::vector<Fetched> fetched(plan.outline.data);
+  std::vector<StateSlots> slots(plan.outline.data);
   for (const int unit : plan.outline.units_of_rank(rank)) {
     Unit& of_model = *costs.model().units()[unit];
     const std::vector<char> apart = shares_apart(costs.model(), unit, placed);
@@ -84,16 +75,12 @@ std::vector<TrainedBytes> trained_units(const Config& config, const RunPlan& pla
       }
       TrainedBytes& here = all[data_rank];
       here.gradients += known->second.gradients;
-      if (!plan.outline.state_on_host) {
-        here.optimizer += known->second.optimizer;
-      } else if (known->second.optimizer > 0) {
-        here.on_host += known->second.optimizer;
-        fetched[data_rank].add(known->second.optimizer);
-      }
+      (plan.outline.state_on_host ? here.on_host : here.optimizer) += known->second.optimizer;
+      if (plan.outline.state_on_host) slots[data_rank].add(known->second.optimizer);
     }
   }
   for (int data_rank = 0; data_rank < plan.outline.data; ++data_rank)
-    all[data_rank].optimizer += fetched[data_rank].slots();
+    all[data_rank].optimizer += slots[data_rank].bytes();
   return all;
 }
 

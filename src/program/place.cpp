@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "program/state_slots.h"
+
 namespace mindpipe {
 namespace {
 
@@ -55,14 +57,13 @@ void sum_bytes(RankMemory& memory, const std::vector<Action>& list, const Outlin
         at(MemoryClass::gradients) += outline.share_bytes(use.unit);
     }
   }
-  std::int64_t fetched = 0, largest = 0;  // units whose state is kept on the host
+  StateSlots slots;
   for (int unit : outline.units_of_rank(rank)) {
     at(MemoryClass::values) += outline.units[unit].values;
-    if (!outline.is_fetched(unit)) at(MemoryClass::optimizer) += outline.units[unit].state;
-    else largest = std::max(largest, outline.units[unit].state);
-    if (outline.is_fetched(unit)) ++fetched;
+    if (outline.state_on_host) slots.add(outline.units[unit].state);
+    else at(MemoryClass::optimizer) += outline.units[unit].state;
   }
-  at(MemoryClass::optimizer) += std::min<std::int64_t>(fetched, state_slots) * largest;
+  at(MemoryClass::optimizer) += slots.bytes();
   for (int from = 0; outline.moves_blocks() && from < outline.stages; ++from)
     for (const int unit : outline.units_leaving(from, rank)) {
       at(MemoryClass::values) += outline.units[unit].values;

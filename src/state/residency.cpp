@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "comm/fault_points.h"
+#include "program/state_slots.h"
 
 namespace mindpipe {
 
@@ -95,16 +96,11 @@ void Residency::allocate(const ResidencyPlan& plan) {
 }
 
 void Residency::make_slots() {
-  int fetched = 0;
-  std::size_t largest = 0;
-  for (const auto& [unit, share] : shares_) {
-    largest = std::max(largest, share->bytes());
-    fetched += share->bytes() > 0 ? 1 : 0;
-  }
-  const auto count = static_cast<std::size_t>(std::min(fetched, state_slots));
-  slots_arena_ = Arena(stage_.context().backend.memory(), MemoryClass::optimizer, count * largest);
-  while (slots_.size() < count)
-    slots_.push_back(slots_arena_.take({static_cast<std::int64_t>(largest)}, DType::u8));
+  StateSlots slots;
+  for (const auto& [unit, share] : shares_) slots.add(static_cast<std::int64_t>(share->bytes()));
+  slots_arena_ = Arena(stage_.context().backend.memory(), MemoryClass::optimizer,
+                       static_cast<std::size_t>(slots.bytes()));
+  while (std::ssize(slots_) < slots.count) slots_.push_back(slots_arena_.take({slots.largest}, DType::u8));
 }
 
 void Residency::fetch(int unit) {
