@@ -1,6 +1,7 @@
 #include "comm/link_times.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 
 #include "core/clock.h"
@@ -11,30 +12,36 @@ namespace {
 constexpr int rounds = 31;
 constexpr int short_bytes = 1 << 10, long_bytes = 4 << 20;
 
-/// Seconds that a message of so many bytes takes while another one comes back; 0: nobody to exchange with.
-double median_exchange(const World& world, int partner, int bytes) {
-  std::vector<char> sent(static_cast<std::size_t>(bytes), 1), received(sent.size());
-  std::vector<double> seconds;
-  MPI_CHECK(MPI_Barrier(world.comm));
-  for (int round = 0; partner >= 0 && round < rounds; ++round) {
-    const std::int64_t start = now_ns();
-    MPI_CHECK(MPI_Sendrecv(sent.data(), bytes, MPI_BYTE, partner, 0, received.data(), bytes, MPI_BYTE,
-                           partner, 0, world.comm, MPI_STATUS_IGNORE));
-    seconds.push_back(seconds_since(start));
-  }
-  if (seconds.empty()) return 0;
-  std::nth_element(seconds.begin(), seconds.begin() + rounds / 2, seconds.end());
-  return seconds[rounds / 2];
+/// Seconds that a message of so many bytes takes while another one comes back.
+double exchange(const World& world, int partner, const std::vector<char>& sent, std::vector<char>& received,
+                int bytes) {
+  const std::int64_t start = now_ns();
+  MPI_CHECK(MPI_Sendrecv(sent.data(), bytes, MPI_BYTE, partner, 0, received.data(), bytes, MPI_BYTE, partner,
+                         0, world.comm, MPI_STATUS_IGNORE));
+  return seconds_since(start);
 }
 
+/// The shortest of short and of long exchanges, which take turns: other processes hold up many of them where
+/// ranks share processors, and a median of short ones could then be above that of long ones.
 LinkTimes times_with(const World& world, int partner) {
-  const double alone = median_exchange(world, partner, short_bytes),
-               long_one = median_exchange(world, partner, long_bytes);
-  if (long_one <= alone) return {};
-  return {alone, (long_bytes - short_bytes) / (long_one - alone)};
+  MPI_CHECK(MPI_Barrier(world.comm));
+  if (partner < 0) return {};
+  const std::vector<char> sent(long_bytes, 1);
+  std::vector<char> received(long_bytes);
+  double short_one = std::numeric_limits<double>::infinity(), long_one = short_one;
+  for (int round = 0; round < rounds; ++round) {
+    short_one = std::min(short_one, exchange(world, partner, sent, received, short_bytes));
+    long_one = std::min(long_one, exchange(world, partner, sent, received, long_bytes));
+  }
+  return link_times_of({short_bytes, short_one}, {long_bytes, long_one});
 }
 
 }  // namespace
+
+LinkTimes link_times_of(const TimedMessage& short_one, const TimedMessage& long_one) {
+  if (long_one.seconds <= short_one.seconds) return {0, long_one.bytes / long_one.seconds};
+  return {short_one.seconds, (long_one.bytes - short_one.bytes) / (long_one.seconds - short_one.seconds)};
+}
 
 LinkPartners link_partners(const std::vector<int>& nodes) {
   std::map<int, std::vector<int>> ranks_of;

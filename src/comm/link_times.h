@@ -5,11 +5,19 @@
 
 namespace mindpipe {
 
-/// What messages between two ranks take: seconds before any arrives, and bytes a second behind that. 0: there
-/// are no two such ranks.
+/// What messages between two ranks take: seconds before any arrives, and bytes a second behind that. 0: not
+/// known, as where there are no two such ranks.
 struct LinkTimes {
   double latency = 0, rate = 0;
 };
+/// One message and how long it took.
+struct TimedMessage {
+  double bytes, seconds;
+};
+/// What a short and a long message say. Where the short one took longer it says nothing: its latency is 0,
+/// not known, and the rate is the long one's.
+LinkTimes link_times_of(const TimedMessage& short_one, const TimedMessage& long_one);
+
 /// What they take within a node and between two.
 struct NodeLinkTimes {
   LinkTimes within, between;
@@ -22,7 +30,7 @@ struct LinkPartners {
 };
 LinkPartners link_partners(const std::vector<int>& nodes);
 
-/// Times messages between partners, all at once and both ways, medians over rounds. Rank 0's are given back,
+/// Times messages between partners, all at once and both ways, the shortest of many. Rank 0's are given back,
 /// on every rank those of its own pairs. Collective over the world.
 NodeLinkTimes time_links(const World& world, const std::vector<int>& nodes);
 

@@ -25,6 +25,15 @@ TEST(LinkTimes, PairsNeighboursOfANodeAndEqualPlacesOfTwoNodes) {
   EXPECT_THAT(uneven.between, ElementsAre(1, 0, 3, 2, -1, -1)) << "three nodes: the last one is alone";
 }
 
+TEST(LinkTimes, KeepTheRateOfALongMessageWhereTheShortOneWasHeldUp) {
+  const LinkTimes known = link_times_of({1000, 1e-3}, {101000, 2e-3});
+  EXPECT_DOUBLE_EQ(known.latency, 1e-3);
+  EXPECT_DOUBLE_EQ(known.rate, 1e8);
+  const LinkTimes held_up = link_times_of({1000, 5e-3}, {100000, 2e-3});
+  EXPECT_EQ(held_up.latency, 0) << "not known";
+  EXPECT_DOUBLE_EQ(held_up.rate, 5e7);
+}
+
 TEST(LinkTimes, AreMeasuredWithinANodeAndBetweenTwo) {
   std::vector<int> nodes(world().size, 0);  // one node; then two halves that are taken for two
   const NodeLinkTimes one = time_links(world(), nodes);
