@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "comm/text_of_rank_0.h"
+
 namespace mindpipe {
 namespace {
 
@@ -36,9 +38,11 @@ TEST(LinkTimes, KeepTheRateOfALongMessageWhereTheShortOneWasHeldUp) {
 
 TEST(LinkTimes, AreMeasuredWithinANodeAndBetweenTwo) {
   std::vector<int> nodes(world().size, 0);  // one node; then two halves that are taken for two
-  const NodeLinkTimes one = time_links(world(), nodes);
+  NodeLinkTimes one = time_links(world(), nodes);
+  const auto all_know = [&] { return !any_rank(world(), one.within.rate > 0 && one.within.latency == 0); };
+  for (int attempt = 0; attempt < 9 && !all_know(); ++attempt) one = time_links(world(), nodes);
+  EXPECT_TRUE(all_know()) << "other processes held up every short message";
   EXPECT_GT(one.within.rate, 1e6);
-  EXPECT_GT(one.within.latency, 0);
   EXPECT_EQ(one.between.rate, 0);
   for (int rank = world().size / 2; rank < world().size; ++rank) nodes[rank] = 1;
   const NodeLinkTimes two = time_links(world(), nodes);
