@@ -121,7 +121,9 @@ void measure_links(Profile& profile, const Run& run) {
     profile.ranks_per_node = static_cast<int>(std::count(nodes.begin(), nodes.end(), nodes.front()));
   const auto tell = [](const char* where, const LinkTimes& link) {
     if (link.rate > 0)
-      info("messages {}: {:.3g} GB/s after {}", where, link.rate * 1e-9, human_seconds(link.latency));
+      info("messages {}: {:.3g} GB/s after {}", where, link.rate * 1e-9,
+           link.latency > 0 ? human_seconds(link.latency)
+                            : "a latency that other processes hid (profile again)");
   };
   tell("within a node", links.within);
   tell("between nodes", links.between);
