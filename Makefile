@@ -4,7 +4,7 @@ PREFIX ?= /usr/local
 BUILD := build
 TRAIN := $(BUILD)/mindpipe-train
 
-.PHONY: help all build cuda gpu-check plans configure configure-cuda setup test-tools install test test-rest test-all test-layouts test-supernets test-ranking test-faults test-functions test-bubbles test-contention test-moves test-speed-ups test-lane-speeds test-peers test-demo test-models asan tsan tidy demo demo-layouts demo-supernet demo-contention demo-plan demo-replay demo-balance demo-schedules bench bench-supernet bench-plan bench-replay bench-by-hand bench-efficiency bench-versions bench-weights bench-peers published format check-format clean fuzz soak
+.PHONY: help all build cuda gpu-check plans configure configure-cuda setup test-tools install test test-rest test-all test-layouts test-supernets test-ranking test-faults test-functions test-bubbles test-contention test-moves test-speed-ups test-lane-speeds test-peers test-demo test-models asan tsan tidy demo demo-layouts demo-supernet demo-contention demo-plan demo-replay demo-balance demo-schedules demo-memory bench bench-supernet bench-plan bench-replay bench-by-hand bench-efficiency bench-versions bench-weights bench-peers published format check-format clean fuzz soak
 
 help:            ## this list
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -15,9 +15,9 @@ setup:           ## install the Debian packages that are missing
 	@scripts/setup.sh
 
 # What is missing is installed by make setup only, and by make demo and make test, which are for trying out.
-SET_UP := $(if $(filter demo demo-layouts demo-supernet demo-contention demo-plan demo-replay demo-balance demo-schedules test test-rest test-all,$(MAKECMDGOALS)),scripts/setup.sh,false)
+SET_UP := $(if $(filter demo demo-layouts demo-supernet demo-contention demo-plan demo-replay demo-balance demo-schedules demo-memory test test-rest test-all,$(MAKECMDGOALS)),scripts/setup.sh,false)
 # A demo without a GPU needs no code for one, unless a build with it is there already.
-DEMOS := demo demo-layouts demo-supernet demo-contention demo-plan demo-replay demo-balance demo-schedules test-demo
+DEMOS := demo demo-layouts demo-supernet demo-contention demo-plan demo-replay demo-balance demo-schedules demo-memory test-demo
 ONLY_DEMOS := $(and $(MAKECMDGOALS),$(if $(filter-out $(DEMOS),$(MAKECMDGOALS)),,yes))
 WITHOUT_CUDA := $(and $(ONLY_DEMOS),$(if $(wildcard /dev/nvidiactl /dev/dxg),,yes),$(shell command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null),$(shell grep -qs 'MINDPIPE_CUDA:STRING=AUTO' $(BUILD)/CMakeCache.txt || echo yes))
 WORD_OF_CUDA := "make: no GPU is seen here, so what a demo needs is built without CUDA; make build and make test have it"
@@ -186,6 +186,10 @@ demo-balance: configure ## four stages of which one is slow for a while: the cut
 demo-schedules: configure ## one model on four emulated stages by five schedules and one that is searched, in one picture: half a minute
 	cmake --build $(BUILD) -j $(JOBS) --target mindpipe-train
 	@scripts/demo_schedules.sh $(TRAIN)
+
+demo-memory: configure ## tapes that do not fit into four emulated stages: computed again, or swapped to the host while others compute, in one picture: half a minute
+	cmake --build $(BUILD) -j $(JOBS) --target mindpipe-train
+	@scripts/demo_memory.sh $(TRAIN)
 
 bench: configure ## measure products, steps of GPT-2 124M and of other models, and layouts against PyTorch and MPI, an hour and a half (BENCH="--parts training")
 	cmake -B $(BUILD) -DMINDPIPE_BENCH=ON >>$(BUILD)/configure.log && cmake --build $(BUILD) -j $(JOBS) --target mindpipe-train ids_of_texts products_bench sums_bench runtime_bench checkpoints_bench

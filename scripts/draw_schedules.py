@@ -5,9 +5,10 @@ import json
 import pathlib
 import sys
 
-LEFT, WIDTH, ROW, GAP, TOP = 110, 1000, 16, 34, 40
+LEFT, WIDTH, ROW, GAP, TOP, COPIES = 110, 1000, 16, 34, 40, 9
 COLOURS = {"forward": "#4878a8", "backward": "#d88c3a", "backward_input": "#d88c3a", "backward_weight": "#6aa56e",
-           "update": "#8c8c8c"}
+           "update": "#8c8c8c", "stash": "#b0487f", "unstash": "#5f4fb0"}
+COPIED = ("stash", "unstash")
 
 
 def block_of(event):
@@ -16,7 +17,7 @@ def block_of(event):
 
 
 def step_of(run):
-    """Passes and updates of the last step in the trace of a run, as (rank, kind, block, begin, end) in milliseconds, by begin."""
+    """Passes, updates and copies of tapes in the last traced step of a run: (rank, kind, block, begin, end), milliseconds, by begin."""
     events = json.loads((run / "trace.json").read_text())["traceEvents"]
     passes = [event for event in events if event.get("cat") in COLOURS]
     last = max(event["args"]["step"] for event in passes)
@@ -33,19 +34,22 @@ def main():
         steps[name] = step_of(pathlib.Path(run))
     longest = max(end for step in steps.values() for *_, end in step)
     stages = 1 + max(rank for step in steps.values() for rank, *_ in step)
-    height = TOP + len(steps) * (stages * ROW + GAP)
+    copies = any(kind in COPIED for step in steps.values() for _, kind, *_ in step)
+    row = ROW + (COPIES if copies else 0)
+    height = TOP + len(steps) * (stages * row + GAP)
     svg = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{LEFT + WIDTH + 20}" height="{height}" '
            'font-family="sans-serif" font-size="12"><rect width="100%" height="100%" fill="white"/>']
     x = LEFT
     for word, kind in (("forward", "forward"), ("backward of the input, or whole", "backward"),
-                       ("weight gradients", "backward_weight"), ("update", "update")):
+                       ("weight gradients", "backward_weight"), ("update", "update"),
+                       *((("tape to the host", "stash"), ("tape from the host", "unstash")) if copies else ())):
         svg.append(f'<rect x="{x}" y="10" width="12" height="12" fill="{COLOURS[kind]}"/><text x="{x + 17}" y="20">{word}</text>')
         x += 40 + 7 * len(word)
-    print(f"{'schedule':<12} {'step':>9} {'idle':>7}")
+    print(f"{'run':<12} {'step':>9} {'idle':>7}")
     for number, (name, step) in enumerate(steps.items()):
-        top = TOP + number * (stages * ROW + GAP)
+        top = TOP + number * (stages * row + GAP)
         length = max(end for *_, end in step)
-        busy = sum(end - begin for *_, begin, end in step)
+        busy = sum(end - begin for _, kind, _, begin, end in step if kind not in COPIED)
         idle = 100 * (1 - busy / (stages * length))
         print(f"{name:<12} {length:>6.1f} ms {idle:>5.1f} %")
         svg.append(f'<text x="8" y="{top + 13}" font-weight="bold">{name}</text><text x="8" y="{top + 30}">{length:.1f} ms</text>'
@@ -53,9 +57,13 @@ def main():
         chunks = {rank: sorted({block for other, kind, block, *_ in step if other == rank and kind == "forward"})
                   for rank in range(stages)}
         for rank, kind, block, begin, end in step:
-            is_first = len(chunks[rank]) == 1 or block < chunks[rank][1]  # passes of other chunks are paler
-            svg.append(f'<rect x="{LEFT + WIDTH * begin / longest:.2f}" y="{top + rank * ROW}" '
-                       f'width="{max(0.3, WIDTH * (end - begin) / longest - 0.4):.2f}" height="{ROW - 2}" fill="{COLOURS[kind]}" '
+            # Passes of other chunks are paler; where passes come in pieces, none is.
+            is_first = copies or len(chunks[rank]) == 1 or block < chunks[rank][1]
+            y, high = top + rank * row, ROW - 2
+            if kind in COPIED:
+                y, high = y + ROW - 1 + 4 * COPIED.index(kind), 3
+            svg.append(f'<rect x="{LEFT + WIDTH * begin / longest:.2f}" y="{y}" '
+                       f'width="{max(0.3, WIDTH * (end - begin) / longest - 0.4):.2f}" height="{high}" fill="{COLOURS[kind]}" '
                        f'fill-opacity="{1 if is_first else 0.55}"/>')
     picture.write_text("\n".join([*svg, "</svg>\n"]))
 

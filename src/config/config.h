@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
+#include "config/chosen_blocks.h"
 #include "config/groups.h"
 #include "config/models/table.h"
-#include "config/recomputed_blocks.h"
 
 namespace mindpipe {
 
@@ -72,7 +72,7 @@ struct ReproducibleConfig {  ///< logical shards; 0: the grid's degree
 struct TrainConfig {
   int steps = 100, batch = 32, micro_batch = 4;
   Precision precision = Precision::f32;
-  RecomputedBlocks recompute;
+  ChosenBlocks recompute, swap;
   bool sequence_parallel = false;
   int zero = 0;       ///< sharded over data: 0 nothing, 1 optimizer state, 2 gradients too
   double clip = 1.0;  ///< largest global norm of the gradient; 0: no clipping

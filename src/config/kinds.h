@@ -81,7 +81,7 @@ struct OptimizerRow {
   kind(relu, "relu") \
   kind(silu, "silu") \
   kind(swiglu, "swiglu")
-#define MINDPIPE_RECOMPUTES(kind) kind(none, "none") kind(block, "block")
+#define MINDPIPE_WHICH_BLOCKS(kind) kind(none, "none") kind(block, "block")
 #define MINDPIPE_DEVICES(kind) /* memory, computes, wants_many_rows, on_paper */ \
   kind(cpu, "cpu", Memory::Kind::host, true, false, "core") \
   kind(cuda, "cuda", Memory::Kind::device, true, true, "h200") \
@@ -159,7 +159,7 @@ MINDPIPE_KINDS(ModelNorm, NamedRow, MINDPIPE_NORMS)
 MINDPIPE_KINDS(MlpKind, NamedRow, MINDPIPE_MLPS)
 MINDPIPE_KINDS(ScheduleKind, ScheduleRow, MINDPIPE_SCHEDULES)
 MINDPIPE_KINDS(Precision, PrecisionRow, MINDPIPE_PRECISIONS)
-MINDPIPE_KINDS(RecomputeKind, NamedRow, MINDPIPE_RECOMPUTES)
+MINDPIPE_KINDS(WhichBlocks, NamedRow, MINDPIPE_WHICH_BLOCKS)
 /// What a plan is to have least of, for what its step is worth.
 MINDPIPE_KINDS(PlanGoalKind, NamedRow, MINDPIPE_PLAN_GOALS)
 MINDPIPE_KINDS(EnergyMeter, NamedRow, MINDPIPE_ENERGY_METERS)

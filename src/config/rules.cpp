@@ -114,6 +114,27 @@ void check_guard(const Config& c, const Complaints& complain) {
                    c.guard.rollbacks);
 }
 
+/// What is swapped is copied on the rank where it was made, in a step.
+void check_swaps(const Config& c, const Complaints& complain) {
+  const ChosenBlocks &swap = c.train.swap, &again = c.train.recompute;
+  if (!swap.any()) return;
+  complain.require(!row_of(c.model.kind).trains_subnets, "train.swap",
+                   "is {} and model.kind {} (a supernet's subnets go through as they come: leave it out)",
+                   swap.text(), c.model.kind);
+  complain.require(!c.repartition.moves(), "train.swap",
+                   "is {}, and repartition moves blocks from stage to stage (leave one of them out)",
+                   swap.text());
+  const auto both =
+      std::find_if(again.numbers.begin(), again.numbers.end(), [&](int block) { return swap.has(block); });
+  if (both != again.numbers.end())
+    complain.require(false, "train.swap",
+                     "is {}, and train.recompute computes block {} again (one or the other)", swap.text(),
+                     *both);
+  complain.require(swap.are_some() || !again.any(), "train.swap",
+                   "is {} and train.recompute {} (name the blocks that are swapped)", swap.text(),
+                   again.text());
+}
+
 void check_grid(const Config& c, const Complaints& complain) {
   const ScheduleConfig& s = c.schedule;
   complain.require(row_of(s.kind).of_subnets == row_of(c.model.kind).trains_subnets, "schedule.kind",
@@ -137,6 +158,7 @@ void check_grid(const Config& c, const Complaints& complain) {
   complain.require(!row_of(c.model.kind).trains_subnets || !c.train.recompute.are_some(), "train.recompute",
                    "is {} and model.kind {} (its blocks are one of several candidates: none or block)",
                    c.train.recompute.text(), c.model.kind);
+  check_swaps(c, complain);
   complain.require(std::is_sorted(s.cuts.begin(), s.cuts.end(), std::less_equal<>()), "schedule.cuts",
                    "is [{}] (each cut lies behind the one before)", joined(s.cuts));
   if (!s.cuts.empty() && c.grid.pipeline > 0)

@@ -134,15 +134,15 @@ struct Setting::Reading {
     return static_cast<std::size_t>(found - words.begin());
   }
 
-  RecomputedBlocks recomputed_blocks() const {
+  ChosenBlocks chosen_blocks() const {
     if (node.kind != Node::Kind::list) {
       text();
-      return all_kinds<RecomputeKind>()[one_of(names_of<RecomputeKind>())];
+      return all_kinds<WhichBlocks>()[one_of(names_of<WhichBlocks>())];
     }
     std::vector<int> numbers;
     for (const Node& item : node.items) numbers.push_back(Reading{setting, item}.whole<int>());
     if (numbers.empty() || !std::is_sorted(numbers.begin(), numbers.end(), std::less_equal<>())) refuse();
-    return RecomputedBlocks(std::move(numbers));
+    return ChosenBlocks(std::move(numbers));
   }
 
   /// Reads a mapping, `what`, that has these parts alone.
@@ -219,7 +219,7 @@ std::string Setting::allowed() const {
                                    : std::string(required_ ? "text that is not empty" : "text");
           },
           [](const KindMember& member) { return join(member.names, ", "); },
-          [&](RecomputedBlocks*) { return "none, block, or a list of whole numbers" + range(); },
+          [&](ChosenBlocks*) { return "none, block, or a list of whole numbers" + range(); },
           [&](std::vector<int>*) { return "a list of whole numbers" + range(); },
           [&](std::vector<double>*) { return "a number" + range() + ", or a list of these"; },
           [&](std::vector<std::string>*) { return "a list of some of " + join(words_, ", "); },
@@ -284,7 +284,7 @@ void Setting::read(const Node& node) const {
                           reading.text();
                           member.choose(reading.one_of(member.names));
                         },
-                        [&](RecomputedBlocks* member) { *member = reading.recomputed_blocks(); },
+                        [&](ChosenBlocks* member) { *member = reading.chosen_blocks(); },
                         [&](std::vector<int>* member) {
                           if (node.kind != Node::Kind::list || (word_ && node.items.empty()))
                             reading.refuse();
@@ -326,7 +326,7 @@ std::string Setting::written() const {
                  [](bool* member) { return std::string(*member ? "true" : "false"); },
                  [](std::string* member) { return quoted_if_needed(*member); },
                  [](const KindMember& member) { return quoted_if_needed(member.names[member.chosen()]); },
-                 [](RecomputedBlocks* member) { return member->text(); },
+                 [](ChosenBlocks* member) { return member->text(); },
                  [&](std::vector<int>* member) {
                    return word_ && member->empty() ? std::string(word_)
                                                    : fmt::format("[{}]", joined(*member));

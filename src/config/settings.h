@@ -40,8 +40,8 @@ class Setting {
  public:
   using Member =
       std::variant<int*, std::int64_t*, std::uint64_t*, double*, bool*, std::string*, std::vector<int>*,
-                   std::vector<double>*, std::vector<std::string>*, std::vector<DataSource>*,
-                   RecomputedBlocks*, std::vector<CutAt>*, Space*, KindMember>;
+                   std::vector<double>*, std::vector<std::string>*, std::vector<DataSource>*, ChosenBlocks*,
+                   std::vector<CutAt>*, Space*, KindMember>;
   enum class Unit { none, bytes, seconds };
   /// What becomes of a setting when a run goes on from a checkpoint. Layout: who computes what, and where; no
   /// bit depends on it, so it is free. Course: how the run goes on from there; the new value is taken.

@@ -120,6 +120,11 @@ std::vector<Setting> common_settings(Config& c) {  // table
               "schedule.cuts",
               any_count)
           .or_searched(),
+      SETTING(
+          layout, train.swap,
+          "blocks whose part of a tape waits in the host's memory between forward and backward, copied while "
+          "others compute; numbers as in schedule.cuts",
+          any_count),
       SETTING(layout, train.sequence_parallel, "tensor ranks share the sequence between products")
           .or_searched(),
       SETTING(layout, train.zero,
@@ -169,7 +174,8 @@ std::vector<Setting> common_settings(Config& c) {  // table
       SETTING(layout, memory.device_limit, "memory of a rank (12 GiB); 0: no limit", Range{0})
           .in(Unit::bytes),
       SETTING(layout, memory.host_limit,
-              "memory of the host that a rank may keep state in (64 GiB); 0: no limit", Range{0})
+              "memory of the host that a rank may keep state and swapped tapes in (64 GiB); 0: no limit",
+              Range{0})
           .in(Unit::bytes),
       SETTING(
           layout, memory.optimizer,

@@ -3,7 +3,7 @@
 namespace mindpipe {
 
 Boundary Bridge::forward(Boundary in, Tape& tape) {
-  const Tensor memory = tape.output(in.activation.shape, in.activation.dtype);
+  const Tensor memory = tape.output_for_all(in.activation.shape, in.activation.dtype);
   if (norm_) norm_->forward(in.activation, tape, memory);
   else context_.backend.copy(in.activation, memory);
   return {embedding_->forward({}, tape).activation, memory};

@@ -7,13 +7,39 @@
 
 namespace mindpipe {
 
+void Tape::enter(int segment, int leaves) {
+  current_ = segment;
+  leaves_ = leaves;
+  outputs_ = -1;
+}
+
+Tensor Tape::take_in(int segment, const Shape& shape, DType dtype) {
+  Segment& from = segments_[segment];
+  kept_.release(from.begin + from.used);
+  const Tensor t = kept_.take(shape, dtype);
+  from.used = kept_.mark() - from.begin;
+  from.most = std::max(from.most, from.used);
+  MP_CHECK(kept_.mark() <= from.end, "a tape needs more than its room, which ends at byte {}", from.end);
+  return t;
+}
+
+Tape::Place Tape::place_of(const Tensor& t) const {
+  const std::size_t offset = kept_.offset_of(t.data);
+  for (int number = 0; number < static_cast<int>(segments_.size()); ++number) {
+    const Segment& segment = segments_[number];
+    if (segment.used > 0 && offset >= segment.begin && offset - segment.begin < segment.used)
+      return {number, offset - segment.begin, t.shape, t.dtype};
+  }
+  fail(Exit::internal, "byte {} is in no segment of the tape", offset);
+}
+
 void Tape::save(const Tensor& t) {
   if (!saves()) return;
   if (scratch_.holds(t.data)) {
     const std::size_t offset = scratch_.offset_of(t.data);
     for (const InScratch& known : in_scratch_)
       if (known.offset == offset && known.of_norm.x.shape.count() == t.count()) {
-        saved_.push_back({{0, t.shape, t.dtype}, known.of_norm});
+        saved_.push_back({{own_room, 0, t.shape, t.dtype}, known.of_norm});
         return;
       }
   }
@@ -52,18 +78,20 @@ void Tape::release_scratch(std::size_t mark) {
 
 void Tape::gives_up(const Tensor& t) {
   if (weight_gradients == WeightGradients::now || !kept_.holds(t.data)) return;
-  const GivenUp place{kept_.offset_of(t.data), bytes_for(t.shape, t.dtype)};
-  const auto meets = [&](std::size_t offset, std::size_t bytes) {
-    return offset < place.offset + place.bytes && place.offset < offset + bytes;
+  const Place there = place_of(t);
+  const GivenUp place{there.segment, there.offset, bytes_for(t.shape, t.dtype)};
+  const auto meets = [&](int segment, std::size_t offset, std::size_t bytes) {
+    return segment == place.segment && offset < place.offset + place.bytes && place.offset < offset + bytes;
   };
   const auto reads = [&](const Place& operand) {
-    return meets(operand.offset, bytes_for(operand.shape, operand.dtype));
+    return meets(operand.segment, operand.offset, bytes_for(operand.shape, operand.dtype));
   };
   const bool is_read = std::any_of(products_.begin(), products_.end(), [&](const Product& product) {
     return reads(product.x) || reads(product.dy);
   });
-  const bool is_known = std::any_of(given_up_.begin(), given_up_.end(),
-                                    [&](const GivenUp& one) { return meets(one.offset, one.bytes); });
+  const bool is_known = std::any_of(given_up_.begin(), given_up_.end(), [&](const GivenUp& one) {
+    return meets(one.segment, one.offset, one.bytes);
+  });
   if (!is_read && !is_known) given_up_.push_back(place);
 }
 
@@ -75,7 +103,7 @@ Tensor Tape::lasting(const Tensor& dy) {
                                   [&](const GivenUp& one) { return one.bytes == bytes; });
   Tensor copy;
   if (place != given_up_.rend()) {
-    copy = {kept_.address_of(place->offset), dy.shape, dy.dtype};
+    copy = at({place->segment, place->offset, dy.shape, dy.dtype});
     given_up_.erase(std::next(place).base());
   } else {
     copy = take_kept(dy.shape, dy.dtype);
@@ -92,7 +120,7 @@ void Tape::weight_gradient(const Tensor& dy, const Tensor& x, const Param& param
   const Tensor lasts = kept_.holds(dy.data) ? dy : lasting(dy);
   products_.push_back({place_of(lasts), place_of(x), param, shard});
   if (is_left_out("tape", "product"))  // as if nobody read x any more
-    given_up_.push_back({products_.back().x.offset, bytes_for(x.shape, x.dtype)});
+    given_up_.push_back({products_.back().x.segment, products_.back().x.offset, bytes_for(x.shape, x.dtype)});
 }
 
 void Tape::run_weight_gradients(const std::vector<const Unit*>& units) {
@@ -117,6 +145,8 @@ void Tape::clear() {
   in_scratch_.clear();
   products_.clear();
   given_up_.clear();
+  for (Segment& segment : segments_) segment.used = 0;
+  enter(own_room);
   kept_.release(0);
 }
 

@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <map>
@@ -59,16 +60,40 @@ class Tape {
     return saves() ? take_kept(shape, dtype) : scratch_.take(shape, dtype);
   }
   /// A block's output: it outlives the block, also where the block saves nothing.
-  Tensor output(const Shape& shape, DType dtype) { return take_kept(shape, dtype); }
+  Tensor output(const Shape& shape, DType dtype) {
+    return outputs_ < 0 ? take_kept(shape, dtype) : take_in(outputs_, shape, dtype);
+  }
+  /// A block's output that many blocks read, wherever the segments of these are.
+  Tensor output_for_all(const Shape& shape, DType dtype) { return take_in(own_room, shape, dtype); }
   /// A tensor that is given back when the enclosing Scope ends.
   Tensor scratch(const Shape& shape, DType dtype) { return scratch_.take(shape, dtype); }
 
-  /// Where in its arena, which it may share with other tapes, the tape takes from now on, and how far. What a
-  /// backward in halves lays down for products that it puts off is best beside the tape: it comes later.
-  void go_on_in(std::size_t begin, std::size_t end) {
-    kept_.release(begin);
-    end_ = end;
+  /// A tape takes from segments of its arena, which it may share with other tapes: from its own room; from
+  /// what lies beside that, where a backward in halves lays down what its products read (it comes later); and
+  /// from one segment for each block, if any, whose part of the tape may lie elsewhere at its backward.
+  enum : int { own_room = 0, beside = 1, first_of_blocks = 2 };
+  /// Says how many segments there may be.
+  void have_segments(int count) { segments_.resize(std::max<std::size_t>(count, segments_.size())); }
+  /// Says where a segment lies from now on; what is in it has moved along.
+  void lay(int segment, std::size_t begin, std::size_t end) {
+    segments_[segment].begin = begin;
+    segments_[segment].end = end;
   }
+  /// Says that nothing is in a segment any more.
+  void empty(int segment) { segments_[segment].used = 0; }
+  /// Takes from this segment from now on; what the last block of the next range gives goes to segment
+  /// `leaves`, -1: to the same one.
+  void enter(int segment, int leaves = -1);
+  /// Tells whether the next block's output is the one that leaves.
+  void gives_last(bool is_last) { outputs_ = is_last ? leaves_ : -1; }
+  /// What has arrived at the beginning of the arena is the micro-batch's own.
+  void keep_arrived() { segments_[own_room].used = kept_.mark(); }
+  /// Where a segment lies, as far as it is taken.
+  std::pair<std::size_t, std::size_t> taken(int segment) const {
+    return {segments_[segment].begin, segments_[segment].begin + segments_[segment].used};
+  }
+  /// Bytes that were ever taken of a segment.
+  std::size_t most(int segment) const { return segments_[segment].most; }
   /// A tensor that a backward makes again as an operand of weight gradients, which may be put off.
   Tensor made_again(const Shape& shape, DType dtype) {
     return weight_gradients == WeightGradients::later ? take_kept(shape, dtype) : scratch_.take(shape, dtype);
@@ -98,8 +123,8 @@ class Tape {
   /// What one layer keeps of earlier rows, made at first use and kept for the whole generation.
   Tensor cache(const void* layer, const Shape& shape, DType dtype);
 
-  std::size_t kept_mark() const { return kept_.mark(); }
-  void release_kept(std::size_t mark) { kept_.release(mark); }
+  std::size_t kept_mark() const { return segments_[current_].used; }
+  void release_kept(std::size_t mark) { segments_[current_].used = mark; }
   /// Forgets everything but caches: the micro-batch is done, or given up.
   void clear();
 
@@ -116,8 +141,13 @@ class Tape {
   };
 
  private:
+  struct Segment {
+    std::size_t begin = 0, end = std::numeric_limits<std::size_t>::max();
+    std::size_t used = 0, most = 0;
+  };
   struct Place {
-    std::size_t offset = 0;
+    int segment = 0;
+    std::size_t offset = 0;  ///< in the segment
     Shape shape;
     DType dtype = DType::f32;
   };
@@ -140,22 +170,25 @@ class Tape {
   };
   /// A piece of the tape that nobody reads any more.
   struct GivenUp {
+    int segment = 0;
     std::size_t offset = 0, bytes = 0;
   };
-  Place place_of(const Tensor& t) const { return {kept_.offset_of(t.data), t.shape, t.dtype}; }
-  Tensor take_kept(const Shape& shape, DType dtype) {
-    const Tensor t = kept_.take(shape, dtype);
-    MP_CHECK(kept_.mark() <= end_, "a tape needs more than its room, which ends at byte {}", end_);
-    return t;
-  }
+  Place place_of(const Tensor& t) const;
+  Tensor take_kept(const Shape& shape, DType dtype) { return take_in(current_, shape, dtype); }
+  Tensor take_in(int segment, const Shape& shape, DType dtype);
   void release_scratch(std::size_t mark);
-  Tensor at(const Place& p) const { return {kept_.address_of(p.offset), p.shape, p.dtype}; }
+  Tensor at(const Place& p) const {
+    return {kept_.address_of(segments_[p.segment].begin + p.offset), p.shape, p.dtype};
+  }
 
   Backend& backend_;
   Arena& kept_;
   Arena& scratch_;
   Arena* cache_arena_;
-  std::size_t end_ = std::numeric_limits<std::size_t>::max();
+  std::vector<Segment> segments_ = std::vector<Segment>(first_of_blocks);
+  int current_ = own_room;  ///< segment that is taken from
+  int leaves_ = -1;         ///< segment of what leaves the range of blocks; -1: the same
+  int outputs_ = -1;        ///< segment of the next output; -1: the same
   std::vector<GivenUp> given_up_;
   std::vector<Saved> saved_;
   std::vector<InScratch> in_scratch_;  ///< what can be made again

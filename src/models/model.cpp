@@ -98,21 +98,33 @@ Model::ExportName Model::export_name(const std::string& unit, const std::string&
 
 namespace {
 
-/// Lets the blocks be recomputed that the configuration names. Refuses numbers of blocks that cannot be.
-void recompute_blocks(Model& model, const RecomputedBlocks& asked) {
+/// Refuses numbers of blocks that the model has not, or for which nothing can be done.
+void require_blocks(const Model& model, const ChosenBlocks& asked, const char* key, const char* fault) {
   const int blocks = static_cast<int>(model.blocks().size());
   for (const int number : asked.numbers) {
     MP_REQUIRE(number < blocks, Exit::bad_configuration,
-               "train.recompute names block {}, and the model's blocks are 0 to {}", number, blocks - 1);
+               "{} names block {}, and the model's blocks are 0 to {}", key, number, blocks - 1);
     const Model::Block& block = model.blocks()[number];
     MP_REQUIRE(block.layer->can_be_recomputed(), Exit::bad_configuration,
-               "train.recompute names block {}, which is {}: it has nothing that a second forward could make "
-               "again",
-               number, block.name);
+               "{} names block {}, which is {}: it has nothing that {}", key, number, block.name, fault);
   }
-  for (int number = 0; number < blocks; ++number) {
+}
+
+/// Notes which blocks are swapped, of those that the configuration names.
+void swap_blocks(Model& model, const ChosenBlocks& asked) {
+  require_blocks(model, asked, "train.swap", "could wait on the host");
+  for (int number = 0; number < static_cast<int>(model.blocks().size()); ++number) {
+    Model::Block& block = model.blocks()[number];
+    block.is_swapped = asked.has(number) && block.layer->can_be_recomputed();
+  }
+}
+
+/// Lets the blocks be recomputed that the configuration names.
+void recompute_blocks(Model& model, const ChosenBlocks& asked) {
+  require_blocks(model, asked, "train.recompute", "a second forward could make again");
+  for (int number = 0; number < static_cast<int>(model.blocks().size()); ++number) {
     std::unique_ptr<Layer>& layer = model.blocks()[number].layer;
-    if (asked.has(number)) layer = recomputed(std::move(layer));
+    if (asked.has(number) && !model.blocks()[number].is_swapped) layer = recomputed(std::move(layer));
   }
 }
 
@@ -133,6 +145,7 @@ std::unique_ptr<Model> make_model(const Config& config, const LayerContext& cont
                                                const LayerContext&) = {MINDPIPE_MODELS(MINDPIPE_MAKE_MODEL)};
 #undef MINDPIPE_MAKE_MODEL
   std::unique_ptr<Model> model = makers[static_cast<std::size_t>(config.model.kind)](config, context);
+  swap_blocks(*model, config.train.swap);
   recompute_blocks(*model, config.train.recompute);
   for (const Model::Block& block : model->blocks())
     for (const Shape& shape : {block.behind, block.memory})

@@ -38,6 +38,7 @@ class Model {
       std::vector<int> units;  ///< each candidate's, -1: it has none
     };
     std::vector<Choice> choices = {};  ///< numbers of a supernet block's choice
+    bool is_swapped = false;  ///< whether its part of a tape waits on the host between forward and backward
     bool reads_encoder() const { return memory.rank > 0; }
     bool is_choice() const { return !choices.empty(); }
   };

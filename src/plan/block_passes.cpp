@@ -1,5 +1,7 @@
 #include "plan/block_passes.h"
 
+#include <algorithm>
+#include <set>
 #include <utility>
 
 namespace mindpipe {
@@ -61,20 +63,46 @@ Boundary BlockPasses::boundary_before(int block, Tape& tape) {
   Boundary in;
   const auto [activation, memory] = stage_->before(block);
   in.activation = tape.output(activation, stage_->context().dtype);
-  if (memory.rank > 0) in.encoder_output = tape.output(memory, stage_->context().dtype);
+  if (memory.rank > 0) in.encoder_output = tape.output_for_all(memory, stage_->context().dtype);
   return in;
 }
 
-std::size_t BlockPasses::train(int first, int last, Tape::WeightGradients weight_gradients,
-                               const std::function<void(Part)>& told) {
+BlockPasses::Taken BlockPasses::train(int first, int last, Tape::WeightGradients weight_gradients,
+                                      const std::function<void(Part)>& told,
+                                      const std::vector<int>& swapped) {
   Tape tape = make_tape();
+  tape.have_segments(Tape::first_of_blocks + (swapped.empty() ? 0 : last - first));
+  // Far apart: on paper there is room.
+  for (const int block : swapped) {
+    const std::size_t far =
+        kept_.size() / (static_cast<std::size_t>(last - first) + 1) / alignment * alignment;
+    const std::size_t begin = far * (static_cast<std::size_t>(block - first) + 1);
+    tape.lay(Tape::first_of_blocks + block - first, begin, begin + far);
+  }
+  const auto segment_of = [&](int block) {
+    const bool is_apart = std::binary_search(swapped.begin(), swapped.end(), block);
+    return is_apart ? Tape::first_of_blocks + block - first : int{Tape::own_room};
+  };
+  std::vector<int> edges{first};
+  for (int block = first + 1; block < last; ++block)
+    if (segment_of(block) != segment_of(block - 1)) edges.push_back(block);
+  edges.push_back(last);
   Tape other(backend_, outside_, scratch_);
   tape.weight_gradients = weight_gradients;
   // A residual block saves what it was given, which must lie in the arena, whether it is counted or not.
-  const Boundary in = boundary_before(first, tape);
-  const std::size_t copied_in = kept_.mark();
+  Taken taken;
+  tape.enter(segment_of(first));
+  Boundary passes = boundary_before(first, tape);
+  for (const int segment : std::set{int{Tape::own_room}, segment_of(first)})
+    taken.entered += tape.taken(segment).second - tape.taken(segment).first;
   told(Part::entry);
-  stage_->forward(first, last, in, tape);
+  for (std::size_t piece = 0; piece + 1 < edges.size(); ++piece) {
+    const int begin = edges[piece], end = edges[piece + 1];
+    tape.enter(segment_of(begin), end < last ? segment_of(end) : -1);
+    passes = stage_->forward(begin, end, passes, tape);
+  }
+  const auto [room, room_end] = tape.taken(Tape::own_room);
+  taken.kept = room_end - room;
   told(Part::forward);
   Boundary dout;
   if (last < static_cast<int>(model().blocks().size())) {
@@ -82,11 +110,21 @@ std::size_t BlockPasses::train(int first, int last, Tape::WeightGradients weight
     dout.activation = other.output(activation, stage_->context().dtype);
     if (memory.rank > 0) dout.encoder_output = other.output(memory, DType::f32);
   }
-  stage_->backward(first, last, dout, tape);
+  const bool is_later = weight_gradients == Tape::WeightGradients::later;
+  if (is_later) tape.lay(Tape::beside, room_end, kept_.size());
+  for (std::size_t piece = edges.size() - 1; piece-- > 0;) {
+    tape.enter(is_later ? int{Tape::beside} : segment_of(edges[piece]));
+    dout = stage_->backward(edges[piece], edges[piece + 1], dout, tape);
+  }
   told(Part::backward);
+  const auto [beside, beside_end] = tape.taken(Tape::beside);
+  taken.put_off = beside_end - beside;
   tape.run_weight_gradients();
   told(Part::weights);
-  return copied_in;
+  taken.room = tape.most(Tape::own_room);
+  taken.beside = tape.most(Tape::beside);
+  for (const int block : swapped) taken.segments[block] = tape.most(Tape::first_of_blocks + block - first);
+  return taken;
 }
 
 void BlockPasses::look(int first, int last, Tape::Mode mode) {

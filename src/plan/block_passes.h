@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -25,9 +26,18 @@ class BlockPasses {
   /// Forward and backward of the blocks [first, last). `told` is called between the parts: after the forward,
   /// after the backward, and after the gradients of weights that were put off.
   enum class Part : std::uint8_t { entry, forward, backward, weights };
-  /// Gives back how many bytes of the tape are a copy of what entered.
-  std::size_t train(int first, int last, Tape::WeightGradients weight_gradients,
-                    const std::function<void(Part)>& told);
+  /// What a micro-batch's tape took.
+  struct Taken {
+    std::size_t entered = 0;                   ///< a copy of what entered
+    std::size_t kept = 0;                      ///< behind the forward, in its own room
+    std::size_t room = 0;                      ///< in its own room, at most
+    std::size_t beside = 0;                    ///< products that were put off hold so much, at most
+    std::size_t put_off = 0;                   ///< products hold so much behind the backward
+    std::map<int, std::size_t> segments = {};  ///< segments of swapped blocks
+  };
+  /// `swapped`: blocks whose segments lie by themselves; on paper alone.
+  Taken train(int first, int last, Tape::WeightGradients weight_gradients,
+              const std::function<void(Part)>& told, const std::vector<int>& swapped = {});
   /// Forward of the blocks in this mode; nothing is kept.
   void look(int first, int last, Tape::Mode mode);
 

@@ -114,7 +114,7 @@ class StageChoice {
 }  // namespace
 
 std::vector<std::int64_t> bytes_of_tapes(const Outline& outline, const std::vector<int>& in_flight,
-                                         const RecomputedBlocks& recomputed) {
+                                         const ChosenBlocks& recomputed) {
   std::vector<std::int64_t> bytes(outline.stages, 0);
   for (int chunk = 0; chunk < outline.all_chunks(); ++chunk)
     bytes[outline.rank_of(chunk)] +=
@@ -125,9 +125,9 @@ std::vector<std::int64_t> bytes_of_tapes(const Outline& outline, const std::vect
   return bytes;
 }
 
-std::optional<RecomputedBlocks> choose_recomputed(const Outline& kept, const Outline& again,
-                                                  const std::vector<int>& in_flight,
-                                                  const std::vector<std::int64_t>& room) {
+std::optional<ChosenBlocks> choose_recomputed(const Outline& kept, const Outline& again,
+                                              const std::vector<int>& in_flight,
+                                              const std::vector<std::int64_t>& room) {
   std::vector<int> numbers;
   for (int stage = 0; stage < kept.stages; ++stage) {
     StageChoice choice(kept, again, in_flight, stage);
@@ -136,7 +136,7 @@ std::optional<RecomputedBlocks> choose_recomputed(const Outline& kept, const Out
       if (choice.has(block)) numbers.push_back(block);
   }
   std::sort(numbers.begin(), numbers.end());
-  return RecomputedBlocks(std::move(numbers));
+  return ChosenBlocks(std::move(numbers));
 }
 
 }  // namespace mindpipe

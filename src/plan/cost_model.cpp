@@ -147,36 +147,40 @@ CostModel::Footprint CostModel::footprint_used() {
           .backend = workspace_->largest()};
 }
 
-CostModel::Pass CostModel::pass(int first, int last, Tape::WeightGradients weight_gradients,
-                                bool with_copy_in) {
+/// Passes of a chunk, with the copy of what enters it, its swapped blocks in segments of their own; or of
+/// blocks as what each of them costs adds up.
+CostModel::Pass CostModel::pass(int first, int last, Tape::WeightGradients weight_gradients, bool of_chunk) {
   forget_footprint();
   backend_->forget_work();
   Pass p;
   double start = 0;
-  std::size_t behind_forward = 0;
   using Part = BlockPasses::Part;
-  const std::size_t copied_in = passes_.train(first, last, weight_gradients, [&](Part ended) {
+  const auto told = [&](Part ended) {
     const double spent = backend_->seconds() - start;
     if (ended == Part::entry) sums_ = {};
     if (ended == Part::forward) {
       p.forward = spent;
-      behind_forward = passes_.kept().mark();
       p.forward_sums = std::exchange(sums_, {});
     }
     if (ended == Part::backward) {
       p.backward_input = spent;
-      p.put_off = passes_.kept().mark() - behind_forward;
       p.backward_sums = std::exchange(sums_, {});
     }
     if (ended == Part::weights) p.backward_weight = spent;
     start = backend_->seconds();
-  });
+  };
+  std::vector<int> swapped;
+  for (int block = first; block < last && of_chunk; ++block)
+    if (model().blocks()[block].is_swapped) swapped.push_back(block);
+  const BlockPasses::Taken taken = passes_.train(first, last, weight_gradients, told, swapped);
   p.backward = p.backward_input + p.backward_weight;
+  p.put_off = taken.put_off;
   p.work = backend_->work();
   p.footprint = footprint_used();
-  if (weight_gradients == Tape::WeightGradients::later)
-    p.footprint.waiting = std::exchange(p.footprint.kept, behind_forward) - behind_forward;
-  if (!with_copy_in) p.footprint.kept -= copied_in;
+  const bool in_halves = weight_gradients == Tape::WeightGradients::later;
+  p.footprint.kept = (in_halves ? taken.kept : taken.room) - (of_chunk ? 0 : taken.entered);
+  p.footprint.waiting = taken.beside;
+  p.footprint.segments = taken.segments;
   return p;
 }
 
@@ -388,6 +392,7 @@ Outline CostModel::outline() {
     outline.cuts.push_back(crossing(b));
   }
   if (model().has_choices()) outline.parts_of.resize(outline.blocks.size());
+  for (const Model::Block& block : model().blocks()) outline.swapped.push_back(block.is_swapped ? 1 : 0);
   return outline;
 }
 

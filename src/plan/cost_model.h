@@ -1,4 +1,5 @@
 #pragma once
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -34,15 +35,17 @@ class CostModel {
 
   /// What passes over a range of blocks work in, one micro-batch at a time.
   struct Footprint {
-    std::size_t kept = 0;                  ///< on a tape
-    std::size_t waiting = 0;               ///< beside it, in the first half of a backward and behind it
-    std::size_t scratch = 0;               ///< scratch of the compute queue
-    std::size_t exchange = 0;              ///< arrivals of the tensor group, before they are added
-    std::size_t zeros = 0;                 ///< zeros of GradientUpdates
-    Workspace backend;                     ///< working memory of kernels and libraries
-    void include(const Footprint& other);  ///< the larger of each
+    std::size_t kept = 0;                      ///< on a tape
+    std::size_t waiting = 0;                   ///< beside it, in the first half of a backward and behind it
+    std::size_t scratch = 0;                   ///< scratch of the compute queue
+    std::size_t exchange = 0;                  ///< arrivals of the tensor group, before they are added
+    std::size_t zeros = 0;                     ///< zeros of GradientUpdates
+    Workspace backend;                         ///< working memory of kernels and libraries
+    std::map<int, std::size_t> segments = {};  ///< segments of a chunk's swapped blocks, not on its tape
+    void include(const Footprint& other);      ///< the larger of each
   };
-  /// Forward, backward, and the sums over T-ths of the sequence that follow a data shard's last backward.
+  /// Forward and backward of a chunk, and the sums over T-ths of the sequence that follow a data shard's last
+  /// backward.
   Footprint training_footprint(int first, int last);
   Footprint training_footprint(int first, int last, Tape::WeightGradients made);
   /// Evaluation: outputs of all blocks in `kept`; what enters the first lies elsewhere.
@@ -83,7 +86,7 @@ class CostModel {
   };
   /// Puts measured times in place of described ones.
   void take_measured(Pass& pass);
-  Pass pass(int first, int last, Tape::WeightGradients weight_gradients, bool with_copy_in);
+  Pass pass(int first, int last, Tape::WeightGradients weight_gradients, bool of_chunk);
   BlockCost cost_of_block(int block);
   std::vector<BlockCost> costs_of_choice(int block);
   void forget_footprint();

@@ -32,7 +32,7 @@ struct LayoutChoice {
   int chunks = 1;
   std::vector<int> cuts;  ///< empty: balanced
   int zero = 0;
-  RecomputedBlocks recompute;
+  ChosenBlocks recompute;
   bool sequence_parallel = false;
   SubnetCuts subnet_cuts = SubnetCuts::home;
   int micro_batch = 0;  ///< 0: as the configuration has it

@@ -63,8 +63,7 @@ std::vector<LayoutChoice> layouts_of(const Config& config, const Coord& grid, co
   std::vector<LayoutChoice> all;
   for (const auto& [schedule, chunks] : shapes_of(config, grid.pipeline, free))
     for (const int zero : values(free.zero && grid.data > 1, free.zero ? 0 : train.zero, std::array{0, 1, 2}))
-      for (const RecomputedBlocks& recompute :
-           values(free.recompute, train.recompute, all_kinds<RecomputeKind>()))
+      for (const ChosenBlocks& recompute : values(free.recompute, train.recompute, all_kinds<WhichBlocks>()))
         for (const bool shared :
              values(free.sequence_parallel && grid.tensor > 1,
                     free.sequence_parallel ? false : train.sequence_parallel, std::array{false, true}))
@@ -95,7 +94,7 @@ std::vector<LayoutChoice> layouts_with_prices(const Config& config, int ranks, c
   for (int tensor = 1; tensor <= ranks; ++tensor) {
     if (ranks % tensor != 0 || (!free.tensor && tensor != std::max(1, config.grid.tensor))) continue;
     for (const bool shared : {false, true})
-      for (const RecomputeKind recompute : all_kinds<RecomputeKind>())
+      for (const WhichBlocks recompute : all_kinds<WhichBlocks>())
         for (const ScheduleKind schedule :
              {ScheduleKind::one_forward_one_backward, ScheduleKind::zero_bubble}) {
           const bool splits = row_of(schedule).splits_backward;

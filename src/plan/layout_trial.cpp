@@ -111,12 +111,12 @@ void try_layout(const Config& config, LayoutCandidate& candidate, const StepPric
 std::optional<LayoutCandidate> with_more_recomputed(const Config& config, const LayoutCandidate& full,
                                                     PricedBlocks& blocks) {
   const ScheduleRow& schedule = row_of(full.layout.schedule);
-  if (full.layout.recompute == RecomputeKind::block || schedule.has_groups || schedule.splits_backward ||
+  if (full.layout.recompute == WhichBlocks::block || schedule.has_groups || schedule.splits_backward ||
       full.choices == most_choices)
     return std::nullopt;
   try {
     Config known = with_layout(config, full.layout);
-    const std::optional<RecomputedBlocks> fitting = blocks.fitting(known, full.over);
+    const std::optional<ChosenBlocks> fitting = blocks.fitting(known, full.over);
     if (!fitting || *fitting == full.layout.recompute) return std::nullopt;
     LayoutChoice layout = full.layout;
     layout.recompute = known.train.recompute = *fitting;

@@ -35,13 +35,34 @@ void require_fit(const RunPlan& plan, std::int64_t limit) {
 }
 
 void require_host_fit(const RunPlan& plan, std::int64_t limit) {
-  for (int stage = 0; stage < static_cast<int>(plan.host_memory.size()); ++stage)
-    MP_REQUIRE(
-        limit == 0 || plan.most_on_host(stage) <= limit, Exit::out_of_memory,
-        "memory: a rank of stage {} will keep {} of masters and moments on its host, and memory.host_limit "
-        "is {}; take more stages, train.zero: 1, or memory.optimizer: device",
-        stage, human_bytes(static_cast<double>(plan.most_on_host(stage))),
-        human_bytes(static_cast<double>(limit)));
+  const auto bytes = [](std::int64_t count) { return human_bytes(static_cast<double>(count)); };
+  for (int stage = 0; stage < static_cast<int>(plan.host_memory.size()); ++stage) {
+    const std::int64_t all = plan.most_on_host(stage), tapes = plan.segments_on_host(stage);
+    if (limit == 0 || all <= limit) continue;
+    MP_REQUIRE(tapes > 0, Exit::out_of_memory,
+               "memory: a rank of stage {} will keep {} of masters and moments on its host, and "
+               "memory.host_limit is {}; take more stages, train.zero: 1, or memory.optimizer: device",
+               stage, bytes(all), bytes(limit));
+    fail(Exit::out_of_memory,
+         "memory: a rank of stage {} will keep {} of swapped tapes{} on its host, and memory.host_limit is "
+         "{}; "
+         "swap fewer blocks (train.swap), or take a smaller train.micro_batch",
+         stage, bytes(tapes),
+         all > tapes ? fmt::format(" and {} of masters and moments", bytes(all - tapes)) : "", bytes(limit));
+  }
+}
+
+void require_stashes(const RunPlan& plan, const ChosenBlocks& swapped) {
+  if (!plan.trains_steps() || !swapped.any()) return;
+  for (const std::vector<Action>& list : plan.training.program.ranks)
+    for (const Action& action : list)
+      if (action.kind == ActionKind::stash) return;
+  fail(Exit::bad_configuration,
+       "train.swap is {}, but every stage with such a block has one tape in flight: each backward comes "
+       "directly "
+       "behind its forward, and nothing waits that could be swapped (take more stages or micro-batches, name "
+       "blocks of earlier stages, or leave it out)",
+       swapped.text());
 }
 
 bool fits(const RunPlan& plan, std::int64_t limit) {

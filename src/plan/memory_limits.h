@@ -10,6 +10,8 @@ namespace mindpipe {
 void require_fit(const RunPlan& plan, std::int64_t limit);
 /// Refuses a run of which some rank keeps more than `limit` bytes on its host (0: no limit).
 void require_host_fit(const RunPlan& plan, std::int64_t limit);
+/// Refuses a step in which no segment of the swapped blocks ever waits on the host.
+void require_stashes(const RunPlan& plan, const ChosenBlocks& swapped);
 /// Whether require_fit would pass.
 bool fits(const RunPlan& plan, std::int64_t limit);
 /// Refuses ranks that share a machine and together need more memory than it has.

@@ -80,8 +80,8 @@ std::vector<std::vector<std::string>> changes_of(const Config& traced) {
   for (const int zero : {0, 1, 2})
     if (traced.grid.data > 1 && zero != traced.train.zero)
       changes.push_back({fmt::format("train.zero={}", zero)});
-  if (traced.train.recompute != RecomputeKind::none)
-    changes.push_back({fmt::format("train.recompute={}", RecomputeKind::none)});
+  if (traced.train.recompute != WhichBlocks::none)
+    changes.push_back({fmt::format("train.recompute={}", WhichBlocks::none)});
   return changes;
 }
 

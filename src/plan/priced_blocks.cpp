@@ -12,7 +12,7 @@
 
 namespace mindpipe {
 
-Outline& PricedBlocks::priced(const Config& config, RecomputeKind recompute) {
+Outline& PricedBlocks::priced(const Config& config, WhichBlocks recompute) {
   const auto key = std::tuple(config.grid.tensor, config.train.sequence_parallel, recompute,
                               row_of(config.schedule.kind).splits_backward, config.train.micro_batch);
   auto found = known_.find(key);
@@ -30,14 +30,14 @@ Outline& PricedBlocks::priced(const Config& config, RecomputeKind recompute) {
 }
 
 Outline& PricedBlocks::laid_out(const Config& config) {
-  const RecomputedBlocks& recomputed = config.train.recompute;
+  const ChosenBlocks& recomputed = config.train.recompute;
   if (!recomputed.are_some()) {
     Outline& outline = priced(config, recomputed.kind);
     lay_out(outline, config);
     return outline;
   }
-  const Outline& again = priced(config, RecomputeKind::block);
-  mixed_ = priced(config, RecomputeKind::none);
+  const Outline& again = priced(config, WhichBlocks::block);
+  mixed_ = priced(config, WhichBlocks::none);
   for (const int block : recomputed.numbers) {
     MP_REQUIRE(block < mixed_.all_blocks(), Exit::bad_configuration,
                "train.recompute names block {}, and the model has {}", block, mixed_.all_blocks());
@@ -47,12 +47,12 @@ Outline& PricedBlocks::laid_out(const Config& config) {
   return mixed_;
 }
 
-std::optional<RecomputedBlocks> PricedBlocks::fitting(const Config& config,
-                                                      const std::vector<std::int64_t>& over) {
+std::optional<ChosenBlocks> PricedBlocks::fitting(const Config& config,
+                                                  const std::vector<std::int64_t>& over) {
   Config cut = config;
   const Outline& now = laid_out(config);  // a choice moves the cuts, where these are balanced
   cut.schedule.cuts.assign(now.first_block.begin() + 1, now.first_block.end() - 1);
-  cut.train.recompute = RecomputeKind::none;
+  cut.train.recompute = WhichBlocks::none;
   const Outline& kept = laid_out(cut);
   const std::vector<int> in_flight =
       most_in_flight(order_of_step(kept, cut.schedule.kind, network_on_paper(cut)), kept.all_chunks());
@@ -61,7 +61,7 @@ std::optional<RecomputedBlocks> PricedBlocks::fitting(const Config& config,
   for (std::size_t stage = 0; stage < room.size(); ++stage)
     room[stage] = over.empty() ? std::min(room[stage], config.memory.device_limit - beside[stage])
                                : room[stage] - over[stage];
-  return choose_recomputed(kept, priced(config, RecomputeKind::block), in_flight, room);
+  return choose_recomputed(kept, priced(config, WhichBlocks::block), in_flight, room);
 }
 
 const std::vector<std::int64_t>& PricedBlocks::shares_of(Priced& priced, int data) {

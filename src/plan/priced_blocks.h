@@ -18,7 +18,7 @@ class PricedBlocks {
   /// The blocks to compute again of a configuration that computes none or some again, so that the tapes of
   /// each stage take `over` bytes less than they do; empty: as many less as are missing to
   /// memory.device_limit by what is known of the blocks alone. No value: not even all of them are enough.
-  std::optional<RecomputedBlocks> fitting(const Config& config, const std::vector<std::int64_t>& over);
+  std::optional<ChosenBlocks> fitting(const Config& config, const std::vector<std::int64_t>& over);
 
  private:
   struct Priced {
@@ -26,10 +26,10 @@ class PricedBlocks {
     Outline outline;
     std::map<int, std::vector<std::int64_t>> shares;  ///< by data ranks: each unit's largest, bytes
   };
-  Outline& priced(const Config& config, RecomputeKind recompute);
+  Outline& priced(const Config& config, WhichBlocks recompute);
   static const std::vector<std::int64_t>& shares_of(Priced& priced, int data);
 
-  std::map<std::tuple<int, bool, RecomputeKind, bool, int>, Priced> known_;
+  std::map<std::tuple<int, bool, WhichBlocks, bool, int>, Priced> known_;
   Outline mixed_;  ///< where some blocks are computed again
 };
 

@@ -46,6 +46,7 @@ RankFootprint footprint_of(const RunPlan& plan, CostModel& costs, int rank) {
   if (trains) footprint.slots = plan.training.placement.ranks[rank].arenas;
   std::size_t evaluation = 0;
   std::map<std::pair<int, bool>, TapeSizes> tapes;  // of chunk, and whether its backward is in halves
+  std::map<int, std::size_t> segments;              // of swapped blocks
   for (int chunk = 0; chunk < outline.all_chunks(); ++chunk) {
     if (outline.rank_of(chunk) != rank) continue;
     const int first = outline.first_block[chunk], last = outline.first_block[chunk + 1];
@@ -61,6 +62,8 @@ RankFootprint footprint_of(const RunPlan& plan, CostModel& costs, int rank) {
           first, last, in_halves ? Tape::WeightGradients::later : Tape::WeightGradients::now);
       footprint.passes.include(trained);
       tapes[{chunk, in_halves}] = {aligned(trained.kept), aligned(trained.waiting)};
+      for (const auto& [block, bytes] : trained.segments)
+        segments[block] = std::max(segments[block], aligned(bytes));
     }
   }
   if (trains) {
@@ -68,6 +71,7 @@ RankFootprint footprint_of(const RunPlan& plan, CostModel& costs, int rank) {
     footprint.slab = place_tapes(list, [&](int chunk, bool in_halves) {
       return tapes.at({chunk, in_halves});
     });
+    add_segments(footprint.slab, list, [&](int block) { return segments.at(block); });
     const std::string fault = fault_of_slab(list, footprint.slab);
     MP_CHECK(fault.empty(), "rank {}: {}", rank, fault);
   }
@@ -203,7 +207,7 @@ void count_memory(RunPlan& plan, const Config& config, const Layout& layout, Cos
       memory.push_back(known->second);
       memory.back()[static_cast<int>(MemoryClass::gradients)] += trained[d].gradients;
       memory.back()[static_cast<int>(MemoryClass::optimizer)] += trained[d].optimizer;
-      plan.host_memory.back()[d] = trained[d].on_host;
+      plan.host_memory.back()[d] = trained[d].on_host + plan.segments_on_host(rank);
       if (!copies.empty()) memory.back()[static_cast<int>(MemoryClass::copy)] = aligned(copies[d]);
       plan.copies_state = !copies.empty();
     }
@@ -273,11 +277,6 @@ const BytesByClass& RunPlan::most_memory(int pipeline_rank) const {
   return *std::max_element(ranks.begin(), ranks.end(), [](const BytesByClass& a, const BytesByClass& b) {
     return total_of(a) < total_of(b);
   });
-}
-
-std::int64_t RunPlan::most_on_host(int pipeline_rank) const {
-  const std::vector<std::int64_t>& ranks = host_memory[pipeline_rank];
-  return *std::max_element(ranks.begin(), ranks.end());
 }
 
 std::int64_t input_bytes(const std::vector<Field>& fields, const Layout& layout) {

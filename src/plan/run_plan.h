@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <array>
 #include <functional>
 #include <optional>
@@ -61,7 +62,8 @@ struct RunPlan {
   Model::Formula formula;
   /// All that a rank will allocate, by pipeline and data rank, whose parts of optimizer state differ.
   std::vector<std::vector<BytesByClass>> memory;
-  /// Bytes of the host's memory in which a rank keeps masters and moments, alike.
+  /// Bytes of the host's memory in which a rank keeps masters and moments, and segments of swapped blocks,
+  /// alike.
   std::vector<std::vector<std::int64_t>> host_memory;
   /// Whether training goes on while a copy of its state is written. If the copy does not fit into memory:
   /// how many bytes of a rank it would take.
@@ -77,7 +79,14 @@ struct RunPlan {
   const BytesByClass& memory_of(const Coord& rank) const { return memory[rank.pipeline][rank.data]; }
   /// The memory of the data rank that needs the most.
   const BytesByClass& most_memory(int pipeline_rank) const;
-  std::int64_t most_on_host(int pipeline_rank) const;
+  std::int64_t most_on_host(int pipeline_rank) const {
+    const std::vector<std::int64_t>& ranks = host_memory[pipeline_rank];
+    return *std::max_element(ranks.begin(), ranks.end());
+  }
+  /// Bytes of the host's memory that segments of swapped blocks take.
+  std::int64_t segments_on_host(int pipeline_rank) const {
+    return static_cast<std::int64_t>(aligned(footprints[pipeline_rank].slab.host_bytes));
+  }
 };
 std::int64_t total_of(const BytesByClass& bytes);
 /// Changes what a plan is made of.

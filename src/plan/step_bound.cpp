@@ -108,7 +108,7 @@ namespace {
 struct LeastBytes {
   std::vector<std::int64_t> kept, second_forward, tape;
 
-  LeastBytes(const Outline& outline, const std::vector<int>& first_block, const RecomputedBlocks& recomputed)
+  LeastBytes(const Outline& outline, const std::vector<int>& first_block, const ChosenBlocks& recomputed)
       : kept(outline.stages, 0), second_forward(outline.stages, 0), tape(outline.all_chunks(), 0) {
     std::vector<std::vector<char>> counted(outline.stages, std::vector<char>(outline.units.size(), 0));
     for (int chunk = 0; chunk < outline.all_chunks(); ++chunk) {
@@ -148,7 +148,7 @@ std::vector<std::int64_t> least_beside_tapes(const Outline& outline) {
 }
 
 std::int64_t least_memory(const Outline& outline, const std::vector<int>& first_block, bool fills,
-                          const RecomputedBlocks& recomputed) {
+                          const ChosenBlocks& recomputed) {
   const LeastBytes bytes(outline, first_block, recomputed);
   std::vector<std::int64_t> stages = bytes.kept;
   const bool is_looped = outline.rank_of_chunk == looped_chunks(outline.stages, outline.chunks);
@@ -164,7 +164,7 @@ std::int64_t least_memory(const Outline& outline, const std::vector<int>& first_
   return *std::max_element(stages.begin(), stages.end());
 }
 
-std::int64_t least_memory(const Outline& outline, const Order& order, const RecomputedBlocks& recomputed) {
+std::int64_t least_memory(const Outline& outline, const Order& order, const ChosenBlocks& recomputed) {
   const LeastBytes bytes(outline, outline.first_block, recomputed);
   std::int64_t most = 0;
   for (int stage = 0; stage < outline.stages; ++stage) {

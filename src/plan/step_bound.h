@@ -2,7 +2,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "config/recomputed_blocks.h"
+#include "config/chosen_blocks.h"
 #include "program/clock/simulate.h"
 #include "program/schedules/order.h"
 
@@ -45,8 +45,8 @@ std::vector<std::int64_t> least_beside_tapes(const Outline& outline);
 /// its last chunk with one for each stage. Of `recomputed` blocks a tape has what enters them, and once what
 /// the second forward of one of them keeps.
 std::int64_t least_memory(const Outline& outline, const std::vector<int>& first_block, bool fills,
-                          const RecomputedBlocks& recomputed);
+                          const ChosenBlocks& recomputed);
 /// Bytes that the stage with the most takes at least with this order of passes, whose tapes are counted.
-std::int64_t least_memory(const Outline& outline, const Order& order, const RecomputedBlocks& recomputed);
+std::int64_t least_memory(const Outline& outline, const Order& order, const ChosenBlocks& recomputed);
 
 }  // namespace mindpipe

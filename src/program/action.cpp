@@ -50,7 +50,7 @@ std::string of_subnet(const Action& action) {
 
 std::string to_string(const Action& action) {
   if (is_message(action)) return message_text(action);
-  if (is_pass(action))
+  if (is_pass(action) || copies_segment(action))
     return fmt::format("{} of micro-batch {}{}, {}", action.kind, action.micro_batch, of_subnet(action),
                        blocks_of(action));
   std::string text{name_of(action.kind)};
@@ -77,6 +77,9 @@ std::string line_of(const Action& action, int index) {
     if (action.apart >= 0) line += fmt::format(" apart {}", action.apart);
     if (action.from_buffer >= 0) line += fmt::format(" from {}", action.from_buffer);
     if (action.to_buffer >= 0) line += fmt::format(" to {}", action.to_buffer);
+    if (action.segment >= 0) line += fmt::format(" segment {}", action.segment);
+    if (action.to_segment >= 0) line += fmt::format(" to segment {}", action.to_segment);
+    if (action.host >= 0) line += fmt::format(" host {}", action.host);
   }
   if (action.bytes > 0) line += fmt::format(" | {} bytes", action.bytes);
   if (action.ticket >= 0) line += fmt::format(" | ticket {}", action.ticket);

@@ -36,8 +36,11 @@ struct PassTraits {
 struct UnitTraits {
   std::int64_t UnitCost::*time;
 };
-/// A copy of a unit's masters and moments between the host's memory and the device's.
+/// A copy between the host's memory and the device's: of a unit's masters and moments, or of the segment of a
+/// tape in which a block keeps what its backward reads.
 struct CopyTraits {
+  enum Of : std::uint8_t { unit, segment };
+  Of of;
   bool comes;  ///< to the device
 };
 /// One end of a message to or from `peer`.
@@ -88,8 +91,14 @@ struct ActionTraits {
        CollectiveTraits{Members::data, CollectiveTraits::unit}) \
   kind(sum_scalar, "sum_scalar", Queue::compute, TrafficClass::scalars, ActionTraits::training, \
        CollectiveTraits{Members::grid, CollectiveTraits::step}) \
-  kind(fetch, "fetch", Queue::copy_in, TrafficClass::moves, ActionTraits::training, CopyTraits{true}) \
-  kind(evict, "evict", Queue::copy_out, TrafficClass::moves, ActionTraits::training, CopyTraits{false})
+  kind(fetch, "fetch", Queue::copy_in, TrafficClass::moves, ActionTraits::training, \
+       CopyTraits{CopyTraits::unit, true}) \
+  kind(evict, "evict", Queue::copy_out, TrafficClass::moves, ActionTraits::training, \
+       CopyTraits{CopyTraits::unit, false}) \
+  kind(stash, "stash", Queue::copy_out, TrafficClass::moves, ActionTraits::training, \
+       CopyTraits{CopyTraits::segment, false}) \
+  kind(unstash, "unstash", Queue::copy_in, TrafficClass::moves, ActionTraits::training, \
+       CopyTraits{CopyTraits::segment, true})
 MINDPIPE_KINDS(ActionKind, ActionTraits, MINDPIPE_ACTIONS)
 #pragma GCC diagnostic pop
 // clang-format on
@@ -132,6 +141,13 @@ inline constexpr int wait_reasons = 3;
 /// - The backward of the step's last micro-batch comes in pieces, one for each block, one directly after the
 ///   other: all name `from_buffer`, which the first one reads (it may be overwritten until the last has
 ///   ended); the last one names and writes `to_buffer`; what passes between the pieces is the executor's.
+/// - Where blocks are swapped, a training step's forwards and backwards come in pieces (Outline::pieces_of),
+///   those of one pass directly one after the other, with buffers as said above. The piece of a swapped block
+///   finds its segment in slot `segment` of the block's own slots on the device; what a forward's piece gives
+///   to a swapped block goes to slot `to_segment` of that.
+/// - stash, unstash: the segment of block `first` of a micro-batch, on tape `tape`, goes from slot `segment`
+///   to place `host` of the block's own in the host's memory, or from there to slot `segment`. A segment
+///   whose backward comes directly behind its forward stays where it is.
 /// - A forward's tape fills the arena until its last backward has ended; in an evaluation (no backwards)
 ///   until the forward itself has ended.
 /// - With backward_input / backward_weight, the tape keeps operands of weight gradients, and its arena is
@@ -185,6 +201,8 @@ struct Action {
   int waiting = -1;  ///< backward in halves: arena of what its products read beside the tape
   int from_buffer = -1, to_buffer = -1;  ///< boundary buffers that are read and written
   int slab = -1, apart = -1;             ///< gradient slab of a reduce; where this rank's share moves out to
+  int segment = -1, to_segment = -1;     ///< slots of a swapped block's segment, and of the next block's
+  int host = -1;                         ///< place of a segment in the host's memory
   bool clears = false, fold = false;
   int sums = 0;            ///< inside a pass: how many times the ranks that share its products meet
   std::int64_t bytes = 0;  ///< bytes sent (a pass: in its sums) or received by this rank, for the simulator
@@ -256,6 +274,10 @@ inline bool is_work(const Action& action) {
   return is_pass(action) || shape_of<UnitTraits>(action) != nullptr;
 }
 inline bool is_copy(const Action& action) { return shape_of<CopyTraits>(action) != nullptr; }
+/// A copy of a segment of a tape.
+inline bool copies_segment(const Action& action) {
+  return is_copy(action) && shape_of<CopyTraits>(action)->of == CopyTraits::segment;
+}
 inline bool is_communication(const Action& action) { return is_message(action) || is_collective(action); }
 inline bool sends(const Action& action) {
   return is_message(action) && shape_of<MessageTraits>(action)->outgoing;
@@ -276,7 +298,8 @@ inline bool crosses_cut(const Action& action) {
 inline bool names_unit(const Action& action) {
   return by_shape(
       action.kind, [](const PassTraits&) { return false; },
-      [&](const UnitTraits&) { return action.first == action.last; }, [](const CopyTraits&) { return true; },
+      [&](const UnitTraits&) { return action.first == action.last; },
+      [](const CopyTraits& copy) { return copy.of == CopyTraits::unit; },
       [&](const MessageTraits&) { return action.payload == Payload::unit_gradient; },
       [](const CollectiveTraits& collective) { return collective.of != CollectiveTraits::step; });
 }

@@ -135,6 +135,34 @@ std::int64_t Outline::share_of_state(int unit) const {
                                                  : cost.state;
 }
 
+bool Outline::swaps() const {
+  return std::any_of(swapped.begin(), swapped.end(), [](char is) { return is != 0; });
+}
+
+std::vector<std::pair<int, int>> Outline::pieces_of(int first, int last) const {
+  std::vector<std::pair<int, int>> pieces;
+  for (int block = first; block < last; ++block)
+    if (pieces.empty() || is_swapped(block) || is_swapped(block - 1)) pieces.emplace_back(block, block + 1);
+    else pieces.back().second = block + 1;
+  return pieces;
+}
+
+std::int64_t Outline::bytes_in_segment(int block) const {
+  const bool leaves_chunk = block + 1 == first_block[chunk_of(block) + 1];
+  return cost(block).saved + cuts[block].activation - (leaves_chunk ? 0 : cuts[block + 1].activation);
+}
+
+std::int64_t Outline::bytes_beside_segments(int chunk) const {
+  std::int64_t bytes = 0;
+  for (int block = first_block[chunk]; block < first_block[chunk + 1]; ++block) {
+    if (is_swapped(block)) continue;
+    bytes += cost(block).saved;
+    if (block > first_block[chunk] && is_swapped(block - 1)) bytes += cuts[block].activation;
+    if (block + 1 < first_block[chunk + 1] && is_swapped(block + 1)) bytes -= cuts[block + 1].activation;
+  }
+  return bytes;
+}
+
 std::int64_t Outline::accumulator_bytes(int unit) const {
   return units[unit].gradients * (1 + data_tree().levels()) + units[unit].sequence_parts;
 }

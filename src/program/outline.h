@@ -124,6 +124,8 @@ struct Outline {
   std::vector<UnitCost> units;
   /// For each block, the parts of a subnet's choice that it depends on; empty: every block has its own place.
   std::vector<std::vector<BlockPart>> parts_of;
+  /// For each block whether its part of a tape waits on the host between forward and backward; empty: none.
+  std::vector<char> swapped = {};
   std::vector<BoundaryBytes> cuts;  ///< cuts[b] lies before block b; cuts[0] is not used
   std::vector<double> slower;       ///< times as long as said passes and updates take on each stage; empty: 1
   /// Whether a table of prices was measured: the price of a pass has its tensor sums in it and the zeroing of
@@ -196,6 +198,17 @@ struct Outline {
   std::int64_t share_of_state(int unit) const;
   /// Whether a unit's masters and moments come from the host for its update.
   bool is_fetched(int unit) const { return state_on_host && units[unit].state > 0; }
+  /// Whether a block's part of a tape, its segment, waits on the host.
+  bool is_swapped(int block) const { return !swapped.empty() && swapped[block] != 0; }
+  bool swaps() const;
+  /// The pieces of a pass over blocks [first, last): each block that is swapped by itself, and what stands
+  /// between these together.
+  std::vector<std::pair<int, int>> pieces_of(int first, int last) const;
+  /// What a micro-batch has in the segment of a block: its input, and what its forward keeps but its output,
+  /// unless that leaves the chunk.
+  std::int64_t bytes_in_segment(int block) const;
+  /// What it keeps of a chunk elsewhere.
+  std::int64_t bytes_beside_segments(int chunk) const;
   /// The sums over all logical data shards.
   SumTree data_tree() const { return SumTree(data * shards, data); }
   /// Bytes of what one use's backwards add to: gradients, T-ths of the sequence, the counter over shards.

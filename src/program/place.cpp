@@ -18,11 +18,11 @@ void grow(BoundaryBytes& buffer, const BoundaryBytes& cut, bool with_forward) {
   }
 }
 
-/// What one micro-batch keeps of a chunk: for its backward, or for products that are put off.
-std::int64_t bytes_in(const Outline& outline, int chunk, std::int64_t BlockCost::*kept) {
+/// What one micro-batch keeps of a chunk for products that are put off.
+std::int64_t put_off_in(const Outline& outline, int chunk) {
   std::int64_t bytes = 0;
   for (int block = outline.first_block[chunk]; block < outline.first_block[chunk + 1]; ++block)
-    bytes += outline.cost(block).*kept;
+    bytes += outline.cost(block).put_off;
   return bytes;
 }
 
@@ -47,8 +47,8 @@ void sum_bytes(RankMemory& memory, const std::vector<Action>& list, const Outlin
   std::int64_t waiting_bytes = 0;
   for (int chunk = 0; chunk < outline.all_chunks(); ++chunk) {
     if (outline.rank_of(chunk) != rank) continue;
-    memory.arena_bytes = std::max(memory.arena_bytes, bytes_in(outline, chunk, &BlockCost::saved));
-    waiting_bytes = std::max(waiting_bytes, bytes_in(outline, chunk, &BlockCost::put_off));
+    memory.arena_bytes = std::max(memory.arena_bytes, outline.bytes_beside_segments(chunk));
+    waiting_bytes = std::max(waiting_bytes, put_off_in(outline, chunk));
     for (int block = outline.first_block[chunk]; block < outline.first_block[chunk + 1]; ++block)
       at(MemoryClass::workspace) = std::max(at(MemoryClass::workspace), outline.cost(block).workspace);
     for (const UnitUse& use : outline.uses_in(outline.first_block[chunk], outline.first_block[chunk + 1])) {
@@ -72,8 +72,11 @@ void sum_bytes(RankMemory& memory, const std::vector<Action>& list, const Outlin
   for (std::int64_t slab : memory.slabs) at(MemoryClass::gradients) += slab;
   const TapeSizes sizes{static_cast<std::size_t>(memory.arena_bytes),
                         static_cast<std::size_t>(waiting_bytes)};
-  at(MemoryClass::activations) =
-      static_cast<std::int64_t>(place_tapes(list, [&](int, bool) { return sizes; }).bytes);
+  TapeSlab slab = place_tapes(list, [&](int, bool) { return sizes; });
+  add_segments(slab, list,
+               [&](int block) { return static_cast<std::size_t>(outline.bytes_in_segment(block)); });
+  at(MemoryClass::activations) = static_cast<std::int64_t>(slab.bytes);
+  memory.on_host = static_cast<std::int64_t>(slab.host_bytes);
   for (const BoundaryBytes& buffer : memory.buffers)
     at(MemoryClass::boundary) +=
         buffer.activation + buffer.encoder_output + buffer.gradient + buffer.encoder_output_gradient;
@@ -82,8 +85,8 @@ void sum_bytes(RankMemory& memory, const std::vector<Action>& list, const Outlin
 }  // namespace
 
 TapeSizes sizes_of_rooms(const Outline& outline, int chunk) {
-  return {static_cast<std::size_t>(bytes_in(outline, chunk, &BlockCost::saved)),
-          static_cast<std::size_t>(bytes_in(outline, chunk, &BlockCost::put_off))};
+  return {static_cast<std::size_t>(outline.bytes_beside_segments(chunk)),
+          static_cast<std::size_t>(put_off_in(outline, chunk))};
 }
 
 std::int64_t RankMemory::total() const {

@@ -25,6 +25,7 @@ struct RankMemory {
   std::vector<std::int64_t> slabs;  ///< bytes of each gradient slab; none unless gradients are sharded
   std::map<UnitUse, GradientPlace> gradients;
   std::array<std::int64_t, memory_classes.size()> bytes{};  ///< by class, as the outline gives them
+  std::int64_t on_host = 0;                                 ///< bytes of segments in the host's memory
   std::int64_t total() const;
 };
 

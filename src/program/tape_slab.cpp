@@ -59,13 +59,10 @@ struct RoomsOfList {
       const Action& action = list[place];
       if (!is_pass(action)) continue;
       const std::pair whose{action.chunk, action.micro_batch};
-      if (is_forward(action)) {
-        tape_of[whose] = tapes.size();
+      if (is_forward(action) && tape_of.try_emplace(whose, tapes.size()).second)
         tapes.push_back({.whose = whose, .begin = place, .arena = action.tape});
-      } else if (is_half(action) && is_backward(action)) {
-        waiting_of[whose] = waiting.size();
+      else if (is_half(action) && is_backward(action) && waiting_of.try_emplace(whose, waiting.size()).second)
         waiting.push_back({.whose = whose, .begin = place});
-      }
       tapes[tape_of.at(whose)].end = place;
       if (const auto known = waiting_of.find(whose); known != waiting_of.end())
         waiting[known->second].end = place;
@@ -139,6 +136,26 @@ TapeSlab place_tapes(const std::vector<Action>& list,
   return slab;
 }
 
+void add_segments(TapeSlab& slab, const std::vector<Action>& list,
+                  const std::function<std::size_t(int block)>& bytes_of) {
+  const auto see = [&](int block, int slot, int place) {
+    SegmentRoom& room = slab.segments[block];
+    room.slots = std::max(room.slots, slot + 1);
+    room.places = std::max(room.places, place + 1);
+  };
+  for (const Action& action : list) {
+    if (action.segment >= 0) see(action.first, action.segment, action.host);
+    if (action.to_segment >= 0) see(action.last, action.to_segment, -1);
+  }
+  for (auto& [block, room] : slab.segments) {
+    room.bytes = bytes_of(block);
+    room.device = slab.bytes;
+    room.host = slab.host_bytes;
+    slab.bytes = room.slot(room.slots);
+    slab.host_bytes = room.place(room.places);
+  }
+}
+
 std::string fault_of_slab(const std::vector<Action>& list, const TapeSlab& slab) {
   using Whose = std::pair<int, int>;
   std::map<std::pair<std::size_t, Whose>, std::size_t> taken;  // ends of rooms that are in use, by begin
@@ -152,15 +169,19 @@ std::string fault_of_slab(const std::vector<Action>& list, const TapeSlab& slab)
     if (fault.empty() && end > slab.bytes) fault = fmt::format("byte {} is outside of the slab", end);
     if (begin < end) taken[{begin, whose}] = end;
   };
-  std::map<Whose, const Action*> last;
+  std::map<Whose, const Action*> first, first_half, last;
   for (const Action& action : list)
-    if (is_pass(action)) last[{action.chunk, action.micro_batch}] = &action;
+    if (const Whose whose{action.chunk, action.micro_batch}; is_pass(action)) {
+      last[whose] = &action;
+      first.try_emplace(whose, &action);
+      if (is_half(action)) first_half.try_emplace(whose, &action);
+    }
   for (const Action& action : list) {
     if (!is_pass(action)) continue;
     const Whose whose{action.chunk, action.micro_batch};
     const TapeRoom& room = slab.rooms.at(whose);
-    if (is_forward(action)) take(whose, room.tape, room.tape_end);
-    else if (!makes_gradients(action)) take(whose, room.waiting, room.waiting_end);
+    if (first[whose] == &action) take(whose, room.tape, room.tape_end);
+    else if (is_half(action) && first_half[whose] == &action) take(whose, room.waiting, room.waiting_end);
     if (last[whose] != &action) continue;
     taken.erase({room.tape, whose});
     taken.erase({room.waiting, whose});

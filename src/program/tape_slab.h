@@ -16,11 +16,23 @@ struct TapeRoom {
   std::size_t tape = 0, tape_end = 0, waiting = 0, waiting_end = 0;
 };
 
+/// Where the segments of a swapped block lie, behind the rooms of all tapes and in the host's memory: so many
+/// slots and places, each of the same size.
+struct SegmentRoom {
+  std::size_t bytes = 0;
+  std::size_t device = 0, host = 0;  ///< where the first one begins
+  int slots = 0, places = 0;
+  std::size_t slot(int number) const { return device + number * bytes; }
+  std::size_t place(int number) const { return host + number * bytes; }
+};
+
 /// The tapes of a rank's list in one slab: a room by chunk and micro-batch. Rooms that share bytes have
 /// nothing at the same time.
 struct TapeSlab {
   std::size_t bytes = 0;
   std::map<std::pair<int, int>, TapeRoom> rooms;
+  std::map<int, SegmentRoom> segments;  ///< by swapped block
+  std::size_t host_bytes = 0;           ///< bytes of the host's memory that segments take
 };
 
 /// Bytes of a micro-batch's rooms in a chunk.
@@ -33,6 +45,10 @@ struct TapeSizes {
 /// fewer bytes. `sizes_of`: of a chunk whose backward is whole, or in halves.
 TapeSlab place_tapes(const std::vector<Action>& list,
                      const std::function<TapeSizes(int chunk, bool in_halves)>& sizes_of);
+
+/// Places the segments of a list's swapped blocks behind its tapes.
+void add_segments(TapeSlab& slab, const std::vector<Action>& list,
+                  const std::function<std::size_t(int block)>& bytes_of);
 
 /// Where two rooms of a slab share bytes at a time while a list runs, in words; nowhere: empty.
 std::string fault_of_slab(const std::vector<Action>& list, const TapeSlab& slab);

@@ -95,6 +95,10 @@ Request Actions::start(Script& script, const Action& action, const StepInput& in
     case ActionKind::evict:
       state_.residency.evict(action.unit);
       return {};
+    case ActionKind::stash:
+    case ActionKind::unstash:
+      rooms_of(script).copy_segment(action);
+      return {};
   }
   fail(Exit::internal, "an action of no kind");
 }
@@ -193,6 +197,8 @@ std::int64_t Actions::bytes_of(const Action& action) const {
     case ActionKind::backward_weight:
     case ActionKind::update:
     case ActionKind::sum_scalar:
+    case ActionKind::stash:
+    case ActionKind::unstash:
       return action.bytes;
   }
   return action.bytes;
@@ -220,6 +226,9 @@ Reductions::Request Actions::reduce(const Action& action) {
 
 void Actions::forward(Script& script, const Action& action, const StepInput& given) {
   const bool trains = script.trains(), begins = action.micro_batch == 0;
+  const std::vector<int>& cut = script.outline.first_block;
+  const bool in_pieces = trains && script.outline.swaps();
+  const bool goes_on = in_pieces && action.first != cut[action.chunk];
   const bool asks = !trains || (state_.windows != nullptr && begins);
   const StepInput& input = asks ? script.feed->bring(action) : given;
   require_whole(state_, action);
@@ -234,25 +243,24 @@ void Actions::forward(Script& script, const Action& action, const StepInput& giv
   }
   PassRooms& rooms = rooms_of(script);
   PassRooms::Slot& slot = rooms.slot(action.tape);
-  slot.first = action.first;
-  slot.last = action.last;
+  if (!goes_on) slot.first = action.first;
+  slot.last = in_pieces ? cut[action.chunk + 1] : action.last;
   Tape& tape = *slot.tape;
-  tape.clear();
+  if (!goes_on) tape.clear();
   rooms.open_room(action, trains);
   tape.mode = trains ? Tape::Mode::train : input.mode;
   tape.hits = trains ? Tensor{} : state_.updates.losses().hits();
   rooms.set_micro_batch(tape, input, action.micro_batch, action.subnet);
-  Boundary in = rooms.entering(action);
-  if (trains &&
+  Boundary in = goes_on ? slot.between : rooms.entering(action);
+  if (trains && !goes_on &&
       action.from_buffer >= 0) {  // it moves on to the tape: its buffer is free for the next message
     const Boundary arrived = std::exchange(in, {});
     in.activation = tape.output(arrived.activation.shape, arrived.activation.dtype);
     if (arrived.encoder_output)
-      in.encoder_output = tape.output(arrived.encoder_output.shape, arrived.encoder_output.dtype);
+      in.encoder_output = tape.output_for_all(arrived.encoder_output.shape, arrived.encoder_output.dtype);
     rooms.copy(arrived, in);
   }
-  const Boundary out = state_.stage.forward(action.first, action.last, in, tape);
-  slot.kept_mark = tape.kept_mark();
+  const Boundary out = slot.between = state_.stage.forward(action.first, action.last, in, tape);
   if (action.to_buffer >= 0) rooms.copy(out, rooms.buffer(action.to_buffer, action.last, false));
   if (trains) return;
   tape.clear();
@@ -277,17 +285,18 @@ void Actions::backward(Script& script, const Action& action, const StepInput& in
     tape.weight_gradients =
         makes_gradients(action) ? Tape::WeightGradients::now : Tape::WeightGradients::later;
     rooms.set_micro_batch(tape, input, action.micro_batch, action.subnet);
-    slot.gradient = rooms.entering(action);
+    slot.between = rooms.entering(action);
   }
   const std::span<const UnitUse> uses =
       state_.residency.readers().uses(action.subnet, action.first, action.last);
   if (action.clears)
     for (const UnitUse& use : uses) state_.updates.clear(use);
   rooms.open_room(action, true);
-  slot.gradient = state_.stage.backward(action.first, action.last, slot.gradient, tape);
+  slot.between = state_.stage.backward(action.first, action.last, slot.between, tape);
+  if (action.segment >= 0 && makes_gradients(action)) rooms.close_segment(action);
   if (action.first == slot.first) {
     MP_CHECK(tape.saved() == 0, "{} left {} tensors on its tape", to_string(action), tape.saved());
-    if (action.to_buffer >= 0) rooms.copy(slot.gradient, rooms.buffer(action.to_buffer, action.first, true));
+    if (action.to_buffer >= 0) rooms.copy(slot.between, rooms.buffer(action.to_buffer, action.first, true));
     scratch_.release(slot.scratch_mark);
     if (makes_gradients(action)) rooms.close_room(action);
   }

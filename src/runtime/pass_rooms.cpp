@@ -9,10 +9,13 @@ PassRooms::PassRooms(Stage& stage, const PassMemory& sizes, Arena& scratch)
   Backend& backend = stage.context().backend;
   Memory& memory = backend.memory();
   slab_ = Arena(memory, MemoryClass::activations, sizes.slab.bytes);
+  if (sizes.slab.host_bytes > 0) host_ = Arena(*sizes.host, MemoryClass::activations, sizes.slab.host_bytes);
   for (Slot& slot : slots_) {
     slot.kept = Arena(memory, MemoryClass::activations, sizes.tape);
     slot.arrived_gradient = Arena(memory, MemoryClass::boundary, sizes.gradient);
     slot.tape = std::make_unique<Tape>(backend, sizes.tape > 0 ? slot.kept : slab_, scratch);
+    slot.tape->have_segments(Tape::first_of_blocks +
+                             (rooms_.segments.empty() ? 0 : static_cast<int>(stage.model().blocks().size())));
   }
   for (const std::size_t bytes : sizes.buffers) buffers_.emplace_back(memory, MemoryClass::boundary, bytes);
   if (sizes.batches == 0) return;
@@ -36,16 +39,59 @@ Boundary PassRooms::take(Arena& arena, int cut, bool gradient) const {
 void PassRooms::open_room(const Action& pass, bool trains) {
   if (slab_.size() == 0) return;
   Slot& slot = slots_[pass.tape];
-  if (!trains) return slot.tape->go_on_in(0, slab_.size());
+  if (!trains) return slot.tape->lay(Tape::own_room, 0, slab_.size());
   const TapeRoom& room = rooms_.rooms.at({pass.chunk, pass.micro_batch});
   if (!is_forward(pass) && is_left_out("rooms", "last_pass"))  // as if the room were free a pass too early
     forget(slab_.address_of(room.tape), room.tape_end - room.tape);
-  if (is_half(pass)) slot.tape->go_on_in(room.waiting, room.waiting_end);
-  else slot.tape->go_on_in(is_forward(pass) ? room.tape : slot.kept_mark, room.tape_end);
+  slot.tape->lay(Tape::own_room, room.tape, room.tape_end);
+  slot.tape->lay(Tape::beside, room.waiting, room.waiting_end);
+  const int here = pass.segment < 0 ? Tape::own_room : lay_segment(slot, pass.first, pass.segment);
+  if (is_half(pass)) return slot.tape->enter(Tape::beside);
+  const bool goes_back = pass.segment >= 0 && pass.to_segment < 0 && pass.last < slot.last;
+  slot.tape->enter(here, pass.to_segment >= 0 ? lay_segment(slot, pass.last, pass.to_segment)
+                         : goes_back          ? int{Tape::own_room}
+                                              : -1);
+}
+
+/// Says to a tape where the segment of a block lies; gives back its number.
+int PassRooms::lay_segment(Slot& slot, int block, int number) {
+  const SegmentRoom& room = rooms_.segments.at(block);
+  const int segment = segment_of(slot, block);
+  slot.tape->lay(segment, room.slot(number), room.slot(number) + room.bytes);
+  return segment;
+}
+
+void PassRooms::forget_segment(Slot& slot, int segment) {
+  const auto [begin, end] = slot.tape->taken(segment);
+  forget(slab_.address_of(begin), end - begin);
+}
+
+void PassRooms::close_segment(const Action& pass) {
+  Slot& slot = slots_[pass.tape];
+  forget_segment(slot, segment_of(slot, pass.first));
+  slot.tape->empty(segment_of(slot, pass.first));
+}
+
+void PassRooms::copy_segment(const Action& action) {
+  Slot& slot = slots_[action.tape];
+  const SegmentRoom& room = rooms_.segments.at(action.first);
+  const bool comes = shape_of<CopyTraits>(action)->comes;
+  const int segment = lay_segment(slot, action.first, action.segment);
+  const auto [begin, end] = slot.tape->taken(segment);
+  const Shape bytes{static_cast<std::int64_t>(end - begin)};
+  const Tensor here{slab_.address_of(begin), bytes, DType::u8},
+      there{host_.address_of(room.place(action.host)), bytes, DType::u8};
+  if (!is_left_out("segment", name_of(action.kind)))
+    stage_.context().backend.copy(comes ? there : here, comes ? here : there);
+  forget(comes ? there.data : here.data, end - begin);
 }
 
 void PassRooms::close_room(const Action& pass) {
-  slots_[pass.tape].tape->clear();
+  Slot& slot = slots_[pass.tape];
+  if (is_half(pass))
+    for (int block = pass.first; block < slot.last; ++block)
+      if (rooms_.segments.contains(block)) forget_segment(slot, segment_of(slot, block));
+  slot.tape->clear();
   if (slab_.size() == 0) return;
   const TapeRoom& room = rooms_.rooms.at({pass.chunk, pass.micro_batch});
   forget(slab_.address_of(room.tape), room.tape_end - room.tape);
@@ -56,7 +102,10 @@ Boundary PassRooms::entering(const Action& pass) {
   const bool forward = is_forward(pass);
   const int cut = forward ? pass.first : pass.last;
   if (cut == (forward ? 0 : static_cast<int>(stage_.model().blocks().size()))) return {};
-  return pass.from_buffer >= 0 ? buffer(pass.from_buffer, cut, !forward) : arrival(pass.tape, cut, !forward);
+  if (pass.from_buffer >= 0) return buffer(pass.from_buffer, cut, !forward);
+  const Boundary arrived = arrival(pass.tape, cut, !forward);
+  if (forward) slots_[pass.tape].tape->keep_arrived();
+  return arrived;
 }
 
 Tensor PassRooms::message(const Action& message) {

@@ -17,6 +17,7 @@ struct PassMemory {
   std::size_t gradient = 0;          ///< gradient that arrives in a slot; 0: it arrives in a buffer
   std::vector<std::size_t> buffers;  ///< boundary buffers
   std::int64_t batches = 1;          ///< whose losses are kept at a time
+  Memory* host = nullptr;            ///< where segments of swapped blocks wait
 };
 
 /// Where passes work: a slot for each micro-batch in flight, buffers for what crosses cuts, places for
@@ -28,19 +29,23 @@ class PassRooms {
     Arena kept, arrived_gradient;  ///< what arrives with a forward lies where the tape begins
     std::unique_ptr<Tape> tape;
     int first = 0, last = 0;  ///< blocks of the forward
-    Boundary gradient = {};   ///< between the pieces of one backward
-    std::size_t scratch_mark = 0, kept_mark = 0;
+    Boundary between = {};    ///< what one piece of a pass leaves for the next
+    std::size_t scratch_mark = 0;
   };
 
   /// `scratch`: of the compute queue.
   PassRooms(Stage& stage, const PassMemory& memory, Arena& scratch);
 
   Slot& slot(int number) { return slots_[number]; }
-  /// Lets a pass's tape go on in its room of the slab: a backward behind what its forward has kept, the first
-  /// half of one beside it.
+  /// Lets the tape of a pass, or of a piece of it, go on in its room of the slab: a backward behind what its
+  /// forward has kept, the first half of one beside it, a swapped block in its segment.
   void open_room(const Action& pass, bool trains);
+  /// A whole backward of a swapped block has read its segment for the last time.
+  void close_segment(const Action& pass);
   /// Empties a pass's tape: nobody reads its room of the slab any more.
   void close_room(const Action& pass);
+  /// Takes the segment of a swapped block to the host's memory, or back.
+  void copy_segment(const Action& action);
   /// What enters a pass; empty where that is the batch, or the loss.
   Boundary entering(const Action& pass);
   /// What leaves a pass or a message brings or takes, of which `gradient` says the direction: the boundary
@@ -58,6 +63,10 @@ class PassRooms {
 
  private:
   Boundary take(Arena& arena, int cut, bool gradient) const;
+  /// The number of a block's segment in its tape.
+  static int segment_of(const Slot& slot, int block) { return Tape::first_of_blocks + block - slot.first; }
+  int lay_segment(Slot& slot, int block, int number);
+  void forget_segment(Slot& slot, int segment);
   Boundary arrival(int slot, int cut, bool gradient) {
     return take(gradient ? slots_[slot].arrived_gradient : slots_[slot].kept, cut, gradient);
   }
@@ -65,7 +74,7 @@ class PassRooms {
   Stage& stage_;
   std::vector<Slot> slots_;
   TapeSlab rooms_;
-  Arena slab_;
+  Arena slab_, host_;
   std::vector<Arena> buffers_;
   Arena losses_arena_;
   Tensor losses_;  ///< [batches in flight][micro-batches, samples, targets]

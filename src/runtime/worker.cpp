@@ -138,11 +138,13 @@ void Worker::keep_units() {
   }
 }
 
-WorkMemory Worker::work_memory() const {
+WorkMemory Worker::work_memory() {
   const RankFootprint& footprint = plan_.footprints[layout().coord.pipeline];
-  WorkMemory memory{
-      .passes = {.slots = footprint.slots, .slab = footprint.slab, .buffers = footprint.buffers},
-      .scratch = footprint.passes.scratch};
+  WorkMemory memory{.passes = {.slots = footprint.slots,
+                               .slab = footprint.slab,
+                               .buffers = footprint.buffers,
+                               .host = &host_},
+                    .scratch = footprint.passes.scratch};
   if (plan_.subnets) {
     const SubnetRooms& rooms = plan_.subnets->rooms[layout().coord.pipeline];
     PassMemory& subnets = memory.subnets.emplace();

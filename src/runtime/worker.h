@@ -97,7 +97,7 @@ class Worker {
   void make_state();
   void make_evaluation();
   void take_cut();
-  WorkMemory work_memory() const;
+  WorkMemory work_memory();
   RankState state_of_rank() { return {*stage_, *residency_, *updates_, windows_.get()}; }
 
   Config config_;
@@ -105,7 +105,7 @@ class Worker {
   const RunPlan& plan_;  ///< the present one
   World world_;
   Memory memory_;
-  Memory host_;  ///< where masters and moments are kept with memory.optimizer: host
+  Memory host_;  ///< where masters and moments are kept, and segments of swapped blocks wait
   int threads_;
   std::unique_ptr<Backend> backend_;
   Wiring wiring_;

@@ -1,4 +1,4 @@
-#include "config/recomputed_blocks.h"
+#include "config/chosen_blocks.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -16,18 +16,18 @@ using testing::HasSubstr;
 
 const std::string file = MINDPIPE_SOURCE_DIR "/configs/gpt-tiny.yaml";
 
-TEST(RecomputedBlocks, AreNamedByNumber) {
-  const RecomputedBlocks some = read_config(file, {"train.recompute=[1, 4]"}).train.recompute;
+TEST(ChosenBlocks, AreNamedByNumber) {
+  const ChosenBlocks some = read_config(file, {"train.recompute=[1, 4]"}).train.recompute;
   EXPECT_EQ(some.numbers, (std::vector<int>{1, 4}));
   EXPECT_TRUE(some.has(4));
   EXPECT_FALSE(some.has(2));
   EXPECT_EQ(some.text(), "[1, 4]");
-  const RecomputedBlocks all = RecomputeKind::block, none;
+  const ChosenBlocks all = WhichBlocks::block, none;
   EXPECT_TRUE(all.has(7));
   EXPECT_FALSE(none.has(0));
   EXPECT_LT(none, some);
   EXPECT_LT(some, all);
-  for (const RecomputedBlocks& chosen : {none, some, all}) {
+  for (const ChosenBlocks& chosen : {none, some, all}) {
     const Config config = read_config(file, {"train.recompute=" + chosen.text()});
     EXPECT_EQ(config.train.recompute, chosen);
     EXPECT_THAT(to_yaml(config), HasSubstr("  recompute: " + chosen.text() + "\n"));
@@ -44,7 +44,7 @@ std::string complaint(const std::string& configuration, const std::string& setti
   return "accepted";
 }
 
-TEST(RecomputedBlocks, AreRefusedOutOfOrderAndOfASupernet) {
+TEST(ChosenBlocks, AreRefusedOutOfOrderAndOfASupernet) {
   for (const char* wrong : {"[4, 1]", "[1, 1]", "[]", "[-1]", "[x]", "4"})
     EXPECT_THAT(complaint(file, fmt::format("train.recompute={}", wrong)),
                 HasSubstr("allowed: auto or none, block, or a list of whole numbers from 0"));

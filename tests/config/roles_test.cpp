@@ -53,6 +53,7 @@ const std::set<std::string> layout{
     "schedule.groups.backward",
     "schedule.memory",
     "train.recompute",
+    "train.swap",
     "train.sequence_parallel",
     "train.zero",
     "train.noise_every",

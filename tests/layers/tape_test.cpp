@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
+
 #include "layers/norm.h"
 #include "layers/recompute.h"
 #include "make_backend.h"
@@ -201,7 +203,8 @@ TEST_F(TapeTest, GradientsThatWaitTakeThePlaceOfWhatNobodyReads) {
   tape.weight_gradients = Tape::WeightGradients::later;
   const Tensor x = kept_with({1, 2}, {1, 2}), dead = kept_with({3, 4}, {1, 2}),
                large = tape.keep({100, 1}, DType::f32), dy = tape.scratch({1, 2}, DType::f32);
-  tape.go_on_in(beside, 2 * beside);
+  tape.lay(Tape::beside, beside, 2 * beside);
+  tape.enter(Tape::beside);
   for (const Tensor& t : {dead, dead, large}) tape.gives_up(t);
   const Tensor first = tape.lasting(dy), second = tape.lasting(dy);
   EXPECT_EQ(first.data, dead.data);
@@ -218,16 +221,43 @@ TEST_F(TapeTest, GradientsThatWaitTakeThePlaceOfWhatNobodyReads) {
 
 TEST_F(TapeTest, TapesInOneArenaKeepToTheirRooms) {
   Tape other(*backend, kept, scratch);
-  tape.go_on_in(0, 1024);
+  tape.lay(Tape::own_room, 0, 1024);
   const Tensor a = kept_with({1, 2}, {2});
-  other.go_on_in(2048, 3072);
+  other.lay(Tape::own_room, 2048, 3072);
   const Tensor b = other.keep({2}, DType::f32);
-  tape.go_on_in(256, 1024);
   EXPECT_EQ(kept.offset_of(a.data), 0u);
   EXPECT_EQ(kept.offset_of(b.data), 2048u);
   EXPECT_EQ(kept.offset_of(kept_with({3}, {1}).data), 256u);
   tape.keep({128}, DType::f32);
   EXPECT_THROW(tape.keep({1}, DType::f32), Error) << "its room is full";
+}
+
+TEST_F(TapeTest, SegmentsOfBlocksMayComeBackElsewhere) {
+  constexpr int first = Tape::first_of_blocks, second = first + 1;
+  tape.have_segments(second + 1);
+  tape.lay(Tape::own_room, 0, 1024);
+  tape.lay(first, 1024, 2048);
+  tape.lay(second, 2048, 3072);
+  tape.save(kept_with({1, 2}, {2}));
+  tape.enter(first, second);
+  tape.save(kept_with({3, 4}, {2}));
+  tape.gives_last(true);
+  const Tensor output = tape.output({2}, DType::f32);
+  EXPECT_EQ(kept.offset_of(output.data), 2048u) << "the next block's segment has what enters it";
+  tape.gives_last(false);
+  EXPECT_EQ(kept.offset_of(tape.output({2}, DType::f32).data), 1280u);
+  EXPECT_EQ(kept.offset_of(tape.output_for_all({2}, DType::f32).data), 256u);
+  EXPECT_EQ(tape.taken(first), (std::pair<std::size_t, std::size_t>(1024, 1536)));
+
+  std::memcpy(kept.address_of(4096), kept.address_of(1024), 512);
+  tape.lay(first, 4096, 5120);
+  const Tensor back = tape.restore();
+  EXPECT_EQ(kept.offset_of(back.data), 4096u);
+  EXPECT_EQ(back.as<float>()[1], 4);
+  EXPECT_EQ(tape.restore().as<float>()[0], 1);
+  EXPECT_THROW(tape.keep({300}, DType::f32), Error) << "its slot is full";
+  tape.clear();
+  EXPECT_EQ(tape.taken(first).first, tape.taken(first).second);
 }
 
 TEST_F(TapeTest, ForgetsEverythingWhenAMicroBatchIsGivenUp) {

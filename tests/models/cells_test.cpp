@@ -68,7 +68,7 @@ TEST(Cells, GiveEqualBitsWhenRecomputedOrPutOff) {
     setting.shards = 2;
     const Whole plain = Subject(setting, model_of(config)).gradients();
     Config recomputed = config;
-    recomputed.train.recompute = RecomputeKind::block;
+    recomputed.train.recompute = WhichBlocks::block;
     EXPECT_TRUE(Subject(setting, model_of(recomputed)).gradients() == plain) << "recomputed";
     setting.weight_gradients = Tape::WeightGradients::later;
     EXPECT_TRUE(Subject(setting, model_of(config)).gradients() == plain) << "put off";

@@ -243,7 +243,7 @@ TEST_F(OnPaperModels, RefuseToComputeAgainWhatIsNoBlockOrKeepsNothing) {
   const auto refusal = [&](int block) -> std::string {
     Config config;
     config.model.gpt.layers = 2;
-    config.train.recompute = RecomputedBlocks({block});
+    config.train.recompute = ChosenBlocks({block});
     try {
       make(resolve(config), 1);
     } catch (const Error& error) {
@@ -269,7 +269,7 @@ TEST_F(OnPaperModels, SayWhichFieldsTheirBlocksRead) {
   Config config;
   config.model.kind = ModelKind::transformer;
   config.model.transformer.layers = 1;
-  for (RecomputeKind recompute : {RecomputeKind::none, RecomputeKind::block}) {
+  for (WhichBlocks recompute : {WhichBlocks::none, WhichBlocks::block}) {
     config.train.recompute = recompute;
     const auto model = make(resolve(config), 1);
     const auto read = [&](int first, int last) { return names_of(model->fields_of({{first, last}})); };

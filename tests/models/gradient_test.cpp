@@ -85,7 +85,7 @@ TEST(Models, GiveEqualBitsWhenRecomputedOrPutOff) {
         setting.shards = shards;
         const Whole plain = Subject(setting, model_of(config)).gradients();
         Config recomputed = config;
-        recomputed.train.recompute = RecomputeKind::block;
+        recomputed.train.recompute = WhichBlocks::block;
         EXPECT_TRUE(Subject(setting, model_of(recomputed)).gradients() == plain)
             << name << " recomputed, " << name_of(dtype);
         setting.weight_gradients = Tape::WeightGradients::later;

@@ -149,7 +149,7 @@ Subject::Build scribbled_vit(Config config, std::int64_t first, double number, b
 TEST(Padding, WhatStandsInRowsPaddedUpForShardsChangesNoBit) {
   Config config = vision();
   config.model.vit.attention_dropout = 0.1;
-  for (RecomputeKind recompute : {RecomputeKind::none, RecomputeKind::block})
+  for (WhichBlocks recompute : {WhichBlocks::none, WhichBlocks::block})
     for (DType dtype : dtypes)
       for (int shards : {2, 4}) {
         SCOPED_TRACE(fmt::format("{}, {} shards, recompute {}", dtype, shards, recompute));

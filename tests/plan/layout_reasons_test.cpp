@@ -59,7 +59,7 @@ TEST(LayoutReasons, LessMemoryIsBoughtWithRecomputationShardingOrStagesAtTheLeas
   Config c = eight_blocks();
   const SearchFreedom free{.pipeline = true, .data = true, .zero = true, .recompute = true};
   const LayoutCandidate roomy = best(c, 8, free);
-  EXPECT_EQ(roomy.layout.recompute, RecomputeKind::none);
+  EXPECT_EQ(roomy.layout.recompute, WhichBlocks::none);
   bool recomputed = false, sharded = false, more_stages = false;
   for (std::int64_t limit = roomy.memory - 1; limit > 0;) {
     c.memory.device_limit = limit;

@@ -105,7 +105,7 @@ TEST(LayoutSearch, ChoosesForTheReasonsThatThereAre) {
   tight.grid = {1, 2, 1, 1};
   LayoutCandidate keeping{.layout = layout_of(tight)};
   simulate_layout(tight, keeping);
-  EXPECT_EQ(best(tight, {.recompute = true}, 2).recompute, RecomputeKind::none);
+  EXPECT_EQ(best(tight, {.recompute = true}, 2).recompute, WhichBlocks::none);
   tight.memory.device_limit = keeping.memory - 1;
   EXPECT_TRUE(best(tight, {.recompute = true}, 2).recompute.are_some());
 }
@@ -120,7 +120,7 @@ TEST(LayoutSearch, ComputesAsFewBlocksAgainAsMemoryAllows) {
     for (int block = 0; block < 6; ++block)
       if ((chosen >> block & 1) != 0) numbers.push_back(block + 1);
     LayoutCandidate& one = every.emplace_back(LayoutCandidate{.layout = layout_of(c)});
-    one.layout.recompute = RecomputedBlocks(numbers);
+    one.layout.recompute = ChosenBlocks(numbers);
     simulate_layout(c, one);
     ASSERT_EQ(one.fate, Fate::simulated) << one.refusal;
   }

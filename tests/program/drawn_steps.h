@@ -43,6 +43,8 @@ struct DrawnStep {
       outline.blocks[block][0].backward += 51 * below(4);
     }
     outline.state_on_host = below(3) == 0;
+    if (below(3) == 0)
+      for (int block = 0; block < blocks; ++block) outline.swapped.push_back(below(2) == 0 ? 1 : 0);
   }
 };
 

@@ -7,8 +7,20 @@
 
 #include "core/sum_lists.h"
 #include "program/action.h"
+#include "program/schedules/gradient_turns.h"
 
 namespace mindpipe {
+
+/// Where the sums over data of a program find gradients in slabs, and where the first part of each leaves
+/// this rank's share.
+inline std::map<UnitUse, GradientPlace> places_in(const Program& program, const Outline& outline) {
+  std::map<UnitUse, GradientPlace> places;
+  for (const auto& list : program.ranks)
+    for (const Action& action : list)
+      if (outline.sharded_gradients && action.kind == ActionKind::reduce)
+        places.try_emplace({action.unit, action.first}, GradientPlace{action.slab, action.apart >= 0});
+  return places;
+}
 
 /// The numbers of lists that are played: f32 that follow from all that is read, and additions that are
 /// rounded, so that any other sum, order, version or micro-batch gives other bits.

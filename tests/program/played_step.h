@@ -3,20 +3,9 @@
 #include <tuple>
 
 #include "program/played_numbers.h"
-#include "program/schedules/gradient_turns.h"
+#include "program/played_segments.h"
 
 namespace mindpipe {
-
-/// Where the sums over data of a program find gradients in slabs, and where the first part of each leaves
-/// this rank's share.
-inline std::map<UnitUse, GradientPlace> places_in(const Program& program, const Outline& outline) {
-  std::map<UnitUse, GradientPlace> places;
-  for (const auto& list : program.ranks)
-    for (const Action& action : list)
-      if (outline.sharded_gradients && action.kind == ActionKind::reduce)
-        places.try_emplace({action.unit, action.first}, GradientPlace{action.slab, action.apart >= 0});
-  return places;
-}
 
 /// A step's lists played with numbers: every pass makes gradients that follow from all it reads. Data ranks
 /// play in lockstep, since their lists are equal. It knows what actions do, and nothing of what is sound.
@@ -82,6 +71,8 @@ class PlayedStep : PlayedNumbers {
     std::map<int, float> entered;  ///< by block
     std::map<int, float> put_off;
     float gradient = 0, encoder_gradient = 0;
+    float between = 0, encoder_between = 0;  ///< what a forward's piece leaves for the next
+    std::map<int, int> slot_of;              ///< where the segments of swapped blocks lie, by block
   };
   struct Rank {
     std::map<int, Numbers> values, masters;
@@ -93,6 +84,7 @@ class PlayedStep : PlayedNumbers {
     std::map<int, Numbers> decided;
     std::map<std::pair<int, Payload>, float> buffers;
     std::map<int, Tape> tapes;
+    PlayedSegments segments;
     std::map<int, float> losses;
     float loss = 0, squares = 0;
   };
@@ -172,13 +164,23 @@ class PlayedStep : PlayedNumbers {
                                      : rank.buffers[{action.from_buffer, Payload::activation}];
     float encoder = action.from_buffer < 0 ? 0 : rank.buffers[{action.from_buffer, Payload::encoder_output}];
     Tape& tape = rank.tapes[action.tape];
-    tape = {};
+    const bool is_swapped = outline_.is_swapped(action.first);
+    if (action.first == outline_.first_block[action.chunk]) {
+      tape = {};
+      if (is_swapped) rank.segments.device[{action.first, action.segment}] = x;
+    } else {
+      encoder = tape.encoder_between;
+      x = is_swapped ? rank.segments.device[{action.first, action.segment}] : tape.between;
+    }
     for (int block = action.first; block < action.last; ++block) {
       tape.entered[block] = x;
       if (!passes_encoder(block)) encoder = 0;
       x = through(rank, block, number_of({bits(x), bits(encoder)}));
       if (passes_encoder(block + 1)) encoder = encoder == 0 ? x : encoder;
     }
+    tape.between = x;
+    tape.encoder_between = encoder;
+    if (action.to_segment >= 0) rank.segments.device[{action.last, action.to_segment}] = x;
     if (action.to_buffer >= 0) {
       rank.buffers[{action.to_buffer, Payload::activation}] = x;
       rank.buffers[{action.to_buffer, Payload::encoder_output}] = encoder;
@@ -205,7 +207,9 @@ class PlayedStep : PlayedNumbers {
         sums_of(rank, use).at_once = zeros();
         sums_of(rank, use).later = zeros();
       }
+    if (outline_.is_swapped(action.first)) tape.slot_of[action.first] = action.segment;
     for (int block = action.last; block-- > action.first;) {
+      if (outline_.is_swapped(block)) tape.entered[block] = rank.segments.in(block, tape.slot_of[block]);
       tape.gradient =
           number_of({bits(tape.gradient), bits(tape.encoder_gradient), bits(tape.entered[block])});
       tape.put_off[block] = tape.gradient;
@@ -226,9 +230,11 @@ class PlayedStep : PlayedNumbers {
   }
   void weight(Rank& rank, const Action& action, int data) {
     Tape& tape = rank.tapes[action.tape];
-    for (int block = action.last; block-- > action.first;)
+    for (int block = action.last; block-- > action.first;) {
+      if (outline_.is_swapped(block)) tape.entered[block] = rank.segments.in(block, tape.slot_of[block]);
       for (const UnitUse& use : outline_.uses_in(block, block + 1))
         add(sums_of(rank, use).later, block, tape.put_off[block], tape.entered[block], 2);
+    }
     fold(rank, action, data);
   }
 
@@ -340,7 +346,9 @@ class PlayedStep : PlayedNumbers {
     }
   }
   void copy(Rank& rank, const Action& action) const {
-    if (action.kind == ActionKind::fetch) {
+    if (copies_segment(action)) {
+      rank.segments.copy(action);
+    } else if (action.kind == ActionKind::fetch) {
       rank.slot_of[action.unit] = rank.fetches++ % state_slots;
       rank.slots[rank.slot_of[action.unit]] = rank.masters[action.unit];
     } else {

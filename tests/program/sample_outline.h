@@ -48,6 +48,13 @@ inline Outline kept_on_host(Outline outline) {
   return outline;
 }
 
+/// The tapes of these blocks wait on the host.
+inline Outline with_swapped(Outline outline, const std::vector<int>& blocks) {
+  outline.swapped.assign(outline.blocks.size(), 0);
+  for (const int block : blocks) outline.swapped[block] = 1;
+  return outline;
+}
+
 /// Lets `blocks` share the unit of the first of them in place of their own: a tied table.
 inline void tie(Outline& outline, const std::vector<int>& blocks, std::int64_t gradient_bytes) {
   for (int block : blocks) {

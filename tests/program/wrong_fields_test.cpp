@@ -37,11 +37,6 @@ bool is_early_piece(const Action& action) {
   return is_backward(action) && action.micro_batch == 3 && action.first == 3;
 }
 
-/// Another number in a field of the `nth` action that is such.
-std::function<void(Lists&)> naming(const SuchAction& is_such, int Action::*field, int number, int nth = 0) {
-  return [=](Lists& lists) { lists.at(is_such, nth).*field = number; };
-}
-
 const WrongList of_fields[] = {
     {"ALaterPartThatStaysInItsSlab", in_turns, naming(moves_out, &Action::apart, -1, 1),
      "names place apart -1, the parts before it 0"},

@@ -20,6 +20,11 @@ inline SuchAction of_kind(ActionKind kind) {
 inline SuchAction end_of(Payload payload, bool sent) {
   return [=](const Action& action) { return action.payload == payload && sends(action) == sent; };
 }
+/// Another number in a field of the `nth` action that is such.
+inline std::function<void(Lists&)> naming(const SuchAction& is_such, int Action::*field, int number,
+                                          int nth = 0) {
+  return [=](Lists& lists) { lists.at(is_such, nth).*field = number; };
+}
 /// The action waits for nothing any more.
 inline std::function<void(Lists&)> without_waits(const SuchAction& is_such, int nth = 0) {
   return [=](Lists& lists) { lists.at(is_such, nth).after.clear(); };

@@ -33,7 +33,7 @@ inline Config config_of(const LayoutPair& pair, const RunLayout& layout) {
   c.train.precision = pair.precision;
   c.train.zero = layout.zero;
   c.train.sequence_parallel = layout.sequence_parallel;
-  c.train.recompute = layout.recomputed ? RecomputeKind::block : RecomputeKind::none;
+  c.train.recompute = layout.recomputed ? WhichBlocks::block : WhichBlocks::none;
   c.memory.optimizer = layout.zero == 1 ? StatePlace::host : StatePlace::device;
   c.optimizer.kind = pair.optimizer;
   c.optimizer.momentum = 0.9;

@@ -60,7 +60,7 @@ Config config_with(const Shares& shares, const Manner& manner) {
   c.train.precision = manner.precision;
   c.train.zero = manner.zero;
   c.train.sequence_parallel = manner.sequence_parallel;
-  c.train.recompute = manner.recomputed ? RecomputeKind::block : RecomputeKind::none;
+  c.train.recompute = manner.recomputed ? WhichBlocks::block : WhichBlocks::none;
   return resolve(c);
 }
 

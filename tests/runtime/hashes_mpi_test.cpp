@@ -17,7 +17,8 @@ constexpr int first_styles = 3;
 
 /// Covering choices of some styles of models, of which `first` is the first.
 std::vector<Config> runs_of(int ranks, Style first, std::size_t count, Isa isa, int styles = first_styles) {
-  const std::vector<Choice> choices = covering_choices(ranks, styles, first_shardings, first_schedules);
+  const std::vector<Choice> choices =
+      covering_choices(ranks, styles, first_shardings, first_schedules, first_tapes);
   std::vector<Config> runs;
   for (std::size_t i = 0; i < count; ++i) {
     Choice choice = choices[i * choices.size() / count];

@@ -98,7 +98,7 @@ TEST_P(Ledger, IsTheVolumeOfTheFormulasExactly) {
       c.train.precision = precision;
       c.train.zero = zero;
       c.train.sequence_parallel = sequence_parallel;
-      c.train.recompute = recomputed ? RecomputeKind::block : RecomputeKind::none;
+      c.train.recompute = recomputed ? WhichBlocks::block : WhichBlocks::none;
       compare(c);
       ++cases;
     };

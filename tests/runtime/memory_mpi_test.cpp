@@ -35,7 +35,7 @@ struct MemoryOfRanks : ::testing::Test {
       });
       add({1, 1, 2, 1}, [](Config& c) {
         c.reproducible = {2, 4};
-        c.train.recompute = RecomputeKind::block;
+        c.train.recompute = WhichBlocks::block;
         c.train.batch = 16;
       });
       add({1, 2, 1, 1}, [](Config&) {});
@@ -60,7 +60,7 @@ struct MemoryOfRanks : ::testing::Test {
         c.schedule.kind = ScheduleKind::breadth_first;
         c.schedule.chunks = 2;
       });
-      add({1, 4, 1, 1}, [](Config& c) { c.train.recompute = RecomputeKind::block; });
+      add({1, 4, 1, 1}, [](Config& c) { c.train.recompute = WhichBlocks::block; });
       add({1, 2, 1, 2}, [](Config& c) {
         become_transformer(c);
         c.data.source_sequence = 2 * text_model(c).context / 4;
@@ -92,7 +92,7 @@ struct MemoryOfRanks : ::testing::Test {
       c.schedule.kind = ScheduleKind::interleaved;
       c.schedule.chunks = 2;
     };
-    const auto recomputed = [](Config& c) { c.train.recompute = RecomputeKind::block; };
+    const auto recomputed = [](Config& c) { c.train.recompute = WhichBlocks::block; };
     if (world.size == 2) {
       add(bert_run(), {1, 1, 1, 2}, cut);
       add(vit_run(), {1, 1, 1, 2}, cut);

@@ -44,7 +44,7 @@ TEST(PredictedMemory, WithStateOnTheHost) {
 
 TEST(PredictedMemory, WithBlocksRecomputed) {
   Config config = small_run();
-  config.train.recompute = RecomputeKind::block;
+  config.train.recompute = WhichBlocks::block;
   expect_as_predicted(config);
 }
 
@@ -76,7 +76,7 @@ TEST(PredictedMemory, OfAPostNormTransformerWithWeightGradientsPutOff) {
 TEST(PredictedMemory, OfAVitWithPaddedRowsRecomputed) {
   Config config = vit_run();
   config.reproducible = {4, 2};
-  config.train.recompute = RecomputeKind::block;
+  config.train.recompute = WhichBlocks::block;
   expect_as_predicted(config);
 }
 

@@ -21,7 +21,7 @@ struct Kind {
   ScheduleKind schedule = ScheduleKind::one_forward_one_backward;
   Precision precision = Precision::f32;
   OptimizerKind optimizer = OptimizerKind::adamw;
-  RecomputeKind recompute = RecomputeKind::none;
+  WhichBlocks recompute = WhichBlocks::none;
 };
 
 constexpr GridConfig two{1, 2, 1, 1}, four{1, 4, 1, 1}, eight{1, 8, 1, 1}, with_data{1, 2, 2, 1},
@@ -34,7 +34,7 @@ constexpr auto adamw = OptimizerKind::adamw, sgd = OptimizerKind::sgd;
 const std::vector<Kind> kinds{
     {Style::llama, two, 1, 1, 0, alternating, f32, adamw},
     {Style::gpt2, two, 1, 2, 0, gpipe, bf16, sgd},
-    {Style::transformer, two, 2, 1, 0, elastic, f32, adamw, RecomputeKind::block},
+    {Style::transformer, two, 2, 1, 0, elastic, f32, adamw, WhichBlocks::block},
     {Style::post_norm, two, 1, 1, 0, halves, bf16, adamw},
     {Style::bert, two, 1, 1, 0, alternating, f32, sgd},
     {Style::vit, two, 2, 1, 0, alternating, bf16, adamw},
@@ -46,7 +46,7 @@ const std::vector<Kind> kinds{
     {Style::evolved, four, 1, 1, 0, elastic, bf16, adamw},
     {Style::llama, with_data, 1, 2, 0, alternating, f32, sgd},
     {Style::llama, with_data, 1, 4, 1, alternating, bf16, adamw},
-    {Style::llama, with_data, 1, 4, 2, alternating, f32, adamw, RecomputeKind::block},
+    {Style::llama, with_data, 1, 4, 2, alternating, f32, adamw, WhichBlocks::block},
     {Style::gpt2, with_data, 1, 2, 2, halves, bf16, sgd},
     {Style::post_norm, with_data, 2, 2, 1, elastic, f32, adamw},
     {Style::wide_resnet, with_data, 1, 2, 2, alternating, f32, sgd},

@@ -12,7 +12,15 @@ namespace {
 /// What trains: a model on a grid of two or four ranks.
 struct Case {
   GridConfig grid;
-  enum Options { none = 0, sequence = 1, zero = 2, zero2 = 4, halves = 8, host = 16 } options = none;
+  enum Options {
+    none = 0,
+    sequence = 1,
+    zero = 2,
+    zero2 = 4,
+    halves = 8,
+    host = 16,
+    swaps = 32
+  } options = none;
   Style style = Style::gpt2;
 
   int ranks() const { return grid.pipeline * grid.data * grid.tensor; }
@@ -46,6 +54,7 @@ Config config_of(const Case& c) {
     config.schedule.chunks = 2;
   }
   if (c.options == Case::host) config.memory.optimizer = StatePlace::host;
+  if (c.options == Case::swaps) config.train.swap = WhichBlocks::block;
   return resolve(config);
 }
 
@@ -56,6 +65,7 @@ std::string name_of(const ::testing::TestParamInfo<Case>& info) {
                      : options == Case::zero2  ? "zero2_"
                      : options == Case::halves ? "halves_"
                      : options == Case::host   ? "host_"
+                     : options == Case::swaps  ? "swaps_"
                                                : "";
   return fmt::format("{}x{}x{}_{}{}", grid.pipeline, grid.data, grid.tensor, more, mindpipe::name_of(style));
 }
@@ -64,7 +74,8 @@ std::string name_of(const ::testing::TestParamInfo<Case>& info) {
 std::vector<std::string> all_mutations() {
   std::vector<std::string> names{"gradients.fold",     "gradients.combine_sequence",
                                  "gradients.add_uses", "gradients.clear",
-                                 "state.fetch",        "state.evict"};
+                                 "state.fetch",        "state.evict",
+                                 "segment.stash",      "segment.unstash"};
   for (const char* axis : {"tensor", "data", "pipeline"})
     for (const char* operation :
          {"sum", "sum_scatter", "gather", "maximum", "sum_over_shards", "sum_over_ranks", "sum_integers"})
@@ -133,15 +144,16 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(
         Case{on_tensor}, Case{on_tensor, Case::sequence}, Case{on_data}, Case{on_data, Case::zero},
         Case{on_data, Case::zero2}, Case{on_pipeline}, Case{on_pipeline, Case::host},
-        Case{on_pipeline, Case::halves, Style::transformer}, Case{on_tensor, Case::none, Style::transformer},
-        Case{on_tensor, Case::sequence, Style::llama}, Case{on_tensor, Case::sequence, Style::transformer},
-        Case{on_data, Case::none, Style::llama}, Case{on_data, Case::zero2, Style::transformer},
-        Case{on_pipeline, Case::none, Style::llama}, Case{on_pipeline, Case::none, Style::transformer},
-        Case{on_tensor, Case::none, Style::bert}, Case{on_tensor, Case::sequence, Style::bert},
-        Case{on_tensor, Case::sequence, Style::vit}, Case{on_data, Case::zero2, Style::vit},
-        Case{on_pipeline, Case::none, Style::post_norm}, Case{{1, 2, 2, 1}, Case::zero2},
-        Case{on_tensor, Case::sequence, Style::wide_resnet}, Case{on_data, Case::zero2, Style::wide_resnet},
-        Case{{1, 2, 1, 2}, Case::sequence}, Case{{1, 1, 2, 2}, Case::zero, Style::llama}),
+        Case{on_pipeline, Case::swaps}, Case{on_pipeline, Case::halves, Style::transformer},
+        Case{on_tensor, Case::none, Style::transformer}, Case{on_tensor, Case::sequence, Style::llama},
+        Case{on_tensor, Case::sequence, Style::transformer}, Case{on_data, Case::none, Style::llama},
+        Case{on_data, Case::zero2, Style::transformer}, Case{on_pipeline, Case::none, Style::llama},
+        Case{on_pipeline, Case::none, Style::transformer}, Case{on_tensor, Case::none, Style::bert},
+        Case{on_tensor, Case::sequence, Style::bert}, Case{on_tensor, Case::sequence, Style::vit},
+        Case{on_data, Case::zero2, Style::vit}, Case{on_pipeline, Case::none, Style::post_norm},
+        Case{{1, 2, 2, 1}, Case::zero2}, Case{on_tensor, Case::sequence, Style::wide_resnet},
+        Case{on_data, Case::zero2, Style::wide_resnet}, Case{{1, 2, 1, 2}, Case::sequence},
+        Case{{1, 1, 2, 2}, Case::zero, Style::llama}),
     name_of);
 
 /// Rooms of tapes that are forgotten a pass too early, and gradients that wait in the place of what a product

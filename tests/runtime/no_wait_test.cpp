@@ -47,8 +47,8 @@ std::vector<Config> styles() {
   become_transformer(transformer);
   transformer.schedule.kind = ScheduleKind::zero_bubble;
   shards.reproducible = {4, 4};
-  shards.train.recompute = RecomputeKind::block;
-  bert.train.recompute = RecomputeKind::block;
+  shards.train.recompute = WhichBlocks::block;
+  bert.train.recompute = WhichBlocks::block;
   post_norm.schedule.kind = ScheduleKind::zero_bubble;
   vit.reproducible = {2, 2};
   std::vector<Config> all;

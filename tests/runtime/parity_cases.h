@@ -15,7 +15,7 @@ enum Dimension {
   precision_at,
   zero_at,
   sequence_at,
-  recompute_at,
+  tapes_at,
   shards_at,
   cuts_at,
   accumulation_at,
@@ -45,16 +45,20 @@ inline std::vector<GridConfig> grids_of(int ranks) {
 /// Ways to cut an axis into logical shards: those that golden hashes know, and all.
 inline constexpr int first_shardings = 3, shardings = 4;
 
+/// What becomes of tapes: kept, made again, swapped. Golden hashes know the first two.
+inline constexpr int first_tapes = 2, tapes = 3;
+
 /// How many options each dimension has, with models of the first styles only if so many are named.
 inline Choice options_of(int ranks, int first_styles = style_count, int first_of_shardings = first_shardings,
-                         int first_of_schedules = static_cast<int>(schedules.size())) {
+                         int first_of_schedules = static_cast<int>(schedules.size()),
+                         int first_of_tapes = tapes) {
   return {static_cast<int>(grids_of(ranks).size()),
           first_of_schedules,
           first_styles,
           2,
           3,
           2,
-          2,
+          first_of_tapes,
           first_of_shardings,
           2,
           2,
@@ -91,17 +95,17 @@ inline MicroBatchGroups groups_of(const Config& c) {
   return {{stages, all - stages}, {all - stages, stages}};
 }
 
-/// Every other one of the blocks that can be computed again.
-inline RecomputedBlocks every_other_block(const Config& given) {
+/// Every other one of the blocks that can be computed again, from the first or the second of them on.
+inline ChosenBlocks every_other_block(const Config& given, std::size_t from = 0) {
   Config c = given;
-  c.train.recompute = RecomputeKind::none;
+  c.train.recompute = c.train.swap = WhichBlocks::none;
   c = resolve(c);
   CostModel costs(c, make_layout(c, {}));
   std::vector<int> can, numbers;
   for (int block = 0; block < static_cast<int>(costs.model().blocks().size()); ++block)
     if (costs.model().blocks()[block].layer->can_be_recomputed()) can.push_back(block);
-  for (std::size_t i = 0; i < can.size(); i += 2) numbers.push_back(can[i]);
-  return RecomputedBlocks(numbers);
+  for (std::size_t i = from; i < can.size(); i += 2) numbers.push_back(can[i]);
+  return ChosenBlocks(numbers);
 }
 
 /// The configuration of a choice. Stages are uneven by hand where cuts_at says so: every chunk but the last
@@ -126,8 +130,11 @@ inline Config config_of(const Choice& choice, int ranks) {
     block_model(c).attention_dropout = 0;  // else its library is never asked
   c.train.zero = choice[zero_at];
   c.train.sequence_parallel = choice[sequence_at] == 1;
-  if (choice[recompute_at] == 1)
-    c.train.recompute = choice[cuts_at] == 1 ? every_other_block(c) : RecomputeKind::block;
+  const bool some = choice[cuts_at] == 1;
+  if (choice[tapes_at] == 1) c.train.recompute = some ? every_other_block(c) : WhichBlocks::block;
+  if (choice[tapes_at] == 2) c.train.swap = some ? every_other_block(c) : WhichBlocks::block;
+  if (choice[tapes_at] == 2 && some && choice[accumulation_at] == 1)
+    c.train.recompute = every_other_block(c, 1);
   c.optimizer.kind = choice[optimizer_at] == 1 ? OptimizerKind::sgd : OptimizerKind::adamw;
   if (choice[cuts_at] == choice[accumulation_at]) c.memory.optimizer = StatePlace::host;
   c.train.noise_every = 1;
@@ -142,7 +149,7 @@ inline Config alone(Config c) {
   c.memory.optimizer = StatePlace::device;
   c.train.zero = 0;
   c.train.sequence_parallel = false;
-  c.train.recompute = RecomputeKind::none;
+  c.train.recompute = c.train.swap = WhichBlocks::none;
   return resolve(c);
 }
 
@@ -161,27 +168,29 @@ inline std::string describe_model(const ModelConfig& model) {
 }
 
 inline std::string describe(const Config& c) {
-  return fmt::format("{} x {} x {} of {} x {} shards, {}{}, {} {}, {}, batch {}, zero {}{}{}",
+  return fmt::format("{} x {} x {} of {} x {} shards, {}{}, {} {}, {}, batch {}, zero {}{}{}{}",
                      c.grid.pipeline, c.grid.data, c.grid.tensor, c.reproducible.data, c.reproducible.tensor,
                      c.schedule.kind, c.schedule.cuts.empty() ? "" : " cut unevenly", describe_model(c.model),
                      c.train.precision, c.optimizer.kind, c.train.batch, c.train.zero,
                      c.train.sequence_parallel ? ", sequence parallel" : "",
-                     c.train.recompute.any() ? ", recomputed" : "");
+                     c.train.recompute.any() ? ", recomputed" : "", c.train.swap.any() ? ", swapped" : "");
 }
 
 /// Few choices in which every possible pair of options of two dimensions occurs.
 inline std::vector<Choice> covering_choices(int ranks, int first_styles = style_count,
                                             int first_of_shardings = first_shardings,
-                                            int first_of_schedules = static_cast<int>(schedules.size())) {
+                                            int first_of_schedules = static_cast<int>(schedules.size()),
+                                            int first_of_tapes = tapes) {
   std::vector<Choice> possible;
-  for_each_choice<dimensions>(options_of(ranks, first_styles, first_of_shardings, first_of_schedules),
-                              [&](const Choice& c) {
-                                if (is_possible(c, ranks)) possible.push_back(c);
-                              });
+  for_each_choice<dimensions>(
+      options_of(ranks, first_styles, first_of_shardings, first_of_schedules, first_of_tapes),
+      [&](const Choice& c) {
+        if (is_possible(c, ranks)) possible.push_back(c);
+      });
   return covering<dimensions>(possible);
 }
 
-/// Every combination of grid, schedule, model, precision, ZeRO, sequence parallelism and recomputation;
+/// Every combination of grid, schedule, model, precision, ZeRO, sequence parallelism and fate of tapes;
 /// shards, cuts, batch and optimizer are drawn for each by a hash, so that they go round with no other
 /// dimension.
 inline std::vector<Choice> all_choices(int ranks) {

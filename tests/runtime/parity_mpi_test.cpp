@@ -196,7 +196,8 @@ Config of_its_cells(const Config& whole) {
   network.vocabulary = m.vocabulary;
   network.dropout = m.dropout;
   network.attention_dropout = m.attention_dropout;
-  if (config.train.recompute.are_some()) config.train.recompute = every_other_block(config);
+  if (config.train.recompute.are_some()) config.train.recompute = every_other_block(config, 1);
+  if (config.train.swap.are_some()) config.train.swap = every_other_block(config);
   return resolve(config);
 }
 

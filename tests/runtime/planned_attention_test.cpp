@@ -12,7 +12,7 @@ constexpr std::array planned_styles{Style::gpt2, Style::llama, Style::transforme
                                     Style::post_norm};
 
 /// A run of this style with attention that a GPU's library would plan.
-Config planned_run(Style style, double attention_dropout, RecomputeKind recompute, int tensor) {
+Config planned_run(Style style, double attention_dropout, WhichBlocks recompute, int tensor) {
   Config config = tiny(style, tensor, 2);
   BlockSettings& m = block_model(config);
   m.width = 64;
@@ -73,7 +73,7 @@ void expect_exactly_its_questions(const Config& config, Purpose purpose) {
 TEST(PlannedAttentionOfRuns, StepsAndEvaluationsAskExactlyWhatThePlanKnowsBefore) {
   for (const Style style : planned_styles)
     for (const double dropout : {0.0, 0.1})
-      for (RecomputeKind recompute : {RecomputeKind::none, RecomputeKind::block})
+      for (WhichBlocks recompute : {WhichBlocks::none, WhichBlocks::block})
         for (const Purpose purpose : {Purpose::training, Purpose::reading}) {
           SCOPED_TRACE(fmt::format("{}, dropout {}, recompute {}, {}", name_of(style), dropout, recompute,
                                    purpose == Purpose::training ? "training" : "reading"));
@@ -85,7 +85,7 @@ TEST(PlannedAttentionOfRuns, StepsAndEvaluationsAskExactlyWhatThePlanKnowsBefore
 
 TEST(PlannedAttentionOfRuns, RowsThatFillNoTileAreCountedForThePlan) {
   for (const Purpose purpose : {Purpose::training, Purpose::reading}) {
-    const Config config = planned_run(Style::vit, 0, RecomputeKind::none, 2);
+    const Config config = planned_run(Style::vit, 0, WhichBlocks::none, 2);
     const std::set<PlannedAttention> asked = asked_by(config, purpose);
     EXPECT_EQ(asked.size(), purpose == Purpose::training ? 2 : 1);
     for (const PlannedAttention& question : asked) EXPECT_TRUE(question.padded) << question.text();
@@ -96,7 +96,7 @@ TEST(PlannedAttentionOfRuns, RowsThatFillNoTileAreCountedForThePlan) {
 TEST(PlannedAttentionOfRuns, WhatIsCutIntoPiecesOrLeftToOurOwnKernelsIsKnownAsWell) {
   for (const Style style : planned_styles) {
     SCOPED_TRACE(name_of(style));
-    Config config = planned_run(style, 0, RecomputeKind::none, 1);
+    Config config = planned_run(style, 0, WhichBlocks::none, 1);
     const std::set<PlannedAttention> whole = asked_by(config, Purpose::training);
     EXPECT_NE(only_in(whole, asked_by(config, Purpose::reading)), "") << "reading asks for no backward";
     std::size_t most = 0;

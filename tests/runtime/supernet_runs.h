@@ -107,7 +107,7 @@ inline Config config_of(const SupernetCase& c) {
   config.optimizer.rate.kind = RateKind::linear;
   config.optimizer.rate.peak = 0.01;
   config.train.sequence_parallel = c.sequence_parallel;
-  if (c.recompute) config.train.recompute = RecomputeKind::block;
+  if (c.recompute) config.train.recompute = WhichBlocks::block;
   config.supernet.window = 8;
   config.device.threads = 1;
   return config;
@@ -321,7 +321,7 @@ inline SubnetsOutcome one_after_the_other(Config config) {
   config.grid = {1, 1, 1, 1};
   config.supernet.cuts = SubnetCuts::home;
   config.train.sequence_parallel = false;
-  config.train.recompute = RecomputeKind::none;
+  config.train.recompute = WhichBlocks::none;
   return PlainSupernet(config).run(first_of_stream(config));
 }
 

@@ -107,7 +107,7 @@ Config config_of(Style style, int ranks, bool sequence_parallel, bool recomputes
   Config config = tiny(style, logical_for(ranks), 1, 1, 4);
   config.grid.tensor = ranks;
   config.train.sequence_parallel = sequence_parallel;
-  if (recomputes) config.train.recompute = RecomputeKind::block;
+  if (recomputes) config.train.recompute = WhichBlocks::block;
   return resolve(config);
 }
 Followed follow(const Config& config, int rank, Mistake mistake = {},

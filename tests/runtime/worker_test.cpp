@@ -87,7 +87,7 @@ TEST(Worker, TheSeedDecidesTheRun) {
 TEST(Worker, ABlockThatIsRecomputedTrainsAlikeBitForBit) {
   for (const Config& style : {gpt2_style(), llama_style()}) {
     Config recomputed = style;
-    recomputed.train.recompute = RecomputeKind::block;
+    recomputed.train.recompute = WhichBlocks::block;
     EXPECT_EQ(history_of(trained_on_sums(recomputed)), history_of(trained_on_sums(style)));
   }
 }

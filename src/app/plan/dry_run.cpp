@@ -154,14 +154,26 @@ std::string attention_text(const Config& config, const RunPlan& plan) {
 }
 
 std::string host_text(const RunPlan& plan) {
-  if (!plan.trains_steps() || !plan.outline.state_on_host) return "";
-  int most = 0;
-  for (int stage = 1; stage < plan.outline.stages; ++stage)
-    if (plan.most_on_host(stage) > plan.most_on_host(most)) most = stage;
-  return fmt::format(
-      "masters and moments are kept on the host (memory.optimizer): {} of a rank of stage {}, at most; the "
-      "device has those of {} units at a time\n",
-      human_bytes(static_cast<double>(plan.most_on_host(most))), most, state_slots);
+  if (!plan.trains_steps()) return "";
+  const auto most = [&](const auto& bytes_of) {
+    int at = 0;
+    for (int stage = 1; stage < plan.outline.stages; ++stage)
+      if (bytes_of(stage) > bytes_of(at)) at = stage;
+    return fmt::format("{} of a rank of stage {}, at most", human_bytes(static_cast<double>(bytes_of(at))),
+                       at);
+  };
+  std::string text;
+  if (plan.outline.state_on_host)
+    text += fmt::format(
+        "masters and moments are kept on the host (memory.optimizer): {}; the device has those of {} units "
+        "at "
+        "a time\n",
+        most([&](int stage) { return plan.most_on_host(stage) - plan.segments_on_host(stage); }),
+        state_slots);
+  if (plan.outline.swaps())
+    text += fmt::format("tapes of swapped blocks wait on the host (train.swap): {}\n",
+                        most([&](int stage) { return plan.segments_on_host(stage); }));
+  return text;
 }
 
 std::string memory_head() {
@@ -226,6 +238,7 @@ void dry_run(const Config& given, int ranks, const std::set<std::string>& open) 
   print(proof_text(config, plan) + "\n");
   require_fit(plan, config.memory.device_limit);
   require_host_fit(plan, config.memory.host_limit);
+  require_stashes(plan, config.train.swap);
 }
 
 }  // namespace mindpipe

@@ -120,7 +120,7 @@ std::string groups_text(const Config& config, const RunPlan& plan) {
 
 /// What recomputation leaves of a schedule with split backwards.
 std::string halves_text(const Config& config) {
-  const RecomputedBlocks& recomputed = config.train.recompute;
+  const ChosenBlocks& recomputed = config.train.recompute;
   if (!row_of(config.schedule.kind).splits_backward || !recomputed.any()) return "";
   return fmt::format(
       "blocks that are computed again (train.recompute: {}) put no weight gradients off: their backwards are "
@@ -225,6 +225,7 @@ int plan(const Arguments& arguments, const Config& given) {
     print(start_text(config, seconds_of_run(config, made), static_cast<double>(std::time(nullptr))));
   require_fit(made, config.memory.device_limit);
   require_host_fit(made, config.memory.host_limit);
+  require_stashes(made, config.train.swap);
   return 0;
 }
 

@@ -74,6 +74,8 @@ const char* class_of_action(const Action& action) {
     case ActionKind::sum_scalar:
     case ActionKind::fetch:
     case ActionKind::evict:
+    case ActionKind::stash:
+    case ActionKind::unstash:
       return nullptr;
   }
   return nullptr;

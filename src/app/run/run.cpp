@@ -123,6 +123,7 @@ void Run::make_worker(Purpose purpose, std::int64_t batches, const MakeBackend& 
   if (on_host) require_sensible(mine.device.threads, places_[session_.rank()]);
   const bool searches = purpose == Purpose::training && mine.schedule.kind == ScheduleKind::searched;
   RunPlan plan = make_run_plan(mine, purpose, {}, batches, {}, searches ? known_order() : KnownOrder{});
+  require_stashes(plan, mine.train.swap);
   if (on_host) {
     const bool crowded = plan.copies_state && !fits_here(plan, neighbours(), memory_here());
     if (any_rank(world(), crowded)) plan.save_without_copy();

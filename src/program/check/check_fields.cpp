@@ -9,6 +9,7 @@ bool has_place(const Action& action, ListOf of, const Outline& outline) {
   const bool only_trains = traits_of(action.kind).steps == ActionTraits::training ||
                            action.payload == Payload::unit_gradient || is_move(action);
   if (!outline.training && only_trains) return false;
+  if (copies_segment(action)) return of == ListOf::step && outline.swaps();
   if (is_copy(action)) return of == ListOf::step && outline.state_on_host;
   if (of != ListOf::subnets) return !is_move(action) || outline.moves_blocks();
   switch (action.kind) {
@@ -25,6 +26,8 @@ bool has_place(const Action& action, ListOf of, const Outline& outline) {
     case ActionKind::sum_scalar:
     case ActionKind::fetch:
     case ActionKind::evict:
+    case ActionKind::stash:
+    case ActionKind::unstash:
       return false;
   }
   return false;
@@ -43,7 +46,8 @@ class FieldCheck {
       wrong("has no place in {}", list);
     }
     place();
-    if (is_pass(action_)) pass();
+    if (is_pass(action_) || copies_segment(action_)) pass();
+    if (copies_segment(action_)) segment();
     blocks();
     unused();
     if (names_unit(action_) || is_step_update()) unit(action_.unit);
@@ -86,6 +90,14 @@ class FieldCheck {
       wrong("chunk {} does not live here", action_.chunk);
   }
 
+  void segment() {
+    const bool is_block = action_.first >= 0 && action_.first < outline_.all_blocks();
+    if (!is_block || action_.last != action_.first + 1 || !outline_.is_swapped(action_.first) ||
+        outline_.chunk_of(action_.first) != action_.chunk)
+      wrong("copies a segment, but of no swapped block of chunk {}", action_.chunk);
+    if (action_.segment < 0 || action_.host < 0) wrong("names no slot, or no place on the host");
+  }
+
   bool is_step_update() const { return action_.kind == ActionKind::update && reading_.of != ListOf::subnets; }
 
   /// A pass runs blocks, a sum is of one block's gradient, and of what else there is only a subnet's update
@@ -94,7 +106,9 @@ class FieldCheck {
     const int count = action_.last - action_.first;
     const bool is_sum = action_.kind == ActionKind::reduce;
     const bool has_cut = is_message(action_) && !is_move(action_);
-    if (is_pass(action_)) {
+    if (copies_segment(action_)) {
+      return;
+    } else if (is_pass(action_)) {
       if (count == 0) wrong("runs no block");
     } else if (is_sum && count != 1) {
       wrong("sums the gradient of {} blocks, not of one", count);
@@ -109,7 +123,8 @@ class FieldCheck {
   void unused() {
     const bool is_step = reading_.of != ListOf::subnets;
     const bool goes = is_forward(action_) || is_backward(action_), crosses = crosses_cut(action_);
-    const bool is_sum = action_.kind == ActionKind::reduce;
+    const bool is_sum = action_.kind == ActionKind::reduce, copies = copies_segment(action_);
+    const bool swaps = outline_.swaps() && outline_.training;
     const bool of_slab = is_step ? is_sum && outline_.sharded_gradients : uses_slab_of_subnet();
     const struct {
       const char* name;
@@ -118,13 +133,16 @@ class FieldCheck {
     } fields[] = {
         {"unit", action_.unit, names_unit(action_) || is_step_update()},
         {"peer", action_.peer, is_message(action_)},
-        {"micro-batch", action_.micro_batch, is_pass(action_) || crosses},
-        {"arena", action_.tape, is_pass(action_) || (crosses && !sends(action_) && !is_step)},
+        {"micro-batch", action_.micro_batch, is_pass(action_) || crosses || copies},
+        {"arena", action_.tape, is_pass(action_) || copies || (crosses && !sends(action_) && !is_step)},
         {"arena of what is put off", action_.waiting, is_half(action_)},
         {"buffer to read", action_.from_buffer, (goes && is_step) || (crosses && sends(action_))},
         {"buffer to write", action_.to_buffer, goes || (crosses && !sends(action_) && is_step)},
         {"gradient slab", action_.slab, of_slab},
         {"place apart", action_.apart, of_slab && is_sum && is_step},
+        {"slot", action_.segment, (goes && swaps) || copies},
+        {"slot to fill", action_.to_segment, is_forward(action_) && swaps},
+        {"place on the host", action_.host, copies},
     };
     for (const auto& [name, number, is_used] : fields)
       if (!is_used && number != -1) wrong("names {} {}, but has no use for it", name, number);

@@ -76,6 +76,8 @@ void Communications::add(const Task& start) {
     case TaskKind::scalars:
     case TaskKind::fetch:
     case TaskKind::evict:
+    case TaskKind::stash:
+    case TaskKind::unstash:
       return;
   }
 }

@@ -30,6 +30,7 @@ ListCheck::ListCheck(const Outline& outline, int rank, std::map<UnitUse, int> sl
   if (outline.training) step_.emplace(*reading_, std::move(slabs));
   if (outline.training) sums_.emplace(*reading_);
   if (outline.moves_blocks()) moves_.emplace(*reading_);
+  if (outline.training && outline.swaps()) segments_.emplace(*reading_);
   passes_.expect(0, outline.first_block);
 }
 
@@ -88,13 +89,16 @@ CheckedStretch ListCheck::prove(ListStretch stretch, bool last) {
 void ListCheck::see() {
   const Action& action = reading_->action();
   transfers_.see();
-  const PassBook::Blocks* const blocks = is_pass(action) ? passes_.blocks_of(action) : nullptr;
-  const bool ends_pass = blocks != nullptr && (is_forward(action) || action.first == blocks->first);
+  const PassBook::Blocks* const blocks =
+      is_pass(action) || copies_segment(action) ? passes_.blocks_of(action) : nullptr;
+  const bool ends_pass =
+      is_pass(action) && blocks != nullptr && (is_forward(action) || action.first == blocks->first);
   rooms_.see(blocks);
   passes_.see();
   if (step_) step_->see();
   if (sums_) sums_->see();
   if (moves_) moves_->see();
+  if (segments_) segments_->see(blocks);
   if (!subnets_) return;
   if (!windows_->is_of_shared(action)) subnets_->see();
   windows_->see(ends_pass);
@@ -107,6 +111,7 @@ void ListCheck::end() {
   if (step_) step_->end();
   if (sums_) sums_->end();
   if (moves_) moves_->end();
+  if (segments_) segments_->end();
   if (subnets_) subnets_->end();
   if (windows_) windows_->end();
 }

@@ -7,6 +7,7 @@
 #include "program/check/move_book.h"
 #include "program/check/pass_book.h"
 #include "program/check/room_book.h"
+#include "program/check/segment_book.h"
 #include "program/check/step_book.h"
 #include "program/check/subnet_book.h"
 #include "program/check/sum_book.h"
@@ -49,6 +50,7 @@ class ListCheck {
   std::optional<StepBook> step_;
   std::optional<SumBook> sums_;
   std::optional<MoveBook> moves_;
+  std::optional<SegmentBook> segments_;
   std::optional<SubnetBook> subnets_;
   std::optional<WindowBook> windows_;
   std::optional<OwnCuts> own_cuts_;

@@ -58,8 +58,9 @@ void PassBook::pass(Network& network) {
   const bool was_whole = is_whole(tape, chunk);
   if (is_forward(action)) {
     forward(chunk, tape);
-    if (action.chunk > 0) needs_input(network, chunk.blocks.first, action.chunk - 1, true);
-    owes_output(chunk.blocks.last, action.chunk + 1, true);
+    if (action.chunk > 0 && action.first == chunk.blocks.first)
+      needs_input(network, chunk.blocks.first, action.chunk - 1, true);
+    if (action.last == chunk.blocks.last) owes_output(chunk.blocks.last, action.chunk + 1, true);
   } else if (is_backward(action)) {
     backward(network, chunk, tape);
   } else {
@@ -75,7 +76,8 @@ void PassBook::needs_input(const Network& network, int cut, int source, bool wit
   if (peer == reading_.rank) {
     const Chunk& other = network.chunks.at(source);
     const Tape& tape = other.tapes[action.micro_batch];
-    const bool made = with_forward ? tape.forward.exists() : tape.backward_below == other.blocks.first;
+    const bool made =
+        with_forward ? tape.forward_above == other.blocks.last : tape.backward_below == other.blocks.first;
     if (!made) reading_.wrong("runs before chunk {} has made its input", source);
     return;
   }
@@ -102,19 +104,37 @@ void PassBook::owes_output(int cut, int reader, bool with_forward) {
 void PassBook::forward(Chunk& chunk, Tape& tape) {
   const Action& action = reading_.action();
   const auto& [first, last] = chunk.blocks;
-  if (action.first != first || action.last != last)
+  const bool in_pieces = reading_.outline.training && reading_.outline.swaps();
+  if (action.first < first || action.last > last ||
+      (!in_pieces && (action.first != first || action.last != last)))
     reading_.wrong("chunk {} is the blocks [{}, {})", action.chunk, first, last);
-  if (tape.forward.exists()) reading_.wrong("has run before, as action {}", tape.forward.place);
-  else if (action.micro_batch != chunk.next_forward++ && reading_.of != ListOf::step)
+  if (in_pieces) require_piece();
+  if (tape.forward_above == last || (tape.forward.exists() && action.first == first))
+    reading_.wrong("has run before, as action {}", tape.forward.place);
+  else if (action.first != (tape.forward.exists() ? tape.forward_above : first))
+    reading_.wrong("the blocks before block {} have not run", action.first);
+  else if (tape.forward.exists() && tape.forward.place != newest_compute_)
+    reading_.wrong("something else runs between the pieces of one forward");
+  else if (action.first == first && action.micro_batch != chunk.next_forward++ && reading_.of != ListOf::step)
     reading_.wrong("micro-batch {} is next", chunk.next_forward - 1);
   tape.forward = reading_.here();
-  tape.backward_below = tape.weight_below = last;
+  tape.forward_above = action.last;
+  if (action.last == last) tape.backward_below = tape.weight_below = last;
+}
+
+/// A swapped block is a piece by itself.
+void PassBook::require_piece() {
+  const Action& action = reading_.action();
+  for (int block = action.first; block < action.last; ++block)
+    if (reading_.outline.is_swapped(block) && action.last - action.first > 1)
+      return reading_.wrong("runs block {}, which is swapped, beside others", block);
 }
 
 void PassBook::backward(Network& network, Chunk& chunk, Tape& tape) {
   const Action& action = reading_.action();
   const auto& [first, last] = chunk.blocks;
-  if (!tape.forward.exists()) return reading_.wrong("runs before its forward");
+  if (tape.forward_above != last) return reading_.wrong("runs before its forward");
+  if (reading_.outline.swaps()) require_piece();
   if (action.last != tape.backward_below || action.first < first)
     return reading_.wrong("the tape's top is block {}", tape.backward_below - 1);
   if (action.last == last) {
@@ -170,7 +190,8 @@ void PassBook::folds() {
 }
 
 bool PassBook::is_whole(const Tape& tape, const Chunk& chunk) const {
-  return reading_.outline.training ? tape.weight_below == chunk.blocks.first : tape.forward.exists();
+  return reading_.outline.training ? tape.weight_below == chunk.blocks.first
+                                   : tape.forward_above == chunk.blocks.last;
 }
 
 void PassBook::end() {

@@ -28,6 +28,7 @@ class PassBook {
   /// What one tape has seen so far, and how far down its backward has come.
   struct Tape {
     ListEntry forward, backward;                 // the last piece of each
+    int forward_above = -1;                      // the blocks up to here are done
     int backward_below = -1, weight_below = -1;  // the blocks from here on are done
     ActionKind kind = ActionKind::forward;       // of its backward
     bool in_halves = false;
@@ -63,6 +64,7 @@ class PassBook {
   void forward(Chunk& chunk, Tape& tape);
   void backward(Network& network, Chunk& chunk, Tape& tape);
   void weight(Chunk& chunk, Tape& tape);
+  void require_piece();
   void folds();
   void makes_gradients(Chunk& chunk, Tape& tape);
   void needs_input(const Network& network, int cut, int source, bool with_forward);

@@ -47,7 +47,7 @@ void RoomBook::pass(const PassBook::Blocks& blocks) {
     } else if (action.from_buffer != -1) {
       reading_.wrong("reads buffer {}, but takes nothing in from one", action.from_buffer);
     }
-    if (exists(behind) && (forward || action.first == blocks.first))
+    if (exists(behind) && (forward ? action.last == blocks.last : action.first == blocks.first))
       write(action.to_buffer, crossing(to, forward), messages(behind, to));
     else if (action.to_buffer != -1)
       reading_.wrong("writes buffer {}, but leaves nothing for a neighbour", action.to_buffer);
@@ -63,13 +63,14 @@ void RoomBook::wait_in(const PassBook::Blocks& blocks) {
   if (action.waiting >= static_cast<int>(waiting_.size())) waiting_.resize(action.waiting + 1);
   Content& there = waiting_[action.waiting];
   const Content tape{action.subnet, action.micro_batch, action.chunk};
-  if (is_backward(action) && there.micro_batch >= 0)
+  const bool takes = is_backward(action) && action.last == blocks.last;
+  if (takes && there.micro_batch >= 0)
     reading_.wrong("puts products off into arena {}, where those of micro-batch {}, chunk {}, still wait",
                    action.waiting, there.micro_batch, there.place);
-  else if (!is_backward(action) && there != tape)
+  else if (!takes && there != tape)
     reading_.wrong("looks for its products in arena {}, where others wait", action.waiting);
-  if (is_backward(action)) there = tape;
-  else if (action.first == blocks.first) there = {};
+  if (takes) there = tape;
+  else if (!is_backward(action) && action.first == blocks.first) there = {};
 }
 
 /// The buffer of a number. Those of subnets are two for each way.
@@ -163,8 +164,9 @@ void RoomBook::pass_in(Arena& arena, const PassBook::Blocks& blocks) {
   const Content tape{action.subnet, action.micro_batch, action.chunk};
   const bool is_over = reading_.outline.training ? makes_gradients(action) && action.first == blocks.first
                                                  : is_forward(action);
+  const bool begins = is_forward(action) && action.first == blocks.first;
   const bool is_there = arena.is_open && arena.now == tape;
-  if (is_forward(action)) {
+  if (begins) {
     if (arrives_in_arenas() && arrives(blocks.first) && !is_there)
       reading_.wrong("looks for its input in arena {}, where it has not arrived", action.tape);
     take(arena, "writes");

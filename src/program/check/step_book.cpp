@@ -41,6 +41,8 @@ void StepBook::see() {
     case ActionKind::backward_weight:
     case ActionKind::send:
     case ActionKind::receive:
+    case ActionKind::stash:
+    case ActionKind::unstash:
       return;
   }
 }

@@ -90,6 +90,8 @@ void SumBook::see() {
     case ActionKind::receive:
     case ActionKind::fetch:
     case ActionKind::evict:
+    case ActionKind::stash:
+    case ActionKind::unstash:
       return;
   }
 }

@@ -28,7 +28,10 @@ std::int64_t PriceList::of(const Action& action, int rank) const {
         return pass(stage, work, action.clears).lasts;
       },
       [&](const UnitTraits&) { return outline_.lasting(stage, update_of_share(action.unit)); },
-      [&](const CopyTraits&) { return copy(action.unit); }, [&](const MessageTraits&) { return travel(); },
+      [&](const CopyTraits& traits) {
+        return traits.of == CopyTraits::unit ? copy(action.unit) : copy_of_segment(action.first);
+      },
+      [&](const MessageTraits&) { return travel(); },
       [&](const CollectiveTraits& collective) {
         if (collective.of == CollectiveTraits::step) return scalars(rank);
         return action.bytes > 0 ? travel() : 0;

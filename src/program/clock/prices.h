@@ -74,6 +74,11 @@ class PriceList {
   /// A unit's masters and moments, one way between the host's memory and the device's.
   std::int64_t copy(int unit) const { return network_.copies.time(outline_.share_of_state(unit)); }
 
+  /// The segment of a swapped block, one way.
+  std::int64_t copy_of_segment(int block) const {
+    return network_.copies.time(outline_.bytes_in_segment(block));
+  }
+
   const Network& network() const { return network_; }
 
  private:

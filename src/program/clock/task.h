@@ -32,6 +32,8 @@ enum class TaskKind : std::uint8_t {
   move,      ///< units' states travel to the rank of their next user
   fetch,     ///< a unit's state comes from the host's memory to the device
   evict,     ///< it goes back
+  stash,     ///< the segment of a swapped block goes to the host's memory
+  unstash,   ///< it comes back
 };
 
 // Passes stand first among both kinds, in one order.
@@ -43,7 +45,7 @@ static_assert(task_of_pass(ActionKind::forward) == TaskKind::forward &&
               task_of_pass(ActionKind::backward_input) == TaskKind::backward_input &&
               task_of_pass(ActionKind::backward_weight) == TaskKind::backward_weight);
 
-constexpr bool is_copy(TaskKind task) { return task == TaskKind::fetch || task == TaskKind::evict; }
+constexpr bool is_copy(TaskKind task) { return task >= TaskKind::fetch; }
 
 /// The class in which it meets others.
 constexpr TrafficClass class_of(TaskKind kind) {
@@ -55,6 +57,8 @@ constexpr TrafficClass class_of(TaskKind kind) {
     case TaskKind::move:
     case TaskKind::fetch:
     case TaskKind::evict:
+    case TaskKind::stash:
+    case TaskKind::unstash:
       return TrafficClass::moves;
     case TaskKind::gather:
       return TrafficClass::values;
@@ -72,9 +76,9 @@ struct Task {
   WaitReason waits = WaitReason::input;  ///< why the compute queue was idle before, if it was
   bool with_forward = true;              ///< which way a message travels
   bool clears = false, fold = false;     ///< what Action says of both
-  bool goes_on = false;  ///< a piece of a backward that the next pass of its rank goes on with
-  int rank = 0;          ///< where it runs, or whence it leaves
-  int peer = -1;         ///< where a message, an exchange or a move goes
+  bool goes_on = false;                  ///< a piece of a pass that the next one of its rank goes on with
+  int rank = 0;                          ///< where it runs, or whence it leaves
+  int peer = -1;                         ///< where a message, an exchange or a move goes
   Owner owner = {};
   int chunk = 0, micro_batch = 0;
   Payload payload = Payload::none;  ///< what a message carries; none: all that crosses the cut
@@ -84,8 +88,9 @@ struct Task {
   int part = -1, parts = 1;         ///< part of a transfer, of so many; -1: all of them
   /// A tape's place, with what arrives for it in a supernet; a gradient slab; where a share moves out to.
   int slot = -1, slab = -1, apart = -1;
-  int waiting = -1;      ///< room of what a backward in halves puts off
-  TensorSums sums = {};  ///< inside a pass
+  int waiting = -1;                              ///< room of what a backward in halves puts off
+  int segment = -1, to_segment = -1, host = -1;  ///< places of segments, as Action says
+  TensorSums sums = {};                          ///< inside a pass
   /// Units that move or are updated, ascending; the source keeps them until it is asked for more.
   std::span<const int> units = {};
   int number = -1;         ///< by which its source knows it

@@ -10,7 +10,10 @@ namespace {
 
 TaskKind kind_of(const Action& action) {
   if (is_pass(action)) return task_of_pass(action.kind);
-  if (is_copy(action)) return action.kind == ActionKind::fetch ? TaskKind::fetch : TaskKind::evict;
+  if (action.kind == ActionKind::fetch) return TaskKind::fetch;
+  if (action.kind == ActionKind::evict) return TaskKind::evict;
+  if (action.kind == ActionKind::stash) return TaskKind::stash;
+  if (action.kind == ActionKind::unstash) return TaskKind::unstash;
   if (!is_communication(action)) return TaskKind::update;
   switch (class_of(action)) {
     case TrafficClass::scalars:

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/check.h"
+#include "program/lists/written_task.h"
 
 namespace mindpipe {
 namespace {
@@ -16,48 +17,11 @@ Room& at(std::vector<Room>& rooms, int number) {
   return rooms[number];
 }
 
-Action action_of_task(ActionKind kind, const Task& task) {
-  Action action = action_of(kind);
-  action.subnet = task.owner.number;
-  action.chunk = task.chunk;
-  return action;
-}
-
-/// A pass, or one end of a message.
-Action of_micro_batch(ActionKind kind, const Task& task, const Outline& outline) {
-  Action action = action_of_task(kind, task);
-  action.micro_batch = task.micro_batch;
-  action.shard = task.micro_batch / outline.micro_batches_of_shard();
-  action.first = task.first;
-  action.last = task.last;
-  return action;
-}
-
-/// The rank of a chunk in the lane of a rank; -1: there is no such chunk.
-int rank_beside(int chunk, int rank, const Outline& outline) {
-  if (chunk < 0 || chunk >= outline.all_chunks()) return -1;
-  return outline.lane_of_rank(rank) * outline.stages + outline.rank_of(chunk);
-}
-
-/// Where the last part of a transfer is to stand that is written from `place` on; -1: it is written later.
-std::int64_t last_place(const Task& task, std::int64_t place) {
-  if (task.part < 0) return place + task.parts - 1;
-  return task.part + 1 == task.parts ? place : -1;
-}
-
 /// Lets an action come behind the newest one of the compute queue, if it stands among these.
 void follow_computed(const std::vector<Action>& earlier, Action& action) {
   const auto newest = std::find_if(earlier.rbegin(), earlier.rend(),
                                    [](const Action& one) { return one.queue == Queue::compute; });
   if (newest != earlier.rend()) action.after.push_back(static_cast<int>(earlier.rend() - newest) - 1);
-}
-
-/// How long one of a message's two payloads takes where it meets no other.
-std::int64_t payload_lasts(const Task& message, std::int64_t bytes, std::int64_t all, bool is_first) {
-  if (message.load == Load{}) return message.lasts;
-  const std::int64_t takes = message.load.takes * bytes / all;
-  return message.load.latency +
-         (is_first ? takes : message.load.takes - message.load.takes * (all - bytes) / all);
 }
 
 }  // namespace
@@ -72,7 +36,7 @@ ListWriter::ListWriter(const Outline& outline, int rank, const Rings& rings, con
 }
 
 ListWriter::ListWriter(const Outline& outline, int rank, const Rings& rings, std::int64_t window)
-    : outline_(outline), rank_(rank), window_(window), units_(outline.units.size()) {
+    : outline_(outline), rank_(rank), window_(window), units_(outline.units.size()), segments_(outline) {
   for (const auto& [key, numbers] : rings) rings_.try_emplace(key, numbers, key.peer == rank);
   for (const int unit : outline.units_of_rank(outline.stage_of_rank(rank)))
     if (window > 0 && outline.units[unit].shared) shared_units_.push_back(unit);
@@ -109,6 +73,10 @@ void ListWriter::add(const Task& task, std::int64_t ticket) {
     case TaskKind::fetch:
     case TaskKind::evict:
       return copy(task);
+    case TaskKind::stash:
+      return copy_segment(ActionKind::stash, task);
+    case TaskKind::unstash:
+      return copy_segment(ActionKind::unstash, task);
   }
 }
 
@@ -158,6 +126,7 @@ void ListWriter::pass(ActionKind kind, const Task& task) {
     for (const UnitUse& use : outline_.uses_in(task.first, task.last))
       ledger_.read(units_[use.unit], place_, action);
   if (goes_on || goes_back) cross(task, goes_on ? 1 : -1, action);
+  if (outline_.swaps()) segments_.pass(task, ledger_, place_, action);
   if (makes_gradients(action) && !shared_units_.empty())
     ledger_.write(windows_[action.subnet / window_].added, place_, action);
   const bool goes_on_with = std::exchange(goes_on_, task.goes_on);
@@ -353,6 +322,13 @@ void ListWriter::copy(const Task& task) {
   const int turn = static_cast<int>(fetched_.size()) % state_slots;
   Room& slot = slots_of_state_[fetched_.try_emplace(task.unit, turn).first->second];
   comes ? ledger_.write(slot, place_, action) : ledger_.read(slot, place_, action);
+  put(std::move(action), task.lasts);
+}
+
+void ListWriter::copy_segment(ActionKind kind, const Task& task) {
+  if (task.rank != rank_) return;
+  Action action = of_micro_batch(kind, task, outline_);
+  segments_.copy(task, ledger_, place_, action);
   put(std::move(action), task.lasts);
 }
 

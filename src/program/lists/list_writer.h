@@ -9,6 +9,7 @@
 #include "program/clock/transfer.h"
 #include "program/list_stretch.h"
 #include "program/lists/buffer_ring.h"
+#include "program/lists/segment_rooms.h"
 #include "program/schedules/gradient_turns.h"
 
 namespace mindpipe {
@@ -57,6 +58,7 @@ class ListWriter {
   void hand_over(const Task& task, Action& action);
   void move(const Task& task);
   void copy(const Task& task);
+  void copy_segment(ActionKind kind, const Task& task);
 
   const Outline& outline_;
   int rank_;
@@ -79,6 +81,7 @@ class ListWriter {
   std::map<std::int64_t, Window> windows_;
   std::map<int, int> fetched_;                    ///< units whose state has come, and the slot of each
   std::array<Room, state_slots> slots_of_state_;  ///< where it lies on the device
+  SegmentRooms segments_;                         ///< segments of swapped blocks
   std::map<int, Room> came_gradients_;            ///< gradients of units that a moving step brings here
   std::array<Room, 2> arrivals_;                  ///< what other ranks add, of even and odd windows
 };

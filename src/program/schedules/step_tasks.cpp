@@ -1,9 +1,13 @@
 #include "program/schedules/step_tasks.h"
 
 #include <algorithm>
+#include <optional>
+#include <tuple>
 
 #include "core/check.h"
 #include "program/clock/transfer.h"
+#include "program/schedules/lowest_free.h"
+#include "program/schedules/step_segments.h"
 
 namespace mindpipe {
 namespace {
@@ -26,26 +30,6 @@ void require_whole(const Outline& outline, const Order& order) {
   for (const auto& candidates : outline.blocks)
     MP_CHECK(candidates.size() == 1, "a step of a block with {} candidates", candidates.size());
 }
-
-/// Gives numbers, always the lowest that is free.
-class LowestFree {
- public:
-  int take() {
-    if (free_.empty()) return next_++;
-    std::pop_heap(free_.begin(), free_.end(), std::greater<>());
-    const int number = free_.back();
-    free_.pop_back();
-    return number;
-  }
-  void give_back(int number) {
-    free_.push_back(number);
-    std::push_heap(free_.begin(), free_.end(), std::greater<>());
-  }
-
- private:
-  std::vector<int> free_;  // a heap
-  int next_ = 0;
-};
 
 class Making {
  public:
@@ -105,7 +89,10 @@ class Making {
     LowestFree tapes, waiting;
     std::map<std::pair<int, int>, int> tape_of, waiting_of;  // of chunk and micro-batch
     std::array<int, 2> handed_over{};
-    for (const Pass& pass : passes) {
+    segments_.reset();
+    if (outline_.swaps()) segments_.emplace(outline_, prices_, rank, passes, made_);
+    for (int number = 0; number < static_cast<int>(passes.size()); ++number) {
+      const Pass& pass = passes[number];
       const PassTraits& traits = traits_of_pass(pass.kind);
       const bool completes = traits.makes == MadeGradients::all || traits.makes == MadeGradients::later;
       Task task{.kind = task_of_pass(pass.kind),
@@ -127,11 +114,35 @@ class Making {
         task.waiting = room->second;
       const int first = static_cast<int>(made_.lines[rank].size());
       if (completes && pass.micro_batch == outline_.micro_batches - 1) add_by_blocks(task);
-      else add_pass(task);
+      else add_in_pieces(task);
+      if (segments_) segments_->add_copies(number, tape_of);
       if (completes) tapes.give_back(task.slot);
       if (completes && task.waiting >= 0) waiting.give_back(task.waiting);
       if (traits.travel != Travel::nowhere) cross(task, first, handed_over);
     }
+  }
+
+  /// A pass, cut at the edges of swapped blocks where it travels.
+  void add_in_pieces(Task task) {
+    std::vector<std::pair<int, int>> pieces{{task.first, task.last}};
+    const Travel travel = traits_of_pass(pass_of_task(task.kind)).travel;
+    if (segments_ && travel != Travel::nowhere) pieces = outline_.pieces_of(task.first, task.last);
+    if (travel == Travel::backward) std::reverse(pieces.begin(), pieces.end());
+    for (const std::pair<int, int>& piece : pieces) {
+      std::tie(task.first, task.last) = piece;
+      task.goes_on = piece != pieces.back();
+      add_piece(task);
+    }
+  }
+
+  /// A piece of a pass, with the segments that it finds in their slots.
+  int add_piece(Task task) {
+    const bool travels = traits_of_pass(pass_of_task(task.kind)).travel != Travel::nowhere;
+    const StepNeed need = segments_ && travels ? segments_->find(task) : StepNeed{};
+    const int place = add_pass(task);
+    made_.lines[task.rank][place].needs[StepItem::segment] = need;
+    if (segments_) segments_->stands(task, place);
+    return place;
   }
 
   int add_pass(Task task) {
@@ -160,7 +171,7 @@ class Making {
       task.first = block;
       task.last = block + 1;
       task.goes_on = block > first;
-      const int place = add_pass(task);
+      const int place = add_piece(task);
       for (const UnitUse& use : outline_.uses_in(block, block + 1)) {
         made_.lives[task.rank].push_back({use, fed_[block].first, place});
         add_parts(
@@ -351,6 +362,7 @@ class Making {
   const Outline& outline_;
   const PriceList& prices_;
   StepTasks made_;
+  std::optional<StepSegments> segments_;          // of the rank whose passes are added
   std::map<int, std::pair<int, int>> fed_;        // the first and the last pass that adds to a block's
   std::map<RingPair, int> left_, read_;           // crossings so far
   std::map<UnitUse, int> summed_;                 // sums of its rank that have to have ended

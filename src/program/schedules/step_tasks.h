@@ -26,7 +26,8 @@ struct StepNeed {
 /// A task of a step in its line, with what it needs of other lines.
 struct StepItem {
   /// The places of needs: of a pass the payloads of its input, those of what lay where its output goes, the
-  /// gathers of values that a forward reads, the sums of those whose slabs a backward takes; of others what
+  /// gathers of values that a forward reads, the sums of those whose slabs a backward takes, the copy of a
+  /// segment that it finds or that makes room for one; of others what
   /// they work on, and the reader of what lay where a message arrives; of the update of a unit that comes its
   /// state and its gradient, too.
   enum : std::uint8_t {
@@ -38,7 +39,8 @@ struct StepItem {
     gradient = 3,
     values = 4,
     slab = 4,
-    needs_count = 5
+    segment = 5,
+    needs_count = 6
   };
   Task task;
   std::array<StepNeed, needs_count> needs = {};

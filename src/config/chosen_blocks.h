@@ -10,17 +10,18 @@
 
 namespace mindpipe {
 
-/// The blocks whose forward is computed again in the backward: none, all that can be, or some.
-struct RecomputedBlocks {
-  RecomputeKind kind = RecomputeKind::none;
+/// Blocks for which something is chosen, as that their forward is computed again in the backward: none, all
+/// for which it can be, or some.
+struct ChosenBlocks {
+  WhichBlocks kind = WhichBlocks::none;
   std::vector<int> numbers = {};  ///< some blocks, ascending, as in schedule.cuts; empty: all
 
-  RecomputedBlocks() = default;
-  RecomputedBlocks(RecomputeKind all_or_none) : kind(all_or_none) {}
-  explicit RecomputedBlocks(std::vector<int> some)
-      : kind(some.empty() ? RecomputeKind::none : RecomputeKind::block), numbers(std::move(some)) {}
+  ChosenBlocks() = default;
+  ChosenBlocks(WhichBlocks all_or_none) : kind(all_or_none) {}
+  explicit ChosenBlocks(std::vector<int> some)
+      : kind(some.empty() ? WhichBlocks::none : WhichBlocks::block), numbers(std::move(some)) {}
 
-  bool any() const { return kind != RecomputeKind::none; }
+  bool any() const { return kind != WhichBlocks::none; }
   bool are_some() const { return !numbers.empty(); }
   bool has(int block) const {
     return any() && (numbers.empty() || std::binary_search(numbers.begin(), numbers.end(), block));
@@ -33,8 +34,8 @@ struct RecomputedBlocks {
   std::string text() const {
     return are_some() ? fmt::format("[{}]", joined(numbers)) : std::string(name_of(kind));
   }
-  bool operator==(const RecomputedBlocks&) const = default;
-  friend auto operator<=>(const RecomputedBlocks& a, const RecomputedBlocks& b) {
+  bool operator==(const ChosenBlocks&) const = default;
+  friend auto operator<=>(const ChosenBlocks& a, const ChosenBlocks& b) {
     return std::tuple(a.count(), a.numbers) <=> std::tuple(b.count(), b.numbers);
   }
 };

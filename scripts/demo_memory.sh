@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# demo_memory.sh PROGRAM: a model whose tapes do not fit into the memory of four emulated stages; what computing blocks again and swapping
+# them would take on paper; then runs of both, with the copies of tapes in one picture (make demo-memory). Everything is below
+# runs/demo-memory.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+program=$1 folder=runs/demo-memory limit=150MiB
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_mpi_yield_when_idle=1
+rm -rf "$folder"; mkdir -p "$folder"
+cat >"$folder/config.yaml" <<END
+run: {dir: $folder/run}
+model: {kind: gpt, layers: 14, width: 256, heads: 4, context: 128, vocabulary: 256, tied: false}
+data: {train: [synthetic:arithmetic]}
+grid: {pipeline: 4}
+train: {steps: 4, batch: 48, micro_batch: 8}
+optimizer: {kind: adamw, rate: {kind: constant, peak: 1.0e-3}}
+memory: {device_limit: $limit}
+device: {kind: emulated, description: core, links: {copies: 3.0e8}}
+END
+plan() { "$program" plan --simulate --config "$folder/config.yaml" "$@" 2>"$folder/refused" || true; }
+
+echo "1. on paper: four stages of at most $limit each"
+while IFS='|' read -r name settings; do
+  plan $settings >"$folder/plan"
+  printf '   %-26s %s\n' "$name" "$(grep -oE 'step [0-9.]+ m?s' "$folder/plan" | head -1)"
+  grep -oE 'tapes of swapped.*' "$folder/plan" | sed 's/^/      /' || true
+  grep -oE 'memory: .*[0-9] MiB, and' "$folder/refused" | sed 's/^memory: /      does not fit: /; s/, and$//' || true
+done <<'END'
+all tapes kept|train.swap=none
+all blocks computed again|train.recompute=block
+all blocks swapped|train.swap=block
+END
+echo; echo "2. emulated runs of the two that fit"
+for name in recompute swap; do
+  mpirun --oversubscribe --bind-to none -n 4 "$program" train --config "$folder/config.yaml" run.dir="$folder/$name" train.$name=block \
+    >"$folder/log" 2>&1 || { cat "$folder/log" >&2; exit 1; }
+done
+scripts/draw_schedules.py "$folder/memory.svg" recomputed="$folder/recompute" swapped="$folder/swap"
+cat <<END
+
+The picture: $folder/memory.svg (below the passes of a stage: its tapes on their way to the host and back)
+Try next:
+  some of each:  $program plan --simulate --config $folder/config.yaml "train.swap=[1, 3, 5]" train.recompute=block
+END
