@@ -4,7 +4,7 @@ PREFIX ?= /usr/local
 BUILD := build
 TRAIN := $(BUILD)/mindpipe-train
 
-.PHONY: help all build cuda gpu-check plans configure configure-cuda setup test-tools install test test-rest test-all test-layouts test-supernets test-ranking test-faults test-functions test-bubbles test-contention test-moves test-speed-ups test-lane-speeds test-peers test-demo test-models asan tsan tidy demo demo-layouts demo-supernet demo-contention demo-plan demo-replay demo-balance demo-schedules demo-memory bench bench-supernet bench-plan bench-replay bench-by-hand bench-efficiency bench-versions bench-weights bench-peers published format check-format clean fuzz soak
+.PHONY: help all build cuda gpu-check plans configure configure-cuda setup test-tools install test test-rest test-all test-layouts test-supernets test-ranking test-faults test-functions test-bubbles test-contention test-moves test-swaps test-speed-ups test-lane-speeds test-peers test-demo test-models asan tsan tidy demo demo-layouts demo-supernet demo-contention demo-plan demo-replay demo-balance demo-schedules demo-memory bench bench-supernet bench-plan bench-replay bench-by-hand bench-efficiency bench-versions bench-weights bench-peers published format check-format clean fuzz soak
 
 help:            ## this list
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -112,6 +112,11 @@ test-moves: configure ## a thousand steps on 4 stages whose blocks move every 50
 	for ranks in 4 8; do MINDPIPE_ALL_LAYOUTS=1 tests/run_mpi.sh $$ranks $(BUILD)/tests/test_runtime_moving_blocks_mpi \
 	  --gtest_filter='*ThousandSteps' --gtest_brief=1 || exit; done
 	MINDPIPE_ALL_LAYOUTS=1 $(AT_ONCE) tests/run_mpi.sh 8 $(BUILD)/tests/test_runtime_moving_time_mpi --gtest_brief=1
+
+test-swaps: configure ## steps of eight emulated stages that swap tapes take what their plan says; what the planner chooses for 300 chains of blocks is near the best of all choices: 10 minutes
+	cmake --build $(BUILD) -j $(JOBS) --target test_runtime_swap_time_mpi test_plan
+	MINDPIPE_ALL_LAYOUTS=1 $(AT_ONCE) tests/run_mpi.sh 8 $(BUILD)/tests/test_runtime_swap_time_mpi --gtest_brief=1
+	MINDPIPE_CHAINS=300 $(BUILD)/tests/test_plan --gtest_filter='TapeSearch*'
 
 test-speed-ups: configure ## speed-ups of supernets on 8 emulated stages, three streams for each of 13 settings, and of scores, beside the simulator's; on a machine that runs nothing else, 15 minutes
 	cmake --build $(BUILD) -j $(JOBS) --target test_runtime_mpi

@@ -30,12 +30,18 @@ all tapes kept|train.swap=none
 all blocks computed again|train.recompute=block
 all blocks swapped|train.swap=block
 END
-echo; echo "2. emulated runs of the two that fit"
-for name in recompute swap; do
-  mpirun --oversubscribe --bind-to none -n 4 "$program" train --config "$folder/config.yaml" run.dir="$folder/$name" train.$name=block \
+echo; echo "2. what the planner chooses (train.recompute=auto train.swap=auto)"
+"$program" plan --search --config "$folder/config.yaml" --ranks 4 train.recompute=auto train.swap=auto >"$folder/search"
+grep -E '^(  train|step |tapes of blocks|keeping all|what binds)' "$folder/search" | sed 's/^ */   /'
+echo; echo "3. emulated runs of all computed again, and of what was chosen"
+train() { # NAME SETTING...
+  local name=$1; shift
+  mpirun --oversubscribe --bind-to none -n 4 "$program" train --config "$folder/config.yaml" run.dir="$folder/$name" "$@" \
     >"$folder/log" 2>&1 || { cat "$folder/log" >&2; exit 1; }
-done
-scripts/draw_schedules.py "$folder/memory.svg" recomputed="$folder/recompute" swapped="$folder/swap"
+}
+train recomputed train.recompute=block
+train chosen train.recompute=auto train.swap=auto
+scripts/draw_schedules.py "$folder/memory.svg" recomputed="$folder/recomputed" chosen="$folder/chosen"
 cat <<END
 
 The picture: $folder/memory.svg (below the passes of a stage: its tapes on their way to the host and back)

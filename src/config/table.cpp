@@ -124,7 +124,8 @@ std::vector<Setting> common_settings(Config& c) {  // table
           layout, train.swap,
           "blocks whose part of a tape waits in the host's memory between forward and backward, copied while "
           "others compute; numbers as in schedule.cuts",
-          any_count),
+          any_count)
+          .or_searched(),
       SETTING(layout, train.sequence_parallel, "tensor ranks share the sequence between products")
           .or_searched(),
       SETTING(layout, train.zero,

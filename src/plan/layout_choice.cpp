@@ -21,9 +21,9 @@ double LayoutCandidate::cost(const StepPrice& price) const {
 
 LayoutChoice layout_of(const Config& config) {
   return {
-      degrees_of(config),      config.schedule.kind,   config.schedule.chunks,         config.schedule.cuts,
-      config.train.zero,       config.train.recompute, config.train.sequence_parallel, config.supernet.cuts,
-      config.train.micro_batch};
+      degrees_of(config),       config.schedule.kind,   config.schedule.chunks,         config.schedule.cuts,
+      config.train.zero,        config.train.recompute, config.train.sequence_parallel, config.supernet.cuts,
+      config.train.micro_batch, config.train.swap};
 }
 
 Config with_layout(const Config& config, const LayoutChoice& layout) {
@@ -35,6 +35,7 @@ Config with_layout(const Config& config, const LayoutChoice& layout) {
                     row.splits_backward ? config.schedule.memory : 0};
   known.train.zero = layout.zero;
   known.train.recompute = layout.recompute;
+  known.train.swap = layout.swap;
   known.train.sequence_parallel = layout.sequence_parallel;
   known.supernet.cuts = layout.subnet_cuts;
   if (layout.micro_batch > 0) known.train.micro_batch = layout.micro_batch;
@@ -76,6 +77,7 @@ std::vector<std::string> settings_with(const LayoutChoice& layout, const SearchF
   say(free.cuts && !layout.cuts.empty(), "schedule.cuts", "[" + joined(layout.cuts) + "]");
   say(free.zero && layout.grid.data > 1, "train.zero", layout.zero);
   say(free.recompute, "train.recompute", layout.recompute.text());
+  say(free.swap, "train.swap", layout.swap.text());
   say(free.sequence_parallel && layout.grid.tensor > 1, "train.sequence_parallel", layout.sequence_parallel);
   say(free.subnet_cuts, "supernet.cuts", layout.subnet_cuts);
   say(free.micro_batch, "train.micro_batch", layout.micro_batch);

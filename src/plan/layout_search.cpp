@@ -5,6 +5,7 @@
 #include <optional>
 #include <tuple>
 
+#include "plan/improve_tapes.h"
 #include "plan/layout_space.h"
 #include "plan/layout_trial.h"
 #include "plan/network_on_paper.h"
@@ -28,7 +29,7 @@ constexpr double little_behind = 1.005;
 /// Where ties are broken: less is better.
 auto preference(const LayoutChoice& layout) {
   return std::tuple(layout.grid.tensor, layout.grid.pipeline, -layout.micro_batch, layout.zero,
-                    layout.recompute, layout.chunks, layout.sequence_parallel, layout.schedule,
+                    layout.recompute, layout.swap, layout.chunks, layout.sequence_parallel, layout.schedule,
                     layout.subnet_cuts);
 }
 
@@ -120,15 +121,17 @@ std::vector<int> best_of_each(const LayoutSearch& search, int most) {
 
 namespace {
 
-/// Lets what does not fit at a place compute more blocks again, and puts that where its bound belongs.
-void recompute_more(LayoutSearch& search, std::size_t place, const Config& config, PricedBlocks& blocks) {
-  const std::optional<LayoutCandidate> more = with_more_recomputed(config, search.all[place], blocks);
-  if (!more) return;
-  const auto behind = std::upper_bound(
-      search.all.begin() + static_cast<std::ptrdiff_t>(place) + 1, search.all.end(),
-      more->least_cost(search.price),
-      [&](double cost, const LayoutCandidate& other) { return cost < other.least_cost(search.price); });
-  search.all.insert(behind, *more);
+/// Lets what does not fit at a place compute more blocks again or swap them, and puts that where its bound
+/// belongs.
+void choose_other_tapes(LayoutSearch& search, std::size_t place, const Config& config,
+                        const SearchFreedom& free, PricedBlocks& blocks) {
+  for (const LayoutCandidate& more : with_other_tapes(config, search.all[place], free, blocks)) {
+    const auto behind = std::upper_bound(
+        search.all.begin() + static_cast<std::ptrdiff_t>(place) + 1, search.all.end(),
+        more.least_cost(search.price),
+        [&](double cost, const LayoutCandidate& other) { return cost < other.least_cost(search.price); });
+    search.all.insert(behind, more);
+  }
 }
 
 /// Plans the best few whole, and those that count as equal to the best, until all of them are known to fit.
@@ -265,10 +268,14 @@ LayoutSearch search_layouts(const Config& given, int ranks, const SearchFreedom&
     const double cost = candidate.cost(price);
     if (candidate.fate == Fate::simulated && (best == 0 || cost < best)) best = cost;
     const bool is_given_grid = !free.pipeline && !free.data && !free.tensor;  // of others there are too many
-    if (candidate.fate == Fate::too_large && free.recompute && is_given_grid)
-      recompute_more(search, place, config, blocks);
+    if (candidate.fate == Fate::too_large && (free.recompute || free.swap) && is_given_grid)
+      choose_other_tapes(search, place, config, free, blocks);
   }
   settle(search, config, std::max(wanted, most_finalists));
+  if (free.swap && limit > 0 && !search.best.empty()) {
+    improve_tapes(search, config, search.all[search.best.front()], free, blocks);
+    settle(search, config, wanted);
+  }
   if (free.cuts && !search.best.empty()) {
     for (const int place : best_of_each(search, most_finalists))
       if (search.all[place].cost(price) <= near_costs * best)

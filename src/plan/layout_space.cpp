@@ -69,7 +69,8 @@ std::vector<LayoutChoice> layouts_of(const Config& config, const Coord& grid, co
                     free.sequence_parallel ? false : train.sequence_parallel, std::array{false, true}))
           for (const int samples : micro_batches_of(config, free, grid.data))
             all.push_back({grid, schedule, chunks, free.cuts ? std::vector<int>{} : config.schedule.cuts,
-                           zero, recompute, shared, config.supernet.cuts, samples});
+                           zero, recompute, shared, config.supernet.cuts, samples,
+                           free.swap ? ChosenBlocks{} : train.swap});
   return all;
 }
 

@@ -1,6 +1,7 @@
 #include "plan/layout_trial.h"
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 
 #include "plan/network_on_paper.h"
@@ -14,8 +15,10 @@ namespace {
 
 using Fate = LayoutCandidate::Fate;
 
-/// How often more blocks of a layout are computed again, until it fits to the byte.
+/// How often the fates of a layout's tapes are chosen, until it fits to the byte.
 constexpr int most_choices = 6;
+/// Shares of a stage's passes that are tried as what hides its copies; 0: nothing is swapped.
+constexpr std::array hiding_shares{0.0, 0.3, 0.6, 0.9};
 
 void take_times(LayoutCandidate& candidate, const Timeline& expected, int stages) {
   candidate.step = expected.step;
@@ -73,7 +76,11 @@ void simulate_layout(const Config& config, LayoutCandidate& candidate) {
       candidate.tapes = std::max(candidate.tapes, bytes[static_cast<int>(MemoryClass::activations)]);
       candidate.over.push_back(limit > 0 ? std::max<std::int64_t>(0, total - limit) : 0);
     }
-    candidate.fate = limit == 0 || candidate.memory <= limit ? Fate::simulated : Fate::too_large;
+    bool fits_host = true;
+    for (int stage = 0; stage < plan.outline.stages && known.memory.host_limit > 0; ++stage)
+      fits_host = fits_host && plan.most_on_host(stage) <= known.memory.host_limit;
+    const bool fits_device = limit == 0 || candidate.memory <= limit;
+    candidate.fate = fits_device && fits_host ? Fate::simulated : Fate::too_large;
   });
 }
 
@@ -108,26 +115,40 @@ void try_layout(const Config& config, LayoutCandidate& candidate, const StepPric
     simulate_layout(config, candidate);
 }
 
-std::optional<LayoutCandidate> with_more_recomputed(const Config& config, const LayoutCandidate& full,
-                                                    PricedBlocks& blocks) {
+std::vector<LayoutCandidate> with_other_tapes(const Config& config, const LayoutCandidate& full,
+                                              const SearchFreedom& free, PricedBlocks& blocks) {
   const ScheduleRow& schedule = row_of(full.layout.schedule);
+  std::vector<LayoutCandidate> others;
   if (full.layout.recompute == WhichBlocks::block || schedule.has_groups || schedule.splits_backward ||
       full.choices == most_choices)
-    return std::nullopt;
-  try {
-    Config known = with_layout(config, full.layout);
-    const std::optional<ChosenBlocks> fitting = blocks.fitting(known, full.over);
-    if (!fitting || *fitting == full.layout.recompute) return std::nullopt;
-    LayoutChoice layout = full.layout;
-    layout.recompute = known.train.recompute = *fitting;
-    const LayoutSketch sketch(known, blocks.laid_out(known));
-    LayoutCandidate made = sketch.candidate(layout, sketch.first_block(layout));
-    made.choices = full.choices + 1;
-    return made;
-  } catch (const Error& error) {
-    if (error.code == Exit::internal) throw;
-    return std::nullopt;
+    return others;
+  std::vector<double> shares{0};
+  if (free.swap) shares.assign(hiding_shares.begin(), hiding_shares.end());
+  if (!full.hidden.empty()) shares = full.hidden;
+  for (const double hidden : shares) {
+    try {
+      Config known = with_layout(config, full.layout);
+      const TapeRules rules{free.recompute, hidden, network_on_paper(known).copies};
+      const std::optional<TapeChoice> fitting = blocks.fitting(known, full.over, rules);
+      if (!fitting || *fitting == TapeChoice{full.layout.recompute, full.layout.swap}) continue;
+      LayoutChoice layout = full.layout;
+      layout.recompute = known.train.recompute = fitting->recompute;
+      layout.swap = known.train.swap = fitting->swap;
+      const auto alike = std::find_if(others.begin(), others.end(),
+                                      [&](const LayoutCandidate& other) { return other.layout == layout; });
+      if (alike != others.end()) {
+        alike->hidden.push_back(hidden);
+        continue;
+      }
+      const LayoutSketch sketch(known, blocks.laid_out(known));
+      LayoutCandidate& made = others.emplace_back(sketch.candidate(layout, sketch.first_block(layout)));
+      made.choices = full.choices + 1;
+      made.hidden = {hidden};
+    } catch (const Error& error) {
+      if (error.code == Exit::internal) throw;
+    }
   }
+  return others;
 }
 
 }  // namespace mindpipe

@@ -33,8 +33,9 @@ void time_layout(const Config& config, LayoutCandidate& candidate, PricedBlocks&
 void try_layout(const Config& config, LayoutCandidate& candidate, const StepPrice& price, double best,
                 double most, PricedBlocks& blocks);
 
-/// A layout that does not fit with as many more blocks computed again as it takes; none: all are not enough.
-std::optional<LayoutCandidate> with_more_recomputed(const Config& config, const LayoutCandidate& full,
-                                                    PricedBlocks& blocks);
+/// A layout that does not fit with as many more blocks computed again or swapped as it takes, one for each
+/// share of the passes that may hide copies; none: nothing is enough.
+std::vector<LayoutCandidate> with_other_tapes(const Config& config, const LayoutCandidate& full,
+                                              const SearchFreedom& free, PricedBlocks& blocks);
 
 }  // namespace mindpipe

@@ -4,7 +4,6 @@
 
 #include "core/check.h"
 #include "optim/unit_optimizer.h"
-#include "plan/choose_recomputed.h"
 #include "plan/network_on_paper.h"
 #include "plan/run_plan.h"
 #include "plan/step_bound.h"
@@ -19,6 +18,7 @@ Outline& PricedBlocks::priced(const Config& config, WhichBlocks recompute) {
   if (found == known_.end()) {
     Config alike = config;
     alike.train.recompute = recompute;
+    alike.train.swap = WhichBlocks::none;
     auto costs = std::make_unique<CostModel>(alike, make_layout(alike, {}));
     Outline outline = costs->outline();
     found = known_.emplace(key, Priced{std::move(costs), std::move(outline), {}}).first;
@@ -30,38 +30,46 @@ Outline& PricedBlocks::priced(const Config& config, WhichBlocks recompute) {
 }
 
 Outline& PricedBlocks::laid_out(const Config& config) {
-  const ChosenBlocks& recomputed = config.train.recompute;
-  if (!recomputed.are_some()) {
+  const ChosenBlocks &recomputed = config.train.recompute, &swapped = config.train.swap;
+  if (!recomputed.are_some() && !swapped.any()) {
     Outline& outline = priced(config, recomputed.kind);
     lay_out(outline, config);
     return outline;
   }
   const Outline& again = priced(config, WhichBlocks::block);
   mixed_ = priced(config, WhichBlocks::none);
-  for (const int block : recomputed.numbers) {
-    MP_REQUIRE(block < mixed_.all_blocks(), Exit::bad_configuration,
-               "train.recompute names block {}, and the model has {}", block, mixed_.all_blocks());
-    mixed_.blocks[block] = again.blocks[block];
+  const auto require_blocks = [&](const char* key, const ChosenBlocks& chosen) {
+    for (const int block : chosen.numbers)
+      MP_REQUIRE(block < mixed_.all_blocks(), Exit::bad_configuration,
+                 "{} names block {}, and the model has {}", key, block, mixed_.all_blocks());
+  };
+  require_blocks("train.recompute", recomputed);
+  require_blocks("train.swap", swapped);
+  for (int block = 0; block < mixed_.all_blocks(); ++block) {
+    const bool can_be = again.cost(block).backward > mixed_.cost(block).backward;
+    mixed_.swapped[block] = swapped.has(block) && can_be ? 1 : 0;
+    if (recomputed.has(block) && !mixed_.is_swapped(block)) mixed_.blocks[block] = again.blocks[block];
   }
   lay_out(mixed_, config);
   return mixed_;
 }
 
-std::optional<ChosenBlocks> PricedBlocks::fitting(const Config& config,
-                                                  const std::vector<std::int64_t>& over) {
+std::optional<TapeChoice> PricedBlocks::fitting(const Config& config, const std::vector<std::int64_t>& over,
+                                                const TapeRules& rules) {
   Config cut = config;
   const Outline& now = laid_out(config);  // a choice moves the cuts, where these are balanced
   cut.schedule.cuts.assign(now.first_block.begin() + 1, now.first_block.end() - 1);
-  cut.train.recompute = WhichBlocks::none;
+  const TapeChoice chosen{config.train.recompute, config.train.swap};
+  cut.train.recompute = cut.train.swap = WhichBlocks::none;
   const Outline& kept = laid_out(cut);
   const std::vector<int> in_flight =
       most_in_flight(order_of_step(kept, cut.schedule.kind, network_on_paper(cut)), kept.all_chunks());
-  std::vector<std::int64_t> room = bytes_of_tapes(kept, in_flight, config.train.recompute);
+  std::vector<std::int64_t> room = bytes_of_tapes(kept, in_flight, chosen);
   const std::vector<std::int64_t> beside = least_beside_tapes(kept);
   for (std::size_t stage = 0; stage < room.size(); ++stage)
     room[stage] = over.empty() ? std::min(room[stage], config.memory.device_limit - beside[stage])
                                : room[stage] - over[stage];
-  return choose_recomputed(kept, priced(config, WhichBlocks::block), in_flight, room);
+  return choose_tapes(kept, priced(config, WhichBlocks::block), in_flight, room, rules);
 }
 
 const std::vector<std::int64_t>& PricedBlocks::shares_of(Priced& priced, int data) {

@@ -6,6 +6,7 @@
 #include <tuple>
 #include <vector>
 
+#include "plan/choose_tapes.h"
 #include "plan/cost_model.h"
 
 namespace mindpipe {
@@ -15,10 +16,11 @@ class PricedBlocks {
  public:
   /// The blocks as they lie on the configuration's grid, until another configuration is asked for.
   Outline& laid_out(const Config& config);
-  /// The blocks to compute again of a configuration that computes none or some again, so that the tapes of
-  /// each stage take `over` bytes less than they do; empty: as many less as are missing to
-  /// memory.device_limit by what is known of the blocks alone. No value: not even all of them are enough.
-  std::optional<ChosenBlocks> fitting(const Config& config, const std::vector<std::int64_t>& over);
+  /// What becomes of the tapes of a configuration that computes none or some of them again, or swaps them, so
+  /// that those of each stage take `over` bytes less than they do; empty: as many less as are missing to
+  /// memory.device_limit by what is known of the blocks alone. No value: nothing is enough.
+  std::optional<TapeChoice> fitting(const Config& config, const std::vector<std::int64_t>& over,
+                                    const TapeRules& rules);
 
  private:
   struct Priced {
@@ -30,7 +32,7 @@ class PricedBlocks {
   static const std::vector<std::int64_t>& shares_of(Priced& priced, int data);
 
   std::map<std::tuple<int, bool, WhichBlocks, bool, int>, Priced> known_;
-  Outline mixed_;  ///< where some blocks are computed again
+  Outline mixed_;  ///< where some blocks are computed again, or swapped
 };
 
 }  // namespace mindpipe

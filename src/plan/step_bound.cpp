@@ -115,7 +115,8 @@ struct LeastBytes {
       const int stage = outline.rank_of(chunk);
       const TapeBytes bytes = tape_bytes(
           outline, first_block[chunk], first_block[chunk + 1],
-          [&](int block) { return recomputed.has(block); }, true);
+          [&](int block) { return recomputed.has(block); }, true,
+          [&](int block) { return outline.is_swapped(block); });
       tape[chunk] = bytes.kept;
       second_forward[stage] = std::max(second_forward[stage], bytes.most - bytes.kept);
       for (int block = first_block[chunk]; block < first_block[chunk + 1]; ++block)

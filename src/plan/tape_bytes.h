@@ -12,13 +12,14 @@ struct TapeBytes {
 };
 
 /// The tape of blocks [first, last), where `again(block)` says which keep their input alone: the second
-/// forward of one of these lies above what the blocks below it keep. What is swapped lies elsewhere. `whole`:
-/// as where backwards are whole.
-template <class Again>
-TapeBytes tape_bytes(const Outline& outline, int first, int last, const Again& again, bool whole = false) {
+/// forward of one of these lies above what the blocks below it keep. Of those that are `away`, swapped,
+/// nothing lies there. `whole`: as where backwards are whole.
+template <class Again, class Away>
+TapeBytes tape_bytes(const Outline& outline, int first, int last, const Again& again, bool whole,
+                     const Away& away) {
   TapeBytes bytes;
   for (int block = first; block < last; ++block) {
-    if (outline.is_swapped(block)) continue;
+    if (away(block)) continue;
     const BlockCost& cost = outline.cost(block);
     const std::int64_t saved = cost.saved - (whole ? cost.split_only : 0);
     bytes.most = std::max(bytes.most, bytes.kept + saved);

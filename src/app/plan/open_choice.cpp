@@ -6,6 +6,7 @@
 
 #include "app/plan/excluded_layouts.h"
 #include "app/plan/plan_comparison.h"
+#include "app/plan/tapes_text.h"
 #include "comm/text_of_rank_0.h"
 #include "core/check.h"
 #include "core/clock.h"
@@ -62,6 +63,7 @@ SearchFreedom freedom_of(const Config& config, const WrittenKeys& written) {
     return written.named.count(key) == 0 || written.open.count(key) > 0;
   });
   free.micro_batch = written.open.count("train.micro_batch") > 0;
+  free.swap = written.open.count("train.swap") > 0;
   return free;
 }
 
@@ -69,6 +71,7 @@ SearchFreedom freedom_to_train(const Config& config, const std::set<std::string>
   require_searched(config, open);
   SearchFreedom free = freedom_in(config, [&](const std::string& key) { return open.count(key) > 0; });
   free.micro_batch = open.count("train.micro_batch") > 0;
+  free.swap = open.count("train.swap") > 0;
   return free;
 }
 
@@ -124,7 +127,11 @@ Config with_best_settings(const Config& config, const std::set<std::string>& ope
   if (world.rank == 0)
     info("the best on paper for {} ranks, found in {}: {}", world.size, human_seconds(seconds_since(begin)),
          join(settings, " "));
-  return with_settings(config, settings);
+  const Config chosen = with_settings(config, settings);
+  const SearchFreedom free = freedom_to_train(config, open);
+  if (world.rank == 0 && free.swap)
+    info("{}", tapes_text(config, make_run_plan(chosen), layout_of(chosen), free));
+  return chosen;
 }
 
 }  // namespace mindpipe

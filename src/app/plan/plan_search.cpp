@@ -13,6 +13,7 @@
 #include "app/plan/plan_page.h"
 #include "app/plan/plan_ports.h"
 #include "app/plan/plan_subnets.h"
+#include "app/plan/tapes_text.h"
 #include "app/plan/traced_run.h"
 #include "app/run/json_line.h"
 #include "app/train/report_end.h"
@@ -57,6 +58,8 @@ const SearchedKey searched_keys[] = {
     {"train.zero", &SearchFreedom::zero, [](const LayoutChoice& l) { return fmt::format("{}", l.zero); }},
     {"train.recompute", &SearchFreedom::recompute,
      [](const LayoutChoice& l) { return l.recompute.are_some() ? "[...]" : l.recompute.text(); }},
+    {"train.swap", &SearchFreedom::swap,
+     [](const LayoutChoice& l) { return l.swap.are_some() ? "[...]" : l.swap.text(); }},
     {"train.sequence_parallel", &SearchFreedom::sequence_parallel,
      [](const LayoutChoice& l) { return fmt::format("{}", l.sequence_parallel); }},
     {"train.micro_batch", &SearchFreedom::micro_batch,
@@ -224,6 +227,7 @@ std::string json_of(const LayoutCandidate& one) {
   line.add("pipeline", layout.grid.pipeline).add("data", layout.grid.data).add("tensor", layout.grid.tensor);
   line.add("schedule", name_of(layout.schedule)).add("chunks", layout.chunks).add("cuts", layout.cuts);
   line.add("zero", layout.zero).add("recompute", layout.recompute.text());
+  if (layout.swap.any()) line.add("swap", layout.swap.text());
   line.add("sequence_parallel", layout.sequence_parallel).add("micro_batch", layout.micro_batch);
   line.add("outcome", name_of_fate(one));
   line.add("bound_ns", one.bound).add("least_memory", one.least_memory);
@@ -256,9 +260,10 @@ std::string search_text(const Config& config, int ranks, const SearchFreedom& fr
              human_count(static_cast<double>(config.train.batch * plan.counted.of_sample) / step),
              plan.counted.what) +
          spent + own_text(config, ranks, search.price, best) + shares_text(plan.training) +
-         binding_text(config, plan) + ports_text(chosen, port_costs_of(plan, chosen), false) +
-         bits_text(config, free, best.layout) + '\n' + top_text(free, search, top) + '\n' +
-         others_text(config, free, search) + excluded_text(config, search) +
+         binding_text(config, plan) + tapes_text(config, plan, best.layout, free) +
+         ports_text(chosen, port_costs_of(plan, chosen), false) + bits_text(config, free, best.layout) +
+         '\n' + top_text(free, search, top) + '\n' + others_text(config, free, search) +
+         excluded_text(config, search) +
          (free.pipeline && free.data && free.tensor ? unequal_text(chosen, ranks) : "");
 }
 

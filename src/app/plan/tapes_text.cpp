@@ -1,0 +1,47 @@
+#include "app/plan/tapes_text.h"
+
+#include "core/text.h"
+
+namespace mindpipe {
+namespace {
+
+/// "stage 0 keeps 3, computes 2 again, swaps 5"
+std::string fates_on(const RunPlan& plan, const ChosenBlocks& again, int stage) {
+  int kept = 0, recomputed = 0, swapped = 0;
+  for (const auto& [first, last] : plan.ranges_of(stage))
+    for (int block = first; block < last; ++block)
+      ++(plan.outline.is_swapped(block) ? swapped : again.has(block) ? recomputed : kept);
+  return fmt::format("stage {} keeps {}, computes {} again, swaps {}", stage, kept, recomputed, swapped);
+}
+
+/// "1.61 s and 134 MiB", or that it does not go.
+std::string cost_of_all(const Config& config, LayoutChoice layout, const ChosenBlocks& again,
+                        const ChosenBlocks& swapped) {
+  layout.recompute = again;
+  layout.swap = swapped;
+  LayoutCandidate all{.layout = layout};
+  simulate_layout(config, all);
+  if (all.fate == LayoutCandidate::Fate::refused) return "is refused";
+  return fmt::format("{} and {}{}", human_seconds(static_cast<double>(all.step) * 1e-9),
+                     human_bytes(static_cast<double>(all.memory)),
+                     all.fate == LayoutCandidate::Fate::too_large ? ", which is too much" : "");
+}
+
+}  // namespace
+
+std::string tapes_text(const Config& config, const RunPlan& plan, const LayoutChoice& layout,
+                       const SearchFreedom& free) {
+  if (!free.swap) return "";
+  std::string text = "tapes of blocks: ";
+  for (int stage = 0; stage < plan.outline.stages; ++stage)
+    text += (stage > 0 ? "; " : "") + fates_on(plan, layout.recompute, stage);
+  const auto cost = [&](const ChosenBlocks& again, const ChosenBlocks& swapped) {
+    return cost_of_all(config, layout, again, swapped);
+  };
+  return text + fmt::format("\nkeeping all: {}; computing all again: {}; swapping all: {}\n",
+                            cost(WhichBlocks::none, WhichBlocks::none),
+                            cost(WhichBlocks::block, WhichBlocks::none),
+                            cost(WhichBlocks::none, WhichBlocks::block));
+}
+
+}  // namespace mindpipe
