@@ -6,6 +6,7 @@ namespace mindpipe {
 
 Boundary Recompute::forward(Boundary in, Tape& tape) {
   if (!tape.saves()) return block_->forward(in, tape);
+  tape.begin_block();
   tape.mode = Tape::Mode::discard;
   tape.next_norm = nullptr;  // what it would keep is not this block's
   const Boundary out = block_->forward(in, tape);
@@ -19,6 +20,7 @@ Boundary Recompute::backward(Boundary dout, Tape& tape) {
   Boundary in;
   in.activation = tape.restore();
   if (dout.encoder_output) in.encoder_output = tape.restore();
+  tape.end_block();
   const std::size_t mark = tape.kept_mark();
   block_->forward(in, tape);
   // A product that is put off would hold all that this pass keeps: none is.

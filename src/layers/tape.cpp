@@ -71,6 +71,12 @@ Tensor Tape::peek(std::size_t above) const {
   return at(saved.place);
 }
 
+void Tape::end_block() {
+  const std::size_t begin = begins_.back();
+  begins_.pop_back();
+  if (weight_gradients == WeightGradients::now) release_kept(begin);
+}
+
 void Tape::release_scratch(std::size_t mark) {
   std::erase_if(in_scratch_, [&](const InScratch& known) { return known.offset >= mark; });
   scratch_.release(mark);
@@ -142,6 +148,7 @@ Tensor Tape::cache(const void* layer, const Shape& shape, DType dtype) {
 
 void Tape::clear() {
   saved_.clear();
+  begins_.clear();
   in_scratch_.clear();
   products_.clear();
   given_up_.clear();

@@ -125,6 +125,11 @@ class Tape {
 
   std::size_t kept_mark() const { return segments_[current_].used; }
   void release_kept(std::size_t mark) { segments_[current_].used = mark; }
+  /// Remembers how far the tape reaches where a block begins, last in, first out.
+  void begin_block() { begins_.push_back(kept_mark()); }
+  /// Gives up all that lies behind the beginning that was remembered last: blocks above have gone back. Where
+  /// products were put off, which may read it, nothing is given up.
+  void end_block();
   /// Forgets everything but caches: the micro-batch is done, or given up.
   void clear();
 
@@ -186,9 +191,10 @@ class Tape {
   Arena& scratch_;
   Arena* cache_arena_;
   std::vector<Segment> segments_ = std::vector<Segment>(first_of_blocks);
-  int current_ = own_room;  ///< segment that is taken from
-  int leaves_ = -1;         ///< segment of what leaves the range of blocks; -1: the same
-  int outputs_ = -1;        ///< segment of the next output; -1: the same
+  int current_ = own_room;           ///< segment that is taken from
+  int leaves_ = -1;                  ///< segment of what leaves the range of blocks; -1: the same
+  int outputs_ = -1;                 ///< segment of the next output; -1: the same
+  std::vector<std::size_t> begins_;  ///< where blocks that are computed again begin
   std::vector<GivenUp> given_up_;
   std::vector<Saved> saved_;
   std::vector<InScratch> in_scratch_;  ///< what can be made again

@@ -125,25 +125,33 @@ std::vector<LayoutCandidate> with_other_tapes(const Config& config, const Layout
   std::vector<double> shares{0};
   if (free.swap) shares.assign(hiding_shares.begin(), hiding_shares.end());
   if (!full.hidden.empty()) shares = full.hidden;
+  // Balanced cuts move with what is computed again; those for which the choice was made are tried, too.
+  const auto add = [&](Config known, const TapeChoice& choice, double hidden, const std::vector<int>& cuts) {
+    LayoutChoice layout = full.layout;
+    layout.recompute = known.train.recompute = choice.recompute;
+    layout.swap = known.train.swap = choice.swap;
+    layout.cuts = known.schedule.cuts = cuts;
+    const auto alike = std::find_if(others.begin(), others.end(),
+                                    [&](const LayoutCandidate& other) { return other.layout == layout; });
+    if (alike != others.end()) {
+      if (alike->hidden.back() != hidden) alike->hidden.push_back(hidden);
+      return;
+    }
+    const LayoutSketch sketch(known, blocks.laid_out(known));
+    LayoutCandidate& made = others.emplace_back(sketch.candidate(layout, sketch.first_block(layout)));
+    made.choices = full.choices + 1;
+    made.hidden = {hidden};
+  };
   for (const double hidden : shares) {
     try {
-      Config known = with_layout(config, full.layout);
+      const Config known = with_layout(config, full.layout);
       const TapeRules rules{free.recompute, hidden, network_on_paper(known).copies};
       const std::optional<TapeChoice> fitting = blocks.fitting(known, full.over, rules);
       if (!fitting || *fitting == TapeChoice{full.layout.recompute, full.layout.swap}) continue;
-      LayoutChoice layout = full.layout;
-      layout.recompute = known.train.recompute = fitting->recompute;
-      layout.swap = known.train.swap = fitting->swap;
-      const auto alike = std::find_if(others.begin(), others.end(),
-                                      [&](const LayoutCandidate& other) { return other.layout == layout; });
-      if (alike != others.end()) {
-        alike->hidden.push_back(hidden);
-        continue;
-      }
-      const LayoutSketch sketch(known, blocks.laid_out(known));
-      LayoutCandidate& made = others.emplace_back(sketch.candidate(layout, sketch.first_block(layout)));
-      made.choices = full.choices + 1;
-      made.hidden = {hidden};
+      add(known, *fitting, hidden, full.layout.cuts);
+      if (!free.swap || !full.layout.cuts.empty()) continue;
+      const std::vector<int>& now = blocks.laid_out(known).first_block;
+      add(known, *fitting, hidden, std::vector<int>(now.begin() + 1, now.end() - 1));
     } catch (const Error& error) {
       if (error.code == Exit::internal) throw;
     }

@@ -25,8 +25,8 @@ using Whole = std::map<std::string, std::vector<double>>;
 inline double read(const Tensor& t, std::int64_t i) {
   if (t.dtype == DType::f64) return t.as<double>()[i];
   if (t.dtype == DType::f32) return static_cast<double>(t.as<float>()[i]);
-  return static_cast<double>(
-      std::bit_cast<float>(static_cast<std::uint32_t>(t.as<std::uint16_t>()[i]) << 16));
+  const std::uint32_t bits = t.as<std::uint16_t>()[i];
+  return static_cast<double>(std::bit_cast<float>(bits << 16));
 }
 
 /// Where a network computes: a backend, and what kind of memory it works in.
@@ -59,13 +59,12 @@ struct Setting {
   int shards = 1;
   DType dtype = DType::f64;
   std::int64_t samples = 2, rows = 8, width = 16;
-  std::int64_t counted_rows = 0;  ///< output rows of a sample that the loss depends on; 0: all
-  std::int64_t memory_rows = 6;   ///< rows of an activation's memory
-  std::int64_t vocabulary = 0;    ///< vocabulary of tokens and targets
-  std::int64_t types = 0;         ///< types of tokens; 0: they have none
-  std::int64_t targets = 0;       ///< targets of a sample; 0: one for each row
-  bool picks = false;             ///< the batch names a row of each sample for each target
-  PictureShape picture;           ///< shape of a sample's picture, if there is one
+  std::int64_t counted_rows = 0;           ///< output rows of a sample that the loss depends on; 0: all
+  std::int64_t memory_rows = 6;            ///< rows of an activation's memory
+  std::int64_t vocabulary = 0, types = 0;  ///< sizes of the vocabulary, and of the types of tokens
+  std::int64_t targets = 0;                ///< targets of a sample; 0: one for each row
+  bool picks = false;                      ///< the batch names a row of each sample for each target
+  PictureShape picture;                    ///< shape of a sample's picture, if there is one
   bool activation = true, memory = false;
   bool classifier = false;       ///< the loss is the last layer's; else it is linear in what comes out
   bool sources = false;          ///< source tokens and lengths

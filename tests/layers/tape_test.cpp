@@ -324,14 +324,21 @@ TEST_F(TapeTest, IsLeftByARecomputedBlockAsItWasFound) {
   auto inner = std::make_unique<Plain>();
   Plain& plain = *inner;
   Recompute block(std::move(inner));
-  Boundary b{tape.output({1, 1, 4}, DType::f32), {}};
-  b = block.forward(b, tape);
+  const Boundary b{tape.output({1, 1, 4}, DType::f32), {}};
+  const std::size_t begin = tape.kept_mark();
+  const Boundary out = block.forward(b, tape);
   EXPECT_EQ(tape.saved(), 1u) << "its input, and nothing of the block's own";
-  const std::size_t mark = kept.mark();
-  block.backward(b, tape);
+  const std::size_t behind = tape.kept_mark();
+  block.backward(out, tape);
   EXPECT_EQ(tape.saved(), 0u);
-  EXPECT_EQ(kept.mark(), mark) << "the second pass gives back what it kept";
+  EXPECT_EQ(tape.kept_mark(), begin) << "nobody reads what lies above the block's input";
+  EXPECT_EQ(tape.most(Tape::own_room), begin + 256 + 256) << "the second pass has the place of the output";
   EXPECT_EQ(plain.modes, (std::vector{Tape::Mode::discard, Tape::Mode::train}));
+
+  block.forward(b, tape);
+  tape.weight_gradients = Tape::WeightGradients::later;
+  block.backward(out, tape);
+  EXPECT_EQ(tape.kept_mark(), behind) << "products that were put off may read what lies above";
   EXPECT_EQ(tape.mode, Tape::Mode::train);
 }
 
