@@ -31,11 +31,13 @@ std::string excluded_text(const Config& config, const LayoutSearch& search) {
   const auto need = [](const LayoutCandidate& one) { return std::max(one.memory, one.least_memory); };
   for (const LayoutCandidate& one : search.all)
     if (one.fate == Fate::too_large && (!nearest || need(one) < need(*nearest))) nearest = &one;
+  SearchFreedom said = all_of(config);
+  said.swap = nearest != nullptr && nearest->layout.swap.any();
   if (nearest)
     text += fmt::format("the least of these is short of {} by {} or more: {}\n",
                         human_bytes(static_cast<double>(config.memory.device_limit)),
                         human_bytes(static_cast<double>(need(*nearest) - config.memory.device_limit)),
-                        words_of(nearest->layout, all_of(config)));
+                        words_of(nearest->layout, said));
   for (const auto& [key, refusal] : search.refused)
     text += fmt::format("{} grid{} refused for {}, as: {}\n", refusal.first,
                         refusal.first == 1 ? " is" : "s are", key, refusal.second);
