@@ -1,7 +1,6 @@
 #include "plan/choose_tapes.h"
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <tuple>
 
@@ -12,16 +11,19 @@ namespace {
 
 constexpr std::int64_t most_combinations = 100000;
 
-/// Slots that a swapped block has on the device, of micro-batches in flight.
-std::int64_t slots_of(int in_flight) { return std::min(in_flight, 2); }
-
-/// Blocks of a chunk that cost alike, the lowest first.
+/// Blocks of a chunk that cost alike and may become the same, the lowest first.
 struct Alike {
   std::vector<int> blocks;
-  std::int64_t more_time = 0;  ///< time that computing it again takes; 0: it cannot be
+  int in_flight = 1;
+  std::int64_t more_time = 0;  ///< time that computing it again takes
   std::int64_t less_bytes = 0;
-  std::int64_t copied = 0;  ///< bytes of its segment; 0: it is not swapped
+  std::int64_t copied = 0;  ///< bytes of its segment
+  bool keeps = true, computes = true, swaps = true;
   double time_of_byte() const { return static_cast<double>(more_time) / static_cast<double>(less_bytes); }
+  std::int64_t combinations() const {
+    const auto count = static_cast<std::int64_t>(blocks.size());
+    return keeps && computes && swaps ? (count + 1) * (count + 2) / 2 : count + 1;
+  }
 };
 
 /// What a choice costs a stage: the longer of its passes and its copies, then what is copied.
@@ -33,7 +35,9 @@ class StageChoice {
   StageChoice(const Outline& kept, const Outline& again, const std::vector<int>& in_flight, int stage,
               const TapeRules& rules)
       : kept_(kept), in_flight_(in_flight), rules_(rules), chosen_(kept.all_blocks(), TapeFate::kept) {
-    std::map<std::tuple<int, std::int64_t, std::int64_t, std::int64_t>, Alike> alike;
+    if (!rules.host_room.empty()) host_room_ = rules.host_room[stage];
+    using Key = std::tuple<int, std::int64_t, std::int64_t, std::int64_t, bool, bool, bool>;
+    std::map<Key, Alike> alike;
     for (int chunk = 0; chunk < kept.all_chunks(); ++chunk) {
       if (kept.rank_of(chunk) != stage) continue;
       chunks_.push_back(chunk);
@@ -42,11 +46,17 @@ class StageChoice {
                            saved = kept.cost(block).saved, enters = kept.cuts[block].activation;
         passes_ += time_of(kept, block);
         if (more <= 0 || saved <= enters) continue;
-        Alike& kind = alike[{chunk, more, saved, enters}];
+        const auto may = [&](TapeFate fate) { return rules.allow(fate, block, in_flight[chunk]); };
+        const Key key{
+            chunk, more, saved, enters, may(TapeFate::kept), may(TapeFate::again), may(TapeFate::away)};
+        Alike& kind = alike[key];
         kind.blocks.push_back(block);
-        kind.more_time = rules.recomputes ? more : 0;
+        kind.in_flight = in_flight[chunk];
+        kind.more_time = more;
         kind.less_bytes = saved - enters;
-        kind.copied = rules.hidden > 0 && in_flight[chunk] > 1 ? kept.bytes_in_segment(block) : 0;
+        kind.copied = kept.bytes_in_segment(block);
+        std::tie(kind.keeps, kind.computes, kind.swaps) =
+            std::tuple(may(TapeFate::kept), may(TapeFate::again), may(TapeFate::away));
       }
     }
     for (auto& [key, kind] : alike) kinds_.push_back(std::move(kind));
@@ -54,13 +64,11 @@ class StageChoice {
 
   /// Makes the choice; whether one fits.
   bool fit(std::int64_t room) {
+    if (rules_.hidden == TapeRules::smallest) return make_smallest();
     std::int64_t combinations = 1;
-    for (const Alike& kind : kinds_) {
-      const auto blocks = static_cast<std::int64_t>(kind.blocks.size());
-      combinations *= kind.copied > 0 && kind.more_time > 0 ? (blocks + 1) * (blocks + 2) / 2 : blocks + 1;
-      if (combinations > most_combinations) return fit_by_worth(room);
-    }
-    try_all(0, 0, 0, room);
+    for (const Alike& kind : kinds_)
+      if ((combinations *= kind.combinations()) > most_combinations) return fit_by_worth(room);
+    try_all(0, 0, 0, 0, room);
     if (best_) chosen_ = best_->second;
     return best_.has_value();
   }
@@ -83,37 +91,54 @@ class StageChoice {
                                      .most;
       for (int block = first; block < last; ++block)
         if (fate_of(block) == TapeFate::away)
-          sum += slots_of(in_flight_[chunk]) * kept_.bytes_in_segment(block);
+          sum += slots_of_swapped(in_flight_[chunk]) * kept_.bytes_in_segment(block);
     }
     return sum;
   }
 
   Cost cost_of(std::int64_t again, std::int64_t copied) const {
     const double passes = static_cast<double>(passes_ + again);
-    if (copied == 0) return {passes, 0};
-    return {std::max(passes, static_cast<double>(rules_.copies.carries(copied)) / rules_.hidden), copied};
+    const double hidden = rules_.hidden > 0 ? rules_.hidden : 1;  // those that are given
+    return {std::max(passes, static_cast<double>(rules_.copies.carries(copied)) / hidden), copied};
   }
 
-  void try_all(std::size_t kind, std::int64_t again, std::int64_t copied, std::int64_t room) {
+  void try_all(std::size_t number, std::int64_t again, std::int64_t copied, std::int64_t on_host,
+               std::int64_t room) {
     const Cost cost = cost_of(again, copied);
-    if (best_ && cost >= best_->first) return;
-    if (kind == kinds_.size()) {
+    if ((best_ && cost >= best_->first) || (host_room_ && on_host > *host_room_)) return;
+    if (number == kinds_.size()) {
       if (bytes() <= room) best_.emplace(cost, chosen_);
       return;
     }
-    const Alike& alike = kinds_[kind];
-    const std::size_t count = alike.blocks.size(), most_away = alike.copied > 0 ? count : 0;
-    for (std::size_t away = 0; away <= most_away; ++away) {
-      for (std::size_t i = 0; i < count; ++i)
-        chosen_[alike.blocks[i]] = i < away ? TapeFate::away : TapeFate::kept;
-      const std::int64_t copies = copied + static_cast<std::int64_t>(away) * alike.copied;
-      try_all(kind + 1, again, copies, room);
-      for (std::size_t more = away; more < count && alike.more_time > 0; ++more) {
-        chosen_[alike.blocks[more]] = TapeFate::again;
-        try_all(kind + 1, again + static_cast<std::int64_t>(more + 1 - away) * alike.more_time, copies, room);
+    const Alike& kind = kinds_[number];
+    const int count = static_cast<int>(kind.blocks.size());
+    for (int away = 0; away <= count; ++away)
+      for (int computed = 0; away + computed <= count; ++computed) {
+        const bool is_allowed = (away == 0 || kind.swaps) && (computed == 0 || kind.computes) &&
+                                (away + computed == count || kind.keeps);
+        if (!is_allowed) continue;
+        for (int i = 0; i < count; ++i)
+          chosen_[kind.blocks[i]] = i < away              ? TapeFate::away
+                                    : i < away + computed ? TapeFate::again
+                                                          : TapeFate::kept;
+        try_all(number + 1, again + computed * kind.more_time, copied + away * kind.copied,
+                on_host + away * kind.copied * kind.in_flight, room);
       }
+  }
+
+  /// Takes for each kind what needs the fewest bytes.
+  bool make_smallest() {
+    for (const Alike& kind : kinds_) {
+      const std::int64_t again = kind.in_flight * kept_.cuts[kind.blocks.front()].activation,
+                         away = slots_of_swapped(kind.in_flight) * kind.copied;
+      const bool swaps = kind.swaps && !host_room_ && (!kind.computes || away < again);
+      for (const int block : kind.blocks)
+        chosen_[block] = swaps           ? TapeFate::away
+                         : kind.computes ? TapeFate::again
+                         : kind.keeps    ? TapeFate::kept
+                                         : TapeFate::away;
     }
-    for (const int block : alike.blocks) chosen_[block] = TapeFate::kept;
+    return true;
   }
 
   /// Swaps what costs the most time for each byte if it is computed again, while copies are hidden; then
@@ -122,11 +147,16 @@ class StageChoice {
     std::vector<Alike> order = kinds_;
     std::stable_sort(order.begin(), order.end(),
                      [](const Alike& a, const Alike& b) { return a.time_of_byte() > b.time_of_byte(); });
+    for (const Alike& kind : order)
+      for (const int block : kind.blocks)
+        if (!kind.keeps) chosen_[block] = kind.computes ? TapeFate::again : TapeFate::away;
     if (bytes() <= room) return true;
-    std::int64_t copied = 0;
+    std::int64_t copied = 0, on_host = 0;
     for (const Alike& kind : order)
       for (const int block : kind.blocks) {
-        if (kind.copied == 0 || cost_of(0, copied + kind.copied).first > static_cast<double>(passes_)) break;
+        const bool is_hidden = cost_of(0, copied + kind.copied).first <= static_cast<double>(passes_);
+        on_host += kind.copied * kind.in_flight;
+        if (!kind.swaps || rules_.hidden == 0 || !is_hidden || (host_room_ && on_host > *host_room_)) break;
         copied += kind.copied;
         chosen_[block] = TapeFate::away;
         if (bytes() <= room) return true;
@@ -134,7 +164,7 @@ class StageChoice {
     std::reverse(order.begin(), order.end());
     for (const Alike& kind : order)
       for (const int block : kind.blocks) {
-        if (kind.more_time == 0 || fate_of(block) == TapeFate::away) continue;
+        if (!kind.computes || fate_of(block) != TapeFate::kept) continue;
         chosen_[block] = TapeFate::again;
         if (bytes() <= room) return true;
       }
@@ -148,10 +178,25 @@ class StageChoice {
   std::vector<Alike> kinds_;
   std::vector<TapeFate> chosen_;
   std::optional<std::pair<Cost, std::vector<TapeFate>>> best_;
+  std::optional<std::int64_t> host_room_;
   std::int64_t passes_ = 0;  ///< time of a forward and a backward of the stage
 };
 
 }  // namespace
+
+bool TapeRules::allow(TapeFate fate, int block, int in_flight) const {
+  if (!swaps && given.swap.has(block)) return fate == TapeFate::away;
+  switch (fate) {
+    case TapeFate::kept:
+      return recomputes || !given.recompute.has(block);
+    case TapeFate::again:
+      return recomputes || given.recompute.has(block);
+    case TapeFate::away:  // two slots are as much as two tapes
+      return swaps && hidden != 0 && in_flight > slots_of_swapped(in_flight) &&
+             (recomputes || !given.recompute.are_some() || !given.recompute.has(block));
+  }
+  return false;
+}
 
 std::vector<std::int64_t> bytes_of_tapes(const Outline& outline, const std::vector<int>& in_flight,
                                          const TapeChoice& choice) {
@@ -165,7 +210,8 @@ std::vector<std::int64_t> bytes_of_tapes(const Outline& outline, const std::vect
                                false, [&](int block) { return choice.swap.has(block); })
                                .most;
     for (int block = first; block < last; ++block)
-      if (choice.swap.has(block)) stage += slots_of(in_flight[chunk]) * outline.bytes_in_segment(block);
+      if (choice.swap.has(block))
+        stage += slots_of_swapped(in_flight[chunk]) * outline.bytes_in_segment(block);
   }
   return bytes;
 }
@@ -184,7 +230,8 @@ std::optional<TapeChoice> choose_tapes(const Outline& kept, const Outline& again
   }
   std::sort(recomputed.begin(), recomputed.end());
   std::sort(swapped.begin(), swapped.end());
-  return TapeChoice{ChosenBlocks(std::move(recomputed)), ChosenBlocks(std::move(swapped))};
+  return TapeChoice{rules.recomputes ? ChosenBlocks(std::move(recomputed)) : rules.given.recompute,
+                    rules.swaps ? ChosenBlocks(std::move(swapped)) : rules.given.swap};
 }
 
 }  // namespace mindpipe

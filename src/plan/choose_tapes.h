@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -18,16 +19,26 @@ struct TapeChoice {
   bool operator==(const TapeChoice&) const = default;
 };
 
+/// Slots that a swapped block has on the device, of micro-batches in flight.
+inline int slots_of_swapped(int in_flight) { return std::min(in_flight, 2); }
+
 /// Bytes of the tapes of each stage. `in_flight`: micro-batches that a chunk keeps at once.
 std::vector<std::int64_t> bytes_of_tapes(const Outline& outline, const std::vector<int>& in_flight,
                                          const TapeChoice& choice);
 
-/// What may be chosen. Copies of a stage count as hidden while they take at most `hidden` of the time of its
-/// passes; 0: nothing is swapped.
+/// What may be chosen.
 struct TapeRules {
-  bool recomputes = true;
+  bool recomputes = true, swaps = false;  ///< whether each is chosen; else it is as `given` says
+  TapeChoice given = {};
+  /// Share of a stage's passes while which copies count as hidden; 0: nothing is swapped; `smallest`: what
+  /// takes the fewest bytes, however long.
   double hidden = 0;
   Link copies = {};
+  std::vector<std::int64_t> host_room = {};  ///< bytes of each stage's segments on the host; empty: no limit
+  static constexpr double smallest = -1;
+
+  /// Whether this may become of a block that can be recomputed and swapped, of so many in flight.
+  bool allow(TapeFate fate, int block, int in_flight) const;
 };
 
 /// Which blocks to compute again and which to swap so that each stage's tapes fit into `room` bytes, with the

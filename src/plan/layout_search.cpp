@@ -109,10 +109,15 @@ int LayoutSearch::count(Fate fate) const {
 
 std::vector<int> best_of_each(const LayoutSearch& search, int most) {
   std::vector<int> places;
+  // Choices of single blocks are one way to run a model, as cuts are.
+  const auto kind_of = [&](int place) {
+    LayoutChoice layout = search.all[place].layout;
+    for (ChosenBlocks* blocks : {&layout.recompute, &layout.swap})
+      if (blocks->are_some()) blocks->numbers = {0};
+    return preference(layout);
+  };
   for (const int place : search.best) {
-    const auto is_kin = [&](int other) {
-      return preference(search.all[other].layout) == preference(search.all[place].layout);
-    };
+    const auto is_kin = [&](int other) { return kind_of(other) == kind_of(place); };
     if (static_cast<int>(places.size()) < most && std::none_of(places.begin(), places.end(), is_kin))
       places.push_back(place);
   }

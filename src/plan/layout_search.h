@@ -20,7 +20,7 @@ struct SearchFreedom {
   bool pipeline = false, data = false, tensor = false;
   bool schedule = false, chunks = false, cuts = false;
   bool zero = false, recompute = false, sequence_parallel = false;
-  bool swap = false;  ///< where the grid is given
+  bool swap = false;  ///< where the grid is given, and memory.device_limit is short
   bool supernet = false, subnet_cuts = false;
   bool micro_batch = false;
 };
@@ -84,6 +84,8 @@ struct LayoutCandidate {
   std::int64_t work = 0;                ///< nanoseconds that all ranks compute in a step, simulated
   std::int64_t memory = 0;              ///< bytes of the rank with the most; 0: not known
   std::int64_t tapes = 0;               ///< bytes of tapes of the rank with the most, as `memory`
+  std::int64_t host = 0;                ///< bytes of the host, of the rank with the most, once planned whole
+  bool is_beyond_host = false;          ///< whether that is more than memory.host_limit
   std::vector<std::int64_t> over = {};  ///< bytes of each stage beyond the limit, once planned whole
   int choices = 0;                      ///< how often the fates of its tapes were chosen
   std::vector<double> hidden = {};      ///< shares of passes, to hide copies, for which they were chosen

@@ -71,11 +71,6 @@ std::vector<LayoutChoice> layouts_of(const Config& config, const Coord& grid, co
             all.push_back({grid, schedule, chunks, free.cuts ? std::vector<int>{} : config.schedule.cuts,
                            zero, recompute, shared, config.supernet.cuts, samples,
                            free.swap ? ChosenBlocks{} : train.swap});
-  for (std::size_t place = 0, count = all.size(); place < count && free.swap; ++place) {
-    if (all[place].recompute.any()) continue;
-    all.push_back(all[place]);
-    all.back().swap = WhichBlocks::block;
-  }
   return all;
 }
 

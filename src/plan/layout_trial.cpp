@@ -4,6 +4,7 @@
 #include <array>
 #include <numeric>
 
+#include "plan/memory_limits.h"
 #include "plan/network_on_paper.h"
 #include "plan/priced_blocks.h"
 #include "plan/run_plan.h"
@@ -18,7 +19,7 @@ using Fate = LayoutCandidate::Fate;
 /// How often the fates of a layout's tapes are chosen, until it fits to the byte.
 constexpr int most_choices = 6;
 /// Shares of a stage's passes that are tried as what hides its copies; 0: nothing is swapped.
-constexpr std::array hiding_shares{0.0, 0.3, 0.6, 0.9};
+constexpr std::array hiding_shares{0.0, 0.3, 0.6, 0.9, TapeRules::smallest};
 
 void take_times(LayoutCandidate& candidate, const Timeline& expected, int stages) {
   candidate.step = expected.step;
@@ -67,6 +68,7 @@ void simulate_layout(const Config& config, LayoutCandidate& candidate) {
     const RunPlan plan = make_run_plan(known);
     take_times(candidate, plan.training.expected, plan.outline.stages);
     candidate.groups = plan.groups;
+    require_stashes(plan, known.train.swap);
     if (plan.subnets) take_figures(known, plan, candidate);
     candidate.over.clear();
     for (int stage = 0; stage < plan.outline.stages; ++stage) {
@@ -76,11 +78,13 @@ void simulate_layout(const Config& config, LayoutCandidate& candidate) {
       candidate.tapes = std::max(candidate.tapes, bytes[static_cast<int>(MemoryClass::activations)]);
       candidate.over.push_back(limit > 0 ? std::max<std::int64_t>(0, total - limit) : 0);
     }
-    bool fits_host = true;
-    for (int stage = 0; stage < plan.outline.stages && known.memory.host_limit > 0; ++stage)
-      fits_host = fits_host && plan.most_on_host(stage) <= known.memory.host_limit;
+    candidate.host = 0;
+    for (int stage = 0; stage < plan.outline.stages; ++stage)
+      candidate.host = std::max(candidate.host, plan.most_on_host(stage));
+    const std::int64_t host_limit = known.memory.host_limit;
+    candidate.is_beyond_host = host_limit > 0 && candidate.host > host_limit;
     const bool fits_device = limit == 0 || candidate.memory <= limit;
-    candidate.fate = fits_device && fits_host ? Fate::simulated : Fate::too_large;
+    candidate.fate = fits_device && !candidate.is_beyond_host ? Fate::simulated : Fate::too_large;
   });
 }
 
@@ -119,8 +123,8 @@ std::vector<LayoutCandidate> with_other_tapes(const Config& config, const Layout
                                               const SearchFreedom& free, PricedBlocks& blocks) {
   const ScheduleRow& schedule = row_of(full.layout.schedule);
   std::vector<LayoutCandidate> others;
-  if (full.layout.recompute == WhichBlocks::block || schedule.has_groups || schedule.splits_backward ||
-      full.choices == most_choices)
+  const bool is_least = free.recompute && full.layout.recompute == WhichBlocks::block;
+  if (is_least || schedule.has_groups || schedule.splits_backward || full.choices == most_choices)
     return others;
   std::vector<double> shares{0};
   if (free.swap) shares.assign(hiding_shares.begin(), hiding_shares.end());
@@ -145,7 +149,10 @@ std::vector<LayoutCandidate> with_other_tapes(const Config& config, const Layout
   for (const double hidden : shares) {
     try {
       const Config known = with_layout(config, full.layout);
-      const TapeRules rules{free.recompute, hidden, network_on_paper(known).copies};
+      const TapeRules rules{.recomputes = free.recompute,
+                            .swaps = free.swap,
+                            .hidden = hidden,
+                            .copies = network_on_paper(known).copies};
       const std::optional<TapeChoice> fitting = blocks.fitting(known, full.over, rules);
       if (!fitting || *fitting == TapeChoice{full.layout.recompute, full.layout.swap}) continue;
       add(known, *fitting, hidden, full.layout.cuts);

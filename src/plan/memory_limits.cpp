@@ -61,7 +61,7 @@ void require_stashes(const RunPlan& plan, const ChosenBlocks& swapped) {
        "train.swap is {}, but every stage with such a block has one tape in flight: each backward comes "
        "directly "
        "behind its forward, and nothing waits that could be swapped (take more stages or micro-batches, name "
-       "blocks of earlier stages, or leave it out)",
+       "blocks of earlier stages, or say train.swap=none)",
        swapped.text());
 }
 

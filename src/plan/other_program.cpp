@@ -14,7 +14,7 @@ namespace {
 /// Settings that change the program and not the model.
 constexpr std::string_view layout_settings[] = {"grid.",        "schedule.",       "train.micro_batch",
                                                 "train.zero",   "train.recompute", "train.sequence_parallel",
-                                                "device.links."};
+                                                "train.swap",   "device.links."};
 
 void require_same_model(const std::vector<std::string>& settings, const std::string& name) {
   for (const std::string& setting : settings)
@@ -82,6 +82,7 @@ std::vector<std::vector<std::string>> changes_of(const Config& traced) {
       changes.push_back({fmt::format("train.zero={}", zero)});
   if (traced.train.recompute != WhichBlocks::none)
     changes.push_back({fmt::format("train.recompute={}", WhichBlocks::none)});
+  if (traced.train.swap.any()) changes.push_back({fmt::format("train.swap={}", WhichBlocks::none)});
   return changes;
 }
 

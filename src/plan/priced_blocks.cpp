@@ -11,22 +11,24 @@
 
 namespace mindpipe {
 
-Outline& PricedBlocks::priced(const Config& config, WhichBlocks recompute) {
+PricedBlocks::Priced& PricedBlocks::priced_model(const Config& config, WhichBlocks recompute) {
   const auto key = std::tuple(config.grid.tensor, config.train.sequence_parallel, recompute,
                               row_of(config.schedule.kind).splits_backward, config.train.micro_batch);
-  auto found = known_.find(key);
-  if (found == known_.end()) {
-    Config alike = config;
-    alike.train.recompute = recompute;
-    alike.train.swap = WhichBlocks::none;
-    auto costs = std::make_unique<CostModel>(alike, make_layout(alike, {}));
-    Outline outline = costs->outline();
-    found = known_.emplace(key, Priced{std::move(costs), std::move(outline), {}}).first;
-  }
-  Outline& outline = found->second.outline;
-  const std::vector<std::int64_t>& shares = shares_of(found->second, config.grid.data);
-  for (std::size_t unit = 0; unit < shares.size(); ++unit) outline.units[unit].share = shares[unit];
-  return outline;
+  const auto found = known_.find(key);
+  if (found != known_.end()) return found->second;
+  Config alike = config;
+  alike.train.recompute = recompute;
+  alike.train.swap = WhichBlocks::none;
+  auto costs = std::make_unique<CostModel>(alike, make_layout(alike, {}));
+  Outline outline = costs->outline();
+  return known_.emplace(key, Priced{std::move(costs), std::move(outline), {}}).first->second;
+}
+
+Outline& PricedBlocks::priced(const Config& config, WhichBlocks recompute) {
+  Priced& model = priced_model(config, recompute);
+  const std::vector<std::int64_t>& shares = shares_of(model, config.grid.data);
+  for (std::size_t unit = 0; unit < shares.size(); ++unit) model.outline.units[unit].share = shares[unit];
+  return model.outline;
 }
 
 Outline& PricedBlocks::laid_out(const Config& config) {
@@ -45,31 +47,48 @@ Outline& PricedBlocks::laid_out(const Config& config) {
   };
   require_blocks("train.recompute", recomputed);
   require_blocks("train.swap", swapped);
+  const std::vector<char> can_change = changeable(config);
   for (int block = 0; block < mixed_.all_blocks(); ++block) {
-    const bool can_be = again.cost(block).backward > mixed_.cost(block).backward;
-    mixed_.swapped[block] = swapped.has(block) && can_be ? 1 : 0;
+    mixed_.swapped[block] = swapped.has(block) && can_change[block] != 0 ? 1 : 0;
     if (recomputed.has(block) && !mixed_.is_swapped(block)) mixed_.blocks[block] = again.blocks[block];
   }
   lay_out(mixed_, config);
   return mixed_;
 }
 
+std::vector<char> PricedBlocks::changeable(const Config& config) {
+  std::vector<char> can;
+  for (const Model::Block& block : priced_model(config, WhichBlocks::none).costs->model().blocks())
+    can.push_back(block.layer->can_be_recomputed() ? 1 : 0);
+  return can;
+}
+
+std::vector<int> PricedBlocks::in_flight(const Config& config) {
+  const Outline& outline = laid_out(config);
+  return most_in_flight(order_of_step(outline, config.schedule.kind, network_on_paper(config)),
+                        outline.all_chunks());
+}
+
 std::optional<TapeChoice> PricedBlocks::fitting(const Config& config, const std::vector<std::int64_t>& over,
-                                                const TapeRules& rules) {
+                                                TapeRules rules) {
   Config cut = config;
   const Outline& now = laid_out(config);  // a choice moves the cuts, where these are balanced
   cut.schedule.cuts.assign(now.first_block.begin() + 1, now.first_block.end() - 1);
-  const TapeChoice chosen{config.train.recompute, config.train.swap};
+  rules.given = {config.train.recompute, config.train.swap};
   cut.train.recompute = cut.train.swap = WhichBlocks::none;
+  const std::vector<int> held = in_flight(cut);
   const Outline& kept = laid_out(cut);
-  const std::vector<int> in_flight =
-      most_in_flight(order_of_step(kept, cut.schedule.kind, network_on_paper(cut)), kept.all_chunks());
-  std::vector<std::int64_t> room = bytes_of_tapes(kept, in_flight, chosen);
+  std::vector<std::int64_t> room = bytes_of_tapes(kept, held, rules.given);
   const std::vector<std::int64_t> beside = least_beside_tapes(kept);
   for (std::size_t stage = 0; stage < room.size(); ++stage)
     room[stage] = over.empty() ? std::min(room[stage], config.memory.device_limit - beside[stage])
                                : room[stage] - over[stage];
-  return choose_tapes(kept, priced(config, WhichBlocks::block), in_flight, room, rules);
+  for (int stage = 0; stage < kept.stages && config.memory.host_limit > 0; ++stage) {
+    rules.host_room.push_back(config.memory.host_limit);
+    for (const int unit : kept.units_of_rank(stage))
+      if (kept.state_on_host) rules.host_room.back() -= kept.share_of_state(unit);
+  }
+  return choose_tapes(kept, priced(config, WhichBlocks::block), held, room, rules);
 }
 
 const std::vector<std::int64_t>& PricedBlocks::shares_of(Priced& priced, int data) {

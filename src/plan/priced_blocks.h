@@ -20,7 +20,11 @@ class PricedBlocks {
   /// that those of each stage take `over` bytes less than they do; empty: as many less as are missing to
   /// memory.device_limit by what is known of the blocks alone. No value: nothing is enough.
   std::optional<TapeChoice> fitting(const Config& config, const std::vector<std::int64_t>& over,
-                                    const TapeRules& rules);
+                                    TapeRules rules);
+  /// Whether each block can be computed again, and swapped.
+  std::vector<char> changeable(const Config& config);
+  /// Micro-batches that each chunk keeps at once.
+  std::vector<int> in_flight(const Config& config);
 
  private:
   struct Priced {
@@ -28,6 +32,7 @@ class PricedBlocks {
     Outline outline;
     std::map<int, std::vector<std::int64_t>> shares;  ///< by data ranks: each unit's largest, bytes
   };
+  Priced& priced_model(const Config& config, WhichBlocks recompute);
   Outline& priced(const Config& config, WhichBlocks recompute);
   static const std::vector<std::int64_t>& shares_of(Priced& priced, int data);
 

@@ -89,6 +89,7 @@ TEST(SegmentTurns, GrowWhereWeightGradientsArePutOff) {
 
 // Four stages of three blocks, of which the first and the third of the first stage are swapped.
 Lists swapped() { return lists_of_step(with_swapped(equal_stages(4, 8, 1, {}, 3), {0, 2}), "1f1b"); }
+Lists halves() { return lists_of_halves(with_swapped(equal_stages(4, 8, 1, {}, 3), {0, 9})); }
 SuchAction piece(ActionKind kind, int block) {
   return [=](const Action& action) { return action.kind == kind && action.first == block; };
 }
@@ -130,10 +131,29 @@ const WrongList of_segments[] = {
      "runs block 2, which is swapped, beside others"},
     {"APassBetweenPieces", swapped,
      [](Lists& lists) {
-       swap_places(lists.list(), lists.find(piece(ActionKind::forward, 1), 4),
-                   lists.find(piece(ActionKind::backward, 2), 0));
+       swap_places(lists.list(), lists.find(forward, 0), lists.find(piece(ActionKind::forward, 0), 1));
+       for (int i = 0; i < static_cast<int>(lists.list().size()); ++i)
+         std::erase_if(lists.list()[i].after, [&](int earlier) { return earlier >= i; });
      },
      "between the pieces of one"},
+    {"AStashOfAnotherTape", swapped, naming(stash, &Action::tape, 1), "in arena 1, which does not hold it"},
+    {"AnUnstashOfNoTape", swapped, naming(unstash, &Action::tape, -1), "has no arena"},
+    {"AStashBehindItsBackward", halves,
+     [](Lists& lists) {
+       lists.rank = 3;  // where segments stay
+       const int place = lists.find(piece(ActionKind::backward_input, 9)) + 1;
+       Action late = lists.list()[place - 1];
+       late.kind = ActionKind::stash;
+       late.queue = Queue::copy_out;
+       late.waiting = late.from_buffer = late.to_buffer = -1;
+       late.clears = late.fold = false;
+       late.host = 0;
+       late.after = {place - 1};
+       for (Action& other : lists.list())
+         for (int& earlier : other.after) earlier += earlier >= place ? 1 : 0;
+       lists.list().insert(lists.list().begin() + place, late);
+     },
+     "comes behind the backward that reads the segment"},
     {"AStashOfAKeptBlock", swapped,
      [](Lists& lists) {
        lists.at(stash).first = 1;

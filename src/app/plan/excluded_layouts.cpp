@@ -30,7 +30,13 @@ std::string excluded_text(const Config& config, const LayoutSearch& search) {
   const LayoutCandidate* nearest = nullptr;
   const auto need = [](const LayoutCandidate& one) { return std::max(one.memory, one.least_memory); };
   for (const LayoutCandidate& one : search.all)
-    if (one.fate == Fate::too_large && (!nearest || need(one) < need(*nearest))) nearest = &one;
+    if (one.fate == Fate::too_large && !one.is_beyond_host && (!nearest || need(one) < need(*nearest)))
+      nearest = &one;
+  const auto beyond_host = std::count_if(search.all.begin(), search.all.end(),
+                                         [](const LayoutCandidate& one) { return one.is_beyond_host; });
+  if (beyond_host > 0)
+    text += fmt::format("{} of these need more of the host than memory.host_limit, {}\n", beyond_host,
+                        human_bytes(static_cast<double>(config.memory.host_limit)));
   SearchFreedom said = all_of(config);
   said.swap = nearest != nullptr && nearest->layout.swap.any();
   if (nearest)
@@ -48,8 +54,9 @@ void fail_for_want(const Config& config, int ranks, const LayoutSearch& search) 
   const std::string why = excluded_text(config, search);
   if (search.count(Fate::too_large) > 0)
     fail(Exit::out_of_memory,
-         "memory: no layout of {} ranks fits into memory.device_limit; take more ranks, a smaller "
-         "train.micro_batch, or leave train.recompute and train.zero to the search. {}",
+         "memory: no layout of {} ranks fits into memory.device_limit and memory.host_limit; take more "
+         "ranks, a "
+         "smaller train.micro_batch, or leave train.recompute, train.swap and train.zero to the search. {}",
          ranks, why);
   fail(Exit::bad_configuration,
        "no layout of {} ranks is allowed with the settings that are written; leave more of them out, or plan "

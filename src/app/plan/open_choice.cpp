@@ -63,7 +63,7 @@ SearchFreedom freedom_of(const Config& config, const WrittenKeys& written) {
     return written.named.count(key) == 0 || written.open.count(key) > 0;
   });
   free.micro_batch = written.open.count("train.micro_batch") > 0;
-  free.swap = written.open.count("train.swap") > 0;
+  free.swap = written.open.count("train.swap") > 0 && !config.repartition.moves();
   return free;
 }
 
@@ -71,7 +71,7 @@ SearchFreedom freedom_to_train(const Config& config, const std::set<std::string>
   require_searched(config, open);
   SearchFreedom free = freedom_in(config, [&](const std::string& key) { return open.count(key) > 0; });
   free.micro_batch = open.count("train.micro_batch") > 0;
-  free.swap = open.count("train.swap") > 0;
+  free.swap = open.count("train.swap") > 0 && !config.repartition.moves();
   return free;
 }
 
@@ -129,8 +129,11 @@ Config with_best_settings(const Config& config, const std::set<std::string>& ope
          join(settings, " "));
   const Config chosen = with_settings(config, settings);
   const SearchFreedom free = freedom_to_train(config, open);
-  if (world.rank == 0 && free.swap)
-    info("{}", tapes_text(config, make_run_plan(chosen), layout_of(chosen), free));
+  if (world.rank == 0 && free.swap) {
+    std::string text = tapes_text(config, make_run_plan(chosen), layout_of(chosen), free);
+    text.pop_back();
+    info("{}", text);
+  }
   return chosen;
 }
 

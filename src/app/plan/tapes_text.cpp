@@ -19,12 +19,17 @@ std::string cost_of_all(const Config& config, LayoutChoice layout, const ChosenB
                         const ChosenBlocks& swapped) {
   layout.recompute = again;
   layout.swap = swapped;
+  layout.cuts = config.schedule.cuts;
   LayoutCandidate all{.layout = layout};
   simulate_layout(config, all);
   if (all.fate == LayoutCandidate::Fate::refused) return "is refused";
+  const std::string much = all.is_beyond_host
+                               ? fmt::format(" ({} on the host, where memory.host_limit is less)",
+                                             human_bytes(static_cast<double>(all.host)))
+                           : all.fate == LayoutCandidate::Fate::too_large ? ", which is too much"
+                                                                          : "";
   return fmt::format("{} and {}{}", human_seconds(static_cast<double>(all.step) * 1e-9),
-                     human_bytes(static_cast<double>(all.memory)),
-                     all.fate == LayoutCandidate::Fate::too_large ? ", which is too much" : "");
+                     human_bytes(static_cast<double>(all.memory)), much);
 }
 
 }  // namespace

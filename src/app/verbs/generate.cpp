@@ -98,7 +98,7 @@ int generate(const Arguments& arguments, const Config& given) {
   alone.schedule = {};
   alone.train.micro_batch = alone.train.batch = 1;
   alone.train.zero = 0;
-  alone.train.recompute = WhichBlocks::none;
+  alone.train.recompute = alone.train.swap = WhichBlocks::none;
   alone.train.sequence_parallel = false;
   MP_REQUIRE(continuation_of(alone).has_value(), Exit::bad_configuration,
              "model.kind is '{}', and generate takes a language model that reads earlier words alone, or a "

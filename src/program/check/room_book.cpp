@@ -7,7 +7,17 @@ namespace mindpipe {
 void RoomBook::see(const PassBook::Blocks* blocks) {
   const Action& action = reading_.action();
   if (crosses_cut(action)) message();
+  else if (copies_segment(action)) copy();
   else if (is_pass(action) && blocks != nullptr) pass(*blocks);
+}
+
+/// The tape says where the segment lies that is copied.
+void RoomBook::copy() {
+  const Action& action = reading_.action();
+  const Content tape{action.subnet, action.micro_batch, action.chunk};
+  const Arena* there = arena();
+  if (there != nullptr && (!there->is_open || there->now != tape))
+    reading_.wrong("looks for its tape in arena {}, which does not hold it", action.tape);
 }
 
 RoomBook::Content RoomBook::crossing(int cut, bool with_forward) const {

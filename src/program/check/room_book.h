@@ -42,6 +42,7 @@ class RoomBook {
   bool arrives_in_arenas() const { return reading_.of == ListOf::subnets; }
   void pass(const PassBook::Blocks& blocks);
   void message();
+  void copy();
   Buffer* buffer(int number, bool with_forward, const char* purpose);
   void write(int number, const Content& content, int due);
   void read(int number, const Content& content);

@@ -66,13 +66,15 @@ void SegmentBook::backward() {
   if (!is_there) return reading_.wrong("looks for its segment in slot {}, where it is not", action.segment);
   if (segment.left.exists() && !reading_.has_ended(segment.back))
     reading_.wrong("does not wait for its segment, which comes from the host");
+  segment.is_read = true;
   if (makes_gradients(action)) free_slot(action.first, segment);
 }
 
 /// Products that were put off have read their operands once the last of the pass has ended.
 void SegmentBook::free_behind_weights(const PassBook::Blocks& blocks) {
   const Action& action = reading_.action();
-  if (action.segment >= 0 || action.to_segment >= 0) reading_.wrong("names a slot, but finds its segments");
+  if (action.segment >= 0 || action.to_segment >= 0)
+    reading_.wrong("is a pass of weights, which names no slot");
   if (action.first != blocks.first) return;
   for (int block = blocks.first; block < blocks.last; ++block) {
     if (!reading_.outline.is_swapped(block)) continue;
@@ -90,6 +92,7 @@ void SegmentBook::stash() {
   const Action& action = reading_.action();
   Segment& segment = segment_of(action.first);
   if (segment.left.exists()) return reading_.wrong("runs a second time");
+  if (segment.is_read) return reading_.wrong("comes behind the backward that reads the segment");
   if (segment.slot < 0 || segment.slot != action.segment)
     return reading_.wrong("looks for a segment in slot {}, where it is not", action.segment);
   if (!reading_.has_ended(segment.filled)) reading_.wrong("does not wait for the forward of its block");

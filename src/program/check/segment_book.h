@@ -22,6 +22,7 @@ class SegmentBook {
   /// A micro-batch's segment of a block.
   struct Segment {
     ListEntry filled;          ///< by the forward's piece of the block
+    bool is_read = false;      ///< by a backward
     ListEntry left, back;      ///< copies
     int slot = -1, host = -1;  ///< where it lies; -1: not there
   };
