@@ -331,7 +331,8 @@ void lay_out(Outline& outline, const Config& config) {
   outline.sharded_optimizer = config.train.zero > 0 && layout.grid.data > 1;
   outline.sharded_gradients = config.train.zero > 1 && layout.grid.data > 1;
   outline.state_on_host = config.memory.optimizer == StatePlace::host;
-  outline.tapes_percent = static_cast<int>(std::lround(100 * config.schedule.memory));
+  if (config.schedule.memory > 0)
+    outline.tapes_percent = std::max(1, static_cast<int>(std::lround(100 * config.schedule.memory)));
   outline.rank_of_chunk = row_of(config.schedule.kind).in_v ? v_shaped_chunks(outline.stages, outline.chunks)
                                                             : looped_chunks(outline.stages, outline.chunks);
   std::vector<std::int64_t> passes;

@@ -72,9 +72,9 @@ StepRooms rooms_of_step(const Outline& outline, StepOrder& step) {
   return rooms;
 }
 
-/// Rooms of tapes leave gaps between them: what an order may hold at a time is lowered so far, in such steps,
-/// until its slab keeps the limit.
-constexpr int least_percent = 80, percents_at_once = 2;
+/// Rooms of tapes leave gaps between them: what an order may hold at a time is lowered so far, in such steps
+/// of what 1f1b holds, until its slab keeps the limit. So a larger limit tries what smaller ones do.
+constexpr int least_percent = 80, percents_at_once = 1;
 /// Gaps of orders that are searched are known afterwards only: they are sought with less until they fit.
 constexpr int searched_percents[] = {100, 90, 80};
 
@@ -128,11 +128,17 @@ std::optional<Order> order_known(const Outline& outline, const PriceList& prices
 /// Puts the weight gradients of an order where its slab keeps a limit, or comes nearest to it.
 OrderInSlab in_slab(const Order& order, const Outline& outline, const PriceList& prices, std::int64_t limit) {
   OrderInSlab best;
-  for (int percent = 100; percent >= least_percent && best.bytes > limit; percent -= percents_at_once) {
-    Order tried = with_weight_gradients(order, outline, prices, limit * percent / 100);
+  const auto try_holding = [&](std::int64_t most) {
+    Order tried = with_weight_gradients(order, outline, prices, most);
     const std::int64_t bytes = largest_slab(tried, outline);
     if (bytes < best.bytes) best = {std::move(tried), bytes};
-  }
+  };
+  const std::int64_t step = std::max<std::int64_t>(1, tapes_of_1f1b(outline) * percents_at_once / 100);
+  try_holding(limit);
+  for (std::int64_t most = limit / step * step; most * 100 >= limit * least_percent && best.bytes > limit;
+       most -= step)
+    try_holding(most);
+  if (best.bytes > limit) try_holding(1);  // as few as can be
   best.step = PassClock(outline, prices).run(best.order, {.puts_off = false}, false).step;
   return best;
 }
