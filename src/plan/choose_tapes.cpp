@@ -79,6 +79,11 @@ class StageChoice {
     return outline.cost(block).forward + outline.cost(block).backward;
   }
 
+  /// Whether the host has room for one more block of a kind.
+  bool has_room(const Alike& kind, std::int64_t on_host) const {
+    return !host_room_ || on_host + kind.copied * kind.in_flight <= *host_room_;
+  }
+
   /// Bytes of the tapes with the present choice.
   std::int64_t bytes() const {
     std::int64_t sum = 0;
@@ -126,17 +131,20 @@ class StageChoice {
       }
   }
 
-  /// Takes for each kind what needs the fewest bytes.
+  /// Takes for each kind what needs the fewest bytes, as far as the host has room.
   bool make_smallest() {
+    std::int64_t on_host = 0;
     for (const Alike& kind : kinds_) {
       const std::int64_t again = kind.in_flight * kept_.cuts[kind.blocks.front()].activation,
                          away = slots_of_swapped(kind.in_flight) * kind.copied;
-      const bool swaps = kind.swaps && !host_room_ && (!kind.computes || away < again);
-      for (const int block : kind.blocks)
+      for (const int block : kind.blocks) {
+        const bool swaps = kind.swaps && (!kind.computes || away < again) && has_room(kind, on_host);
         chosen_[block] = swaps           ? TapeFate::away
                          : kind.computes ? TapeFate::again
                          : kind.keeps    ? TapeFate::kept
                                          : TapeFate::away;
+        if (chosen_[block] == TapeFate::away) on_host += kind.copied * kind.in_flight;
+      }
     }
     return true;
   }
@@ -155,8 +163,8 @@ class StageChoice {
     for (const Alike& kind : order)
       for (const int block : kind.blocks) {
         const bool is_hidden = cost_of(0, copied + kind.copied).first <= static_cast<double>(passes_);
+        if (!kind.swaps || rules_.hidden == 0 || !is_hidden || !has_room(kind, on_host)) break;
         on_host += kind.copied * kind.in_flight;
-        if (!kind.swaps || rules_.hidden == 0 || !is_hidden || (host_room_ && on_host > *host_room_)) break;
         copied += kind.copied;
         chosen_[block] = TapeFate::away;
         if (bytes() <= room) return true;

@@ -261,7 +261,8 @@ LayoutSearch search_layouts(const Config& given, int ranks, const SearchFreedom&
   PricedBlocks blocks;
   take_stock(search, config, ranks, free, blocks);
   const std::int64_t limit = config.memory.device_limit;
-  double best = 0;  // of those that fit; 0: none yet
+  const bool is_one_grid = grids_of(config, ranks, free).size() == 1;  // of others there are too many
+  double best = 0;                                                     // of those that fit; 0: none yet
   for (std::size_t place = 0; place < search.all.size(); ++place) {
     LayoutCandidate& candidate = search.all[place];
     if (candidate.fate == Fate::refused) continue;
@@ -272,8 +273,7 @@ LayoutSearch search_layouts(const Config& given, int ranks, const SearchFreedom&
     else try_layout(config, candidate, price, best, most, blocks);
     const double cost = candidate.cost(price);
     if (candidate.fate == Fate::simulated && (best == 0 || cost < best)) best = cost;
-    const bool is_given_grid = !free.pipeline && !free.data && !free.tensor;  // of others there are too many
-    if (candidate.fate == Fate::too_large && (free.recompute || free.swap) && is_given_grid)
+    if (candidate.fate == Fate::too_large && (free.recompute || free.swap) && is_one_grid)
       choose_other_tapes(search, place, config, free, blocks);
   }
   settle(search, config, std::max(wanted, most_finalists));

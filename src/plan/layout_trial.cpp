@@ -21,6 +21,10 @@ constexpr int most_choices = 6;
 /// Shares of a stage's passes that are tried as what hides its copies; 0: nothing is swapped.
 constexpr std::array hiding_shares{0.0, 0.3, 0.6, 0.9, TapeRules::smallest};
 
+/// Parts of the limit into which the smallest tapes of a cut are to fit, as what libraries work in is known
+/// of whole plans alone.
+constexpr std::array percents_of_limit{100, 95, 90};
+
 void take_times(LayoutCandidate& candidate, const Timeline& expected, int stages) {
   candidate.step = expected.step;
   candidate.work = std::accumulate(expected.busy.begin(), expected.busy.end(), std::int64_t{0}) *
@@ -153,6 +157,13 @@ std::vector<LayoutCandidate> with_other_tapes(const Config& config, const Layout
                             .swaps = free.swap,
                             .hidden = hidden,
                             .copies = network_on_paper(known).copies};
+      for (const int percent : percents_of_limit) {
+        const auto cut = full.hidden.empty() ? blocks.roomy(known, rules, percent) : std::nullopt;
+        if (!cut) break;
+        Config other = known;
+        other.schedule.cuts = *cut;
+        if (const auto choice = blocks.fitting(other, {}, rules)) add(other, *choice, hidden, *cut);
+      }
       const std::optional<TapeChoice> fitting = blocks.fitting(known, full.over, rules);
       if (!fitting || *fitting == TapeChoice{full.layout.recompute, full.layout.swap}) continue;
       add(known, *fitting, hidden, full.layout.cuts);

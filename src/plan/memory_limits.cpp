@@ -15,7 +15,7 @@ void require_below(const RunPlan& plan, const BytesByClass& bytes, int stage, st
                                     : "";
   MP_REQUIRE(limit == 0 || total <= limit, Exit::out_of_memory,
              "memory: a rank of stage {} will need {:.1f} MiB, and {} is {:.1f} MiB; take a smaller "
-             "train.micro_batch, train.recompute: block, or more stages. Predicted{}:\n{}",
+             "train.micro_batch, train.recompute: block, train.swap, or more stages. Predicted{}:\n{}",
              stage, static_cast<double>(total) / 1048576.0, name_of_limit,
              static_cast<double>(limit) / 1048576.0, estimated, ledger_of(bytes));
 }

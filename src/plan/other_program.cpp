@@ -12,9 +12,9 @@ namespace mindpipe {
 namespace {
 
 /// Settings that change the program and not the model.
-constexpr std::string_view layout_settings[] = {"grid.",        "schedule.",       "train.micro_batch",
-                                                "train.zero",   "train.recompute", "train.sequence_parallel",
-                                                "train.swap",   "device.links."};
+constexpr std::string_view layout_settings[] = {"grid.",      "schedule.",       "train.micro_batch",
+                                                "train.zero", "train.recompute", "train.sequence_parallel",
+                                                "train.swap", "device.links."};
 
 void require_same_model(const std::vector<std::string>& settings, const std::string& name) {
   for (const std::string& setting : settings)

@@ -5,6 +5,7 @@
 #include "core/check.h"
 #include "optim/unit_optimizer.h"
 #include "plan/network_on_paper.h"
+#include "plan/roomy_cut.h"
 #include "plan/run_plan.h"
 #include "plan/step_bound.h"
 #include "program/make_program.h"
@@ -67,6 +68,16 @@ std::vector<int> PricedBlocks::in_flight(const Config& config) {
   const Outline& outline = laid_out(config);
   return most_in_flight(order_of_step(outline, config.schedule.kind, network_on_paper(config)),
                         outline.all_chunks());
+}
+
+std::optional<std::vector<int>> PricedBlocks::roomy(const Config& config, TapeRules rules, int percent) {
+  const std::int64_t limit = config.memory.device_limit;
+  if (!rules.swaps || limit == 0 || !config.schedule.cuts.empty() || config.schedule.chunks > 1) return {};
+  rules.given = {config.train.recompute, config.train.swap};
+  Config without = config;
+  without.train.recompute = without.train.swap = WhichBlocks::none;
+  const std::vector<int> held = in_flight(without);
+  return roomy_cut(laid_out(without), changeable(config), held, rules, limit * percent / 100);
 }
 
 std::optional<TapeChoice> PricedBlocks::fitting(const Config& config, const std::vector<std::int64_t>& over,

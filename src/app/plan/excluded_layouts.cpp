@@ -55,8 +55,8 @@ void fail_for_want(const Config& config, int ranks, const LayoutSearch& search) 
   if (search.count(Fate::too_large) > 0)
     fail(Exit::out_of_memory,
          "memory: no layout of {} ranks fits into memory.device_limit and memory.host_limit; take more "
-         "ranks, a "
-         "smaller train.micro_batch, or leave train.recompute, train.swap and train.zero to the search. {}",
+         "ranks or a smaller train.micro_batch, place schedule.cuts by hand, or leave train.recompute, "
+         "train.swap and train.zero to the search. {}",
          ranks, why);
   fail(Exit::bad_configuration,
        "no layout of {} ranks is allowed with the settings that are written; leave more of them out, or plan "

@@ -17,11 +17,13 @@ std::string row_of_table(const Config& config, LayoutCandidate& candidate) {
   if (candidate.fate == LayoutCandidate::Fate::refused)
     return fmt::format("{}  {}\n", name, candidate.refusal);
   const auto mebibytes = [](std::int64_t bytes) { return static_cast<double>(bytes) / 1048576.0; };
-  return fmt::format(
-      "{} {:>10} {:>10.1f} {:>10.1f}{}{}\n", name, human_seconds(1e-9 * static_cast<double>(candidate.step)),
-      mebibytes(candidate.tapes), mebibytes(candidate.memory),
-      candidate.fate == LayoutCandidate::Fate::too_large ? "  more than memory.device_limit" : "",
-      layout == layout_of(config) ? "  this one" : "");
+  return fmt::format("{} {:>10} {:>10.1f} {:>10.1f}{}{}\n", name,
+                     human_seconds(1e-9 * static_cast<double>(candidate.step)), mebibytes(candidate.tapes),
+                     mebibytes(candidate.memory),
+                     candidate.is_beyond_host                             ? "  more than memory.host_limit"
+                     : candidate.fate == LayoutCandidate::Fate::too_large ? "  more than memory.device_limit"
+                                                                          : "",
+                     layout == layout_of(config) ? "  this one" : "");
 }
 
 }  // namespace
