@@ -1,194 +1,20 @@
 #include "plan/choose_tapes.h"
 
 #include <algorithm>
-#include <map>
-#include <tuple>
 
-#include "plan/tape_bytes.h"
+#include "plan/stage_tapes.h"
 
 namespace mindpipe {
 namespace {
 
-constexpr std::int64_t most_combinations = 100000;
-
-/// Blocks of a chunk that cost alike and may become the same, the lowest first.
-struct Alike {
-  std::vector<int> blocks;
-  int in_flight = 1;
-  std::int64_t more_time = 0;  ///< time that computing it again takes
-  std::int64_t less_bytes = 0;
-  std::int64_t copied = 0;  ///< bytes of its segment
-  bool keeps = true, computes = true, swaps = true;
-  double time_of_byte() const { return static_cast<double>(more_time) / static_cast<double>(less_bytes); }
-  std::int64_t combinations() const {
-    const auto count = static_cast<std::int64_t>(blocks.size());
-    return keeps && computes && swaps ? (count + 1) * (count + 2) / 2 : count + 1;
-  }
-};
-
-/// What a choice costs a stage: the longer of its passes and its copies, then what is copied.
-using Cost = std::pair<double, std::int64_t>;
-
-/// One stage, and what becomes of its blocks.
-class StageChoice {
- public:
-  StageChoice(const Outline& kept, const Outline& again, const std::vector<int>& in_flight, int stage,
-              const TapeRules& rules)
-      : kept_(kept), in_flight_(in_flight), rules_(rules), chosen_(kept.all_blocks(), TapeFate::kept) {
-    if (!rules.host_room.empty()) host_room_ = rules.host_room[stage];
-    using Key = std::tuple<int, std::int64_t, std::int64_t, std::int64_t, bool, bool, bool>;
-    std::map<Key, Alike> alike;
-    for (int chunk = 0; chunk < kept.all_chunks(); ++chunk) {
-      if (kept.rank_of(chunk) != stage) continue;
-      chunks_.push_back(chunk);
-      for (int block = kept.first_block[chunk]; block < kept.first_block[chunk + 1]; ++block) {
-        const std::int64_t more = time_of(again, block) - time_of(kept, block),
-                           saved = kept.cost(block).saved, enters = kept.cuts[block].activation;
-        passes_ += time_of(kept, block);
-        if (more <= 0 || saved <= enters) continue;
-        const auto may = [&](TapeFate fate) { return rules.allow(fate, block, in_flight[chunk]); };
-        const Key key{
-            chunk, more, saved, enters, may(TapeFate::kept), may(TapeFate::again), may(TapeFate::away)};
-        Alike& kind = alike[key];
-        kind.blocks.push_back(block);
-        kind.in_flight = in_flight[chunk];
-        kind.more_time = more;
-        kind.less_bytes = saved - enters;
-        kind.copied = kept.bytes_in_segment(block);
-        std::tie(kind.keeps, kind.computes, kind.swaps) =
-            std::tuple(may(TapeFate::kept), may(TapeFate::again), may(TapeFate::away));
-      }
-    }
-    for (auto& [key, kind] : alike) kinds_.push_back(std::move(kind));
-  }
-
-  /// Makes the choice; whether one fits.
-  bool fit(std::int64_t room) {
-    if (rules_.hidden == TapeRules::smallest) return make_smallest();
-    std::int64_t combinations = 1;
-    for (const Alike& kind : kinds_)
-      if ((combinations *= kind.combinations()) > most_combinations) return fit_by_worth(room);
-    try_all(0, 0, 0, 0, room);
-    if (best_) chosen_ = best_->second;
-    return best_.has_value();
-  }
-  TapeFate fate_of(int block) const { return chosen_[block]; }
-
- private:
-  static std::int64_t time_of(const Outline& outline, int block) {
-    return outline.cost(block).forward + outline.cost(block).backward;
-  }
-
-  /// Whether the host has room for one more block of a kind.
-  bool has_room(const Alike& kind, std::int64_t on_host) const {
-    return !host_room_ || on_host + kind.copied * kind.in_flight <= *host_room_;
-  }
-
-  /// Bytes of the tapes with the present choice.
-  std::int64_t bytes() const {
-    std::int64_t sum = 0;
-    for (const int chunk : chunks_) {
-      const int first = kept_.first_block[chunk], last = kept_.first_block[chunk + 1];
-      sum += in_flight_[chunk] * tape_bytes(
-                                     kept_, first, last,
-                                     [this](int block) { return fate_of(block) == TapeFate::again; }, false,
-                                     [this](int block) { return fate_of(block) == TapeFate::away; })
-                                     .most;
-      for (int block = first; block < last; ++block)
-        if (fate_of(block) == TapeFate::away)
-          sum += slots_of_swapped(in_flight_[chunk]) * kept_.bytes_in_segment(block);
-    }
-    return sum;
-  }
-
-  Cost cost_of(std::int64_t again, std::int64_t copied) const {
-    const double passes = static_cast<double>(passes_ + again);
-    const double hidden = rules_.hidden > 0 ? rules_.hidden : 1;  // those that are given
-    return {std::max(passes, static_cast<double>(rules_.copies.carries(copied)) / hidden), copied};
-  }
-
-  void try_all(std::size_t number, std::int64_t again, std::int64_t copied, std::int64_t on_host,
-               std::int64_t room) {
-    const Cost cost = cost_of(again, copied);
-    if ((best_ && cost >= best_->first) || (host_room_ && on_host > *host_room_)) return;
-    if (number == kinds_.size()) {
-      if (bytes() <= room) best_.emplace(cost, chosen_);
-      return;
-    }
-    const Alike& kind = kinds_[number];
-    const int count = static_cast<int>(kind.blocks.size());
-    for (int away = 0; away <= count; ++away)
-      for (int computed = 0; away + computed <= count; ++computed) {
-        const bool is_allowed = (away == 0 || kind.swaps) && (computed == 0 || kind.computes) &&
-                                (away + computed == count || kind.keeps);
-        if (!is_allowed) continue;
-        for (int i = 0; i < count; ++i)
-          chosen_[kind.blocks[i]] = i < away              ? TapeFate::away
-                                    : i < away + computed ? TapeFate::again
-                                                          : TapeFate::kept;
-        try_all(number + 1, again + computed * kind.more_time, copied + away * kind.copied,
-                on_host + away * kind.copied * kind.in_flight, room);
-      }
-  }
-
-  /// Takes for each kind what needs the fewest bytes, as far as the host has room.
-  bool make_smallest() {
-    std::int64_t on_host = 0;
-    for (const Alike& kind : kinds_) {
-      const std::int64_t again = kind.in_flight * kept_.cuts[kind.blocks.front()].activation,
-                         away = slots_of_swapped(kind.in_flight) * kind.copied;
-      for (const int block : kind.blocks) {
-        const bool swaps = kind.swaps && (!kind.computes || away < again) && has_room(kind, on_host);
-        chosen_[block] = swaps           ? TapeFate::away
-                         : kind.computes ? TapeFate::again
-                         : kind.keeps    ? TapeFate::kept
-                                         : TapeFate::away;
-        if (chosen_[block] == TapeFate::away) on_host += kind.copied * kind.in_flight;
-      }
-    }
-    return true;
-  }
-
-  /// Swaps what costs the most time for each byte if it is computed again, while copies are hidden; then
-  /// computes again what costs the least, until the rest fits.
-  bool fit_by_worth(std::int64_t room) {
-    std::vector<Alike> order = kinds_;
-    std::stable_sort(order.begin(), order.end(),
-                     [](const Alike& a, const Alike& b) { return a.time_of_byte() > b.time_of_byte(); });
-    for (const Alike& kind : order)
-      for (const int block : kind.blocks)
-        if (!kind.keeps) chosen_[block] = kind.computes ? TapeFate::again : TapeFate::away;
-    if (bytes() <= room) return true;
-    std::int64_t copied = 0, on_host = 0;
-    for (const Alike& kind : order)
-      for (const int block : kind.blocks) {
-        const bool is_hidden = cost_of(0, copied + kind.copied).first <= static_cast<double>(passes_);
-        if (!kind.swaps || rules_.hidden == 0 || !is_hidden || !has_room(kind, on_host)) break;
-        on_host += kind.copied * kind.in_flight;
-        copied += kind.copied;
-        chosen_[block] = TapeFate::away;
-        if (bytes() <= room) return true;
-      }
-    std::reverse(order.begin(), order.end());
-    for (const Alike& kind : order)
-      for (const int block : kind.blocks) {
-        if (!kind.computes || fate_of(block) != TapeFate::kept) continue;
-        chosen_[block] = TapeFate::again;
-        if (bytes() <= room) return true;
-      }
-    return false;
-  }
-
-  const Outline& kept_;
-  const std::vector<int>& in_flight_;
-  const TapeRules& rules_;
-  std::vector<int> chunks_;
-  std::vector<Alike> kinds_;
-  std::vector<TapeFate> chosen_;
-  std::optional<std::pair<Cost, std::vector<TapeFate>>> best_;
-  std::optional<std::int64_t> host_room_;
-  std::int64_t passes_ = 0;  ///< time of a forward and a backward of the stage
-};
+/// The runs of blocks of a stage, one for each of its chunks.
+std::vector<BlocksInFlight> runs_of(const Outline& outline, const std::vector<int>& in_flight, int stage) {
+  std::vector<BlocksInFlight> runs;
+  for (int chunk = 0; chunk < outline.all_chunks(); ++chunk)
+    if (outline.rank_of(chunk) == stage)
+      runs.push_back({outline.first_block[chunk], outline.first_block[chunk + 1], in_flight[chunk]});
+  return runs;
+}
 
 }  // namespace
 
@@ -209,37 +35,41 @@ bool TapeRules::allow(TapeFate fate, int block, int in_flight) const {
 std::vector<std::int64_t> bytes_of_tapes(const Outline& outline, const std::vector<int>& in_flight,
                                          const TapeChoice& choice) {
   std::vector<std::int64_t> bytes(outline.stages, 0);
-  for (int chunk = 0; chunk < outline.all_chunks(); ++chunk) {
-    std::int64_t& stage = bytes[outline.rank_of(chunk)];
-    const int first = outline.first_block[chunk], last = outline.first_block[chunk + 1];
-    stage +=
-        in_flight[chunk] * tape_bytes(
-                               outline, first, last, [&](int block) { return choice.recompute.has(block); },
-                               false, [&](int block) { return choice.swap.has(block); })
-                               .most;
-    for (int block = first; block < last; ++block)
-      if (choice.swap.has(block))
-        stage += slots_of_swapped(in_flight[chunk]) * outline.bytes_in_segment(block);
-  }
+  for (int stage = 0; stage < outline.stages; ++stage)
+    for (const BlocksInFlight& run : runs_of(outline, in_flight, stage))
+      bytes[stage] += bytes_of_run(outline, run, [&](int block) {
+        return choice.swap.has(block)        ? TapeFate::away
+               : choice.recompute.has(block) ? TapeFate::again
+                                             : TapeFate::kept;
+      });
   return bytes;
+}
+
+TapeChoice choice_of(const std::vector<TapeFate>& fates, const TapeRules& rules) {
+  std::vector<int> recomputed, swapped;
+  for (int block = 0; block < std::ssize(fates); ++block) {
+    if (fates[block] == TapeFate::again) recomputed.push_back(block);
+    if (fates[block] == TapeFate::away) swapped.push_back(block);
+  }
+  return {rules.recomputes ? ChosenBlocks(std::move(recomputed)) : rules.given.recompute,
+          rules.swaps ? ChosenBlocks(std::move(swapped)) : rules.given.swap};
 }
 
 std::optional<TapeChoice> choose_tapes(const Outline& kept, const Outline& again,
                                        const std::vector<int>& in_flight,
                                        const std::vector<std::int64_t>& room, const TapeRules& rules) {
-  std::vector<int> recomputed, swapped;
+  std::vector<TapeFate> fates(kept.all_blocks(), TapeFate::kept);
   for (int stage = 0; stage < kept.stages; ++stage) {
-    StageChoice choice(kept, again, in_flight, stage, rules);
-    if (!choice.fit(room[stage])) return std::nullopt;
-    for (int block = 0; block < kept.all_blocks(); ++block) {
-      if (choice.fate_of(block) == TapeFate::again) recomputed.push_back(block);
-      if (choice.fate_of(block) == TapeFate::away) swapped.push_back(block);
+    const std::vector<BlocksInFlight> runs = runs_of(kept, in_flight, stage);
+    const auto chosen = choose_stage_tapes(kept, again, stage, runs, room[stage], rules);
+    if (!chosen) return std::nullopt;
+    auto next = chosen->fates.begin();
+    for (const BlocksInFlight& run : runs) {
+      std::copy_n(next, run.last - run.first, fates.begin() + run.first);
+      next += run.last - run.first;
     }
   }
-  std::sort(recomputed.begin(), recomputed.end());
-  std::sort(swapped.begin(), swapped.end());
-  return TapeChoice{rules.recomputes ? ChosenBlocks(std::move(recomputed)) : rules.given.recompute,
-                    rules.swaps ? ChosenBlocks(std::move(swapped)) : rules.given.swap};
+  return choice_of(fates, rules);
 }
 
 }  // namespace mindpipe

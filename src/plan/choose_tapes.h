@@ -41,6 +41,9 @@ struct TapeRules {
   bool allow(TapeFate fate, int block, int in_flight) const;
 };
 
+/// The choice that gives each block its fate.
+TapeChoice choice_of(const std::vector<TapeFate>& fates, const TapeRules& rules);
+
 /// Which blocks to compute again and which to swap so that each stage's tapes fit into `room` bytes, with the
 /// least time of its passes and copies, then the fewest bytes copied: exact while a stage's kinds of blocks
 /// have few combinations, else by the time that a byte costs. Of one kind the lowest blocks of a chunk are

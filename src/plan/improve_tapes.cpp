@@ -4,101 +4,241 @@
 
 #include "plan/choose_tapes.h"
 #include "plan/layout_trial.h"
+#include "plan/network_on_paper.h"
 #include "plan/priced_blocks.h"
 
 namespace mindpipe {
 namespace {
 
-/// Layouts that are simulated at most.
-constexpr int most_changes = 80;
+/// What is simulated at most: layouts, and their actions.
+constexpr int most_simulated = 200;
+constexpr std::int64_t most_actions = 2'000'000;
+/// Layouts from which changes begin, with different cuts, and how far from the best these are.
+constexpr int most_starts = 3;
+constexpr double near_best = 1.15;
 
-/// What becomes of each block's tape; blocks for which nothing else can be done are not among `free`.
-struct Fates {
+/// Where chunks begin, and what becomes of each block's tape.
+struct Plan {
+  std::vector<int> first_block;
   std::vector<TapeFate> of;
-  std::vector<char> free;
-
-  LayoutChoice in(LayoutChoice layout, const TapeRules& rules) const {
-    std::vector<int> again, away;
-    for (int block = 0; block < static_cast<int>(of.size()); ++block) {
-      if (of[block] == TapeFate::again) again.push_back(block);
-      if (of[block] == TapeFate::away) away.push_back(block);
-    }
-    if (rules.recomputes) layout.recompute = ChosenBlocks(again);
-    if (rules.swaps) layout.swap = ChosenBlocks(away);
-    return layout;
-  }
 };
 
-Fates fates_of(const LayoutChoice& layout, const std::vector<char>& changeable) {
-  Fates fates{.of = {}, .free = changeable};
-  for (int block = 0; block < static_cast<int>(changeable.size()); ++block) {
-    const bool is_free = changeable[block] != 0;
-    fates.of.push_back(is_free && layout.swap.has(block)        ? TapeFate::away
-                       : is_free && layout.recompute.has(block) ? TapeFate::again
-                                                                : TapeFate::kept);
-  }
-  return fates;
-}
+/// Changes of plans, while the simulator finds a shorter step that fits.
+class TapeChanges {
+ public:
+  TapeChanges(LayoutSearch& search, const Config& config, const SearchFreedom& free, PricedBlocks& blocks)
+      : search_(search),
+        config_(config),
+        blocks_(blocks),
+        rules_{.recomputes = free.recompute,
+               .swaps = free.swap,
+               .given = {config.train.recompute, config.train.swap},
+               .hidden = 1},
+        moves_cuts_(config.schedule.cuts.empty()) {}
 
-/// Changes of a chunk's blocks: the edge of each run of one fate gets another one, or changes places with its
-/// neighbour. `in_flight`: micro-batches of the chunk.
-std::vector<Fates> changes_of(const Fates& now, int first, int last, const TapeRules& rules, int in_flight) {
-  std::vector<Fates> changes;
-  const auto is_edge = [&](int block, int beside) {
-    return beside < first || beside >= last || now.free[beside] == 0 || now.of[beside] != now.of[block];
-  };
-  for (int block = first; block < last; ++block) {
-    if (now.free[block] == 0 || (!is_edge(block, block - 1) && !is_edge(block, block + 1))) continue;
-    for (const TapeFate fate : {TapeFate::kept, TapeFate::away, TapeFate::again}) {
-      if (fate == now.of[block] || !rules.allow(fate, block, in_flight)) continue;
-      changes.push_back(now);
-      changes.back().of[block] = fate;
+  void improve(LayoutCandidate best) {
+    const Config known = with_layout(config_, best.layout);
+    changeable_ = blocks_.changeable(known);
+    in_flight_ = blocks_.in_flight(known);
+    Plan now = plan_of(best.layout, blocks_.laid_out(known));
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (const int chunk : slowest_first(best.layout))
+        if ((changed = improve(best, now, chunk)) || !has_time()) break;
     }
-    if (block + 1 == last || now.free[block + 1] == 0 || now.of[block] == now.of[block + 1] ||
-        !rules.allow(now.of[block], block + 1, in_flight) ||
-        !rules.allow(now.of[block + 1], block, in_flight))
-      continue;
-    changes.push_back(now);
-    std::swap(changes.back().of[block], changes.back().of[block + 1]);
   }
-  return changes;
-}
+
+ private:
+  bool has_time() const { return simulated_ < most_simulated && actions_ < most_actions; }
+
+  Plan plan_of(const LayoutChoice& layout, const Outline& outline) const {
+    Plan plan{.first_block = outline.first_block, .of = {}};
+    for (int block = 0; block < outline.all_blocks(); ++block) {
+      const bool is_free = changeable_[block] != 0;
+      plan.of.push_back(is_free && layout.swap.has(block)        ? TapeFate::away
+                        : is_free && layout.recompute.has(block) ? TapeFate::again
+                                                                 : TapeFate::kept);
+    }
+    return plan;
+  }
+
+  /// The chunks, those of the stages with the longest passes first.
+  std::vector<int> slowest_first(const LayoutChoice& layout) {
+    const Outline& outline = blocks_.laid_out(with_layout(config_, layout));
+    std::vector<std::int64_t> passes(outline.stages, 0);
+    std::vector<int> chunks;
+    for (int chunk = 0; chunk < outline.all_chunks(); ++chunk) {
+      chunks.push_back(chunk);
+      const int stage = outline.rank_of(chunk);
+      for (int block = outline.first_block[chunk]; block < outline.first_block[chunk + 1]; ++block)
+        passes[stage] += outline.lasting(stage, outline.cost(block).forward + outline.cost(block).backward);
+    }
+    std::stable_sort(chunks.begin(), chunks.end(),
+                     [&](int a, int b) { return passes[outline.rank_of(a)] > passes[outline.rank_of(b)]; });
+    return chunks;
+  }
+
+  /// Takes the first change of a chunk that makes the step shorter; whether there is one.
+  bool improve(LayoutCandidate& best, Plan& now, int chunk) {
+    std::vector<Plan> changes;
+    add_changes_of_tapes(changes, now, chunk);
+    if (moves_cuts_) {
+      add_moves(changes, now, chunk);
+      add_moves(changes, now, chunk + 1);
+    }
+    for (Plan& other : changes) {
+      if (!has_time()) return false;
+      const LayoutCandidate tried = candidate_of(best.layout, other);
+      if (is_known(tried.layout) || !is_shorter(tried, best)) continue;
+      best = search_.all.back();
+      now = std::move(other);
+      return true;
+    }
+    if (!moves_cuts_) return false;
+    for (const int cut : {chunk, chunk + 1})
+      for (const int step : {-1, 1})
+        if (moves_cut(best, now, cut, step)) return true;
+    return false;
+  }
+
+  /// Moves a cut by a block and chooses all tapes anew, with fewer kept as long as they do not fit; whether
+  /// that makes the step shorter.
+  bool moves_cut(LayoutCandidate& best, Plan& now, int cut, int step) {
+    Plan other = now;
+    if (!is_cut(now, cut) || !is_cut(now, cut, other.first_block[cut] += step)) return false;
+    LayoutChoice layout = best.layout;
+    layout.cuts.assign(other.first_block.begin() + 1, other.first_block.end() - 1);
+    for (const double hidden : hiding_shares) {
+      layout.recompute = rules_.given.recompute;
+      layout.swap = rules_.given.swap;
+      std::vector<std::int64_t> over;
+      for (int choices = 0; choices < most_choices && has_time(); ++choices) {
+        const Config known = with_layout(config_, layout);
+        TapeRules rules = rules_;
+        rules.hidden = hidden;
+        rules.copies = network_on_paper(known).copies;
+        const auto choice = blocks_.fitting(known, over, rules);
+        if (!choice) break;
+        layout.recompute = choice->recompute;
+        layout.swap = choice->swap;
+        other = plan_of(layout, blocks_.laid_out(with_layout(config_, layout)));
+        const LayoutCandidate tried = candidate_of(best.layout, other);
+        if (is_known(tried.layout)) break;
+        if (is_shorter(tried, best)) {
+          best = search_.all.back();
+          now = std::move(other);
+          return true;
+        }
+        if (search_.all.back().over.empty()) break;
+        over = search_.all.back().over;
+      }
+    }
+    return false;
+  }
+
+  static bool is_cut(const Plan& now, int cut) { return cut > 0 && cut + 1 < std::ssize(now.first_block); }
+  /// Whether a cut may lie before a block, with the others where they are.
+  static bool is_cut(const Plan& now, int cut, int block) {
+    return block > now.first_block[cut - 1] && block < now.first_block[cut + 1];
+  }
+
+  bool may(TapeFate fate, int block, int chunk) const {
+    return changeable_[block] != 0 && rules_.allow(fate, block, in_flight_[chunk]);
+  }
+
+  /// The edge of each run of one fate gets another one, or changes places with any other block.
+  void add_changes_of_tapes(std::vector<Plan>& changes, const Plan& now, int chunk) const {
+    const int first = now.first_block[chunk], last = now.first_block[chunk + 1];
+    const auto is_edge = [&](int block, int beside) {
+      return beside < first || beside >= last || changeable_[beside] == 0 || now.of[beside] != now.of[block];
+    };
+    std::vector<int> edges;
+    for (int block = first; block < last; ++block)
+      if (changeable_[block] != 0 && (is_edge(block, block - 1) || is_edge(block, block + 1)))
+        edges.push_back(block);
+    for (const int block : edges)
+      for (const TapeFate fate : {TapeFate::kept, TapeFate::away, TapeFate::again}) {
+        if (fate == now.of[block] || !may(fate, block, chunk)) continue;
+        changes.push_back(now);
+        changes.back().of[block] = fate;
+      }
+    for (std::size_t i = 0; i < edges.size(); ++i)
+      for (std::size_t j = i + 1; j < edges.size(); ++j) {
+        const int a = edges[i], b = edges[j];
+        if (now.of[a] == now.of[b] || !may(now.of[b], a, chunk) || !may(now.of[a], b, chunk)) continue;
+        changes.push_back(now);
+        std::swap(changes.back().of[a], changes.back().of[b]);
+      }
+  }
+
+  /// A block beside a cut goes to the chunk beyond it, with any fate.
+  void add_moves(std::vector<Plan>& changes, const Plan& now, int cut) const {
+    if (!is_cut(now, cut)) return;
+    for (const int step : {-1, 1}) {
+      Plan moved = now;
+      const int next = moved.first_block[cut] += step, block = step < 0 ? next : next - 1,
+                chunk = step < 0 ? cut : cut - 1;
+      if (!is_cut(now, cut, next)) continue;
+      for (const TapeFate fate : {TapeFate::kept, TapeFate::away, TapeFate::again}) {
+        if (changeable_[block] == 0 ? fate != TapeFate::kept : !may(fate, block, chunk)) continue;
+        changes.push_back(moved);
+        changes.back().of[block] = fate;
+      }
+    }
+  }
+
+  LayoutCandidate candidate_of(LayoutChoice layout, const Plan& plan) {
+    const TapeChoice choice = choice_of(plan.of, rules_);
+    layout.recompute = choice.recompute;
+    layout.swap = choice.swap;
+    layout.cuts.clear();
+    const Config known = with_layout(config_, layout);
+    return LayoutSketch(known, blocks_.laid_out(known)).candidate(layout, plan.first_block);
+  }
+
+  bool is_known(const LayoutChoice& layout) const {
+    return std::any_of(search_.all.begin(), search_.all.end(),
+                       [&](const LayoutCandidate& known) { return known.layout == layout; });
+  }
+
+  /// Adds a layout to the search; whether it fits and is shorter than the best.
+  bool is_shorter(LayoutCandidate tried, const LayoutCandidate& best) {
+    const double cost = best.cost(search_.price);
+    try_layout(config_, tried, search_.price, cost, cost, blocks_);
+    search_.all.push_back(tried);
+    simulated_ += tried.actions > 0 ? 1 : 0;
+    actions_ += tried.actions;
+    return tried.fate == LayoutCandidate::Fate::simulated && tried.cost(search_.price) < cost;
+  }
+
+  LayoutSearch& search_;
+  const Config& config_;
+  PricedBlocks& blocks_;
+  const TapeRules rules_;
+  const bool moves_cuts_;
+  std::vector<char> changeable_;  ///< whether each block's tape can be anything but kept
+  std::vector<int> in_flight_;    ///< micro-batches of each chunk
+  int simulated_ = 0;
+  std::int64_t actions_ = 0;
+};
 
 }  // namespace
 
-void improve_tapes(LayoutSearch& search, const Config& config, LayoutCandidate best,
-                   const SearchFreedom& free, PricedBlocks& blocks) {
-  Fates now = fates_of(best.layout, blocks.changeable(with_layout(config, best.layout)));
-  const TapeRules rules{.recomputes = free.recompute,
-                        .swaps = free.swap,
-                        .given = {config.train.recompute, config.train.swap},
-                        .hidden = 1};
-  int left = most_changes;
-  for (int chunk = 0, unchanged = 0; left > 0;) {
-    const Config here = with_layout(config, best.layout);
-    const std::vector<int> in_flight = blocks.in_flight(here), cut = blocks.laid_out(here).first_block;
-    bool changed = false;
-    for (const Fates& other : changes_of(now, cut[chunk], cut[chunk + 1], rules, in_flight[chunk])) {
-      const LayoutChoice layout = other.in(best.layout, rules);
-      const bool is_known = std::any_of(search.all.begin(), search.all.end(),
-                                        [&](const LayoutCandidate& known) { return known.layout == layout; });
-      if (is_known || left-- <= 0) continue;
-      const Config known = with_layout(config, layout);
-      const LayoutSketch sketch(known, blocks.laid_out(known));
-      LayoutCandidate candidate = sketch.candidate(layout, sketch.first_block(layout));
-      const double cost = best.cost(search.price);
-      try_layout(config, candidate, search.price, cost, cost, blocks);
-      search.all.push_back(candidate);
-      changed = candidate.fate == LayoutCandidate::Fate::simulated && candidate.cost(search.price) < cost;
-      if (!changed) continue;
-      best = candidate;
-      now = other;
-      break;
-    }
-    unchanged = changed ? 0 : unchanged + 1;
-    if (unchanged == static_cast<int>(in_flight.size())) return;
-    if (!changed) chunk = (chunk + 1) % static_cast<int>(in_flight.size());
+void improve_tapes(LayoutSearch& search, const Config& config, const SearchFreedom& free,
+                   PricedBlocks& blocks) {
+  std::vector<LayoutCandidate> starts;
+  for (const int place : search.best) {
+    const LayoutCandidate& one = search.all[place];
+    const bool is_like_another = std::any_of(starts.begin(), starts.end(), [&](const LayoutCandidate& start) {
+      return start.layout.cuts == one.layout.cuts && start.layout.schedule == one.layout.schedule;
+    });
+    if (is_like_another || one.memory == 0 || row_of(one.layout.schedule).has_groups) continue;
+    if (!starts.empty() && one.cost(search.price) > near_best * starts.front().cost(search.price)) break;
+    starts.push_back(one);
+    if (std::ssize(starts) == most_starts) break;
   }
+  TapeChanges changes(search, config, free, blocks);
+  for (const LayoutCandidate& start : starts) changes.improve(start);
 }
 
 }  // namespace mindpipe

@@ -74,7 +74,8 @@ std::vector<std::string> settings_with(const LayoutChoice& layout, const SearchF
   say(free.tensor, "grid.tensor", layout.grid.tensor);
   say(free.schedule, "schedule.kind", layout.schedule);
   say(free.chunks && layout.chunks > 1, "schedule.chunks", layout.chunks);
-  say((free.cuts || free.swap) && !layout.cuts.empty(), "schedule.cuts", "[" + joined(layout.cuts) + "]");
+  say((free.cuts || free.swap || free.recompute) && !layout.cuts.empty(), "schedule.cuts",
+      "[" + joined(layout.cuts) + "]");
   say(free.zero && layout.grid.data > 1, "train.zero", layout.zero);
   say(free.recompute, "train.recompute", layout.recompute.text());
   say(free.swap, "train.swap", layout.swap.text());

@@ -139,19 +139,19 @@ void choose_other_tapes(LayoutSearch& search, std::size_t place, const Config& c
   }
 }
 
-/// Plans the best few whole, and those that count as equal to the best, until all of them are known to fit.
+/// Plans the best few whole, and those other kinds of layouts that count as equal to the best, until all of
+/// them are known to fit.
 void settle(LayoutSearch& search, const Config& config, int wanted) {
   for (bool changed = true; changed;) {
     changed = false;
     search.best = ranking(search);
-    std::vector<int> places = best_of_each(search, wanted);
-    for (const int place : search.best)
-      if (search.all[place].cost(search.price) <=
-          equal_costs * search.all[search.best.front()].cost(search.price))
-        places.push_back(place);
-    for (const int place : places) {
-      LayoutCandidate& candidate = search.all[place];
-      if (candidate.memory > 0 || candidate.fate != Fate::simulated) continue;
+    const std::vector<int> places = best_of_each(search, static_cast<int>(search.best.size()));
+    for (std::size_t i = 0; i < places.size(); ++i) {
+      LayoutCandidate& candidate = search.all[places[i]];
+      const bool is_wanted =
+          std::cmp_less(i, wanted) ||
+          candidate.cost(search.price) <= equal_costs * search.all[places.front()].cost(search.price);
+      if (!is_wanted || candidate.memory > 0 || candidate.fate != Fate::simulated) continue;
       simulate_layout(config, candidate);
       changed = true;
     }
@@ -278,7 +278,7 @@ LayoutSearch search_layouts(const Config& given, int ranks, const SearchFreedom&
   }
   settle(search, config, std::max(wanted, most_finalists));
   if (free.swap && limit > 0 && !search.best.empty()) {
-    improve_tapes(search, config, search.all[search.best.front()], free, blocks);
+    improve_tapes(search, config, free, blocks);
     settle(search, config, wanted);
   }
   if (free.cuts && !search.best.empty()) {

@@ -87,6 +87,7 @@ struct LayoutCandidate {
   std::int64_t host = 0;                ///< bytes of the host, of the rank with the most, once planned whole
   bool is_beyond_host = false;          ///< whether that is more than memory.host_limit
   std::vector<std::int64_t> over = {};  ///< bytes of each stage beyond the limit, once planned whole
+  std::int64_t actions = 0;             ///< entries of all ranks' lists, once simulated
   int choices = 0;                      ///< how often the fates of its tapes were chosen
   std::vector<double> hidden = {};      ///< shares of passes, to hide copies, for which they were chosen
   std::string refusal = {};             ///< the sentence of the rule

@@ -16,11 +16,6 @@ namespace {
 
 using Fate = LayoutCandidate::Fate;
 
-/// How often the fates of a layout's tapes are chosen, until it fits to the byte.
-constexpr int most_choices = 6;
-/// Shares of a stage's passes that are tried as what hides its copies; 0: nothing is swapped.
-constexpr std::array hiding_shares{0.0, 0.3, 0.6, 0.9, TapeRules::smallest};
-
 /// Parts of the limit into which the smallest tapes of a cut are to fit, as what libraries work in is known
 /// of whole plans alone.
 constexpr std::array percents_of_limit{100, 95, 90};
@@ -110,7 +105,9 @@ void time_layout(const Config& config, LayoutCandidate& candidate, PricedBlocks&
     candidate.bound = std::max(candidate.bound, sketch.step.of(order));
     candidate.fate = Fate::slower;
     if (most > 0 && candidate.least_cost(price) > most) return;
-    take_times(candidate, plan_step(outline, order, sketch.network).expected, outline.stages);
+    const PlannedStep planned = plan_step(outline, order, sketch.network);
+    take_times(candidate, planned.expected, outline.stages);
+    for (const std::vector<Action>& list : planned.program.ranks) candidate.actions += std::ssize(list);
     candidate.fate = Fate::simulated;
   });
 }
@@ -125,11 +122,9 @@ void try_layout(const Config& config, LayoutCandidate& candidate, const StepPric
 
 std::vector<LayoutCandidate> with_other_tapes(const Config& config, const LayoutCandidate& full,
                                               const SearchFreedom& free, PricedBlocks& blocks) {
-  const ScheduleRow& schedule = row_of(full.layout.schedule);
   std::vector<LayoutCandidate> others;
   const bool is_least = free.recompute && full.layout.recompute == WhichBlocks::block;
-  if (is_least || schedule.has_groups || schedule.splits_backward || full.choices == most_choices)
-    return others;
+  if (is_least || row_of(full.layout.schedule).has_groups || full.choices == most_choices) return others;
   std::vector<double> shares{0};
   if (free.swap) shares.assign(hiding_shares.begin(), hiding_shares.end());
   if (!full.hidden.empty()) shares = full.hidden;
@@ -157,13 +152,10 @@ std::vector<LayoutCandidate> with_other_tapes(const Config& config, const Layout
                             .swaps = free.swap,
                             .hidden = hidden,
                             .copies = network_on_paper(known).copies};
-      for (const int percent : percents_of_limit) {
-        const auto cut = full.hidden.empty() ? blocks.roomy(known, rules, percent) : std::nullopt;
-        if (!cut) break;
-        Config other = known;
-        other.schedule.cuts = *cut;
-        if (const auto choice = blocks.fitting(other, {}, rules)) add(other, *choice, hidden, *cut);
-      }
+      for (const int percent : percents_of_limit)
+        if (full.hidden.empty())
+          for (const CutOfTapes& cut : blocks.cuts_fitting(known, rules, percent))
+            add(known, cut.choice, hidden, cut.cuts);
       const std::optional<TapeChoice> fitting = blocks.fitting(known, full.over, rules);
       if (!fitting || *fitting == TapeChoice{full.layout.recompute, full.layout.swap}) continue;
       add(known, *fitting, hidden, full.layout.cuts);

@@ -1,11 +1,19 @@
 #pragma once
+#include <array>
 #include <optional>
 #include <vector>
 
+#include "plan/choose_tapes.h"
 #include "plan/layout_search.h"
 #include "plan/step_bound.h"
 
 namespace mindpipe {
+
+/// How often the fates of a layout's tapes are chosen, until it fits to the byte.
+inline constexpr int most_choices = 6;
+/// Shares of a stage's passes that are tried as what hides its copies; 0: nothing is swapped. A step of few
+/// micro-batches waits for few of its copies, and may have more than its passes hide.
+inline constexpr std::array hiding_shares{0.0, 0.3, 0.6, 0.9, 3.0, TapeRules::smallest};
 
 /// A layout on paper, ready to be bounded with one cut or another.
 struct LayoutSketch {

@@ -5,12 +5,25 @@
 #include "core/check.h"
 #include "optim/unit_optimizer.h"
 #include "plan/network_on_paper.h"
-#include "plan/roomy_cut.h"
 #include "plan/run_plan.h"
 #include "plan/step_bound.h"
 #include "program/make_program.h"
 
 namespace mindpipe {
+namespace {
+
+/// What the host of each stage has left for segments beside masters and moments; empty: no limit.
+std::vector<std::int64_t> host_room(const Config& config, const Outline& outline) {
+  std::vector<std::int64_t> room;
+  for (int stage = 0; stage < outline.stages && config.memory.host_limit > 0; ++stage) {
+    room.push_back(config.memory.host_limit);
+    for (const int unit : outline.units_of_rank(stage))
+      if (outline.state_on_host) room.back() -= outline.share_of_state(unit);
+  }
+  return room;
+}
+
+}  // namespace
 
 PricedBlocks::Priced& PricedBlocks::priced_model(const Config& config, WhichBlocks recompute) {
   const auto key = std::tuple(config.grid.tensor, config.train.sequence_parallel, recompute,
@@ -70,14 +83,16 @@ std::vector<int> PricedBlocks::in_flight(const Config& config) {
                         outline.all_chunks());
 }
 
-std::optional<std::vector<int>> PricedBlocks::roomy(const Config& config, TapeRules rules, int percent) {
+std::vector<CutOfTapes> PricedBlocks::cuts_fitting(const Config& config, TapeRules rules, int percent) {
   const std::int64_t limit = config.memory.device_limit;
-  if (!rules.swaps || limit == 0 || !config.schedule.cuts.empty() || config.schedule.chunks > 1) return {};
+  if (limit == 0 || !config.schedule.cuts.empty() || config.schedule.chunks > 1) return {};
   rules.given = {config.train.recompute, config.train.swap};
   Config without = config;
   without.train.recompute = without.train.swap = WhichBlocks::none;
   const std::vector<int> held = in_flight(without);
-  return roomy_cut(laid_out(without), changeable(config), held, rules, limit * percent / 100);
+  const Outline& kept = laid_out(without);
+  rules.host_room = host_room(config, kept);
+  return cuts_of_tapes(kept, priced(config, WhichBlocks::block), held, rules, limit * percent / 100);
 }
 
 std::optional<TapeChoice> PricedBlocks::fitting(const Config& config, const std::vector<std::int64_t>& over,
@@ -94,11 +109,7 @@ std::optional<TapeChoice> PricedBlocks::fitting(const Config& config, const std:
   for (std::size_t stage = 0; stage < room.size(); ++stage)
     room[stage] = over.empty() ? std::min(room[stage], config.memory.device_limit - beside[stage])
                                : room[stage] - over[stage];
-  for (int stage = 0; stage < kept.stages && config.memory.host_limit > 0; ++stage) {
-    rules.host_room.push_back(config.memory.host_limit);
-    for (const int unit : kept.units_of_rank(stage))
-      if (kept.state_on_host) rules.host_room.back() -= kept.share_of_state(unit);
-  }
+  rules.host_room = host_room(config, kept);
   return choose_tapes(kept, priced(config, WhichBlocks::block), held, room, rules);
 }
 

@@ -6,8 +6,8 @@
 #include <tuple>
 #include <vector>
 
-#include "plan/choose_tapes.h"
 #include "plan/cost_model.h"
+#include "plan/tape_cuts.h"
 
 namespace mindpipe {
 
@@ -21,9 +21,9 @@ class PricedBlocks {
   /// memory.device_limit by what is known of the blocks alone. No value: nothing is enough.
   std::optional<TapeChoice> fitting(const Config& config, const std::vector<std::int64_t>& over,
                                     TapeRules rules);
-  /// A cut in which the smallest tapes that the rules allow should fit into so much of the limit, where cuts
-  /// are balanced and rules may swap: others are not asked for.
-  std::optional<std::vector<int>> roomy(const Config& config, TapeRules rules, int percent);
+  /// Cuts, with tapes that the rules allow, whose stages should fit into so much of the limit, where cuts are
+  /// balanced: others are not asked for.
+  std::vector<CutOfTapes> cuts_fitting(const Config& config, TapeRules rules, int percent);
   /// Whether each block can be computed again, and swapped.
   std::vector<char> changeable(const Config& config);
   /// Micro-batches that each chunk keeps at once.

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 
+#include "plan/choose_tapes.h"
 #include "plan/tape_bytes.h"
 #include "program/schedules/pass_clock.h"
+#include "program/schedules/segment_turns.h"
 
 namespace mindpipe {
 namespace {
@@ -70,7 +72,20 @@ std::int64_t StepBound::of(const std::vector<int>& first_block) const {
 
 std::int64_t StepBound::of(const Order& order) const {
   const PassClock clock(outline_, PriceList(outline_, network_));
-  return clock.run(order, {.puts_off = false}, false).step + longest_update(outline_.first_block);
+  const std::int64_t passes = clock.run(order, {.puts_off = false}, false).step;
+  return std::max(passes, longest_copies(order)) + longest_update(outline_.first_block);
+}
+
+std::int64_t StepBound::longest_copies(const Order& order) const {
+  std::int64_t longest = 0;
+  for (int stage = 0; stage < outline_.stages && outline_.swaps(); ++stage) {
+    const SegmentTurns turns(outline_, order[stage]);
+    std::int64_t copies = 0;
+    for (const SegmentLife& life : turns.lives())
+      if (life.is_stashed) copies += network_.copies.time(outline_.bytes_in_segment(life.block));
+    longest = std::max(longest, copies);
+  }
+  return longest;
 }
 
 std::int64_t StepBound::longest_update(const std::vector<int>& first_block) const {
@@ -103,13 +118,17 @@ std::vector<int> StepBound::improved(std::vector<int> first_block) const {
 
 namespace {
 
-/// What stages hold all the time, what the second forward of a block keeps at most, and the tape of each
-/// chunk, in bytes at least.
+/// In bytes at least: what stages hold all the time, and beside it what the second forward of a block keeps
+/// or passes work in; of each chunk a micro-batch's tape, and one slot for each block that is swapped.
 struct LeastBytes {
-  std::vector<std::int64_t> kept, second_forward, tape;
+  std::vector<std::int64_t> kept, second_forward, workspace, tape, slots;
 
   LeastBytes(const Outline& outline, const std::vector<int>& first_block, const ChosenBlocks& recomputed)
-      : kept(outline.stages, 0), second_forward(outline.stages, 0), tape(outline.all_chunks(), 0) {
+      : kept(outline.stages, 0),
+        second_forward(outline.stages, 0),
+        workspace(outline.stages, 0),
+        tape(outline.all_chunks(), 0),
+        slots(outline.all_chunks(), 0) {
     std::vector<std::vector<char>> counted(outline.stages, std::vector<char>(outline.units.size(), 0));
     for (int chunk = 0; chunk < outline.all_chunks(); ++chunk) {
       const int stage = outline.rank_of(chunk);
@@ -119,11 +138,19 @@ struct LeastBytes {
           [&](int block) { return outline.is_swapped(block); });
       tape[chunk] = bytes.kept;
       second_forward[stage] = std::max(second_forward[stage], bytes.most - bytes.kept);
-      for (int block = first_block[chunk]; block < first_block[chunk + 1]; ++block)
+      for (int block = first_block[chunk]; block < first_block[chunk + 1]; ++block) {
+        workspace[stage] = std::max(workspace[stage], outline.cost(block).workspace);
+        if (outline.is_swapped(block))
+          slots[chunk] += outline.cost(block).saved - outline.cost(block).split_only +
+                          outline.cuts[block].activation -
+                          (block + 1 < first_block[chunk + 1] ? bytes_leaving(outline, block) : 0);
         for (const int unit : outline.units_used[block][0])
           if (counted[stage][unit]++ == 0) kept[stage] += of_unit(outline, outline.units[unit]);
+      }
     }
   }
+  /// What a stage has beside tapes.
+  std::int64_t beside(int stage) const { return kept[stage] + second_forward[stage] + workspace[stage]; }
 
  private:
   static std::int64_t of_unit(const Outline& outline, const UnitCost& cost) {
@@ -151,7 +178,7 @@ std::vector<std::int64_t> least_beside_tapes(const Outline& outline) {
 std::int64_t least_memory(const Outline& outline, const std::vector<int>& first_block, bool fills,
                           const ChosenBlocks& recomputed) {
   const LeastBytes bytes(outline, first_block, recomputed);
-  std::vector<std::int64_t> stages = bytes.kept;
+  std::vector<std::int64_t> stages(outline.stages, 0);
   const bool is_looped = outline.rank_of_chunk == looped_chunks(outline.stages, outline.chunks);
   for (int chunk = 0; chunk < outline.all_chunks(); ++chunk) {
     const int stage = outline.rank_of(chunk);
@@ -159,17 +186,21 @@ std::int64_t least_memory(const Outline& outline, const std::vector<int>& first_
     const std::int64_t in_flight = fills ? std::min(outline.micro_batches, outline.stages - stage)
                                    : is_last || !is_looped ? 1
                                                            : std::min(outline.micro_batches, outline.stages);
-    stages[stage] += in_flight * bytes.tape[chunk];
+    stages[stage] +=
+        in_flight * bytes.tape[chunk] + slots_of_swapped(static_cast<int>(in_flight)) * bytes.slots[chunk];
   }
-  for (int stage = 0; stage < outline.stages; ++stage) stages[stage] += bytes.second_forward[stage];
+  for (int stage = 0; stage < outline.stages; ++stage) stages[stage] += bytes.beside(stage);
   return *std::max_element(stages.begin(), stages.end());
 }
 
 std::int64_t least_memory(const Outline& outline, const Order& order, const ChosenBlocks& recomputed) {
   const LeastBytes bytes(outline, outline.first_block, recomputed);
+  const std::vector<int> in_flight = most_in_flight(order, outline.all_chunks());
   std::int64_t most = 0;
   for (int stage = 0; stage < outline.stages; ++stage) {
-    std::int64_t held = 0, most_held = 0;
+    std::int64_t held = 0, most_held = 0, slots = 0;
+    for (int chunk = 0; chunk < outline.all_chunks(); ++chunk)
+      if (outline.rank_of(chunk) == stage) slots += slots_of_swapped(in_flight[chunk]) * bytes.slots[chunk];
     for (const Pass& pass : order[stage]) {
       const bool begins = pass.kind == ActionKind::forward,
                  ends = pass.kind == ActionKind::backward || pass.kind == ActionKind::backward_weight;
@@ -177,7 +208,7 @@ std::int64_t least_memory(const Outline& outline, const Order& order, const Chos
       if (ends) held -= bytes.tape[pass.chunk];
       most_held = std::max(most_held, held);
     }
-    most = std::max(most, bytes.kept[stage] + bytes.second_forward[stage] + most_held);
+    most = std::max(most, bytes.beside(stage) + slots + most_held);
   }
   return most;
 }

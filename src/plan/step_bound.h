@@ -19,7 +19,8 @@ class StepBound {
 
   /// The bound with these cuts, in the form of Outline::first_block.
   std::int64_t of(const std::vector<int>& first_block) const;
-  /// The closer bound with the outline's cuts and an order of passes, beside which messages alone take time.
+  /// The closer bound with the outline's cuts and an order of passes, beside which messages take time, and
+  /// copies of swapped blocks one after the other.
   std::int64_t of(const Order& order) const;
   /// How long the stages of one pipeline compute in a step at least, all together, whatever the cuts.
   std::int64_t least_work() const { return outline_.micro_batches * (forward_.back() + whole_.back()); }
@@ -28,6 +29,8 @@ class StepBound {
 
  private:
   std::int64_t message(int block, int from, int to, bool forward) const;
+  /// How long the segments that leave a stage for the host travel, one after the other.
+  std::int64_t longest_copies(const Order& order) const;
   std::int64_t longest_update(const std::vector<int>& first_block) const;
 
   const Outline& outline_;

@@ -126,7 +126,8 @@ class TraceReading {
             fmt::format("'{}' has another shape", name));
     TraceTensor read{.name = name, .shape = tensor->shape};
     read.numbers.resize(static_cast<std::size_t>(tensor->count()));
-    std::memcpy(read.numbers.data(), file_.data(*tensor), read.numbers.size() * sizeof(std::int64_t));
+    if (!read.numbers.empty())
+      std::memcpy(read.numbers.data(), file_.data(*tensor), read.numbers.size() * sizeof(std::int64_t));
     const auto crc = crcs_.find(name);
     require(crc != crcs_.end() && crc->second == fmt::format("{:08x}", read.crc()),
             fmt::format("the checksum of '{}' does not fit", name));

@@ -43,7 +43,7 @@ std::string read_all(const std::string& path, std::size_t piece) {
 /// Lines that do not pack to nothing.
 std::string long_text(int lines) {
   std::string text;
-  for (int i = 0; i < lines; ++i) text += fmt::format("line {} has {}\n", i, i * i % 7919);
+  for (int i = 0; i < lines; ++i) text += fmt::format("line {} has {}\n", i, std::int64_t{i} * i % 7919);
   return text;
 }
 

@@ -17,11 +17,12 @@ std::vector<EnergyWindow> made_windows(int ranks, int windows, double busy_watts
                                        double noise) {
   std::mt19937 random(11);
   std::uniform_real_distribution<double> share(0.55, 0.95);
-  std::normal_distribution<double> off(1, noise);
+  std::normal_distribution<double> off;
   std::vector<EnergyWindow> made;
   for (int i = 0; i < windows; ++i) {
     const double all = 2.0 * ranks, busy = all * share(random);
-    made.push_back({(busy_watts * busy + rest_watts * (all - busy)) * off(random), busy, all - busy});
+    made.push_back(
+        {(busy_watts * busy + rest_watts * (all - busy)) * (1 + noise * off(random)), busy, all - busy});
   }
   return made;
 }

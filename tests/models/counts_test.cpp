@@ -1,6 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <deque>
+
 #include "make_backend.h"
 #include "models/candidates.h"
 #include "models/model.h"
@@ -17,9 +19,10 @@ struct OnPaperModels : ::testing::Test {
   Memory memory{Memory::Kind::counted};
   std::unique_ptr<Backend> backend = make_cpu_backend(memory, 1, "auto");
 
+  std::deque<Communicator> groups;  ///< which models refer to
+
   std::unique_ptr<Model> make(const Config& config, int shards) {
-    Communicator tensor(*backend, shards);
-    return make_model(config, {*backend, tensor, DType::bf16, false, 1});
+    return make_model(config, {*backend, groups.emplace_back(*backend, shards), DType::bf16, false, 1});
   }
   static Config read(const std::string& name, const std::vector<std::string>& overrides = {}) {
     return read_config(std::string(MINDPIPE_SOURCE_DIR "/configs/") + name, overrides);

@@ -19,6 +19,52 @@ SearchFreedom all_of(const Config& config) {
   return all;
 }
 
+std::int64_t need(const LayoutCandidate& one) { return std::max(one.memory, one.least_memory); }
+
+/// The layout that is too large for the device by the least; null: there is none.
+const LayoutCandidate* nearest_of(const LayoutSearch& search) {
+  const LayoutCandidate* nearest = nullptr;
+  for (const LayoutCandidate& one : search.all)
+    if (one.fate == Fate::too_large && !one.is_beyond_host && (!nearest || need(one) < need(*nearest)))
+      nearest = &one;
+  return nearest;
+}
+
+bool fits(const Config& config, const LayoutChoice& layout) {
+  LayoutCandidate one{.layout = layout};
+  simulate_layout(config, one);
+  return one.fate == Fate::simulated;
+}
+
+/// Which stage of a layout is too large, and with which micro-batch and how many stages it would fit.
+std::string what_would_fit(const Config& config, const LayoutCandidate& nearest) {
+  LayoutCandidate whole{.layout = nearest.layout};
+  simulate_layout(config, whole);
+  if (whole.fate != Fate::too_large) return "";
+  const auto worst = std::max_element(whole.over.begin(), whole.over.end());
+  std::string text = fmt::format("its stage {} is short by {}", worst - whole.over.begin(),
+                                 human_bytes(static_cast<double>(*worst)));
+  const int micro_batch =
+      nearest.layout.micro_batch > 0 ? nearest.layout.micro_batch : config.train.micro_batch;
+  std::vector<int> smaller = micro_batches_of(config, {.micro_batch = true}, nearest.layout.grid.data);
+  std::reverse(smaller.begin(), smaller.end());
+  LayoutChoice layout = nearest.layout;
+  const auto fitting = std::find_if(smaller.begin(), smaller.end(), [&](int samples) {
+    layout.micro_batch = samples;
+    return samples < micro_batch && fits(config, layout);
+  });
+  if (fitting != smaller.end()) text += fmt::format("; with train.micro_batch={} it would fit", *fitting);
+  layout = nearest.layout;
+  layout.cuts.clear();
+  for (const int times : {2, 4, 8}) {
+    layout.grid.pipeline = times * nearest.layout.grid.pipeline;
+    if (!with_layout_if_allowed(config, layout) || !fits(config, layout)) continue;
+    text += fmt::format("; on {} stages it would fit", layout.grid.pipeline);
+    break;
+  }
+  return text + "\n";
+}
+
 }  // namespace
 
 std::string excluded_text(const Config& config, const LayoutSearch& search) {
@@ -27,11 +73,7 @@ std::string excluded_text(const Config& config, const LayoutSearch& search) {
       search.all.size(), search.count(Fate::simulated), search.count(Fate::slower),
       search.count(Fate::too_large),
       search.count(Fate::refused) > 0 ? fmt::format(", {} are refused", search.count(Fate::refused)) : "");
-  const LayoutCandidate* nearest = nullptr;
-  const auto need = [](const LayoutCandidate& one) { return std::max(one.memory, one.least_memory); };
-  for (const LayoutCandidate& one : search.all)
-    if (one.fate == Fate::too_large && !one.is_beyond_host && (!nearest || need(one) < need(*nearest)))
-      nearest = &one;
+  const LayoutCandidate* nearest = nearest_of(search);
   const auto beyond_host = std::count_if(search.all.begin(), search.all.end(),
                                          [](const LayoutCandidate& one) { return one.is_beyond_host; });
   if (beyond_host > 0)
@@ -51,7 +93,9 @@ std::string excluded_text(const Config& config, const LayoutSearch& search) {
 }
 
 void fail_for_want(const Config& config, int ranks, const LayoutSearch& search) {
-  const std::string why = excluded_text(config, search);
+  std::string why = excluded_text(config, search);
+  const LayoutCandidate* nearest = nearest_of(search);
+  if (nearest && !row_of(config.model.kind).trains_subnets) why += what_would_fit(config, *nearest);
   if (search.count(Fate::too_large) > 0)
     fail(Exit::out_of_memory,
          "memory: no layout of {} ranks fits into memory.device_limit and memory.host_limit; take more "

@@ -35,8 +35,8 @@ void OwnCuts::narrow(int stage) {
   Range& range = ranges_.emplace_back(Range{home[stage], home[stage]});
   if (stage == 0 || stage == outline_.stages) return;
   const auto may_move = [&](int block, int cut) {
-    return outline_.blocks[block].size() > 1 && !has_shared_unit(outline_, block) &&
-           outline_.cuts[cut] == outline_.cuts[home[stage]];
+    return cut < outline_.all_blocks() && outline_.blocks[block].size() > 1 &&
+           !has_shared_unit(outline_, block) && outline_.cuts[cut] == outline_.cuts[home[stage]];
   };
   while (range.least > home[stage - 1] && may_move(range.least - 1, range.least - 1)) --range.least;
   while (range.most < home[stage + 1] && may_move(range.most, range.most + 1)) ++range.most;
