@@ -46,6 +46,7 @@ class TapeChanges {
       for (const int chunk : slowest_first(best.layout))
         if ((changed = improve(best, now, chunk)) || !has_time()) break;
     }
+    keep_what_costs_nothing(best, now);
   }
 
  private:
@@ -78,7 +79,7 @@ class TapeChanges {
     return chunks;
   }
 
-  /// Takes the first change of a chunk that makes the step shorter; whether there is one.
+  /// Takes the first change of a chunk that is better; whether there is one.
   bool improve(LayoutCandidate& best, Plan& now, int chunk) {
     std::vector<Plan> changes;
     add_changes_of_tapes(changes, now, chunk);
@@ -89,7 +90,7 @@ class TapeChanges {
     for (Plan& other : changes) {
       if (!has_time()) return false;
       const LayoutCandidate tried = candidate_of(best.layout, other);
-      if (is_known(tried.layout) || !is_shorter(tried, best)) continue;
+      if (is_known(tried.layout) || !is_below(best.cost(search_.price), tried)) continue;
       best = search_.all.back();
       now = std::move(other);
       return true;
@@ -124,7 +125,7 @@ class TapeChanges {
         other = plan_of(layout, blocks_.laid_out(with_layout(config_, layout)));
         const LayoutCandidate tried = candidate_of(best.layout, other);
         if (is_known(tried.layout)) break;
-        if (is_shorter(tried, best)) {
+        if (is_below(best.cost(search_.price), tried)) {
           best = search_.all.back();
           now = std::move(other);
           return true;
@@ -140,6 +141,20 @@ class TapeChanges {
   /// Whether a cut may lie before a block, with the others where they are.
   static bool is_cut(const Plan& now, int cut, int block) {
     return block > now.first_block[cut - 1] && block < now.first_block[cut + 1];
+  }
+
+  /// Keeps the tapes of blocks whose other fates are of no use.
+  void keep_what_costs_nothing(LayoutCandidate& best, Plan& now) {
+    for (std::size_t block = 0; block < now.of.size() && has_time(); ++block) {
+      if (now.of[block] == TapeFate::kept || !rules_.allow(TapeFate::kept, static_cast<int>(block), 1))
+        continue;
+      Plan other = now;
+      other.of[block] = TapeFate::kept;
+      const LayoutCandidate tried = candidate_of(best.layout, other);
+      if (is_known(tried.layout) || !is_below((1 + 1e-12) * best.cost(search_.price), tried)) continue;
+      best = search_.all.back();
+      now = std::move(other);
+    }
   }
 
   bool may(TapeFate fate, int block, int chunk) const {
@@ -201,9 +216,8 @@ class TapeChanges {
                        [&](const LayoutCandidate& known) { return known.layout == layout; });
   }
 
-  /// Adds a layout to the search; whether it fits and is shorter than the best.
-  bool is_shorter(LayoutCandidate tried, const LayoutCandidate& best) {
-    const double cost = best.cost(search_.price);
+  /// Adds a layout to the search; whether it fits and costs less than `cost`.
+  bool is_below(double cost, LayoutCandidate tried) {
     try_layout(config_, tried, search_.price, cost, cost, blocks_);
     search_.all.push_back(tried);
     simulated_ += tried.actions > 0 ? 1 : 0;

@@ -273,18 +273,22 @@ LayoutSearch search_layouts(const Config& given, int ranks, const SearchFreedom&
     else try_layout(config, candidate, price, best, most, blocks);
     const double cost = candidate.cost(price);
     if (candidate.fate == Fate::simulated && (best == 0 || cost < best)) best = cost;
-    if (candidate.fate == Fate::too_large && (free.recompute || free.swap) && is_one_grid)
+    // Where a layout fits, other cuts may still be shorter, as they are where memory is short.
+    const bool asks_for_cuts =
+        free.swap && limit > 0 && candidate.fate == Fate::simulated && candidate.choices == 0;
+    if (((candidate.fate == Fate::too_large && (free.recompute || free.swap)) || asks_for_cuts) &&
+        is_one_grid)
       choose_other_tapes(search, place, config, free, blocks);
   }
   settle(search, config, std::max(wanted, most_finalists));
-  if (free.swap && limit > 0 && !search.best.empty()) {
-    improve_tapes(search, config, free, blocks);
-    settle(search, config, wanted);
-  }
   if (free.cuts && !search.best.empty()) {
     for (const int place : best_of_each(search, most_finalists))
       if (search.all[place].cost(price) <= near_costs * best)
         improve_cuts(search, config, search.all[place], blocks);
+    settle(search, config, wanted);
+  }
+  if (free.swap && limit > 0 && !search.best.empty()) {
+    improve_tapes(search, config, free, blocks);
     settle(search, config, wanted);
   }
   return search;

@@ -19,7 +19,7 @@ std::int64_t tapes_of_1f1b(const Outline& outline) {
   for (int stage = 0; stage < outline.stages; ++stage) {
     std::int64_t tape = 0;
     for (int block = first_block[stage]; block < first_block[stage + 1]; ++block)
-      tape += outline.cost(block).saved;
+      tape += outline.cost(block).saved - outline.cost(block).split_only;
     most = std::max(most, tape * std::min(outline.micro_batches, outline.stages - stage));
   }
   return most;

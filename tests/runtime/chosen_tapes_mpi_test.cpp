@@ -1,0 +1,83 @@
+// thorough ranks: 4
+#include <gtest/gtest.h>
+
+#include "plan/layout_search.h"
+#include "runtime/predicted.h"
+#include "runtime/ranks.h"
+
+// Runs whose tapes the planner chose, within less and less memory.
+namespace mindpipe {
+namespace {
+
+constexpr int limits = 30;
+
+/// Twelve blocks that have a choice, on four stages, by each schedule in turn.
+Config run_of(int number) {
+  Config c = small_run();
+  c.model.gpt.layers = 6;
+  c.grid = {1, 4, 1, 1};
+  c.train.batch = 16;
+  const ScheduleKind kinds[] = {ScheduleKind::one_forward_one_backward, ScheduleKind::interleaved,
+                                ScheduleKind::zero_bubble};
+  c.schedule.kind = kinds[number % std::size(kinds)];
+  if (c.schedule.kind == ScheduleKind::interleaved) c.schedule.chunks = 2;
+  return resolve(c);
+}
+
+std::int64_t largest(Config c, const ChosenBlocks& recomputed) {
+  c.train.recompute = recomputed;
+  const RunPlan plan = make_run_plan(c);
+  std::int64_t most = 0;
+  for (int stage = 0; stage < plan.outline.stages; ++stage)
+    most = std::max(most, total_of(plan.most_memory(stage)));
+  return most;
+}
+
+struct Trained {
+  std::vector<double> losses, norms;
+  Sha256::Digest state{};
+  bool operator==(const Trained&) const = default;
+};
+
+/// Three steps, with the memory of device and host that the plan says.
+Trained train(const Config& config) {
+  const RunPlan plan = make_run_plan(config);
+  Worker worker(config, all_ranks(), plan);
+  worker.waiting().set_crowded(true);
+  const Coord& here = worker.layout().coord;
+  EXPECT_EQ(static_cast<std::int64_t>(worker.memory().allocated()), total_of(plan.memory_of(here)));
+  EXPECT_EQ(static_cast<std::int64_t>(worker.host().allocated()),
+            plan.host_memory[here.pipeline][here.data]);
+  Corpus corpus(config.data, Subset::train, fields_of(config), config.seed);
+  Trained trained;
+  for (int step = 0; step < 3; ++step) {
+    const auto scalars =
+        worker.step(corpus, step, static_cast<std::int64_t>(step) * config.train.batch, 1e-3);
+    trained.losses.push_back(scalars->loss);
+    trained.norms.push_back(scalars->gradient_norm);
+  }
+  trained.state = worker.state().digest();
+  return trained;
+}
+
+TEST(ChosenTapes, OfThirtyLimitsHaveTheBitsOfKeepingAllAndTheMemoryThatWasPlanned) {
+  const Trained kept = train(run_of(0));
+  int swapping = 0, recomputing = 0;
+  for (int number = 0; number < limits; ++number) {
+    Config c = run_of(number);
+    const std::int64_t least = largest(c, WhichBlocks::block), most = largest(c, WhichBlocks::none);
+    c.memory.device_limit = least + (most - least) * (number + 1) / limits;
+    const LayoutSearch search = search_layouts(c, all_ranks().size, {.recompute = true, .swap = true});
+    ASSERT_FALSE(search.best.empty()) << number;
+    const Config chosen = with_layout(c, search.all[search.best.front()].layout);
+    swapping += chosen.train.swap.any() ? 1 : 0;
+    recomputing += chosen.train.recompute.any() ? 1 : 0;
+    EXPECT_LE(largest(chosen, chosen.train.recompute), c.memory.device_limit);
+    EXPECT_EQ(train(chosen), kept) << words_of(layout_of(chosen), {.recompute = true, .swap = true});
+  }
+  EXPECT_GE(swapping, limits / 6);
+  EXPECT_GE(recomputing, limits / 6);
+}
+
+}  // namespace
+}  // namespace mindpipe
