@@ -12,7 +12,7 @@ namespace {
 
 /// What is simulated at most: layouts, and their actions.
 constexpr int most_simulated = 200;
-constexpr std::int64_t most_actions = 2'000'000;
+constexpr std::int64_t most_actions = 1'000'000;
 /// Layouts from which changes begin, with different cuts, and how far from the best these are.
 constexpr int most_starts = 3;
 constexpr double near_best = 1.15;

@@ -269,7 +269,8 @@ LayoutSearch search_layouts(const Config& given, int ranks, const SearchFreedom&
     const bool are_enough = search.count(Fate::simulated) >= wanted;
     const double most = are_enough ? best * equal_costs : 0;
     if (most > 0 && candidate.least_cost(price) > most) break;
-    if (limit > 0 && candidate.least_memory > limit) candidate.fate = Fate::too_large;
+    const bool is_chosen = candidate.choices > 0;  // what is missing says what to choose next
+    if (limit > 0 && candidate.least_memory > limit && !is_chosen) candidate.fate = Fate::too_large;
     else try_layout(config, candidate, price, best, most, blocks);
     const double cost = candidate.cost(price);
     if (candidate.fate == Fate::simulated && (best == 0 || cost < best)) best = cost;

@@ -76,22 +76,23 @@ struct SubnetFigures {
 struct LayoutCandidate {
   enum class Fate : std::uint8_t { slower, too_large, simulated, refused };
   LayoutChoice layout;
-  Fate fate = Fate::slower;             ///< slower: its bound is above the best step
-  std::int64_t bound = 0;               ///< nanoseconds that its step, or a subnet, takes at least
-  std::int64_t least_memory = 0;        ///< bytes that a rank takes at least
-  std::int64_t least_work = 0;          ///< nanoseconds that all ranks compute in a step, at least
-  std::int64_t step = 0;                ///< nanoseconds of a step, or a subnet, simulated
-  std::int64_t work = 0;                ///< nanoseconds that all ranks compute in a step, simulated
-  std::int64_t memory = 0;              ///< bytes of the rank with the most; 0: not known
-  std::int64_t tapes = 0;               ///< bytes of tapes of the rank with the most, as `memory`
-  std::int64_t host = 0;                ///< bytes of the host, of the rank with the most, once planned whole
-  bool is_beyond_host = false;          ///< whether that is more than memory.host_limit
-  std::vector<std::int64_t> over = {};  ///< bytes of each stage beyond the limit, once planned whole
-  std::int64_t actions = 0;             ///< entries of all ranks' lists, once simulated
-  int choices = 0;                      ///< how often the fates of its tapes were chosen
-  std::vector<double> hidden = {};      ///< shares of passes, to hide copies, for which they were chosen
-  std::string refusal = {};             ///< the sentence of the rule
-  MicroBatchGroups groups = {};         ///< elastic groups of micro-batches, once planned whole
+  Fate fate = Fate::slower;       ///< slower: its bound is above the best step
+  std::int64_t bound = 0;         ///< nanoseconds that its step, or a subnet, takes at least
+  std::int64_t least_memory = 0;  ///< bytes that a rank takes at least
+  std::int64_t least_work = 0;    ///< nanoseconds that all ranks compute in a step, at least
+  std::int64_t step = 0;          ///< nanoseconds of a step, or a subnet, simulated
+  std::int64_t work = 0;          ///< nanoseconds that all ranks compute in a step, simulated
+  std::int64_t memory = 0;        ///< bytes of the rank with the most; 0: not known
+  std::int64_t tapes = 0;         ///< bytes of tapes of the rank with the most, as `memory`
+  std::int64_t host = 0;          ///< bytes of the host, of the rank with the most, once planned whole
+  bool is_beyond_host = false;    ///< whether that is more than memory.host_limit
+  std::vector<std::int64_t> over =
+      {};                    ///< bytes of each stage beyond the limit, at least, once its order is known
+  std::int64_t actions = 0;  ///< entries of all ranks' lists, once simulated
+  int choices = 0;           ///< how often the fates of its tapes were chosen
+  std::vector<double> hidden = {};  ///< shares of passes, to hide copies, for which they were chosen
+  std::string refusal = {};         ///< the sentence of the rule
+  MicroBatchGroups groups = {};     ///< elastic groups of micro-batches, once planned whole
   std::optional<SubnetFigures> subnets = {};  ///< where a supernet was simulated
   /// What it costs at least, and as simulated.
   double least_cost(const StepPrice& price) const;

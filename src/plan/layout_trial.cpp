@@ -18,12 +18,19 @@ using Fate = LayoutCandidate::Fate;
 
 /// Parts of the limit into which the smallest tapes of a cut are to fit, as what libraries work in is known
 /// of whole plans alone.
-constexpr std::array percents_of_limit{100, 95, 90};
+constexpr std::array percents_of_limit{100, 93};
 
 void take_times(LayoutCandidate& candidate, const Timeline& expected, int stages) {
   candidate.step = expected.step;
   candidate.work = std::accumulate(expected.busy.begin(), expected.busy.end(), std::int64_t{0}) *
                    (num_ranks(candidate.layout.grid) / stages);
+}
+
+/// Notes what each stage has beyond the limit.
+void take_excess(LayoutCandidate& candidate, const std::vector<std::int64_t>& bytes, std::int64_t limit) {
+  candidate.over.clear();
+  for (const std::int64_t total : bytes)
+    candidate.over.push_back(limit > 0 ? std::max<std::int64_t>(0, total - limit) : 0);
 }
 
 /// Looks at a layout, which a rule may refuse.
@@ -69,14 +76,15 @@ void simulate_layout(const Config& config, LayoutCandidate& candidate) {
     candidate.groups = plan.groups;
     require_stashes(plan, known.train.swap);
     if (plan.subnets) take_figures(known, plan, candidate);
-    candidate.over.clear();
+    std::vector<std::int64_t> totals;
     for (int stage = 0; stage < plan.outline.stages; ++stage) {
       const BytesByClass& bytes = plan.most_memory(stage);
       const std::int64_t total = total_of(bytes);
       candidate.memory = std::max(candidate.memory, total);
       candidate.tapes = std::max(candidate.tapes, bytes[static_cast<int>(MemoryClass::activations)]);
-      candidate.over.push_back(limit > 0 ? std::max<std::int64_t>(0, total - limit) : 0);
+      totals.push_back(total);
     }
+    take_excess(candidate, totals, limit);
     candidate.host = 0;
     for (int stage = 0; stage < plan.outline.stages; ++stage)
       candidate.host = std::max(candidate.host, plan.most_on_host(stage));
@@ -98,8 +106,10 @@ void time_layout(const Config& config, LayoutCandidate& candidate, PricedBlocks&
     const LayoutSketch sketch(known, outline);
     const Order order = order_of_step(outline, known.schedule.kind, sketch.network);
     if (const std::int64_t limit = config.memory.device_limit; limit > 0) {
-      candidate.least_memory = least_memory(outline, order, known.train.recompute);
+      const std::vector<std::int64_t> least = least_memory(outline, order, known.train.recompute);
+      candidate.least_memory = std::ranges::max(least);
       candidate.fate = Fate::too_large;
+      take_excess(candidate, least, limit);
       if (candidate.least_memory > limit) return;
     }
     candidate.bound = std::max(candidate.bound, sketch.step.of(order));
@@ -145,6 +155,12 @@ std::vector<LayoutCandidate> with_other_tapes(const Config& config, const Layout
     made.choices = full.choices + 1;
     made.hidden = {hidden};
   };
+  if (free.swap && full.choices == 0) {
+    const ChosenBlocks again = free.recompute ? ChosenBlocks() : full.layout.recompute;
+    if (again != ChosenBlocks(WhichBlocks::block) && full.layout.swap != ChosenBlocks(WhichBlocks::block))
+      add(with_layout(config, full.layout), {again, WhichBlocks::block}, TapeRules::smallest,
+          full.layout.cuts);
+  }
   for (const double hidden : shares) {
     try {
       const Config known = with_layout(config, full.layout);

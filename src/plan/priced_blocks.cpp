@@ -105,7 +105,7 @@ std::optional<TapeChoice> PricedBlocks::fitting(const Config& config, const std:
   const std::vector<int> held = in_flight(cut);
   const Outline& kept = laid_out(cut);
   std::vector<std::int64_t> room = bytes_of_tapes(kept, held, rules.given);
-  const std::vector<std::int64_t> beside = least_beside_tapes(kept);
+  const std::vector<std::int64_t> beside = bytes_beside_tapes(kept);
   for (std::size_t stage = 0; stage < room.size(); ++stage)
     room[stage] = over.empty() ? std::min(room[stage], config.memory.device_limit - beside[stage])
                                : room[stage] - over[stage];

@@ -227,7 +227,7 @@ MicroBatchGroups groups_of(const RunPlan& plan, const Config& config, const Layo
   if (limit == 0) return choose_groups(plan.outline, network, written);
   return choose_groups(plan.outline, network, written, [&](const MicroBatchGroups& groups) {
     const Order order = order_of_step(plan.outline, config.schedule.kind, network, groups);
-    if (least_memory(plan.outline, order, config.train.recompute) > limit) return false;
+    if (std::ranges::max(least_memory(plan.outline, order, config.train.recompute)) > limit) return false;
     RunPlan tried = plan;
     tried.training = make_program(tried.outline, config.schedule.kind, network, 0, groups);
     count_memory(tried, config, layout, costs);

@@ -166,13 +166,19 @@ std::vector<int> most_in_flight(const Order& order, int chunks) {
   for (const std::vector<Pass>& passes : order)
     for (const Pass& pass : passes) {
       if (pass.kind == ActionKind::forward) most[pass.chunk] = std::max(most[pass.chunk], ++held[pass.chunk]);
-      if (pass.kind == ActionKind::backward || pass.kind == ActionKind::backward_input) --held[pass.chunk];
+      if (pass.kind == ActionKind::backward || pass.kind == ActionKind::backward_weight) --held[pass.chunk];
     }
   return most;
 }
 
-std::vector<std::int64_t> least_beside_tapes(const Outline& outline) {
-  return LeastBytes(outline, outline.first_block, {}).kept;
+std::vector<std::int64_t> bytes_beside_tapes(const Outline& outline) {
+  const LeastBytes least(outline, outline.first_block, {});
+  std::vector<std::int64_t> bytes = least.kept;
+  for (int stage = 0; stage < outline.stages; ++stage) bytes[stage] += least.workspace[stage];
+  for (int chunk = 0; chunk < outline.all_chunks(); ++chunk)
+    bytes[outline.rank_of(chunk)] +=
+        bytes_of_buffers(outline, outline.first_block[chunk], outline.first_block[chunk + 1]);
+  return bytes;
 }
 
 std::int64_t least_memory(const Outline& outline, const std::vector<int>& first_block, bool fills,
@@ -193,10 +199,11 @@ std::int64_t least_memory(const Outline& outline, const std::vector<int>& first_
   return *std::max_element(stages.begin(), stages.end());
 }
 
-std::int64_t least_memory(const Outline& outline, const Order& order, const ChosenBlocks& recomputed) {
+std::vector<std::int64_t> least_memory(const Outline& outline, const Order& order,
+                                       const ChosenBlocks& recomputed) {
   const LeastBytes bytes(outline, outline.first_block, recomputed);
   const std::vector<int> in_flight = most_in_flight(order, outline.all_chunks());
-  std::int64_t most = 0;
+  std::vector<std::int64_t> stages;
   for (int stage = 0; stage < outline.stages; ++stage) {
     std::int64_t held = 0, most_held = 0, slots = 0;
     for (int chunk = 0; chunk < outline.all_chunks(); ++chunk)
@@ -208,9 +215,9 @@ std::int64_t least_memory(const Outline& outline, const Order& order, const Chos
       if (ends) held -= bytes.tape[pass.chunk];
       most_held = std::max(most_held, held);
     }
-    most = std::max(most, bytes.beside(stage) + slots + most_held);
+    stages.push_back(bytes.beside(stage) + slots + most_held);
   }
-  return most;
+  return stages;
 }
 
 }  // namespace mindpipe

@@ -40,8 +40,9 @@ class StepBound {
 
 /// The most micro-batches that each chunk keeps tapes of at once.
 std::vector<int> most_in_flight(const Order& order, int chunks);
-/// Bytes that each stage takes at least beside its tapes: values, state and gradients.
-std::vector<std::int64_t> least_beside_tapes(const Outline& outline);
+/// Bytes that each stage takes beside its tapes, as far as is known of blocks alone: values, state,
+/// gradients, what passes work in, buffers for what crosses its cuts.
+std::vector<std::int64_t> bytes_beside_tapes(const Outline& outline);
 
 /// Bytes that the stage with the most takes at least: values, state, gradients and tapes. `fills`: whether a
 /// stage begins a micro-batch for each stage from it on before its first backward; else it is through all but
@@ -49,7 +50,8 @@ std::vector<std::int64_t> least_beside_tapes(const Outline& outline);
 /// the second forward of one of them keeps.
 std::int64_t least_memory(const Outline& outline, const std::vector<int>& first_block, bool fills,
                           const ChosenBlocks& recomputed);
-/// Bytes that the stage with the most takes at least with this order of passes, whose tapes are counted.
-std::int64_t least_memory(const Outline& outline, const Order& order, const ChosenBlocks& recomputed);
+/// Bytes that each stage takes at least with this order of passes, whose tapes are counted.
+std::vector<std::int64_t> least_memory(const Outline& outline, const Order& order,
+                                       const ChosenBlocks& recomputed);
 
 }  // namespace mindpipe

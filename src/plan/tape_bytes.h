@@ -16,6 +16,12 @@ inline std::int64_t bytes_leaving(const Outline& outline, int block) {
   return block + 1 < outline.all_blocks() ? outline.cuts[block + 1].activation : 0;
 }
 
+/// Bytes of the buffers for what crosses the cuts of blocks [first, last): two that are filled in turn at
+/// either end, each way.
+inline std::int64_t bytes_of_buffers(const Outline& outline, int first, int last) {
+  return 4 * (outline.cuts[first].activation + bytes_leaving(outline, last - 1));
+}
+
 /// The tape of blocks [first, last): what enters them, and what each keeps, its output among it. A block of
 /// which `again(block)` says that it is computed again keeps its output alone; its second forward lies above
 /// what the blocks below it keep. Of those that are `away`, swapped, nothing lies there, nor what enters

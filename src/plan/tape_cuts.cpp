@@ -11,8 +11,6 @@
 namespace mindpipe {
 namespace {
 
-/// Buffers for what crosses a cut, on either side: two that are filled in turn, each way.
-constexpr std::int64_t buffers_of_cut = 4;
 /// How closely the least bound of a step is known.
 constexpr double close = 1.003;
 /// Bounds of steps, in parts of the least, for which cuts are given.
@@ -128,8 +126,7 @@ class CutSearch {
   /// The tapes of blocks [first, last) on a stage: alike for runs of the same kinds of blocks. None: they do
   /// not fit.
   const StageTapes* tapes_of(int stage, int first, int last, const Beside& beside) {
-    const std::int64_t crosses = kept_.cuts[first].activation + bytes_leaving(kept_, last - 1),
-                       room = limit_ - beside.bytes() - buffers_of_cut * crosses;
+    const std::int64_t room = limit_ - beside.bytes() - bytes_of_buffers(kept_, first, last);
     std::vector<int> kinds(kind_.begin() + first, kind_.begin() + last);
     kinds.push_back(last < kept_.all_blocks() ? kind_[last] : -1);  // what leaves
     const std::int64_t host = rules_.host_room.empty() ? 0 : rules_.host_room[stage];

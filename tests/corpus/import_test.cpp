@@ -139,8 +139,10 @@ const std::string tokenizers = MINDPIPE_SOURCE_DIR "/tests/golden/tokenizers/";
 TEST(Import, GivesPiecesOfALongTextTheTokensOfTheWhole) {
   const Folder folder;
   std::string line, lines;
-  for (int i = 0; i < 120000; ++i) line += fmt::format("{}a word {}", i % 3 == 0 ? " " : "", i * i % 7919);
-  for (int i = 0; i < 40000; ++i) lines += fmt::format("Line {}:\n  with a word.\n\n", i * i % 7919);
+  for (int i = 0; i < 120000; ++i)
+    line += fmt::format("{}a word {}", i % 3 == 0 ? " " : "", std::int64_t{i} * i % 7919);
+  for (int i = 0; i < 40000; ++i)
+    lines += fmt::format("Line {}:\n  with a word.\n\n", std::int64_t{i} * i % 7919);
   write_file(folder / "line.txt", line);
   write_file(folder / "lines.txt", lines);
   write_file(folder / "in.jsonl", nlohmann::json{{"text", line}}.dump() + "\n");

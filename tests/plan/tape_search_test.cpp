@@ -196,5 +196,55 @@ TEST(TapeSearch, IsNearTheBestOfEveryCutWithEveryChoice) {
   EXPECT_LE(worst, 1.12);
 }
 
+/// Tapes of all blocks alike: kept, computed again, swapped.
+std::vector<LayoutCandidate> alike(const Config& c) {
+  std::vector<LayoutCandidate> all;
+  for (const auto& [again, away] :
+       {std::pair(WhichBlocks::none, WhichBlocks::none), std::pair(WhichBlocks::block, WhichBlocks::none),
+        std::pair(WhichBlocks::none, WhichBlocks::block)}) {
+    LayoutCandidate& one = all.emplace_back();
+    one.layout = layout_of(c);
+    one.layout.recompute = again;
+    one.layout.swap = away;
+    simulate_layout(c, one);
+  }
+  return all;
+}
+
+TEST(TapeSearch, OfEveryScheduleIsNoLongerThanAllBlocksAlikeAndFitsWhereTheyDo) {
+  std::mt19937 random(5);
+  const ScheduleKind kinds[] = {ScheduleKind::interleaved, ScheduleKind::zero_bubble,
+                                ScheduleKind::breadth_first, ScheduleKind::gpipe,
+                                ScheduleKind::zero_bubble_v};
+  int accepted = 0;
+  for (int number = 0; number < 30; ++number) {
+    Config c = chain(random);
+    c.schedule.kind = kinds[number % std::size(kinds)];
+    const ScheduleRow& row = row_of(c.schedule.kind);
+    if (row.in_v || number % 5 == 0 || number % 5 == 2) {
+      c.grid.pipeline = 2;
+      c.schedule.chunks = 2;
+    }
+    c = resolve(c);
+    std::int64_t least = 0, most = 0;
+    for (const LayoutCandidate& one : alike(c)) {
+      if (one.memory == 0) continue;
+      most = std::max(most, one.memory);
+      if (least == 0 || one.memory < least) least = one.memory;
+    }
+    c.memory.device_limit = least + (most - least) * static_cast<std::int64_t>(random() % 100) / 100;
+    const LayoutSearch search = search_layouts(c, num_ranks(degrees_of(c)), tapes_free);
+    ASSERT_FALSE(search.best.empty()) << number;
+    const LayoutCandidate& chosen = search.all[search.best.front()];
+    for (const LayoutCandidate& one : alike(c))
+      if (one.fate == LayoutCandidate::Fate::simulated) {
+        ++accepted;
+        EXPECT_LE(static_cast<double>(chosen.step), equal_costs * static_cast<double>(one.step))
+            << number << ": " << words_of(one.layout, tapes_free);
+      }
+  }
+  EXPECT_GT(accepted, 30);
+}
+
 }  // namespace
 }  // namespace mindpipe

@@ -164,13 +164,13 @@ class PlayedStep : PlayedNumbers {
                                      : rank.buffers[{action.from_buffer, Payload::activation}];
     float encoder = action.from_buffer < 0 ? 0 : rank.buffers[{action.from_buffer, Payload::encoder_output}];
     Tape& tape = rank.tapes[action.tape];
-    const bool is_swapped = outline_.is_swapped(action.first);
+    const bool in_segment = is_swapped(action.first);
     if (action.first == outline_.first_block[action.chunk]) {
       tape = {};
-      if (is_swapped) rank.segments.device[{action.first, action.segment}] = x;
+      if (in_segment) rank.segments.device[{action.first, action.segment}] = x;
     } else {
       encoder = tape.encoder_between;
-      x = is_swapped ? rank.segments.device[{action.first, action.segment}] : tape.between;
+      x = in_segment ? rank.segments.device[{action.first, action.segment}] : tape.between;
     }
     for (int block = action.first; block < action.last; ++block) {
       tape.entered[block] = x;
@@ -186,6 +186,10 @@ class PlayedStep : PlayedNumbers {
       rank.buffers[{action.to_buffer, Payload::encoder_output}] = encoder;
     }
     if (action.last == outline_.all_blocks()) rank.losses[action.micro_batch] = x;
+  }
+  /// Whether a block is swapped. A spoiled list may name one that the model does not have.
+  bool is_swapped(int block) const {
+    return block >= 0 && block < outline_.all_blocks() && outline_.is_swapped(block);
   }
   /// Whether an encoder's output crosses the cut before a block. What no cut lets through leaves no trace, so
   /// that the numbers do not depend on where stages begin.
@@ -207,9 +211,9 @@ class PlayedStep : PlayedNumbers {
         sums_of(rank, use).at_once = zeros();
         sums_of(rank, use).later = zeros();
       }
-    if (outline_.is_swapped(action.first)) tape.slot_of[action.first] = action.segment;
+    if (is_swapped(action.first)) tape.slot_of[action.first] = action.segment;
     for (int block = action.last; block-- > action.first;) {
-      if (outline_.is_swapped(block)) tape.entered[block] = rank.segments.in(block, tape.slot_of[block]);
+      if (is_swapped(block)) tape.entered[block] = rank.segments.in(block, tape.slot_of[block]);
       tape.gradient =
           number_of({bits(tape.gradient), bits(tape.encoder_gradient), bits(tape.entered[block])});
       tape.put_off[block] = tape.gradient;
@@ -231,7 +235,7 @@ class PlayedStep : PlayedNumbers {
   void weight(Rank& rank, const Action& action, int data) {
     Tape& tape = rank.tapes[action.tape];
     for (int block = action.last; block-- > action.first;) {
-      if (outline_.is_swapped(block)) tape.entered[block] = rank.segments.in(block, tape.slot_of[block]);
+      if (is_swapped(block)) tape.entered[block] = rank.segments.in(block, tape.slot_of[block]);
       for (const UnitUse& use : outline_.uses_in(block, block + 1))
         add(sums_of(rank, use).later, block, tape.put_off[block], tape.entered[block], 2);
     }

@@ -1,6 +1,7 @@
 #include "app/plan/excluded_layouts.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "core/check.h"
 #include "core/text.h"
@@ -19,6 +20,9 @@ SearchFreedom all_of(const Config& config) {
   return all;
 }
 
+/// Layouts that are planned whole at most, to say which needs the least.
+constexpr int most_measured = 12;
+
 std::int64_t need(const LayoutCandidate& one) { return std::max(one.memory, one.least_memory); }
 
 /// The layout that is too large for the device by the least; null: there is none.
@@ -30,10 +34,35 @@ const LayoutCandidate* nearest_of(const LayoutSearch& search) {
   return nearest;
 }
 
-bool fits(const Config& config, const LayoutChoice& layout) {
-  LayoutCandidate one{.layout = layout};
-  simulate_layout(config, one);
-  return one.fate == Fate::simulated;
+/// Whether a layout fits with its tapes as they are, with all blocks computed again, or with all swapped.
+bool fits(const Config& config, LayoutChoice layout) {
+  const ChosenBlocks none = WhichBlocks::none, all = WhichBlocks::block;
+  for (const auto& [again, away] :
+       {std::pair(layout.recompute, layout.swap), std::pair(all, none), std::pair(none, all)}) {
+    layout.recompute = again;
+    layout.swap = away;
+    LayoutCandidate one{.layout = layout};
+    simulate_layout(config, one);
+    if (one.fate == Fate::simulated) return true;
+  }
+  return false;
+}
+
+/// Plans whole the few layouts that seem to need the least, of which only bounds are known.
+void measure_nearest(const Config& config, LayoutSearch& search) {
+  for (int tried = 0; tried < most_measured; ++tried) {
+    const LayoutCandidate* nearest = nearest_of(search);
+    if (!nearest || nearest->memory > 0) return;
+    simulate_layout(config, search.all[nearest - search.all.data()]);
+  }
+}
+
+/// Bytes of the host that the layout needs which needs the least of those that are too large for the host.
+std::int64_t least_on_host(const LayoutSearch& search) {
+  std::int64_t least = std::numeric_limits<std::int64_t>::max();
+  for (const LayoutCandidate& one : search.all)
+    if (one.is_beyond_host) least = std::min(least, one.host);
+  return least;
 }
 
 /// Which stage of a layout is too large, and with which micro-batch and how many stages it would fit.
@@ -62,6 +91,8 @@ std::string what_would_fit(const Config& config, const LayoutCandidate& nearest)
     text += fmt::format("; on {} stages it would fit", layout.grid.pipeline);
     break;
   }
+  if (text.find("it would fit") == std::string::npos)
+    text += "; no smaller train.micro_batch and no 2, 4 or 8 times as many stages would do";
   return text + "\n";
 }
 
@@ -77,8 +108,10 @@ std::string excluded_text(const Config& config, const LayoutSearch& search) {
   const auto beyond_host = std::count_if(search.all.begin(), search.all.end(),
                                          [](const LayoutCandidate& one) { return one.is_beyond_host; });
   if (beyond_host > 0)
-    text += fmt::format("{} of these need more of the host than memory.host_limit, {}\n", beyond_host,
-                        human_bytes(static_cast<double>(config.memory.host_limit)));
+    text +=
+        fmt::format("{} of these need more of the host than memory.host_limit, {}; the least of them {}\n",
+                    beyond_host, human_bytes(static_cast<double>(config.memory.host_limit)),
+                    human_bytes(static_cast<double>(least_on_host(search))));
   SearchFreedom said = all_of(config);
   said.swap = nearest != nullptr && nearest->layout.swap.any();
   if (nearest)
@@ -86,6 +119,10 @@ std::string excluded_text(const Config& config, const LayoutSearch& search) {
                         human_bytes(static_cast<double>(config.memory.device_limit)),
                         human_bytes(static_cast<double>(need(*nearest) - config.memory.device_limit)),
                         words_of(nearest->layout, said));
+  const auto refused = std::find_if(search.all.begin(), search.all.end(), [](const LayoutCandidate& one) {
+    return one.fate == Fate::refused && !one.refusal.empty();
+  });
+  if (refused != search.all.end()) text += fmt::format("refused, as: {}\n", refused->refusal);
   for (const auto& [key, refusal] : search.refused)
     text += fmt::format("{} grid{} refused for {}, as: {}\n", refusal.first,
                         refusal.first == 1 ? " is" : "s are", key, refusal.second);
@@ -93,8 +130,10 @@ std::string excluded_text(const Config& config, const LayoutSearch& search) {
 }
 
 void fail_for_want(const Config& config, int ranks, const LayoutSearch& search) {
-  std::string why = excluded_text(config, search);
-  const LayoutCandidate* nearest = nearest_of(search);
+  LayoutSearch known = search;
+  measure_nearest(config, known);
+  std::string why = excluded_text(config, known);
+  const LayoutCandidate* nearest = nearest_of(known);
   if (nearest && !row_of(config.model.kind).trains_subnets) why += what_would_fit(config, *nearest);
   if (search.count(Fate::too_large) > 0)
     fail(Exit::out_of_memory,

@@ -130,7 +130,8 @@ Config with_best_settings(const Config& config, const std::set<std::string>& ope
   const Config chosen = with_settings(config, settings);
   const SearchFreedom free = freedom_to_train(config, open);
   if (world.rank == 0 && free.swap) {
-    std::string text = tapes_text(config, make_run_plan(chosen), layout_of(chosen), free);
+    const RunPlan plan = make_run_plan(chosen);
+    std::string text = binding_text(config, plan) + tapes_text(config, plan, layout_of(chosen), free);
     text.pop_back();
     info("{}", text);
   }

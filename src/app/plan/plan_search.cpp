@@ -87,23 +87,6 @@ std::string shares_text(const PlannedStep& planned) {
       100 * (busy - sums) / all, 100 * sums / all, 100 * (1 - busy / all), 100 * behind);
 }
 
-/// The stage that has the most to do, and the rank that needs the most memory.
-std::string binding_text(const Config& config, const RunPlan& plan) {
-  const Timeline& expected = plan.training.expected;
-  const auto busiest = std::max_element(expected.busy.begin(), expected.busy.end()) - expected.busy.begin();
-  int fullest = 0;
-  for (int stage = 0; stage < plan.outline.stages; ++stage)
-    if (total_of(plan.most_memory(stage)) > total_of(plan.most_memory(fullest))) fullest = stage;
-  const std::int64_t limit = config.memory.device_limit, bytes = total_of(plan.most_memory(fullest));
-  return fmt::format(
-      "what binds: stage {}, idle {:.1f} % of the time; a rank of stage {} needs {}{}\n", busiest,
-      100 * expected.bubble(static_cast<int>(busiest)), fullest, human_bytes(static_cast<double>(bytes)),
-      limit > 0
-          ? fmt::format(" of memory.device_limit={}, {} stay free", human_bytes(static_cast<double>(limit)),
-                        human_bytes(static_cast<double>(limit - bytes)))
-          : " (memory.device_limit is 0, so any layout fits)");
-}
-
 /// "1.20 s, 3.1 % longer", or of another goal than time "1.20 s, costs 3.1 % more".
 std::string worse(const StepPrice& price, const LayoutCandidate& other, const LayoutCandidate& best) {
   const bool is_known = other.step > 0;

@@ -1,5 +1,7 @@
 #include "app/plan/tapes_text.h"
 
+#include <algorithm>
+
 #include "core/text.h"
 
 namespace mindpipe {
@@ -47,6 +49,22 @@ std::string tapes_text(const Config& config, const RunPlan& plan, const LayoutCh
                             cost(WhichBlocks::none, WhichBlocks::none),
                             cost(WhichBlocks::block, WhichBlocks::none),
                             cost(WhichBlocks::none, WhichBlocks::block));
+}
+
+std::string binding_text(const Config& config, const RunPlan& plan) {
+  const Timeline& expected = plan.training.expected;
+  const auto busiest = std::max_element(expected.busy.begin(), expected.busy.end()) - expected.busy.begin();
+  int fullest = 0;
+  for (int stage = 0; stage < plan.outline.stages; ++stage)
+    if (total_of(plan.most_memory(stage)) > total_of(plan.most_memory(fullest))) fullest = stage;
+  const std::int64_t limit = config.memory.device_limit, bytes = total_of(plan.most_memory(fullest));
+  return fmt::format(
+      "what binds: stage {}, idle {:.1f} % of the time; a rank of stage {} needs {}{}\n", busiest,
+      100 * expected.bubble(static_cast<int>(busiest)), fullest, human_bytes(static_cast<double>(bytes)),
+      limit > 0
+          ? fmt::format(" of memory.device_limit={}, {} stay free", human_bytes(static_cast<double>(limit)),
+                        human_bytes(static_cast<double>(limit - bytes)))
+          : " (memory.device_limit is 0, so any layout fits)");
 }
 
 }  // namespace mindpipe

@@ -11,4 +11,7 @@ namespace mindpipe {
 std::string tapes_text(const Config& config, const RunPlan& plan, const LayoutChoice& layout,
                        const SearchFreedom& free);
 
+/// Which stage a step waits for, and how much of memory.device_limit the fullest rank needs.
+std::string binding_text(const Config& config, const RunPlan& plan);
+
 }  // namespace mindpipe

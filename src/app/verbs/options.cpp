@@ -95,7 +95,7 @@ void declare_plan(CLI::App& app, Arguments& a) {
   CLI::Option* search = app.add_flag(
       "--search", a.layouts.search,
       "find the best layout by the simulator: free is what the file leaves out or calls auto of grid, "
-      "schedule, train.zero, train.recompute and train.sequence_parallel");
+      "schedule, train.zero, train.recompute, train.swap and train.sequence_parallel");
   app.add_option("--top", a.layouts.top, "--search: list this many layouts (5)")
       ->check(plain_integer())
       ->check(CLI::Range(1, 1000))
