@@ -46,8 +46,7 @@ Trained train(const Config& config) {
   worker.waiting().set_crowded(true);
   const Coord& here = worker.layout().coord;
   EXPECT_EQ(static_cast<std::int64_t>(worker.memory().allocated()), total_of(plan.memory_of(here)));
-  EXPECT_EQ(static_cast<std::int64_t>(worker.host().allocated()),
-            plan.host_memory[here.pipeline][here.data]);
+  EXPECT_EQ(static_cast<std::int64_t>(worker.host().allocated()), plan.host_memory[here.pipeline][here.data]);
   Corpus corpus(config.data, Subset::train, fields_of(config), config.seed);
   Trained trained;
   for (int step = 0; step < 3; ++step) {
@@ -67,7 +66,8 @@ TEST(ChosenTapes, OfThirtyLimitsHaveTheBitsOfKeepingAllAndTheMemoryThatWasPlanne
     Config c = run_of(number);
     const std::int64_t least = largest(c, WhichBlocks::block), most = largest(c, WhichBlocks::none);
     c.memory.device_limit = least + (most - least) * (number + 1) / limits;
-    const LayoutSearch search = search_layouts(c, all_ranks().size, {.recompute = true, .swap = true});
+    const SearchFreedom free{.recompute = true, .swap = number / 3 % 2 == 0};  // on CPUs copies seem hidden
+    const LayoutSearch search = search_layouts(c, all_ranks().size, free);
     ASSERT_FALSE(search.best.empty()) << number;
     const Config chosen = with_layout(c, search.all[search.best.front()].layout);
     swapping += chosen.train.swap.any() ? 1 : 0;
