@@ -130,7 +130,7 @@ class TapeChanges {
           now = std::move(other);
           return true;
         }
-        if (search_.all.back().over.empty()) break;
+        if (search_.all.back().fate != LayoutCandidate::Fate::too_large) break;
         over = search_.all.back().over;
       }
     }

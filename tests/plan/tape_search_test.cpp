@@ -6,6 +6,7 @@
 #include <random>
 
 #include "models/small.h"
+#include "plan/largest_memory.h"
 #include "plan/layout_trial.h"
 #include "plan/memory_limits.h"
 #include "plan/priced_blocks.h"
@@ -79,15 +80,6 @@ Config chain(std::mt19937& random) {
   const double rho = 0.1 + 1.9 * below(1000) / 1000;
   c.device.links.copies = static_cast<double>(bytes) / (rho * static_cast<double>(time) * 1e-9);
   return resolve(c);
-}
-
-std::int64_t memory_with(Config c, WhichBlocks again) {
-  c.train.recompute = again;
-  const RunPlan plan = make_run_plan(c);
-  std::int64_t most = 0;
-  for (int stage = 0; stage < plan.outline.stages; ++stage)
-    most = std::max(most, total_of(plan.most_memory(stage)));
-  return most;
 }
 
 /// All ways to cut so many blocks into stages, as settings.
@@ -174,7 +166,8 @@ TEST(TapeSearch, IsNearTheBestOfEveryCutWithEveryChoice) {
   double worst = 1, sum = 0;
   for (int number = 0; number < chains; ++number) {
     Config c = chain(random);
-    const std::int64_t most = memory_with(c, WhichBlocks::none), least = memory_with(c, WhichBlocks::block);
+    const std::int64_t most = largest_memory(c, WhichBlocks::none),
+                       least = largest_memory(c, WhichBlocks::block);
     c.memory.device_limit =
         least + static_cast<std::int64_t>(static_cast<double>(most - least) * (random() % 1000) / 1000);
     const LayoutSearch search = search_layouts(c, num_ranks(degrees_of(c)), tapes_free);

@@ -1,6 +1,7 @@
 // thorough ranks: 4
 #include <gtest/gtest.h>
 
+#include "plan/largest_memory.h"
 #include "plan/layout_search.h"
 #include "runtime/predicted.h"
 #include "runtime/ranks.h"
@@ -22,15 +23,6 @@ Config run_of(int number) {
   c.schedule.kind = kinds[number % std::size(kinds)];
   if (c.schedule.kind == ScheduleKind::interleaved) c.schedule.chunks = 2;
   return resolve(c);
-}
-
-std::int64_t largest(Config c, const ChosenBlocks& recomputed) {
-  c.train.recompute = recomputed;
-  const RunPlan plan = make_run_plan(c);
-  std::int64_t most = 0;
-  for (int stage = 0; stage < plan.outline.stages; ++stage)
-    most = std::max(most, total_of(plan.most_memory(stage)));
-  return most;
 }
 
 struct Trained {
@@ -64,7 +56,8 @@ TEST(ChosenTapes, OfThirtyLimitsHaveTheBitsOfKeepingAllAndTheMemoryThatWasPlanne
   int swapping = 0, recomputing = 0;
   for (int number = 0; number < limits; ++number) {
     Config c = run_of(number);
-    const std::int64_t least = largest(c, WhichBlocks::block), most = largest(c, WhichBlocks::none);
+    const std::int64_t least = largest_memory(c, WhichBlocks::block),
+                       most = largest_memory(c, WhichBlocks::none);
     c.memory.device_limit = least + (most - least) * (number + 1) / limits;
     const SearchFreedom free{.recompute = true, .swap = number / 3 % 2 == 0};  // on CPUs copies seem hidden
     const LayoutSearch search = search_layouts(c, all_ranks().size, free);
@@ -72,7 +65,7 @@ TEST(ChosenTapes, OfThirtyLimitsHaveTheBitsOfKeepingAllAndTheMemoryThatWasPlanne
     const Config chosen = with_layout(c, search.all[search.best.front()].layout);
     swapping += chosen.train.swap.any() ? 1 : 0;
     recomputing += chosen.train.recompute.any() ? 1 : 0;
-    EXPECT_LE(largest(chosen, chosen.train.recompute), c.memory.device_limit);
+    EXPECT_LE(largest_memory(chosen, chosen.train.recompute), c.memory.device_limit);
     EXPECT_EQ(train(chosen), kept) << words_of(layout_of(chosen), {.recompute = true, .swap = true});
   }
   EXPECT_GE(swapping, limits / 6);

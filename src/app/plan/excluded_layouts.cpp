@@ -65,13 +65,11 @@ std::int64_t least_on_host(const LayoutSearch& search) {
   return least;
 }
 
-/// Which stage of a layout is too large, and with which micro-batch and how many stages it would fit.
+/// Which stage of a layout that was planned whole is too large, and with which micro-batch and how many
+/// stages it would fit.
 std::string what_would_fit(const Config& config, const LayoutCandidate& nearest) {
-  LayoutCandidate whole{.layout = nearest.layout};
-  simulate_layout(config, whole);
-  if (whole.fate != Fate::too_large) return "";
-  const auto worst = std::max_element(whole.over.begin(), whole.over.end());
-  std::string text = fmt::format("its stage {} is short by {}", worst - whole.over.begin(),
+  const auto worst = std::max_element(nearest.over.begin(), nearest.over.end());
+  std::string text = fmt::format("its stage {} is short by {}", worst - nearest.over.begin(),
                                  human_bytes(static_cast<double>(*worst)));
   const int micro_batch =
       nearest.layout.micro_batch > 0 ? nearest.layout.micro_batch : config.train.micro_batch;
@@ -134,7 +132,8 @@ void fail_for_want(const Config& config, int ranks, const LayoutSearch& search) 
   measure_nearest(config, known);
   std::string why = excluded_text(config, known);
   const LayoutCandidate* nearest = nearest_of(known);
-  if (nearest && !row_of(config.model.kind).trains_subnets) why += what_would_fit(config, *nearest);
+  if (nearest && nearest->memory > 0 && !row_of(config.model.kind).trains_subnets)
+    why += what_would_fit(config, *nearest);
   if (search.count(Fate::too_large) > 0)
     fail(Exit::out_of_memory,
          "memory: no layout of {} ranks fits into memory.device_limit and memory.host_limit; take more "
