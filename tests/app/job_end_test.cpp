@@ -45,7 +45,11 @@ TEST(JobEnd, IsAskedOfScontrolInAJobOfSlurmAlone) {
   EXPECT_FALSE(fs::exists(folder / "asked"));
   setenv("SLURM_JOB_ID", "7", 1);
   const auto seconds = seconds_to_job_end();
-  unsetenv("SLURM_JOB_ID");
+  setenv("SLURM_ARRAY_JOB_ID", "5", 1);
+  EXPECT_EQ(slurm_job(), "7");
+  setenv("SLURM_ARRAY_TASK_ID", "2", 1);
+  EXPECT_EQ(slurm_job(), "5_2") << "the other tasks may have the array's id for their job's";
+  for (const char* name : {"SLURM_JOB_ID", "SLURM_ARRAY_JOB_ID", "SLURM_ARRAY_TASK_ID"}) unsetenv(name);
   setenv("PATH", path.c_str(), 1);
   ASSERT_TRUE(seconds);
   EXPECT_NEAR(*seconds, 600, 5);

@@ -24,17 +24,20 @@ class TrainSbatch(unittest.TestCase):
         (self.root / name).write_text(f"#!/bin/sh\n{text}\n")
         (self.root / name).chmod(0o755)
 
-    def job(self, directory="run", **variables):
-        """Whether a job requeues itself whose run has stopped after step 12, and all it says."""
+    def job(self, directory="run", code=75, is_seen=True, **variables):
+        """Whether a job requeues itself whose run has stopped after step 12, and all it says. `is_seen`: where the job runs."""
         run = self.root / directory
         run.mkdir(exist_ok=True)
-        (run / "status.json").write_text('{"state": "stopped", "step": 12, "reason": "", "checkpoint": ""}\n')
+        if is_seen:
+            (run / "status.json").write_text('{"state": "stopped", "step": 12, "reason": "", "checkpoint": ""}\n')
         environment = {**os.environ, "PATH": f"{self.root}:{os.environ['PATH']}", "SLURM_JOB_ID": "7", "MINDPIPE_TRAIN": PROGRAM,
                        **variables}
         answer = subprocess.run(["bash", SOURCE / "scripts/slurm/train.sbatch", "chain.yaml", f"run.dir={run}"], cwd=self.root,
                                 env=environment, capture_output=True, text=True, timeout=30)
-        self.assertEqual(answer.returncode, 75, answer)
+        self.assertEqual(answer.returncode, code, answer)
         requeued = (self.root / "requeued").exists()
+        if requeued:
+            self.assertEqual((self.root / "requeued").read_text(), f"requeue {self.chain.name.removeprefix('.mindpipe-requeues-')}\n")
         (self.root / "requeued").unlink(missing_ok=True)
         self.assertEqual(self.chain.exists(), requeued, answer)
         return requeued, answer.stderr
@@ -50,6 +53,22 @@ class TrainSbatch(unittest.TestCase):
             self.assertIn(f"the job has requeued itself {int(most)} times (MINDPIPE_REQUEUES)", said)
         self.chain.write_text("8 3\n")
         self.assertTrue(self.job(MINDPIPE_REQUEUES="09")[0])
+
+    def test_a_task_of_an_array_requeues_itself_alone(self):
+        self.chain = self.root / ".mindpipe-requeues-7_2"
+        self.assertTrue(self.job(SLURM_ARRAY_JOB_ID="7", SLURM_ARRAY_TASK_ID="2")[0])
+
+    def test_a_job_that_does_not_see_its_run_again_is_refused(self):
+        self.chain.write_text("1 12\n")
+        self.assertIn("though this job has stopped there before", self.job(code=78, is_seen=False)[1])
+        self.assertIn("this job has begun before", self.job(code=78, is_seen=False, SLURM_RESTART_COUNT="1")[1])
+
+    def test_restarts_count_where_nothing_is_known_of_the_times_before(self):
+        self.assertIn("has requeued itself 20 times", self.job(SLURM_RESTART_COUNT="20")[1])
+        self.chain.write_text("3 9\n")
+        self.assertTrue(self.job(SLURM_RESTART_COUNT="20")[0])
+        self.chain.write_text("0 -1\n")  # a node failed before the run had begun
+        self.assertIn("does not say where", self.job("other", is_seen=False, SLURM_RESTART_COUNT="1")[1])
 
     def test_a_run_is_found_whatever_its_directory_is_called(self):
         for name in ('with "quotes"', "with\ta tab", "back\\slash\\", 'both \\" of them', "it's"):

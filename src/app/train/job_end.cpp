@@ -21,9 +21,17 @@ std::optional<double> seconds_to_end_in(const std::string& job, double now) {
   return static_cast<double>(end) - now;
 }
 
-std::optional<double> seconds_to_job_end() {
+std::string slurm_job() {
+  // The job id of one task of an array is also that of the whole array.
+  const std::string array = environment("SLURM_ARRAY_JOB_ID"), task = environment("SLURM_ARRAY_TASK_ID");
+  if (is_plain_integer(array) && is_plain_integer(task)) return array + "_" + task;
   const std::string job = environment("SLURM_JOB_ID");
-  if (!is_plain_integer(job)) return std::nullopt;
+  return is_plain_integer(job) ? job : "";
+}
+
+std::optional<double> seconds_to_job_end() {
+  const std::string job = slurm_job();
+  if (job.empty()) return std::nullopt;
   std::FILE* pipe =
       popen(("timeout 10 scontrol --oneliner show job " + job + " 2>/dev/null </dev/null").c_str(), "r");
   if (pipe == nullptr) return std::nullopt;
