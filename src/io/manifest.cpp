@@ -84,6 +84,7 @@ Written json_of(const Manifest& m) {
                        {"crc32c", crcs}}},
                      {"tensors", tensors},
                      {"units", units}};
+  if (m.longest_save_ms > 0) written["longest_save_ms"] = m.longest_save_ms;
   add_guarded(p, written);
   for (const EarlierSteps& steps : m.earlier)
     written["earlier"].push_back(
@@ -179,6 +180,7 @@ Manifest manifest_of(const Json& json) {
   if (!json.at("best_loss").is_null()) p.best_loss = json.at("best_loss").get<double>();
   read_guarded(json, p);
   m.restarts = count_at(json, "restarts");
+  if (json.contains("longest_save_ms")) m.longest_save_ms = count_at(json, "longest_save_ms");
   m.created_by = json.at("created_by").get<std::string>();
   m.arithmetic = json.at("arithmetic").get<std::string>();
   m.choices = json.at("choices").get<std::string>();
@@ -230,6 +232,7 @@ void check_progress(const Manifest& m, const std::string& path) {
   at_most("best_step", p.best_step, p.step);
   at_most("planned_samples", p.planned_samples, most_samples);
   at_most("restarts", m.restarts, many);
+  at_most("longest_save_ms", m.longest_save_ms, many);
   at_most("rollbacks", p.rollbacks, many);
   at_most("skipped_in_a_row", p.skipped_in_a_row, p.step);
   std::int64_t begin = 0;

@@ -67,6 +67,7 @@ struct Manifest {
 
   RunProgress progress;
   std::int64_t restarts = 0;
+  std::int64_t longest_save_ms = 0;             ///< longest save of the run so far, this one among them
   std::string created_by, arithmetic;           ///< the program; the parts of its arithmetic, a line each
   std::map<std::string, std::string> settings;  ///< all but those of the layout, as they stand in a file
   std::vector<EarlierSteps> earlier;            ///< the oldest first; none where nothing has changed

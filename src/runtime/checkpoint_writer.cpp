@@ -1,6 +1,7 @@
 #include "runtime/checkpoint_writer.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <sstream>
 #include <utility>
@@ -183,6 +184,8 @@ void CheckpointWriter::collect() {
 }
 
 void CheckpointWriter::publish() {
+  manifest_.longest_save_ms =
+      std::max<std::int64_t>(manifest_.longest_save_ms, std::llround(1e3 * seconds_since(began_ns_)));
   try {
     place_->publish(manifest_, configuration_);
     if (hears_) hears_(manifest_);

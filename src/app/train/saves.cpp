@@ -1,6 +1,7 @@
 #include "app/train/saves.h"
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 
 #include "app/run/agreement.h"
@@ -15,6 +16,8 @@ namespace {
 
 // A save may take as long as this rate needs, beyond what a step may take, before the watchdog ends the job.
 constexpr double slowest_bytes_per_second = 10e6;
+// How fast a checkpoint is taken to be written, before one has been.
+constexpr double usual_bytes_per_second = 100e6;
 
 std::map<std::string, std::int64_t> named(const Coord& grid) {
   std::map<std::string, std::int64_t> degrees;
@@ -29,7 +32,8 @@ Saves::Saves(Run& run, RunDirectory* directory, const RunProgress& begun, const 
       directory_(directory),
       progress_(begun),
       history_(from ? &from->manifest : nullptr, run.arithmetic(), lasting_settings(run.config())),
-      restarts_(from ? from->manifest.restarts + 1 : 0) {
+      restarts_(from ? from->manifest.restarts + 1 : 0),
+      longest_(from ? 1e-3 * static_cast<double>(from->manifest.longest_save_ms) : 0) {
   pass_over_newer();
   find_in_a_row();
   const NewCheckpoint own(run.config().run.dir, begun.step);
@@ -92,6 +96,17 @@ bool Saves::due_by_time() const {
   return writer_ && run_.is_rank_0() && every > 0 && seconds_since(began_ns_) >= every;
 }
 
+double Saves::seconds_to_save(std::int64_t steps, std::int64_t ahead) const {
+  if (!writer_) return 0;
+  const int every = run_.config().checkpoint.every;
+  const double so_far = saved_ != made_ ? seconds_since(began_ns_) : 0,
+               known =
+                   longest_ > 0 ? longest_ : static_cast<double>(writer_->bytes()) / usual_bytes_per_second,
+               one = std::max(known, so_far);
+  const bool is_due = due_by_time() || (every > 0 && steps / every != (steps + ahead) / every);
+  return 1.5 * one + (saved_ != made_ ? one - so_far : 0) + (is_due ? one : 0);
+}
+
 void Saves::evaluated(std::int64_t steps, double loss) {
   if (progress_.best_loss && *progress_.best_loss <= loss) return;
   progress_.best_loss = loss;
@@ -106,6 +121,7 @@ Manifest Saves::manifest_after(std::int64_t steps) const {
   manifest.progress.samples = steps * config.train.batch;
   manifest.progress.tokens = manifest.progress.samples * run_.worker().plan().counted.of_sample;
   manifest.restarts = restarts_;
+  manifest.longest_save_ms = std::llround(1e3 * longest_);
   manifest.created_by = version();
   manifest.arithmetic = run_.arithmetic().text();
   manifest.settings = lasting_settings(config);

@@ -29,8 +29,9 @@ class Saves {
   bool due(std::int64_t steps) const;
   /// Whether one is due by the time since the last one began; rank 0 decides.
   bool due_by_time() const;
-  /// The time that a save may take, by the longest one so far: half as much again. Known on rank 0.
-  double seconds_to_save() const { return 1.5 * longest_; }
+  /// The time until a last save would be whole, one that is under way before it, or due within the next
+  /// steps. It may take half as much again as the longest so far. Known on rank 0.
+  double seconds_to_save(std::int64_t steps, std::int64_t ahead) const;
   /// Hears of the loss of an evaluation.
   void evaluated(std::int64_t steps, double loss);
 

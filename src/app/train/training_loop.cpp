@@ -304,7 +304,7 @@ bool TrainingLoop::wishes_to_stop() const {
   if (!run_.is_rank_0() || walltime_ == 0) return false;
   const auto ahead = subnets_ ? 3 * SubnetFeed::longest_stretch + config_.supernet.window : 3;
   const double steps = static_cast<double>(ahead) * report_.seconds_each();
-  return run_.seconds() + steps + saves_.seconds_to_save() > walltime_;
+  return run_.seconds() + steps + saves_.seconds_to_save(done_, ahead) > walltime_;
 }
 
 void TrainingLoop::ask_wishes() {

@@ -7,6 +7,7 @@ import pathlib
 import re
 import subprocess
 import tempfile
+import time
 
 from the_run import ALL, STEPS, Runs, main
 
@@ -145,6 +146,16 @@ class Disks(Runs):
         self.assertEqual(self.steps("slow"), self.steps("whole"))
         for step in self.steps("slow"):
             self.assertEqual(self.sha("slow", step), self.sha("whole", step))
+
+    def test_a_walltime_has_room_for_saves_that_are_slow(self):
+        slow = {"faults": "write,pwrite:sleep:1:100000", "on": "checkpoints/"}  # a save takes 2.4 s
+        for walltime, settings in ((9, "checkpoint.every_time=2s"), (5, "checkpoint.every_time=0")):  # the second knows how long one took
+            with self.subTest(settings):
+                begun = time.monotonic()
+                answer = self.train("run", f"train.steps=200000 checkpoint.every=0 run.max_walltime={walltime}s " + settings, **slow)
+                self.assertEqual(answer.code, 75, answer)
+                self.assertLess(time.monotonic() - begun, walltime)
+                self.verified("run")
 
     def test_a_limit_of_a_files_size(self):
         for policy, code in (("warn", 0), ("stop", 74)):
