@@ -5,11 +5,11 @@
 #   app_faults, app_checkpoints_*, app_remains, app_doctor, paper_programs: libraries loaded before the sanitizer, limits of memory, processes stopped and killed by the second;
 #   resident memory (app_run_memory, runtime_memory): the sanitizer keeps what is freed;
 #   kernels_functions: signs of NaN follow from the order in which code is written, which less optimised code changes;
-#   trace_replay_size, app_hostile_files, app_export: limits of seconds and of memory;
+#   trace_replay_size, app_hostile_files, app_export, app_energy_runs: limits of seconds and of memory, or what a second takes;
 #   app_slurm, app_torch, bench, docs, gpu_check, check_layers, check_style: they try other programs, or no program of ours.
 set -euo pipefail
 build=$1; jobs=$2
-left_out='cuda|^app_(faults|export|checkpoints_|remains|doctor|hostile_files|run_memory|slurm|torch)|^runtime_memory|^paper_programs|^bench|^docs_|^gpu_check|^check_(layers|style)|^kernels_functions|^trace_replay_size'
+left_out='cuda|^app_(faults|export|checkpoints_|remains|doctor|energy_runs|hostile_files|run_memory|slurm|torch)|^runtime_memory|^paper_programs|^bench|^docs_|^gpu_check|^check_(layers|style)|^kernels_functions|^trace_replay_size'
 with_mpi='_mpi_|^app_|^runtime_'
 export UBSAN_OPTIONS=print_stacktrace=1
 # Open MPI leaks in plugins that it has unloaded by then, where no suppression finds their names: leaks are looked for without it.

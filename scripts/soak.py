@@ -127,7 +127,7 @@ class Soak:
             (self.root / run / "STOP").touch()
         code, peak = self.finish(job, run, f"{kind} {grid}, {what}")
         allowed = {"kill": (137, -9, 0, 143, 1), "full disk": (74, 0)}.get(what, (75, 0))
-        if code not in allowed:
+        if code not in allowed or "internal error" in (self.root / "log").read_text(errors="replace"):
             raise SystemExit(f"soak: {what} ended with {code} ({kind} {grid}): {(self.root / 'log').read_text()}")
         if what not in ("kill", "full disk"):
             self.note_peak(f"{kind} {grid}", peak)

@@ -35,6 +35,11 @@ void require_length(const std::string& path, std::int64_t bytes, std::int64_t la
 
 void DescriptorTraits::release(int descriptor) noexcept { ::close(descriptor); }
 
+bool file_is_there(const std::string& path) {
+  struct stat status {};
+  return stat(path.c_str(), &status) == 0 || (errno != ENOENT && errno != ENOTDIR);
+}
+
 OpenedFile open_ordinary(const std::string& path, int more_flags) {
   OpenedFile opened;
   opened.file = Descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | more_flags));

@@ -28,6 +28,10 @@ struct OpenedFile {
 /// for it. Every file that the program reads is opened here.
 OpenedFile open_ordinary(const std::string& path, int more_flags = 0);
 
+/// Whether something is at a path. Where nobody can tell, as at a link to itself, there is: who opens it says
+/// what is wrong.
+bool file_is_there(const std::string& path);
+
 /// Fails with the system's reason for `error` (an errno): missing 66, not permitted 77, else `otherwise`.
 [[noreturn]] void fail_to_open(const std::string& path, int error, Exit otherwise);
 

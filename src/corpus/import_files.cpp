@@ -73,7 +73,8 @@ std::vector<ImportFile> files_to_import(const std::vector<std::string>& inputs, 
     std::int64_t left_out = 0;
     for (fs::recursive_directory_iterator entry(input, problem), end; !problem && entry != end;
          entry.increment(problem)) {
-      if (!entry->is_regular_file()) continue;
+      std::error_code none;
+      if (!entry->is_regular_file(none)) continue;
       require_no_columns(entry->path());
       if (format_of_ending(ending_of(entry->path()))) below.push_back(entry->path());
       else ++left_out;

@@ -4,6 +4,8 @@
 #include <array>
 #include <filesystem>
 
+#include "core/input_file.h"
+
 namespace mindpipe {
 
 namespace {
@@ -48,12 +50,11 @@ std::int64_t widen(const std::byte* from, std::int64_t tokens, std::int64_t end,
 
 /// The path of a pair's index; where it is not there, says what names of sources mean.
 std::string index_of(const std::string& prefix) {
-  namespace files = std::filesystem;
   std::string index = prefix + ".idx";
+  if (file_is_there(index)) return index;
   std::error_code unknown;
-  if (files::status(index, unknown).type() != files::file_type::not_found) return index;
   MP_REQUIRE(
-      !files::is_regular_file(prefix, unknown), Exit::bad_data,
+      !std::filesystem::is_regular_file(prefix, unknown), Exit::bad_data,
       "{} is neither a text (*.txt) nor a pair of token files ({} is missing); rename it to *.txt, or make a "
       "pair of it: mindpipe-train data import {} --output PREFIX",
       prefix, index, prefix);

@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <filesystem>
+
+#include "core/input_file.h"
 
 namespace mindpipe {
 
@@ -28,7 +29,7 @@ std::int64_t largest(TokenType type) {
 }  // namespace
 
 const std::string& unused(const std::string& path) {
-  MP_REQUIRE(!std::filesystem::exists(path), Exit::cannot_create,
+  MP_REQUIRE(!file_is_there(path), Exit::cannot_create,
              "{}: the file exists already (nothing is overwritten); remove it or choose another name", path);
   return path;
 }

@@ -213,7 +213,7 @@ std::vector<std::string> powercap_caps(const std::string& root) {
     for (int constraint = 0; constraint < 4; ++constraint) {
       const std::string of = fmt::format("{}/constraint_{}_", directory, constraint),
                         limit = of + "power_limit_uw";
-      if (!fs::exists(limit)) continue;
+      if (std::error_code none; !fs::exists(limit, none)) continue;
       errno = 0;
       const std::optional<std::uint64_t> microwatts = number_in(limit);
       caps.push_back(microwatts

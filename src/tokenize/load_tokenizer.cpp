@@ -1,6 +1,7 @@
 #include <filesystem>
 
 #include "core/check.h"
+#include "core/input_file.h"
 #include "tokenize/byte_tokenizer.h"
 #include "tokenize/sentence_piece.h"
 #include "tokenize/tiktoken.h"
@@ -17,7 +18,7 @@ namespace fs = std::filesystem;
 std::string file_of_folder(const std::string& folder) {
   for (const char* name : {"tokenizer.json", "vocab.json", "vocab.txt", "gpt2.tiktoken", "cl100k.tiktoken",
                            "o200k.tiktoken", "llama3.tiktoken", "tokenizer.model"})
-    if (fs::exists(fs::path(folder) / name)) return (fs::path(folder) / name).string();
+    if (const std::string path = fs::path(folder) / name; file_is_there(path)) return path;
   fail(Exit::input_missing,
        "{}: the folder has no tokenizer.json, vocab.json, vocab.txt, *.tiktoken or tokenizer.model; name the "
        "file of "
@@ -31,9 +32,10 @@ std::unique_ptr<Tokenizer> load_tokenizer(const std::string& path) {
   if (path == ByteTokenizer::word) return std::make_unique<ByteTokenizer>();
   const std::size_t colon = path.rfind(':');
   const bool has_pattern =
-      colon != std::string::npos && !fs::exists(path) && fs::exists(path.substr(0, colon));
+      colon != std::string::npos && !file_is_there(path) && file_is_there(path.substr(0, colon));
   if (has_pattern) return load_tiktoken(path.substr(0, colon), path.substr(colon + 1));
-  const std::string file = fs::is_directory(path) ? file_of_folder(path) : path;
+  std::error_code said_by_who_reads_it;
+  const std::string file = fs::is_directory(path, said_by_who_reads_it) ? file_of_folder(path) : path;
   const std::string name = fs::path(file).filename().string();
   if (name == "merges.txt")
     return load_vocabulary_and_merges((fs::path(file).parent_path() / "vocab.json").string());

@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "core/check.h"
+#include "core/input_file.h"
 #include "core/mapped_file.h"
 #include "tokenize/byte_pairs.h"
 #include "tokenize/component_tokenizer.h"
@@ -12,8 +13,6 @@
 namespace mindpipe {
 
 namespace {
-
-using std::filesystem::exists;
 
 std::vector<TextPair> pairs_of(const Json& merges) {
   std::vector<TextPair> pairs;
@@ -181,7 +180,7 @@ std::unique_ptr<Tokenizer> load_tokenizer_json(const std::string& path) {
     Components parts = components_of(read_tokens_json(path));
     std::vector<TokenizerFile> files{{path, "tokenizer.json"}};
     const std::string settings = beside(path, "tokenizer_config.json");
-    if (exists(settings)) {
+    if (file_is_there(settings)) {
       files.push_back({settings, "tokenizer_config.json"});
       NamedTokens named = parts.named;
       const ComponentTokenizer unnamed(std::move(parts), {});
@@ -195,7 +194,7 @@ std::unique_ptr<Tokenizer> load_tokenizer_json(const std::string& path) {
 
 std::unique_ptr<Tokenizer> load_vocabulary_and_merges(const std::string& vocabulary_path) {
   const std::string merges_path = beside(vocabulary_path, "merges.txt");
-  MP_REQUIRE(exists(merges_path), Exit::input_missing,
+  MP_REQUIRE(file_is_there(merges_path), Exit::input_missing,
              "{}: there is no merges.txt beside it, without which its tokens cannot be found; copy it there",
              vocabulary_path);
   return of_file(vocabulary_path, [&] {

@@ -57,9 +57,11 @@ ROWS = {
         "app/hostile_places_test.py test_each_is_refused_or_passed_over",
         "app/hostile_files_test.cpp OfManyValuesAreReadInATimeAndAMemoryThatFollowTheirBytes"),
     "a grid that cannot be": (
+        "app/checkpoints/stops_test.py test_a_grid_that_cannot_be_and_another_binary_are_refused_in_one_sentence",
         "app/slurm.sh a grid that does not fit was not refused in one sentence", ),
     "ranks with other settings or another binary": (
-        "app/faults_test.cpp WhatFailsOnAllRanksIsSaidOnceAndWhatFailsOnOneIsNotLost", ),
+        "app/checkpoints/stops_test.py test_a_grid_that_cannot_be_and_another_binary_are_refused_in_one_sentence",
+        "app/faults_test.cpp WhatFailsOnAllRanksIsSaidOnceAndWhatFailsOnOneIsNotLost"),
     "two jobs in one run directory": (
         "app/checkpoints/stops_test.py test_a_directory_in_use_is_refused", ),
 }

@@ -66,6 +66,7 @@ TEST(Injection, IsRefusedInOneSentenceWhereItNamesNothingThatThereIs) {
                                   {"nan@-1:1", "-1 is no rank"},
                                   {"nan@x:1", "x is no rank"},
                                   {"nan@0:", "nothing is no step"},
+                                  {"nan@0:0", "steps count from 1"},
                                   {"nan@0:1.5", "1.5 is no step"},
                                   {"nan@0:99999999999999999999", "is no step"},
                                   {"kill@0:1:9", "kill takes no argument"},

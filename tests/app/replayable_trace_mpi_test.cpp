@@ -155,10 +155,9 @@ TEST(ReplayableTrace, NamesTheRankOrTheLinkThatWasMadeSlow) {
   const std::vector<Cause> scattered = causes_of_run(world, [&](Slowness& slowness) {
     if (world.rank == 3) slowness.add(Slowness::Work{.scatter = 0.4});
   });
-  if (world.rank == 0)
-    EXPECT_TRUE(std::any_of(scattered.begin(), scattered.end(), [](const Cause& cause) {
-      return cause.kind == Cause::jitter && cause.rank == 3;
-    }));
+  if (world.rank != 0) return;
+  EXPECT_TRUE(std::any_of(scattered.begin(), scattered.end(),
+                          [](const Cause& cause) { return cause.kind == Cause::jitter && cause.rank == 3; }));
 }
 
 TEST(ReplayableTrace, NamesARankThatComputesMoreSlowlyThanItsReplica) {

@@ -106,6 +106,7 @@ void understand_place(Injection& injection, const std::string& place) {
 void understand_steps(Injection& injection, const std::string& steps) {
   const std::size_t dash = row_of(injection.kind).may_end ? steps.find('-') : std::string::npos;
   injection.step = number_in(injection.text, steps.substr(0, dash), "step");
+  if (injection.step == 0 && injection.kind != FaultKind::skew) refuse(injection.text, "steps count from 1");
   if (dash == std::string::npos) return;
   injection.last = number_in(injection.text, steps.substr(dash + 1), "step");
   if (injection.last < injection.step) refuse(injection.text, "it ends before it begins");

@@ -59,15 +59,31 @@ std::optional<Resumed> newest_readable(const std::vector<CheckpointPlace>& place
 [[noreturn]] void none_is_whole(const std::string& run_directory) {
   fail(Exit::checkpoint_corrupt,
        "{}: no checkpoint is whole (see the warnings above; to begin anew choose another run.dir, or move "
-       "them "
-       "away)",
+       "them away and say run.resume=never)",
        checkpoints_of(run_directory));
+}
+
+/// What the status of a run says in its texts, such as "state".
+std::map<std::string, std::string> status_texts(const std::string& run_directory) {
+  const auto text = read_text_if_there(run_directory + "/status.json", largest_status);
+  const auto members = read_json(text.value_or(""));
+  return members ? members->texts : std::map<std::string, std::string>();
+}
+
+/// Refuses to begin a run anew that has saved something: its files may be on a disk that is not there today.
+void require_none_lost(const std::string& run_directory) {
+  const std::string saved = status_texts(run_directory)["checkpoint"];
+  MP_REQUIRE(saved.empty(), Exit::input_missing,
+             "{}/status.json names {}, and there is no checkpoint (bring it back; to begin anew, over what "
+             "the run has written, say run.resume=never)",
+             run_directory, saved);
 }
 
 std::optional<Resumed> automatic(const std::string& run_directory) {
   const std::vector<CheckpointPlace> places = checkpoints_in(run_directory);
   std::optional<Resumed> found = newest_readable(places, std::numeric_limits<std::int64_t>::max());
   if (!found && !places.empty()) none_is_whole(run_directory);
+  if (!found) require_none_lost(run_directory);
   if (found) name_latest(found->directory);
   return found;
 }
@@ -353,13 +369,9 @@ bool is_in(const std::string& checkpoint, const std::string& run_directory) {
 
 bool is_finished(const World& world, const Config& config, const Resumed& from) {
   // Rank 0 alone looks, whose answer counts.
-  const auto members =
-      world.rank == 0
-          ? read_json(read_text_if_there(config.run.dir + "/status.json", largest_status).value_or(""))
-          : std::nullopt;
-  bool done = members && members->texts.count("state") > 0 && members->texts.at("state") == "done";
+  bool done = world.rank == 0 && status_texts(config.run.dir)["state"] == "done";
   try {
-    if (done && world.rank == 0) CheckpointFile(from.directory, from.manifest.file_bytes);
+    if (done) CheckpointFile(from.directory, from.manifest.file_bytes);
   } catch (const Error&) {  // a start finds what is wrong, and goes on from an older one
     done = false;
   }

@@ -90,6 +90,12 @@ RunDirectory::RunDirectory(const std::string& directory, bool emulated)
   MP_REQUIRE(access(directory.c_str(), W_OK | X_OK) == 0, Exit::cannot_create,
              "{}: the run directory is not writable ({}; choose another run.dir)", directory,
              std::strerror(errno));
+  const std::filesystem::path checkpoints = checkpoints_of(directory);
+  const bool are_none =
+      std::filesystem::symlink_status(checkpoints, problem).type() == std::filesystem::file_type::not_found;
+  MP_REQUIRE(are_none || std::filesystem::is_directory(checkpoints, problem), Exit::cannot_create,
+             "{}: checkpoints go there, and it is no directory (move it away, or choose another run.dir)",
+             checkpoints.string());
   take_lock(path_of("lock"));
   remove_leftovers(directory);
   remove_unfinished_checkpoints(directory);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <deque>
-#include <filesystem>
 #include <map>
 #include <optional>
 #include <sstream>
@@ -11,6 +10,7 @@
 #include "app/run/whole_checkpoint.h"
 #include "comm/gather_bytes.h"
 #include "comm/text_of_rank_0.h"
+#include "core/input_file.h"
 #include "core/log.h"
 #include "io/checked_writer.h"
 #include "io/checkpoint_directory.h"
@@ -239,11 +239,8 @@ void begin_with_weights(Worker& worker) {
 void read_weights_of_run(Worker& worker) {
   const RunConfig& run = worker.config().run;
   const std::string path = run.dir + "/model.safetensors";
-  const auto exists = [](const std::string& file) {
-    std::error_code unknown;
-    return std::filesystem::status(file, unknown).type() != std::filesystem::file_type::not_found;
-  };
-  const bool has_parts = !exists(path) && exists(path + ".index.json"), is_there = has_parts || exists(path);
+  const bool has_parts = !file_is_there(path) && file_is_there(path + ".index.json"),
+             is_there = has_parts || file_is_there(path);
   if (!is_there && !run.weights.empty()) {
     if (worker.world().rank == 0)
       info("{} is not there yet: these are the weights to begin with, {}", path, run.weights);

@@ -77,7 +77,11 @@ Faults::Faults(Run& run) : run_(run) {
                Exit::bad_configuration,
                "--inject {}: no message can be lost where there is one stage and one lane (grid.pipeline: 2)",
                injection.text);
+    MP_REQUIRE(injection.kind == FaultKind::skew || injection.step <= run.config().train.steps,
+               Exit::bad_configuration, "--inject {}: there is no step {} (the last one is {})",
+               injection.text, injection.step, run.config().train.steps);
     flips_ = flips_ || injection.kind == FaultKind::flip;
+    if (injection.kind == FaultKind::flip && injection.rank == run.world().rank) element_of(injection);
     if (injection.rank == run.world().rank && !lasts(injection)) due_.push_back(injection);
   }
   slow_down();
@@ -165,7 +169,7 @@ void Faults::happen(const Injection& injection) {
     case FaultKind::inf:
       return run_.worker().updates().spoil_next(std::numeric_limits<float>::infinity());
     case FaultKind::flip:
-      return flip_bit(injection);
+      return flip(run_.worker().backend(), element_of(injection), place_in(injection).bit);
     case FaultKind::slow:
       return std::this_thread::sleep_for(
           std::chrono::duration<double>(argument.empty() ? 1.0 : injection.seconds));
@@ -178,7 +182,7 @@ void Faults::happen(const Injection& injection) {
   }
 }
 
-void Faults::flip_bit(const Injection& injection) {
+Tensor Faults::element_of(const Injection& injection) {
   const BitPlace place = place_in(injection);
   Worker& worker = run_.worker();
   for (const int index : worker.stage().local_units()) {
@@ -193,7 +197,7 @@ void Faults::flip_bit(const Injection& injection) {
                      place.bit < 8 * static_cast<std::int64_t>(bytes_of(kept.dtype)),
                  Exit::bad_configuration, "--inject {}: rank {} has no such element of {} of {}",
                  injection.text, injection.rank, place.slot, unit.tensor_name(p));
-      return flip(worker.backend(), kept.range(first, 1), place.bit);
+      return kept.range(first, 1);
     }
   }
   fail(Exit::bad_configuration, "--inject {}: rank {} has no tensor {}", injection.text, injection.rank,

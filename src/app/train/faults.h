@@ -24,7 +24,8 @@ class Faults {
   void slow_down();
   void let_happen(const std::function<bool(const Injection&)>& is_due);
   void happen(const Injection& injection);
-  void flip_bit(const Injection& injection);
+  /// What a bit of is to be flipped, if the place is one of this rank's.
+  Tensor element_of(const Injection& injection);
 
   Run& run_;
   std::vector<Injection> due_;  ///< faults of this rank that have not happened, or happen again

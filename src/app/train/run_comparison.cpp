@@ -57,7 +57,8 @@ std::string digest_of(const std::string& path) {
 std::optional<std::pair<std::string, std::string>> weights_of(const std::string& one,
                                                               const std::string& other) {
   const std::string first = one + "/model.safetensors", second = other + "/model.safetensors";
-  if (!fs::is_regular_file(first) || !fs::is_regular_file(second)) return std::nullopt;
+  std::error_code none;
+  if (!fs::is_regular_file(first, none) || !fs::is_regular_file(second, none)) return std::nullopt;
   if (fs::file_size(first) != fs::file_size(second)) return std::nullopt;
   return std::pair(digest_of(first), digest_of(second));
 }

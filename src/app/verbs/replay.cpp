@@ -6,6 +6,7 @@
 #include "app/train/trace_file.h"
 #include "app/verbs/main_verb.h"
 #include "app/verbs/verbs.h"
+#include "core/input_file.h"
 #include "core/launcher.h"
 #include "core/log.h"
 #include "core/text.h"
@@ -25,7 +26,7 @@ namespace {
 std::string trace_file_of(const std::string& run) {
   const std::string path = replayable_trace_of(run);
   MP_REQUIRE(
-      std::filesystem::exists(path), Exit::input_missing,
+      file_is_there(path), Exit::input_missing,
       "{}: there is no such file; a training writes it at its end (one that was killed has none), with "
       "trace.steps of 1 or more (of a supernet one without lanes)",
       path);

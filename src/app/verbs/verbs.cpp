@@ -38,6 +38,7 @@ void declare_train(CLI::App& app, Arguments& a) {
          "nan, inf, flip, slow (1.5 times as long, 1.5/7 in every seventh step, or 2s), "
          "lost-message, jitter, skew; slow-link@RANK-RANK:STEP:TIME; what lasts may end: slow@0:30-60:1.5")
       ->delimiter(',')
+      ->allow_extra_args(false)  // settings may follow
       ->option_text("FAULT,...");
   app.add_option("--compare", a.compare,
                  "hold losses and weights against those of a run directory, bit for bit; runs of another "

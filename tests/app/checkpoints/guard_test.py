@@ -202,7 +202,7 @@ class Guard(Runs):
                 self.assertEqual(self.sha(run), self.sha("whole"))
 
                 run, late = f"late-{i}", fault.replace(":4:", ":5:")
-                answer = self.train(run, f"{settings} checkpoint.every=4 guard.replicas_every=3 --inject {late}", ranks)
+                answer = self.train(run, f"{settings} --inject {late} checkpoint.every=4 guard.replicas_every=3", ranks)
                 self.assertEqual(answer.code, 76, answer)
                 self.assertIn("after step 6: rank", answer.text)
                 self.assertRegex(answer.text, found if i == 0 else "hold")
@@ -211,6 +211,14 @@ class Guard(Runs):
                 self.train_again(run, settings, ranks)
                 self.assertEqual(self.losses(run), self.losses("whole"))
                 self.assertEqual(self.sha(run), self.sha("whole"))
+
+    def test_a_fault_that_cannot_happen_is_refused_before_the_first_step(self):
+        for fault, code, sentence in (("nan@0:99", 78, "there is no step 99"), ("flip@0:3:/foo", 78, "has no such element of foo of"),
+                                      ("flip@0:3:nobody", 78, "has no tensor nobody"), ("flip@0:3:a/b/c", 2, "c is no number"),
+                                      ("nan@2:1", 78, "there is no rank 2")):
+            with self.subTest(fault):
+                self.assertIn(sentence, self.refused(code, "refused", f"--inject {fault}"))
+                self.assertEqual((self.root / "refused/metrics.jsonl").read_text(), "")
 
     def test_copies_are_compared_before_every_save_however_rarely_they_are_besides(self):
         self.trained("whole")

@@ -1,10 +1,12 @@
 """Runs that are asked to stop and go on: the same command, another grid, more steps, other settings."""
 import os
+import pathlib
+import re
 import shutil
 import signal
 
 import manifests
-from the_run import ALL, STEPS, Runs, main
+from the_run import ALL, PROGRAM, SOURCE, STEPS, Runs, main
 
 SLOW = {"faults": "write:sleep:1:100000", "on": "metrics.jsonl"}  # a step takes 20 ms
 
@@ -69,6 +71,34 @@ class Stops(Runs):
         run.send_signal(signal.SIGUSR1)
         self.assertEqual(run.wait(30), 75)
         self.verified("run")
+
+    def test_a_run_whose_checkpoints_are_gone_does_not_begin_anew_by_itself(self):
+        self.trained("run", "train.steps=4")
+        (self.root / "run/checkpoints").rename(self.root / "elsewhere")
+        self.assertIn("status.json names checkpoints/step-00000004, and there is no checkpoint", self.refused(66, "run"))
+        self.assertEqual(self.lines("run"), 4, "what the run has written is still there")
+        self.assertEqual(self.status("run")["state"], "done")
+        os.mkfifo(self.root / "run/checkpoints")
+        self.assertIn("run/checkpoints: checkpoints go there, and it is no directory", self.refused(73, "run"))
+        (self.root / "run/checkpoints").unlink()
+        self.trained("run", "run.resume=never train.steps=2")
+        self.assertEqual(self.lines("run"), 2)
+
+    def test_a_grid_that_cannot_be_and_another_binary_are_refused_in_one_sentence(self):
+        answer = self.train("run", "grid.tensor=3", ranks=3)
+        self.assertEqual(answer.code, 78, answer)
+        self.assertEqual(answer.text.count("mindpipe-train: "), 1, answer)
+        self.assertIn("grid.tensor", answer.text)
+        program = pathlib.Path(PROGRAM).read_bytes()
+        commit = re.search(r"\(commit ([^)]+)\)", self.call([PROGRAM, "--version"]).text).group(1).encode()
+        other = self.root / "other"
+        other.write_bytes(program.replace(commit, commit[:-1] + (b"x" if commit[-1:] != b"x" else b"y")))
+        other.chmod(0o755)
+        command = self.command("run", "grid.data=2")
+        answer = self.call([str(SOURCE / "tests/run_mpi.sh"), "1", *command, ":", "-np", "1", str(other), *command[1:]])
+        self.assertEqual(answer.code, 78, answer)
+        self.assertEqual(answer.text.count("mindpipe-train: "), 1, answer)
+        self.assertRegex(answer.text, r"mindpipe-train: rank 1: this rank, on .*, does not run what rank 0 runs: the program is ")
 
     def test_time_makes_a_checkpoint_due(self):
         run = self.started("run", "train.steps=100000 checkpoint.every=0 checkpoint.every_time=1s", **SLOW)
