@@ -1,6 +1,7 @@
 #include "comm/communicator.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 #include "comm/exchange.h"
@@ -40,10 +41,16 @@ std::size_t largest(const std::vector<Tensor>& parts) {
 
 bool has_maximum(DType dtype) { return dtype == DType::f32 || dtype == DType::f64; }
 
+/// The sum; of integers modulo 2^64, since some of them are hashes.
+double sum_of(double a, double b) { return a + b; }
+std::int64_t sum_of(std::int64_t a, std::int64_t b) {
+  return std::bit_cast<std::int64_t>(std::bit_cast<std::uint64_t>(a) + std::bit_cast<std::uint64_t>(b));
+}
+
 template <class T>
 void add_on_host(const Tensor& a, const Tensor& b, const Tensor& sum) {
   for (std::int64_t i = 0; i < static_cast<std::int64_t>(a.bytes() / sizeof(T)); ++i)
-    sum.as<T>()[i] = a.as<T>()[i] + b.as<T>()[i];
+    sum.as<T>()[i] = sum_of(a.as<T>()[i], b.as<T>()[i]);
 }
 
 }  // namespace

@@ -94,8 +94,8 @@ class Communicator {
   void sum_over_ranks(const Tensor& values);
   /// Bytes that `reserve` is asked for where a rank exchanges `count` f64.
   static std::size_t scalars_bytes(const SumTree& tree, std::int64_t count);
-  /// Exact sum over the ranks, in place. `scratch`, unless none, is scalars_bytes() for what arrives from
-  /// ranks of one shard each.
+  /// Exact sum over the ranks, modulo 2^64, in place. `scratch`, unless none, is scalars_bytes() for what
+  /// arrives from ranks of one shard each.
   void sum_integers(std::span<std::int64_t> values, TrafficClass kind = TrafficClass::scalars,
                     std::byte* scratch = nullptr);
 

@@ -34,7 +34,7 @@ class TapeChanges {
                .swaps = free.swap,
                .given = {config.train.recompute, config.train.swap},
                .hidden = 1},
-        moves_cuts_(config.schedule.cuts.empty()) {}
+        moves_cuts_(config.schedule.cuts.empty() && !config.repartition.moves()) {}
 
   void improve(LayoutCandidate best) {
     const Config known = with_layout(config_, best.layout);

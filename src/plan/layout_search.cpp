@@ -288,7 +288,8 @@ LayoutSearch search_layouts(const Config& given, int ranks, const SearchFreedom&
         improve_cuts(search, config, search.all[place], blocks);
     settle(search, config, wanted);
   }
-  if (free.swap && limit > 0 && !search.best.empty()) {
+  const bool chooses_blocks = free.swap || (free.recompute && is_one_grid);
+  if (chooses_blocks && limit > 0 && !search.best.empty() && !row_of(config.model.kind).trains_subnets) {
     improve_tapes(search, config, free, blocks);
     settle(search, config, wanted);
   }

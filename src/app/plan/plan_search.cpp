@@ -87,12 +87,14 @@ std::string shares_text(const PlannedStep& planned) {
       100 * (busy - sums) / all, 100 * sums / all, 100 * (1 - busy / all), 100 * behind);
 }
 
-/// "1.20 s, 3.1 % longer", or of another goal than time "1.20 s, costs 3.1 % more".
+/// "1.20 s, 3.1 % longer", or of another goal than time "1.20 s, costs 3.1 % more"; "1.16 s, as good" where
+/// the simpler layout was taken.
 std::string worse(const StepPrice& price, const LayoutCandidate& other, const LayoutCandidate& best) {
   const bool is_known = other.step > 0;
   const double more = (is_known ? other.cost(price) : other.least_cost(price)) / best.cost(price) - 1;
-  return fmt::format(fmt::runtime(price.is_time() ? "{}{}, {:.1f} % longer" : "{}{}, costs {:.1f} % more"),
-                     is_known ? "" : "at least ", seconds_of(is_known ? other.step : other.bound),
+  const std::string step = (is_known ? "" : "at least ") + seconds_of(is_known ? other.step : other.bound);
+  if (is_known && more < equal_costs - 1) return step + ", as good";
+  return fmt::format(fmt::runtime(price.is_time() ? "{}, {:.1f} % longer" : "{}, costs {:.1f} % more"), step,
                      100 * more);
 }
 

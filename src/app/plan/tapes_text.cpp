@@ -38,17 +38,17 @@ std::string cost_of_all(const Config& config, LayoutChoice layout, const ChosenB
 
 std::string tapes_text(const Config& config, const RunPlan& plan, const LayoutChoice& layout,
                        const SearchFreedom& free) {
-  if (!free.swap) return "";
+  if (!free.swap && !(free.recompute && layout.recompute.are_some())) return "";
   std::string text = "tapes of blocks: ";
   for (int stage = 0; stage < plan.outline.stages; ++stage)
     text += (stage > 0 ? "; " : "") + fates_on(plan, layout.recompute, stage);
   const auto cost = [&](const ChosenBlocks& again, const ChosenBlocks& swapped) {
     return cost_of_all(config, layout, again, swapped);
   };
-  return text + fmt::format("\nkeeping all: {}; computing all again: {}; swapping all: {}\n",
-                            cost(WhichBlocks::none, WhichBlocks::none),
-                            cost(WhichBlocks::block, WhichBlocks::none),
-                            cost(WhichBlocks::none, WhichBlocks::block));
+  text +=
+      fmt::format("\nkeeping all: {}; computing all again: {}", cost(WhichBlocks::none, WhichBlocks::none),
+                  cost(WhichBlocks::block, WhichBlocks::none));
+  return text + (free.swap ? "; swapping all: " + cost(WhichBlocks::none, WhichBlocks::block) : "") + "\n";
 }
 
 std::string binding_text(const Config& config, const RunPlan& plan) {
