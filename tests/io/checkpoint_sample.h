@@ -59,7 +59,6 @@ inline Manifest sample_manifest() {
                 .best_loss = 0.1,  // which has no end in binary
                 .best_step = 10};
   m.restarts = 2;
-  m.longest_save_ms = 2400;
   m.created_by = "mindpipe \"1\"\n";
   m.arithmetic = "cpu, avx512";
   m.choices = "0123456789abcdef";
