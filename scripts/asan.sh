@@ -5,7 +5,8 @@
 #   app_faults, app_checkpoints_*, app_remains, app_doctor, paper_programs: libraries loaded before the sanitizer, limits of memory, processes stopped and killed by the second;
 #   resident memory (app_run_memory, runtime_memory): the sanitizer keeps what is freed;
 #   kernels_functions: signs of NaN follow from the order in which code is written, which less optimised code changes;
-#   trace_replay_size, app_hostile_files, app_export, app_energy_runs: limits of seconds and of memory, or what a second takes;
+#   trace_replay_size, app_hostile_files, app_export: limits of seconds and of memory;
+#   app_energy_runs: it holds runs against their seconds, and takes more than twenty minutes;
 #   app_slurm, app_torch, bench, docs, gpu_check, check_layers, check_style: they try other programs, or no program of ours.
 set -euo pipefail
 build=$1; jobs=$2

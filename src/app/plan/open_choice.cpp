@@ -129,7 +129,7 @@ Config with_best_settings(const Config& config, const std::set<std::string>& ope
          join(settings, " "));
   const Config chosen = with_settings(config, settings);
   const SearchFreedom free = freedom_to_train(config, open);
-  if (world.rank == 0 && (free.swap || chosen.train.recompute.are_some())) {
+  if (world.rank == 0 && (free.swap || free.recompute)) {
     const RunPlan plan = make_run_plan(chosen);
     std::string text = binding_text(config, plan) + tapes_text(config, plan, layout_of(chosen), free);
     text.pop_back();

@@ -99,12 +99,12 @@ bool Saves::due_by_time() const {
 double Saves::seconds_to_save(std::int64_t steps, std::int64_t ahead) const {
   if (!writer_) return 0;
   const int every = run_.config().checkpoint.every;
-  const double so_far = saved_ != made_ ? seconds_since(began_ns_) : 0,
+  const double so_far = under_way_ ? seconds_since(began_ns_) : 0,
                known =
                    longest_ > 0 ? longest_ : static_cast<double>(writer_->bytes()) / usual_bytes_per_second,
                one = std::max(known, so_far);
   const bool is_due = due_by_time() || (every > 0 && steps / every != (steps + ahead) / every);
-  return 1.5 * one + (saved_ != made_ ? one - so_far : 0) + (is_due ? one : 0);
+  return 1.5 * one + (under_way_ ? one - so_far : 0) + (is_due ? one : 0);
 }
 
 void Saves::evaluated(std::int64_t steps, double loss) {
@@ -141,6 +141,7 @@ void Saves::save(std::int64_t steps) {
   finish();  // a save that has come to nothing may end the run, before another begins
   if (directory_) directory_->flush_metrics();
   writer_->begin(manifest_after(steps), to_yaml(run_.config()));
+  under_way_ = true;
   tell();
 }
 
@@ -168,6 +169,7 @@ std::string Saves::next_start(std::int64_t steps) const {
 void Saves::tell() {
   const std::string problem = writer_->problem();
   if (!problem.empty()) {
+    under_way_ = false;
     MP_REQUIRE(run_.config().checkpoint.on_error != SaveFailure::stop, Exit::io_error,
                "{}; the checkpoint was not made, older ones stand (checkpoint.on_error: warn would train on)",
                problem);
@@ -175,6 +177,7 @@ void Saves::tell() {
   }
   const std::optional<CheckpointWriter::Saved> made = writer_->made();
   if (!made) return;
+  under_way_ = false;
   made_ = made->step;
   longest_ = std::max(longest_, made->seconds);
   const std::string place = "checkpoints/" + checkpoint_name(made->step);

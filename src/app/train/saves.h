@@ -29,8 +29,8 @@ class Saves {
   bool due(std::int64_t steps) const;
   /// Whether one is due by the time since the last one began; rank 0 decides.
   bool due_by_time() const;
-  /// The time until a last save would be whole, one that is under way before it, or due within the next
-  /// steps. It may take half as much again as the longest so far. Known on rank 0.
+  /// The time until a last save would be whole, behind one that is under way or due within the next steps;
+  /// half as much again as the longest so far is left for it. Known on rank 0.
   double seconds_to_save(std::int64_t steps, std::int64_t ahead) const;
   /// Hears of the loss of an evaluation.
   void evaluated(std::int64_t steps, double loss);
@@ -64,6 +64,7 @@ class Saves {
   RunHistory history_;
   std::int64_t restarts_, began_ns_ = now_ns();
   double longest_ = 0;                   ///< seconds of a save
+  bool under_way_ = false;               ///< whether a save has neither become whole nor come to nothing
   std::int64_t saved_ = -1, made_ = -1;  ///< steps of the last save that was begun, and that became whole
 };
 

@@ -157,6 +157,13 @@ class Disks(Runs):
                 self.assertLess(time.monotonic() - begun, walltime)
                 self.verified("run")
 
+    def test_a_save_that_came_to_nothing_is_not_waited_for_at_the_walltime(self):
+        begun = time.monotonic()
+        answer = self.train("run", "train.steps=200000 checkpoint.every=0 checkpoint.every_time=2s checkpoint.on_error=warn "
+                            "run.max_walltime=6s", faults="fsync:5:1:100000", on="/.step-")
+        self.assertEqual(answer.code, 75, answer)
+        self.assertGreater(time.monotonic() - begun, 5)
+
     def test_a_limit_of_a_files_size(self):
         for policy, code in (("warn", 0), ("stop", 74)):
             limited = ["bash", "-c", 'ulimit -f 150; exec "$@"', "limited"]
