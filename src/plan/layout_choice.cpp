@@ -1,5 +1,4 @@
-#include "core/check.h"
-#include "core/text.h"
+#include "core/refusal.h"
 #include "plan/layout_search.h"
 #include "state/layout.h"
 
@@ -45,12 +44,9 @@ Config with_layout(const Config& config, const LayoutChoice& layout) {
 }
 
 std::optional<Config> with_layout_if_allowed(const Config& config, const LayoutChoice& layout) {
-  try {
-    return with_layout(config, layout);
-  } catch (const Error& error) {
-    if (error.code == Exit::internal) throw;
-    return {};
-  }
+  std::optional<Config> known;
+  refusal_of([&] { known = with_layout(config, layout); });
+  return known;
 }
 
 std::vector<int> micro_batches_of(const Config& config, const SearchFreedom& free, int data) {
@@ -61,32 +57,6 @@ std::vector<int> micro_batches_of(const Config& config, const SearchFreedom& fre
   for (int samples = 1; samples <= train.batch && std::ssize(divisors) < most_micro_batches; ++samples)
     if (std::int64_t{train.batch} % (std::int64_t{samples} * shards) == 0) divisors.push_back(samples);
   return divisors.empty() ? std::vector<int>{1} : divisors;  // one: a rule says that the grid does not fit
-}
-
-std::vector<std::string> settings_with(const LayoutChoice& layout, const SearchFreedom& free) {
-  std::vector<std::string> words;
-  const auto say = [&](bool is_free, const char* key, const auto& value) {
-    if (is_free) words.push_back(fmt::format("{}={}", key, value));
-  };
-  say(free.supernet, "grid.supernet", layout.grid.supernet);
-  say(free.pipeline, "grid.pipeline", layout.grid.pipeline);
-  say(free.data, "grid.data", layout.grid.data);
-  say(free.tensor, "grid.tensor", layout.grid.tensor);
-  say(free.schedule, "schedule.kind", layout.schedule);
-  say(free.chunks && layout.chunks > 1, "schedule.chunks", layout.chunks);
-  say((free.cuts || free.swap || free.recompute) && !layout.cuts.empty(), "schedule.cuts",
-      "[" + joined(layout.cuts) + "]");
-  say(free.zero && layout.grid.data > 1, "train.zero", layout.zero);
-  say(free.recompute, "train.recompute", layout.recompute.text());
-  say(free.swap, "train.swap", layout.swap.text());
-  say(free.sequence_parallel && layout.grid.tensor > 1, "train.sequence_parallel", layout.sequence_parallel);
-  say(free.subnet_cuts, "supernet.cuts", layout.subnet_cuts);
-  say(free.micro_batch, "train.micro_batch", layout.micro_batch);
-  return words;
-}
-
-std::string words_of(const LayoutChoice& layout, const SearchFreedom& free) {
-  return join(settings_with(layout, free), " ");
 }
 
 }  // namespace mindpipe

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "config/open_settings.h"
+#include "core/refusal.h"
 #include "core/text.h"
 #include "plan/memory_limits.h"
 #include "trace/levels.h"
@@ -129,14 +130,12 @@ std::vector<WhatIfResult> OtherPrograms::suggestions() const {
   constexpr double worth_trying = 0.01;
   std::vector<WhatIfResult> better;
   for (const std::vector<std::string>& settings : changes_of(traced_)) {
-    try {
+    refusal_of([&] {
       WhatIfResult result = expect(settings);
       if (static_cast<double>(result.expected.period) <
           (1 - worth_trying) * static_cast<double>(expected_.period))
         better.push_back(std::move(result));
-    } catch (const Error& error) {
-      if (error.code == Exit::internal) throw;  // others are rules that refuse it
-    }
+    });
   }
   std::stable_sort(better.begin(), better.end(), [](const WhatIfResult& a, const WhatIfResult& b) {
     return a.expected.period < b.expected.period;
@@ -149,14 +148,12 @@ std::vector<WhatIfResult> suggestions_for(const StepTrace& trace, const ReplayGr
   constexpr std::size_t most_suggestions = 3;
   constexpr int most_ranks = 64;  // a plan of more takes seconds
   if (graph.ranks() > most_ranks) return {};
-  try {
-    std::vector<WhatIfResult> all = OtherPrograms(trace, graph, expected, name).suggestions();
+  std::vector<WhatIfResult> all;
+  refusal_of([&] {  // a file that the configuration names may have gone
+    all = OtherPrograms(trace, graph, expected, name).suggestions();
     all.resize(std::min(all.size(), most_suggestions));
-    return all;
-  } catch (const Error& error) {
-    if (error.code == Exit::internal) throw;
-    return {};  // a file that the configuration names has gone
-  }
+  });
+  return all;
 }
 
 }  // namespace mindpipe

@@ -90,11 +90,7 @@ void PortChanges::simulate(const LayoutChoice& layout) {
   if (std::any_of(known_.begin(), known_.end(), [&](const auto& known) { return known.first == layout; }))
     return;
   LayoutCandidate candidate{.layout = layout};
-  try {
-    simulate_layout(open_, candidate);
-  } catch (const Error& error) {
-    if (error.code == Exit::internal) throw;
-  }
+  simulate_layout(open_, candidate);
   const bool fits = candidate.fate == LayoutCandidate::Fate::simulated;
   known_.push_back({layout, {words_of_change(config_, layout), fits ? candidate.step : 0}});
 }

@@ -5,6 +5,7 @@
 
 #include "core/check.h"
 #include "core/text.h"
+#include "plan/searched_settings.h"
 
 namespace mindpipe {
 
@@ -12,11 +13,13 @@ using Fate = LayoutCandidate::Fate;
 
 namespace {
 
-/// All settings of a layout that a model of this kind has.
+/// All settings of a layout that a model of this kind has, but those that are searched for the asking.
 SearchFreedom all_of(const Config& config) {
-  SearchFreedom all{.pipeline = true, .data = true, .tensor = true};
-  if (row_of(config.model.kind).trains_subnets) all.supernet = all.subnet_cuts = true;
-  else all.schedule = all.chunks = all.zero = all.recompute = all.sequence_parallel = true;
+  const bool trains_subnets = row_of(config.model.kind).trains_subnets;
+  SearchFreedom all;
+  for (const SearchedSetting& setting : searched_settings())
+    all.*setting.free =
+        !setting.is_for_the_asking && (trains_subnets ? setting.of_subnets : setting.of_steps);
   return all;
 }
 

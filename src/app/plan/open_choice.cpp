@@ -1,7 +1,6 @@
 #include "app/plan/open_choice.h"
 
 #include <algorithm>
-#include <functional>
 #include <sstream>
 
 #include "app/plan/excluded_layouts.h"
@@ -12,31 +11,11 @@
 #include "core/clock.h"
 #include "core/log.h"
 #include "core/text.h"
+#include "plan/searched_settings.h"
 #include "state/layout.h"
 
 namespace mindpipe {
 namespace {
-
-using IsOpen = std::function<bool(const char* key)>;
-
-SearchFreedom freedom_in(const Config& config, const IsOpen& is_open) {
-  SearchFreedom free;
-  free.pipeline = config.grid.pipeline == 0 || is_open("grid.pipeline");
-  free.data = config.grid.data == 0 || is_open("grid.data");
-  free.tensor = config.grid.tensor == 0 || is_open("grid.tensor");
-  if (row_of(config.model.kind).trains_subnets) {
-    free.supernet = config.grid.supernet == 0 || is_open("grid.supernet");
-    free.subnet_cuts = is_open("supernet.cuts");
-    return free;
-  }
-  free.schedule = is_open("schedule.kind");
-  free.chunks = is_open("schedule.chunks");
-  free.cuts = is_open("schedule.cuts");
-  free.zero = is_open("train.zero");
-  free.recompute = is_open("train.recompute");
-  free.sequence_parallel = is_open("train.sequence_parallel");
-  return free;
-}
 
 /// Refuses open settings that no search chooses for a supernet.
 void require_searched(const Config& config, const std::set<std::string>& open) {
@@ -46,6 +25,26 @@ void require_searched(const Config& config, const std::set<std::string>& open) {
                "{} is auto, and of a {} only degrees of the grid and supernet.cuts are searched (write a "
                "value)",
                key, config.model.kind);
+}
+
+/// What a search may choose of the settings that `may_be_chosen`, and of those left open.
+template <class MayBeChosen>
+SearchFreedom freedom(const Config& config, const std::set<std::string>& open, MayBeChosen may_be_chosen) {
+  require_searched(config, open);
+  const bool trains_subnets = row_of(config.model.kind).trains_subnets;
+  SearchFreedom free;
+  for (const SearchedSetting& setting : searched_settings()) {
+    const bool is_open = open.count(setting.key) > 0;
+    free.*setting.free = (trains_subnets ? setting.of_subnets : setting.of_steps) &&
+                         (is_open || (!setting.is_for_the_asking && may_be_chosen(setting.key)));
+  }
+  for (const auto& [axis, degree] : {std::pair(&SearchFreedom::pipeline, config.grid.pipeline),
+                                     std::pair(&SearchFreedom::data, config.grid.data),
+                                     std::pair(&SearchFreedom::tensor, config.grid.tensor)})
+    free.*axis |= degree == 0;
+  free.supernet |= trains_subnets && config.grid.supernet == 0;
+  free.swap &= !config.repartition.moves();
+  return free;
 }
 
 /// Groups of micro-batches as settings, where the layout has some.
@@ -58,21 +57,11 @@ void add_groups(std::vector<std::string>& settings, const LayoutCandidate& best)
 }  // namespace
 
 SearchFreedom freedom_of(const Config& config, const WrittenKeys& written) {
-  require_searched(config, written.open);
-  SearchFreedom free = freedom_in(config, [&](const std::string& key) {
-    return written.named.count(key) == 0 || written.open.count(key) > 0;
-  });
-  free.micro_batch = written.open.count("train.micro_batch") > 0;
-  free.swap = written.open.count("train.swap") > 0 && !config.repartition.moves();
-  return free;
+  return freedom(config, written.open, [&](const char* key) { return written.named.count(key) == 0; });
 }
 
 SearchFreedom freedom_to_train(const Config& config, const std::set<std::string>& open) {
-  require_searched(config, open);
-  SearchFreedom free = freedom_in(config, [&](const std::string& key) { return open.count(key) > 0; });
-  free.micro_batch = open.count("train.micro_batch") > 0;
-  free.swap = open.count("train.swap") > 0 && !config.repartition.moves();
-  return free;
+  return freedom(config, open, [](const char*) { return false; });
 }
 
 int open_degrees(const Config& config) {

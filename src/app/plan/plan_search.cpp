@@ -26,6 +26,7 @@
 #include "plan/network_on_paper.h"
 #include "plan/priced_blocks.h"
 #include "plan/run_plan.h"
+#include "plan/searched_settings.h"
 #include "plan/unequal_stages.h"
 
 namespace mindpipe {
@@ -37,36 +38,11 @@ std::string seconds_of(std::int64_t nanoseconds) {
   return human_seconds(1e-9 * static_cast<double>(nanoseconds));
 }
 
-/// A setting that a search is free to choose, and what a layout has there.
-struct SearchedKey {
-  const char* key;
-  bool SearchFreedom::*free;
-  std::function<std::string(const LayoutChoice&)> value;
-};
-const SearchedKey searched_keys[] = {
-    {"grid.supernet", &SearchFreedom::supernet,
-     [](const LayoutChoice& l) { return fmt::format("{}", l.grid.supernet); }},
-    {"grid.pipeline", &SearchFreedom::pipeline,
-     [](const LayoutChoice& l) { return fmt::format("{}", l.grid.pipeline); }},
-    {"grid.data", &SearchFreedom::data, [](const LayoutChoice& l) { return fmt::format("{}", l.grid.data); }},
-    {"grid.tensor", &SearchFreedom::tensor,
-     [](const LayoutChoice& l) { return fmt::format("{}", l.grid.tensor); }},
-    {"schedule.kind", &SearchFreedom::schedule,
-     [](const LayoutChoice& l) { return fmt::format("{}", l.schedule); }},
-    {"schedule.chunks", &SearchFreedom::chunks,
-     [](const LayoutChoice& l) { return fmt::format("{}", l.chunks); }},
-    {"train.zero", &SearchFreedom::zero, [](const LayoutChoice& l) { return fmt::format("{}", l.zero); }},
-    {"train.recompute", &SearchFreedom::recompute,
-     [](const LayoutChoice& l) { return l.recompute.are_some() ? "[...]" : l.recompute.text(); }},
-    {"train.swap", &SearchFreedom::swap,
-     [](const LayoutChoice& l) { return l.swap.are_some() ? "[...]" : l.swap.text(); }},
-    {"train.sequence_parallel", &SearchFreedom::sequence_parallel,
-     [](const LayoutChoice& l) { return fmt::format("{}", l.sequence_parallel); }},
-    {"train.micro_batch", &SearchFreedom::micro_batch,
-     [](const LayoutChoice& l) { return fmt::format("{}", l.micro_batch); }},
-    {"supernet.cuts", &SearchFreedom::subnet_cuts,
-     [](const LayoutChoice& l) { return fmt::format("{}", l.subnet_cuts); }},
-};
+/// What a layout has of a setting: chosen blocks are one value, whichever they are.
+std::string value_of(const SearchedSetting& setting, const LayoutChoice& layout) {
+  const std::string value = setting.value(layout);
+  return value.starts_with('[') ? "[...]" : value;
+}
 
 /// Where the time of a step goes, in the mean of all stages.
 std::string shares_text(const PlannedStep& planned) {
@@ -101,23 +77,24 @@ std::string worse(const StepPrice& price, const LayoutCandidate& other, const La
 /// What else a layout has otherwise than the best, behind one of its settings.
 std::string differing(const LayoutChoice& best, const LayoutChoice& other, const std::string& but) {
   std::vector<std::string> words;
-  for (const SearchedKey& key : searched_keys)
-    if (key.key != but && key.value(best) != key.value(other))
-      words.push_back(fmt::format("{}={}", key.key, key.value(other)));
+  for (const SearchedSetting& one : searched_settings())
+    if (one.is_compared && one.key != but && value_of(one, best) != value_of(one, other))
+      words.push_back(fmt::format("{}={}", one.key, value_of(one, other)));
   return words.empty() ? "" : " (with " + join(words, " ") + ")";
 }
 
 /// "  grid.tensor=1: ...": that no layout with a value was found to fit, where memory is why.
-std::string too_large_text(const LayoutSearch& search, const SearchedKey& key, const std::string& value) {
+std::string too_large_text(const LayoutSearch& search, const SearchedSetting& setting,
+                           const std::string& value) {
   std::int64_t least = 0;
   for (const LayoutCandidate& one : search.all) {
-    if (one.fate != LayoutCandidate::Fate::too_large || key.value(one.layout) != value) continue;
+    if (one.fate != LayoutCandidate::Fate::too_large || value_of(setting, one.layout) != value) continue;
     const std::int64_t bytes = std::max(one.memory, one.least_memory);
     if (least == 0 || bytes < least) least = bytes;
   }
   return least == 0 ? ""
                     : fmt::format("  {}={}: none was found that fits; the smallest takes {} or more\n",
-                                  key.key, value, human_bytes(static_cast<double>(least)));
+                                  setting.key, value, human_bytes(static_cast<double>(least)));
 }
 
 /// For each value of a free setting that the best layout does not have, the best layout that has it.
@@ -125,21 +102,22 @@ std::string others_text(const Config& config, const SearchFreedom& free, LayoutS
   const LayoutCandidate best = search.all[search.best.front()];
   PricedBlocks blocks;
   std::string text;
-  for (const SearchedKey& key : searched_keys) {
-    if (!(free.*key.free)) continue;
-    std::set<std::string> told{key.value(best.layout)};
+  for (const SearchedSetting& setting : searched_settings()) {
+    if (!(free.*setting.free) || !setting.is_compared) continue;
+    std::set<std::string> told{value_of(setting, best.layout)};
     for (std::size_t i = 0; i < search.all.size(); ++i) {
-      const std::string value = key.value(search.all[i].layout);
+      const std::string value = value_of(setting, search.all[i].layout);
       if (!told.insert(value).second) continue;
-      const int place = best_with(search, config, blocks,
-                                  [&](const LayoutChoice& layout) { return key.value(layout) == value; });
+      const int place = best_with(search, config, blocks, [&](const LayoutChoice& layout) {
+        return value_of(setting, layout) == value;
+      });
       if (place < 0) {
-        text += too_large_text(search, key, value);
+        text += too_large_text(search, setting, value);
         continue;
       }
       const LayoutCandidate& found = search.all[place];
-      text += fmt::format("  {}={}: {}{}\n", key.key, value, worse(search.price, found, best),
-                          differing(best.layout, found.layout, key.key));
+      text += fmt::format("  {}={}: {}{}\n", setting.key, value, worse(search.price, found, best),
+                          differing(best.layout, found.layout, setting.key));
     }
   }
   return text.empty() ? "" : "why not another value, with the best layout found that has it\n" + text;
