@@ -39,6 +39,14 @@ int most_roots(int leaves, int ranks) {
   return most;
 }
 
+int most_levels(int leaves, int ranks) {
+  int most = 0;
+  for (int rank = 0, each = leaves / ranks; rank < ranks && each > 1; ++rank)
+    for (int first = rank * each, count = 1; count < each; ++count)
+      most = std::max(most, count_largest(leaves, first, first + count));
+  return most;
+}
+
 std::vector<Addition> additions(int leaves, std::span<const Subtree> sums) {
   constexpr int nobody = -1;
   std::vector<int> begins_at(static_cast<std::size_t>(leaves), nobody), ends;
@@ -82,14 +90,6 @@ int SumTree::most_arriving() const {
 
 int SumTree::open_after(int count) const {
   return count_largest(leaves_, first_leaf(), first_leaf() + count);
-}
-
-int SumTree::levels() const {
-  int most = 0;
-  for (int rank = 0; rank < ranks_; ++rank)
-    for (int first = rank * leaves_here(), count = 1; count < leaves_here(); ++count)
-      most = std::max(most, count_largest(leaves_, first, first + count));
-  return most;
 }
 
 }  // namespace mindpipe

@@ -23,6 +23,8 @@ struct Addition {
 std::vector<Subtree> largest_subtrees(int leaves, int first, int last);
 /// The most sums that any rank hands on, where all ranks have equally many leaves, in order.
 int most_roots(int leaves, int ranks);
+/// The most sums that any rank keeps open beside the newest, while it adds its leaves one after the other.
+int most_levels(int leaves, int ranks);
 /// All additions that the tree has between `sums`, which lie side by side, each of one subtree: neighbours
 /// first.
 std::vector<Addition> additions(int leaves, std::span<const Subtree> sums);
@@ -51,8 +53,7 @@ class SumTree {
   /// How many sums are open once a rank has added its first `count` leaves, one after the other, each sum
   /// closed as soon as all of its leaves are there.
   int open_after(int count) const;
-  /// The most sums that any rank keeps open beside the newest.
-  int levels() const;
+  int levels() const { return most_levels(leaves_, ranks_); }
 
  private:
   int leaves_, ranks_, rank_;

@@ -123,18 +123,36 @@ std::vector<MicroBatchGroups> groups_to_try(const Outline& outline, const Networ
   return candidates;
 }
 
-MicroBatchGroups choose_groups(const Outline& outline, const Network& network, const MicroBatchGroups& given,
-                               const std::function<bool(const MicroBatchGroups&)>& fits) {
-  require_groups(given, outline.stages, outline.micro_batches);
-  MP_REQUIRE(outline.data == 1 || network.data.picoseconds_per_byte > 0, Exit::bad_configuration,
-             "schedule.groups is auto, and nothing says how long sums over data take: set device.links, or "
-             "name the groups");
+namespace {
+
+std::vector<Tried> tried_groups(const Outline& outline, const Network& network,
+                                const MicroBatchGroups& given) {
   const PriceList prices(outline, network);
   std::vector<Tried> tried;
   for (const MicroBatchGroups& groups : groups_to_try(outline, network, given)) {
     const Order order = make_order(ScheduleKind::elastic, request_of(outline, groups));
     tried.push_back({groups, StepOrder(outline, prices, order).run({}), most_tapes(order)});
   }
+  return tried;
+}
+
+}  // namespace
+
+std::int64_t fastest_of_groups(const Outline& outline, const Network& network,
+                               const MicroBatchGroups& given) {
+  const std::vector<Tried> tried = tried_groups(outline, network, given);
+  return std::min_element(tried.begin(), tried.end(),
+                          [](const Tried& a, const Tried& b) { return a.step < b.step; })
+      ->step;
+}
+
+MicroBatchGroups choose_groups(const Outline& outline, const Network& network, const MicroBatchGroups& given,
+                               const std::function<bool(const MicroBatchGroups&)>& fits) {
+  require_groups(given, outline.stages, outline.micro_batches);
+  MP_REQUIRE(outline.data == 1 || network.data.picoseconds_per_byte > 0, Exit::bad_configuration,
+             "schedule.groups is auto, and nothing says how long sums over data take: set device.links, or "
+             "name the groups");
+  std::vector<Tried> tried = tried_groups(outline, network, given);
   const auto fewest = std::min_element(tried.begin(), tried.end(), [](const Tried& a, const Tried& b) {
     return std::tuple(a.tapes, a.step) < std::tuple(b.tapes, b.step);
   });

@@ -11,6 +11,9 @@ namespace mindpipe {
 std::vector<MicroBatchGroups> groups_to_try(const Outline& outline, const Network& network,
                                             const MicroBatchGroups& given);
 
+/// How long a step takes with the fastest of these groups and all the rooms that it could use.
+std::int64_t fastest_of_groups(const Outline& outline, const Network& network, const MicroBatchGroups& given);
+
 /// Chooses what `given` leaves open: the shortest step by the simulator among those that fit; of those within
 /// 1 % of it, where bounded rooms cost half a percent, the one with the fewest tapes. Where nothing fits, the
 /// one with the fewest tapes. `fits`: asked of those that would be taken; none: all fit. Refuses links that

@@ -5,12 +5,14 @@
 #include <optional>
 #include <tuple>
 
+#include "core/refusal.h"
 #include "plan/improve_tapes.h"
 #include "plan/layout_space.h"
 #include "plan/layout_trial.h"
 #include "plan/network_on_paper.h"
 #include "plan/priced_blocks.h"
 #include "plan/subnet_search.h"
+#include "program/partition.h"
 
 namespace mindpipe {
 namespace {
@@ -70,26 +72,20 @@ void take_stock(LayoutSearch& search, const Config& config, int ranks, const Sea
     bool allowed = false;
     for (const LayoutChoice& layout :
          is_supernet ? subnet_layouts(config, grid, free) : layouts_of(config, grid, free)) {
-      try {
-        if (is_supernet) {
-          search.all.push_back(subnets.candidate(config, layout));
-          allowed = true;
-          continue;
-        }
+      const auto refused = refusal_of([&] {
+        if (is_supernet) return search.all.push_back(subnets.candidate(config, layout));
         const Config known = with_layout(config, layout);
         const LayoutSketch sketch(known, blocks.laid_out(known));
         const std::vector<int>& balanced = sketch.outline.first_block;
         search.all.push_back(sketch.candidate(layout, balanced));
-        allowed = true;
-        if (!free.cuts) continue;
+        if (!free.cuts) return;
         if (const auto others = sketch.step.improved(balanced); others != balanced)
           search.all.push_back(sketch.candidate(layout, others));
-      } catch (const Error& error) {
-        if (error.code == Exit::internal) throw;
-        if (!refusal) refusal = error.what();
-        if (is_supernet)
-          search.all.push_back({.layout = layout, .fate = Fate::refused, .refusal = error.what()});
-      }
+      });
+      if (!refused) allowed = true;
+      else if (!refusal) refusal = refused;
+      if (refused && is_supernet)
+        search.all.push_back({.layout = layout, .fate = Fate::refused, .refusal = *refused});
     }
     if (!allowed && refusal) count_refusal(search, *refusal);
   }
@@ -182,7 +178,7 @@ std::array<int, 2> two_cheapest(const LayoutSearch& search,
   return places[0] < 0 && !groups ? two_cheapest(search, has, true) : places;
 }
 
-bool is_known(const LayoutSearch& search, const LayoutChoice& layout) {
+bool is_settled(const LayoutSearch& search, const LayoutChoice& layout) {
   return std::any_of(search.all.begin(), search.all.end(), [&](const LayoutCandidate& known) {
     return known.layout == layout && known.fate != Fate::slower;
   });
@@ -201,12 +197,11 @@ void improve_cuts(LayoutSearch& search, const Config& config, LayoutCandidate be
     moved = false;
     for (std::size_t cut = 1; cut + 1 < first_block.size(); ++cut)
       for (const int step : {-1, 1}) {
-        std::vector<int> other = first_block;
-        other[cut] += step;
-        if (other[cut] <= other[cut - 1] || other[cut] >= other[cut + 1]) continue;
-        LayoutCandidate candidate = sketch.candidate(plain, other);
+        auto other = with_boundary_moved(first_block, cut, step);
+        if (!other) continue;
+        LayoutCandidate candidate = sketch.candidate(plain, *other);
         if (candidate.least_cost(search.price) >= best.cost(search.price) ||
-            is_known(search, candidate.layout) || left-- <= 0)
+            is_settled(search, candidate.layout) || left-- <= 0)
           continue;
         const double cost = best.cost(search.price), least = best.least_cost(search.price);
         try_layout(config, candidate, search.price, cost, cost < little_behind * least ? least : cost,
@@ -215,7 +210,7 @@ void improve_cuts(LayoutSearch& search, const Config& config, LayoutCandidate be
         if (candidate.fate != Fate::simulated || candidate.cost(search.price) >= best.cost(search.price))
           continue;
         best = candidate;
-        first_block = other;
+        first_block = std::move(*other);
         moved = true;
       }
   }

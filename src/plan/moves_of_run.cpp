@@ -77,7 +77,7 @@ BytesByClass room_for_block(const Config& config, CostModel& costs, const Outlin
 RunPlan plan_step_between(const Config& config, const RunPlan& before, const std::vector<int>& next) {
   RunPlan plan = before;
   plan.outline = moving_step(before.outline, next, config.repartition.room);
-  plan.training = make_program(plan.outline, config.schedule.kind, plan.network, 0, plan.groups);
+  plan.training = make_program(plan.outline, config.schedule.kind, plan.network, plan.groups);
   CostModel costs(config, make_layout(config, {}));
   for (int rank = 0; rank < plan.outline.stages; ++rank)
     for (int data = 0; data < plan.outline.data; ++data) {

@@ -4,6 +4,7 @@
 
 #include "core/check.h"
 #include "optim/unit_optimizer.h"
+#include "plan/lay_out.h"
 #include "plan/network_on_paper.h"
 #include "plan/run_plan.h"
 #include "plan/step_bound.h"
@@ -45,7 +46,7 @@ Outline& PricedBlocks::priced(const Config& config, WhichBlocks recompute) {
   return model.outline;
 }
 
-Outline& PricedBlocks::laid_out(const Config& config) {
+const Outline& PricedBlocks::laid_out(const Config& config) {
   const ChosenBlocks &recomputed = config.train.recompute, &swapped = config.train.swap;
   if (!recomputed.are_some() && !swapped.any()) {
     Outline& outline = priced(config, recomputed.kind);

@@ -15,7 +15,7 @@ namespace mindpipe {
 class PricedBlocks {
  public:
   /// The blocks as they lie on the configuration's grid, until another configuration is asked for.
-  Outline& laid_out(const Config& config);
+  const Outline& laid_out(const Config& config);
   /// What becomes of the tapes of a configuration that computes none or some of them again, or swaps them, so
   /// that those of each stage take `over` bytes less than they do; empty: as many less as are missing to
   /// memory.device_limit by what is known of the blocks alone. No value: nothing is enough.

@@ -8,6 +8,7 @@
 
 #include "core/sum_lists.h"
 #include "plan/group_choice.h"
+#include "plan/lay_out.h"
 #include "plan/network_on_paper.h"
 #include "plan/operation_counts.h"
 #include "plan/rank_memory.h"
@@ -15,6 +16,7 @@
 #include "plan/step_bound.h"
 #include "plan/subnet_memory.h"
 #include "program/causal/own_cuts.h"
+#include "program/check/check_slab.h"
 #include "program/check/tree_proof.h"
 #include "program/partition.h"
 #include "program/share_buffers.h"
@@ -72,8 +74,7 @@ RankFootprint footprint_of(const RunPlan& plan, CostModel& costs, int rank) {
       return tapes.at({chunk, in_halves});
     });
     add_segments(footprint.slab, list, [&](int block) { return segments.at(block); });
-    const std::string fault = fault_of_slab(list, footprint.slab);
-    MP_CHECK(fault.empty(), "rank {}: {}", rank, fault);
+    require_sound_slab(list, footprint.slab, rank);
   }
   footprint.slab.bytes = std::max(footprint.slab.bytes, evaluation);
   const auto include = [&](const std::vector<BoundaryBytes>& buffers) {
@@ -155,16 +156,6 @@ BytesByClass bytes_of_rank(const Config& config, const Layout& layout, const Run
   return bytes;
 }
 
-std::vector<int> cuts_of(const Config& config, const std::vector<std::int64_t>& costs,
-                         const std::vector<double>& slower = {}) {
-  const int chunks = config.grid.pipeline * config.schedule.chunks;
-  if (!config.schedule.cuts.empty())
-    return manual_cuts(config.schedule.cuts, static_cast<int>(costs.size()), chunks);
-  if (row_of(config.schedule.kind).in_v) return cuts_in_v(costs, config.grid.pipeline);
-  return row_of(config.schedule.kind).of_subnets ? even_cuts(costs, chunks, slower)
-                                                 : balanced_cuts(costs, chunks);
-}
-
 /// The layout, whose tree of sums over tensor shards is proved: they lie inside passes, on no list.
 Layout proved_layout(const Config& config) {
   const Layout layout = make_layout(config, {});
@@ -216,25 +207,34 @@ void count_memory(RunPlan& plan, const Config& config, const Layout& layout, Cos
   if (copies_too_much(plan, config)) plan.save_without_copy();
 }
 
-/// The groups of a schedule that has some: those that are written, and what is left open chosen, within
-/// memory.device_limit.
-MicroBatchGroups groups_of(const RunPlan& plan, const Config& config, const Layout& layout,
-                           const Network& network, CostModel& costs) {
-  const MicroBatchGroups& written = config.schedule.groups;
-  const bool is_open = written.forward.empty() || written.backward.empty();
-  if (!row_of(config.schedule.kind).has_groups || !is_open) return written;
-  const std::int64_t limit = config.memory.device_limit;
-  if (limit == 0) return choose_groups(plan.outline, network, written);
-  return choose_groups(plan.outline, network, written, [&](const MicroBatchGroups& groups) {
-    const Order order = order_of_step(plan.outline, config.schedule.kind, network, groups);
-    if (std::ranges::max(least_memory(plan.outline, order, config.train.recompute)) > limit) return false;
-    RunPlan tried = plan;
-    tried.training = make_program(tried.outline, config.schedule.kind, network, 0, groups);
-    count_memory(tried, config, layout, costs);
-    for (int stage = 0; stage < tried.outline.stages; ++stage)
-      if (total_of(tried.most_memory(stage)) > limit) return false;
-    return true;
-  });
+/// Plans the step. Of groups of micro-batches what is left open is chosen, within memory.device_limit.
+void plan_training(RunPlan& plan, const Config& config, const Layout& layout, CostModel& costs,
+                   const KnownOrder& known) {
+  const ScheduleKind schedule = config.schedule.kind;
+  plan.groups = config.schedule.groups;
+  const bool is_open = plan.groups.forward.empty() || plan.groups.backward.empty();
+  if (row_of(schedule).has_groups && is_open) {
+    const std::int64_t limit = config.memory.device_limit;
+    std::optional<RunPlan> fitting;
+    const auto fits = [&](const MicroBatchGroups& groups) {
+      const Order order = order_of_step(plan.outline, schedule, plan.network, groups);
+      if (std::ranges::max(least_memory(plan.outline, order, config.train.recompute)) > limit) return false;
+      RunPlan tried = plan;
+      tried.training = make_program(tried.outline, schedule, plan.network, groups);
+      count_memory(tried, config, layout, costs);
+      for (int stage = 0; stage < tried.outline.stages; ++stage)
+        if (total_of(tried.most_memory(stage)) > limit) return false;
+      fitting = std::move(tried);
+      return true;
+    };
+    plan.groups = limit == 0 ? choose_groups(plan.outline, plan.network, plan.groups)
+                             : choose_groups(plan.outline, plan.network, plan.groups, fits);
+    if (fitting) {
+      plan.training = std::move(fitting->training);
+      return;
+    }
+  }
+  plan.training = make_program(plan.outline, schedule, plan.network, plan.groups, known);
 }
 
 }  // namespace
@@ -318,39 +318,6 @@ RoomWishes wishes_of(const Config& config) {
           .window = config.supernet.window};
 }
 
-void lay_out(Outline& outline, const Config& config) {
-  const Layout layout = make_layout(config, {});
-  outline.stages = config.grid.pipeline;
-  outline.lanes = config.grid.supernet;
-  outline.own_cuts = config.supernet.cuts == SubnetCuts::own;
-  outline.chunks = config.schedule.chunks;
-  outline.micro_batches = layout.micro_batches();
-  outline.shards = layout.local_data_shards();
-  outline.data = layout.grid.data;
-  outline.tensor = layout.grid.tensor;
-  outline.sharded_optimizer = config.train.zero > 0 && layout.grid.data > 1;
-  outline.sharded_gradients = config.train.zero > 1 && layout.grid.data > 1;
-  outline.state_on_host = config.memory.optimizer == StatePlace::host;
-  if (config.schedule.memory > 0)
-    outline.tapes_percent = std::max(1, static_cast<int>(std::lround(100 * config.schedule.memory)));
-  outline.rank_of_chunk = row_of(config.schedule.kind).in_v ? v_shaped_chunks(outline.stages, outline.chunks)
-                                                            : looped_chunks(outline.stages, outline.chunks);
-  std::vector<std::int64_t> passes;
-  for (int block = 0; block < outline.all_blocks(); ++block) {
-    passes.push_back(0);
-    for (const BlockPart& part : outline.parts(block)) {  // a supernet's by their mean
-      std::int64_t sum = 0;
-      for (int i = 0; i < part.count; ++i) {
-        const BlockCost& cost = outline.cost(block, part.first + i);
-        sum += cost.forward + cost.backward;
-      }
-      passes.back() += sum / part.count;
-    }
-  }
-  outline.first_block = cuts_of(config, passes, outline.slower);
-  outline.part_bytes = part_bytes_on(network_on_paper(config), outline, config.repartition.moves());
-}
-
 namespace {
 
 /// What a model says of itself.
@@ -390,8 +357,7 @@ RunPlan make_run_plan(const Config& config, Purpose purpose, std::span<const Sub
                               ? choose_rooms(outline, network, wishes_of(config), first_subnets(config))
                               : choose_rooms(outline, network, wishes_of(config), subnets);
   } else if (purpose == Purpose::training) {
-    plan.groups = groups_of(plan, config, layout, network, costs);
-    plan.training = make_program(outline, config.schedule.kind, network, 0, plan.groups, known);
+    plan_training(plan, config, layout, costs, known);
   }
   count_memory(plan, config, layout, costs);
   return plan;

@@ -98,8 +98,6 @@ using ChangeOnPaper = std::function<void(Outline& outline, Network& network)>;
 RunPlan make_run_plan(const Config& config, Purpose purpose = Purpose::training,
                       std::span<const Subnet> subnets = {}, std::int64_t batches = 1,
                       const ChangeOnPaper& change = {}, const KnownOrder& known = {});
-/// Says how the priced blocks of an outline lie on the configuration's grid, and how a batch is divided.
-void lay_out(Outline& outline, const Config& config);
 /// What a configuration leaves to the planner of subnets.
 RoomWishes wishes_of(const Config& config);
 /// Fails where make_run_plan would because the degrees do not suit batch, model or schedule; plans nothing.

@@ -1,7 +1,6 @@
 #include "program/make_program.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <optional>
 #include <utility>
@@ -75,8 +74,9 @@ StepRooms rooms_of_step(const Outline& outline, StepOrder& step) {
 /// Rooms of tapes leave gaps between them: what an order may hold at a time is lowered so far, in such steps
 /// of what 1f1b holds, until its slab keeps the limit. So a larger limit tries what smaller ones do.
 constexpr int least_percent = 80, percents_at_once = 1;
-/// Gaps of orders that are searched are known afterwards only: they are sought with less until they fit.
-constexpr int searched_percents[] = {100, 90, 80};
+/// Gaps of orders that are searched are known afterwards only, and an order that stands still with some bytes
+/// may go on with fewer: they are sought with less until they fit, down to the latter where a limit is given.
+constexpr int searched_percents[] = {100, 90, 80, 70, 60, 50, 40, 30, 20};
 
 /// Bytes of the slab of tapes of the stage that has the largest.
 std::int64_t largest_slab(const Order& order, const Outline& outline) {
@@ -143,6 +143,34 @@ OrderInSlab in_slab(const Order& order, const Outline& outline, const PriceList&
   return best;
 }
 
+/// The shortest order found within a limit, or the one that comes nearest to it.
+OrderInSlab searched_in_slab(const Outline& outline, const PriceList& prices, std::int64_t limit) {
+  OrderInSlab best;
+  for (const ScheduleKind row : all_kinds<ScheduleKind>())
+    if (row_of(row).in_v && row != ScheduleKind::searched)
+      best.improve(in_slab(make_order(row, request_of(outline)), outline, prices, limit), limit);
+  for (const int percent : searched_percents) {
+    if (outline.tapes_percent == 0 && percent < least_percent) break;
+    OrderInSlab found = in_slab(search_order(outline, prices, limit * percent / 100), outline, prices, limit);
+    const bool keeps = found.bytes <= limit;
+    best.improve(std::move(found), limit);
+    if (keeps) break;
+  }
+  return best;
+}
+
+/// The percent of 1f1b's tapes that a schedule is known to keep where it was refused with fewer.
+int percent_kept(const Outline& outline, ScheduleKind schedule, const PriceList& prices, std::int64_t bytes) {
+  const std::int64_t of_1f1b = tapes_of_1f1b(outline);
+  const auto kept = static_cast<int>((100 * bytes + of_1f1b - 1) / of_1f1b);
+  if (schedule != ScheduleKind::searched) return kept;
+  for (int percent = outline.tapes_percent + 1; percent < kept; percent += 1 + percent / 10)
+    if (const std::int64_t limit = of_1f1b * percent / 100;
+        searched_in_slab(outline, prices, limit).bytes <= limit)
+      return percent;
+  return kept;
+}
+
 }  // namespace
 
 void require_few_actions(const Outline& outline, ScheduleKind schedule) {
@@ -192,32 +220,19 @@ Order order_of_step(const Outline& outline, ScheduleKind schedule, const Network
   if (!row_of(schedule).splits_backward) return order;
   const PriceList prices(outline, network);
   const std::int64_t limit = most_tapes(outline, schedule);
-  OrderInSlab best;
-  if (schedule == ScheduleKind::searched) {
-    for (const ScheduleKind other : all_kinds<ScheduleKind>())
-      if (row_of(other).in_v && other != schedule)
-        best.improve(in_slab(make_order(other, request_of(outline)), outline, prices, limit), limit);
-    for (const int percent : searched_percents) {
-      OrderInSlab found =
-          in_slab(search_order(outline, prices, limit * percent / 100), outline, prices, limit);
-      const bool keeps = found.bytes <= limit;
-      best.improve(std::move(found), limit);
-      if (keeps) break;
-    }
-  } else {
-    best = in_slab(order, outline, prices, limit);
-  }
-  MP_REQUIRE(
-      outline.tapes_percent == 0 || best.bytes <= limit, Exit::bad_configuration,
-      "schedule.memory is {:.2f}, but the smallest tapes found for schedule {} take {:.2f} of 1f1b's "
-      "here (allow as much, or take more micro-batches or another schedule)",
-      outline.tapes_percent / 100.0, row_of(schedule).name,
-      std::ceil(100 * static_cast<double>(best.bytes) / static_cast<double>(tapes_of_1f1b(outline))) / 100);
-  return best.order;
+  OrderInSlab best = schedule == ScheduleKind::searched ? searched_in_slab(outline, prices, limit)
+                                                        : in_slab(order, outline, prices, limit);
+  if (outline.tapes_percent > 0 && best.bytes > limit)
+    fail(Exit::bad_configuration,
+         "schedule.memory is {:.2f}, but the smallest tapes found for schedule {} take {:.2f} of 1f1b's here "
+         "(allow as much, or take more micro-batches or another schedule)",
+         outline.tapes_percent / 100.0, row_of(schedule).name,
+         percent_kept(outline, schedule, prices, best.bytes) / 100.0);
+  return std::move(best.order);
 }
 
 PlannedStep make_program(const Outline& outline, ScheduleKind schedule, const Network& network,
-                         std::int64_t memory_limit, const MicroBatchGroups& groups, const KnownOrder& known) {
+                         const MicroBatchGroups& groups, const KnownOrder& known) {
   require_few_actions(outline, schedule);
   MP_CHECK(outline.training, "forwards alone are no step");
   std::optional<Order> before;
@@ -235,11 +250,6 @@ PlannedStep make_program(const Outline& outline, ScheduleKind schedule, const Ne
   if (before && !errors.empty()) refuse_order(known.path, errors.front());
   require_sound(errors);
   step.proved_seconds = seconds_since(begin);
-  const auto too_large = check_memory(step.placement, memory_limit);
-  MP_REQUIRE(too_large.empty(), Exit::out_of_memory,
-             "{}; the step does not fit (take a smaller train.micro_batch, more stages, train.recompute: "
-             "block, or raise memory.device_limit)",
-             too_large.front());
   return step;
 }
 

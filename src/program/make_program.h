@@ -41,11 +41,9 @@ OrderRequest request_of(const Outline& outline, const MicroBatchGroups& groups =
 Order order_of_step(const Outline& outline, ScheduleKind schedule, const Network& network,
                     const MicroBatchGroups& groups = {});
 
-/// Plans the step of a schedule and checks it. `memory_limit`: bytes of a rank, 0 for none. `groups`: where
-/// the schedule has some. `known`: taken in place of a search that asks the same, or refused if it is
-/// unsound.
+/// Plans the step of a schedule and checks it. `groups`: where the schedule has some. `known`: taken in place
+/// of a search that asks the same, or refused if it is unsound.
 PlannedStep make_program(const Outline& outline, ScheduleKind schedule, const Network& network = {},
-                         std::int64_t memory_limit = 0, const MicroBatchGroups& groups = {},
-                         const KnownOrder& known = {});
+                         const MicroBatchGroups& groups = {}, const KnownOrder& known = {});
 
 }  // namespace mindpipe

@@ -135,6 +135,14 @@ std::int64_t Outline::share_of_state(int unit) const {
                                                  : cost.state;
 }
 
+std::int64_t Outline::held_bytes(int unit) const {
+  return units[unit].values + (state_on_host ? 0 : share_of_state(unit));
+}
+
+std::int64_t Outline::bytes_of_use(int unit) const {
+  return sharded_gradients ? share_bytes(unit) : accumulator_bytes(unit);
+}
+
 bool Outline::swaps() const {
   return std::any_of(swapped.begin(), swapped.end(), [](char is) { return is != 0; });
 }
@@ -148,8 +156,11 @@ std::vector<std::pair<int, int>> Outline::pieces_of(int first, int last) const {
 }
 
 std::int64_t Outline::bytes_in_segment(int block) const {
-  const bool leaves_chunk = block + 1 == first_block[chunk_of(block) + 1];
-  return cost(block).saved + cuts[block].activation - (leaves_chunk ? 0 : cuts[block + 1].activation);
+  return bytes_in_segment(block, first_block[chunk_of(block) + 1]);
+}
+
+std::int64_t Outline::bytes_in_segment(int block, int last) const {
+  return cost(block).saved + cuts[block].activation - (block + 1 == last ? 0 : cuts[block + 1].activation);
 }
 
 std::int64_t Outline::bytes_beside_segments(int chunk) const {
@@ -164,7 +175,7 @@ std::int64_t Outline::bytes_beside_segments(int chunk) const {
 }
 
 std::int64_t Outline::accumulator_bytes(int unit) const {
-  return units[unit].gradients * (1 + data_tree().levels()) + units[unit].sequence_parts;
+  return units[unit].gradients * (1 + most_levels(data * shards, data)) + units[unit].sequence_parts;
 }
 
 }  // namespace mindpipe

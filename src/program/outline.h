@@ -35,6 +35,8 @@ struct BlockCost {
   std::int64_t split_only = 0;             ///< bytes of `saved` that a whole backward would not keep
   std::int64_t put_off = 0;  ///< bytes that a backward in halves keeps more, from the first to the second
   std::int64_t workspace = 0;
+  /// The time of its passes, where backwards are whole.
+  std::int64_t passes() const { return forward + backward; }
   /// What this costs more than another; a workspace is had in turn.
   void operator-=(const BlockCost& less) {
     forward -= less.forward;
@@ -196,6 +198,11 @@ struct Outline {
   std::int64_t share_bytes(int unit) const;
   /// Bytes of the largest share that a data rank has of a unit's masters and moments.
   std::int64_t share_of_state(int unit) const;
+  /// Bytes that a rank holds of a unit, however many of its blocks use it: values, and masters and moments
+  /// unless these wait on the host.
+  std::int64_t held_bytes(int unit) const;
+  /// Bytes that each use of a unit adds: accumulators, or the share of them that its sum over data leaves.
+  std::int64_t bytes_of_use(int unit) const;
   /// Whether a unit's masters and moments come from the host for its update.
   bool is_fetched(int unit) const { return state_on_host && units[unit].state > 0; }
   /// Whether a block's part of a tape, its segment, waits on the host.
@@ -207,6 +214,8 @@ struct Outline {
   /// What a micro-batch has in the segment of a block: its input, and what its forward keeps but its output,
   /// unless that leaves the chunk.
   std::int64_t bytes_in_segment(int block) const;
+  /// What it has there where the block's run ends before `last`, whatever the cuts.
+  std::int64_t bytes_in_segment(int block, int last) const;
   /// What it keeps of a chunk elsewhere.
   std::int64_t bytes_beside_segments(int chunk) const;
   /// The sums over all logical data shards.

@@ -2,7 +2,6 @@
 #include <cstddef>
 #include <functional>
 #include <map>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -49,8 +48,5 @@ TapeSlab place_tapes(const std::vector<Action>& list,
 /// Places the segments of a list's swapped blocks behind its tapes.
 void add_segments(TapeSlab& slab, const std::vector<Action>& list,
                   const std::function<std::size_t(int block)>& bytes_of);
-
-/// Where two rooms of a slab share bytes at a time while a list runs, in words; nowhere: empty.
-std::string fault_of_slab(const std::vector<Action>& list, const TapeSlab& slab);
 
 }  // namespace mindpipe

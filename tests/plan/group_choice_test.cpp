@@ -46,7 +46,7 @@ struct Drawn {
         std::max(1e-3, 1000.0 * static_cast<double>(sums) / chunks / static_cast<double>(bytes));
   }
   PlannedStep step(const MicroBatchGroups& groups) const {
-    return make_program(outline, ScheduleKind::elastic, network, 0, groups);
+    return make_program(outline, ScheduleKind::elastic, network, groups);
   }
   int tapes(const PlannedStep& step) const {
     const std::vector<int> peaks = peak_tapes(step.program, outline);

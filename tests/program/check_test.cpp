@@ -237,22 +237,6 @@ TEST(Check, AnUpdateInAnEvaluationIsFound) {
   EXPECT_THAT(check(step.program, outline), ElementsAre(HasSubstr("has no place in an evaluation")));
 }
 
-TEST(Check, TooMuchMemoryIsRefusedWithTheSums) {
-  const Outline outline = equal_stages(2, 4);
-  try {
-    make_program(outline, "gpipe", {}, 500);
-    FAIL() << "nothing was refused";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code, Exit::out_of_memory);
-    EXPECT_THAT(
-        error.what(),
-        HasSubstr(
-            "rank 0: needs 592 bytes, the limit is 500 (values 40, gradients 40, optimizer 80, activations "
-            "400, boundary 32, workspace 0, state copy 0)"));
-    EXPECT_THAT(error.what(), HasSubstr("take a smaller train.micro_batch"));
-  }
-}
-
 TEST(Check, WhatAScheduleCannotDoIsRefused) {
   const auto refusal = [](const std::string& schedule, int chunks) {
     try {

@@ -113,7 +113,7 @@ TEST(Elastic, GroupsOfTheStagesAreInterleaved) {
         request.groups = {std::vector<int>(m / p, p), std::vector<int>(m / p, p)};
         const Outline outline = equal_stages(p, m, v);
         EXPECT_EQ(elastic_order(request), interleaved_order(request)) << text_of(request);
-        EXPECT_EQ(make_program(outline, ScheduleKind::elastic, {}, 0, request.groups).program.ranks,
+        EXPECT_EQ(make_program(outline, ScheduleKind::elastic, {}, request.groups).program.ranks,
                   make_program(outline, "interleaved").program.ranks)
             << text_of(request);
       }

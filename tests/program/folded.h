@@ -51,7 +51,7 @@ struct Folded {
     outline.sharded_optimizer = sharded;
     for (UnitCost& unit : outline.units)
       if (sharded) unit.values = unit.gradients;
-    step = make_program(outline, schedule_named(schedule), network, 0, groups);
+    step = make_program(outline, schedule_named(schedule), network, groups);
   }
   Durations durations() const { return durations_of(step.program, outline, network); }
   static double in_forwards(const InTime& lists) {

@@ -26,7 +26,7 @@ std::string question(const Outline& asked = outline()) {
 
 std::string refusal(const std::string& text) {
   try {
-    make_program(outline(), ScheduleKind::searched, {}, 0, {}, {"passes.txt", text});
+    make_program(outline(), ScheduleKind::searched, {}, {}, {"passes.txt", text});
   } catch (const Error& error) {
     EXPECT_EQ(error.code, Exit::bad_configuration) << error.what();
     return error.what();
@@ -45,7 +45,7 @@ TEST(OrderText, IsTakenAsItIsWhereAStartAsksTheSame) {
   const PlannedStep found = make_program(outline(), ScheduleKind::searched);
   ASSERT_FALSE(found.found_order.empty());
   const PlannedStep known =
-      make_program(outline(), ScheduleKind::searched, {}, 0, {}, {"passes.txt", found.found_order});
+      make_program(outline(), ScheduleKind::searched, {}, {}, {"passes.txt", found.found_order});
   EXPECT_TRUE(known.found_order.empty()) << "nothing was searched";
   EXPECT_EQ(known.expected.step, found.expected.step);
   const auto order = order_of_text(found.found_order, question(), request_of(outline()), "passes.txt");
@@ -56,7 +56,7 @@ TEST(OrderText, IsTakenAsItIsWhereAStartAsksTheSame) {
   Outline other = outline();
   other.tapes_percent = 150;
   EXPECT_NE(question(other), question());
-  EXPECT_FALSE(make_program(other, ScheduleKind::searched, {}, 0, {}, {"passes.txt", found.found_order})
+  EXPECT_FALSE(make_program(other, ScheduleKind::searched, {}, {}, {"passes.txt", found.found_order})
                    .found_order.empty())
       << "it was found with less memory";
 }

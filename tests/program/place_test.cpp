@@ -7,6 +7,7 @@
 #include <tuple>
 #include <utility>
 
+#include "program/check/check_slab.h"
 #include "program/make_program.h"
 #include "program/sample_outline.h"
 #include "program/schedules/pass_clock.h"

@@ -139,8 +139,8 @@ inline std::vector<std::string> schedules_on(int stages) {
 }
 /// The step of the schedule that a configuration calls by this name.
 inline PlannedStep make_program(const Outline& outline, std::string_view schedule,
-                                const Network& network = {}, std::int64_t memory_limit = 0) {
-  return make_program(outline, schedule_named(schedule), network, memory_limit);
+                                const Network& network = {}) {
+  return make_program(outline, schedule_named(schedule), network);
 }
 
 /// The most tapes that each rank holds at once, counted in (micro-batch, chunk).

@@ -46,20 +46,6 @@ CheckedStretch prove_list(ListStretch list, const Outline& outline, int rank) {
   return books.prove(std::move(list), true);
 }
 
-std::vector<std::string> check_memory(const Placement& placement, std::int64_t limit) {
-  std::vector<std::string> errors;
-  for (int rank = 0; limit > 0 && rank < static_cast<int>(placement.ranks.size()); ++rank) {
-    const RankMemory& memory = placement.ranks[rank];
-    if (memory.total() <= limit) continue;
-    std::string line = fmt::format("rank {}: needs {} bytes, the limit is {} (", rank, memory.total(), limit);
-    for (MemoryClass kind : memory_classes)
-      line += fmt::format("{} {}, ", name_of(kind), memory.bytes[static_cast<int>(kind)]);
-    line.resize(line.size() - 2);
-    errors.push_back(line + ")");
-  }
-  return errors;
-}
-
 void require_sound(const std::vector<std::string>& errors) {
   MP_CHECK(errors.empty(), "the schedule wrote an unsound program ({} findings), the first: {}",
            errors.size(), errors.front());

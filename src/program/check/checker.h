@@ -19,12 +19,10 @@ namespace mindpipe {
 /// pass has its inputs, what it makes leaves, every tape is opened once and closed once, backwards of a block
 /// ascend in (shard, micro-batch); sharded values are gathered before forwards read them; every gradient is
 /// summed, exchanged and updated after its last backward; gradients start from zero; no arena, buffer or
-/// gradient slab is used again before its last reader, a send or a sum over data included, has ended; memory
-/// stays below the limit.
+/// gradient slab is used again before its last reader, a send or a sum over data included, has ended.
 std::vector<std::string> check(const Program& program, const Outline& outline);
 /// Proves the list of one rank of a step, whose other ranks were checked with it, or throws.
 CheckedStretch prove_list(ListStretch list, const Outline& outline, int rank);
-std::vector<std::string> check_memory(const Placement& placement, std::int64_t limit);
 
 /// Throws the first of the errors as a mistake of ours.
 void require_sound(const std::vector<std::string>& errors);
