@@ -351,8 +351,8 @@ std::vector<BlockCost> CostModel::costs_of_choice(int block) {
   for (int part = 0; parts.size() > 1 && part < static_cast<int>(parts.size()); ++part) {
     std::int64_t least = std::numeric_limits<std::int64_t>::max();
     each(part, [&](int candidate, const BlockCost& cost) {
-      if (cost.forward + cost.backward >= least) return;
-      least = cost.forward + cost.backward;
+      if (cost.passes() >= least) return;
+      least = cost.passes();
       cheapest[part] = candidate;
     });
     choose_part(block, part, cheapest[part]);

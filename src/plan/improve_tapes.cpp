@@ -1,11 +1,13 @@
 #include "plan/improve_tapes.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "plan/choose_tapes.h"
 #include "plan/layout_trial.h"
 #include "plan/network_on_paper.h"
 #include "plan/priced_blocks.h"
+#include "program/partition.h"
 
 namespace mindpipe {
 namespace {
@@ -18,12 +20,12 @@ constexpr int most_starts = 3;
 constexpr double near_best = 1.15;
 
 /// Where chunks begin, and what becomes of each block's tape.
-struct Plan {
+struct CutAndFates {
   std::vector<int> first_block;
   std::vector<TapeFate> of;
 };
 
-/// Changes of plans, while the simulator finds a shorter step that fits.
+/// Changes of cuts and fates, while the simulator finds a shorter step that fits.
 class TapeChanges {
  public:
   TapeChanges(LayoutSearch& search, const Config& config, const SearchFreedom& free, PricedBlocks& blocks)
@@ -34,13 +36,13 @@ class TapeChanges {
                .swaps = free.swap,
                .given = {config.train.recompute, config.train.swap},
                .hidden = 1},
-        moves_cuts_(config.schedule.cuts.empty() && !config.repartition.moves()) {}
+        may_move_cuts_(config.schedule.cuts.empty() && !config.repartition.moves()) {}
 
   void improve(LayoutCandidate best) {
     const Config known = with_layout(config_, best.layout);
     changeable_ = blocks_.changeable(known);
     in_flight_ = blocks_.in_flight(known);
-    Plan now = plan_of(best.layout, blocks_.laid_out(known));
+    CutAndFates now = fates_of(best.layout, blocks_.laid_out(known));
     for (bool changed = true; changed;) {
       changed = false;
       for (const int chunk : slowest_first(best.layout))
@@ -52,15 +54,15 @@ class TapeChanges {
  private:
   bool has_time() const { return simulated_ < most_simulated && actions_ < most_actions; }
 
-  Plan plan_of(const LayoutChoice& layout, const Outline& outline) const {
-    Plan plan{.first_block = outline.first_block, .of = {}};
+  CutAndFates fates_of(const LayoutChoice& layout, const Outline& outline) const {
+    CutAndFates fates{.first_block = outline.first_block, .of = {}};
     for (int block = 0; block < outline.all_blocks(); ++block) {
       const bool is_free = changeable_[block] != 0;
-      plan.of.push_back(is_free && layout.swap.has(block)        ? TapeFate::away
-                        : is_free && layout.recompute.has(block) ? TapeFate::again
-                                                                 : TapeFate::kept);
+      fates.of.push_back(is_free && layout.swap.has(block)        ? TapeFate::away
+                         : is_free && layout.recompute.has(block) ? TapeFate::again
+                                                                  : TapeFate::kept);
     }
-    return plan;
+    return fates;
   }
 
   /// The chunks, those of the stages with the longest passes first.
@@ -72,7 +74,7 @@ class TapeChanges {
       chunks.push_back(chunk);
       const int stage = outline.rank_of(chunk);
       for (int block = outline.first_block[chunk]; block < outline.first_block[chunk + 1]; ++block)
-        passes[stage] += outline.lasting(stage, outline.cost(block).forward + outline.cost(block).backward);
+        passes[stage] += outline.lasting(stage, outline.cost(block).passes());
     }
     std::stable_sort(chunks.begin(), chunks.end(),
                      [&](int a, int b) { return passes[outline.rank_of(a)] > passes[outline.rank_of(b)]; });
@@ -80,35 +82,35 @@ class TapeChanges {
   }
 
   /// Takes the first change of a chunk that is better; whether there is one.
-  bool improve(LayoutCandidate& best, Plan& now, int chunk) {
-    std::vector<Plan> changes;
+  bool improve(LayoutCandidate& best, CutAndFates& now, int chunk) {
+    std::vector<CutAndFates> changes;
     add_changes_of_tapes(changes, now, chunk);
-    if (moves_cuts_) {
+    if (may_move_cuts_) {
       add_moves(changes, now, chunk);
       add_moves(changes, now, chunk + 1);
     }
-    for (Plan& other : changes) {
+    for (CutAndFates& other : changes) {
       if (!has_time()) return false;
       const LayoutCandidate tried = candidate_of(best.layout, other);
-      if (is_known(tried.layout) || !is_below(best.cost(search_.price), tried)) continue;
+      if (is_listed(tried.layout) || !try_for_less_than(best.cost(search_.price), tried)) continue;
       best = search_.all.back();
       now = std::move(other);
       return true;
     }
-    if (!moves_cuts_) return false;
+    if (!may_move_cuts_) return false;
     for (const int cut : {chunk, chunk + 1})
       for (const int step : {-1, 1})
-        if (moves_cut(best, now, cut, step)) return true;
+        if (try_cut(best, now, cut, step)) return true;
     return false;
   }
 
   /// Moves a cut by a block and chooses all tapes anew, with fewer kept as long as they do not fit; whether
   /// that makes the step shorter.
-  bool moves_cut(LayoutCandidate& best, Plan& now, int cut, int step) {
-    Plan other = now;
-    if (!is_cut(now, cut) || !is_cut(now, cut, other.first_block[cut] += step)) return false;
+  bool try_cut(LayoutCandidate& best, CutAndFates& now, int cut, int step) {
+    const auto moved = moved_cut(now, cut, step);
+    if (!moved) return false;
     LayoutChoice layout = best.layout;
-    layout.cuts.assign(other.first_block.begin() + 1, other.first_block.end() - 1);
+    layout.cuts.assign(moved->begin() + 1, moved->end() - 1);
     for (const double hidden : hiding_shares) {
       layout.recompute = rules_.given.recompute;
       layout.swap = rules_.given.swap;
@@ -122,10 +124,10 @@ class TapeChanges {
         if (!choice) break;
         layout.recompute = choice->recompute;
         layout.swap = choice->swap;
-        other = plan_of(layout, blocks_.laid_out(with_layout(config_, layout)));
+        CutAndFates other = fates_of(layout, blocks_.laid_out(with_layout(config_, layout)));
         const LayoutCandidate tried = candidate_of(best.layout, other);
-        if (is_known(tried.layout)) break;
-        if (is_below(best.cost(search_.price), tried)) {
+        if (is_listed(tried.layout)) break;
+        if (try_for_less_than(best.cost(search_.price), tried)) {
           best = search_.all.back();
           now = std::move(other);
           return true;
@@ -137,21 +139,22 @@ class TapeChanges {
     return false;
   }
 
-  static bool is_cut(const Plan& now, int cut) { return cut > 0 && cut + 1 < std::ssize(now.first_block); }
-  /// Whether a cut may lie before a block, with the others where they are.
-  static bool is_cut(const Plan& now, int cut, int block) {
-    return block > now.first_block[cut - 1] && block < now.first_block[cut + 1];
+  /// The cuts with one of them moved; none: there is none of that number, or a chunk would be empty.
+  static std::optional<std::vector<int>> moved_cut(const CutAndFates& now, int cut, int step) {
+    if (cut <= 0 || cut + 1 >= std::ssize(now.first_block)) return std::nullopt;
+    return with_boundary_moved(now.first_block, cut, step);
   }
 
   /// Keeps the tapes of blocks whose other fates are of no use.
-  void keep_what_costs_nothing(LayoutCandidate& best, Plan& now) {
+  void keep_what_costs_nothing(LayoutCandidate& best, CutAndFates& now) {
     for (std::size_t block = 0; block < now.of.size() && has_time(); ++block) {
       if (now.of[block] == TapeFate::kept || !rules_.allow(TapeFate::kept, static_cast<int>(block), 1))
         continue;
-      Plan other = now;
+      CutAndFates other = now;
       other.of[block] = TapeFate::kept;
       const LayoutCandidate tried = candidate_of(best.layout, other);
-      if (is_known(tried.layout) || !is_below((1 + 1e-12) * best.cost(search_.price), tried)) continue;
+      if (is_listed(tried.layout) || !try_for_less_than((1 + 1e-12) * best.cost(search_.price), tried))
+        continue;
       best = search_.all.back();
       now = std::move(other);
     }
@@ -162,7 +165,7 @@ class TapeChanges {
   }
 
   /// The edge of each run of one fate gets another one, or changes places with any other block.
-  void add_changes_of_tapes(std::vector<Plan>& changes, const Plan& now, int chunk) const {
+  void add_changes_of_tapes(std::vector<CutAndFates>& changes, const CutAndFates& now, int chunk) const {
     const int first = now.first_block[chunk], last = now.first_block[chunk + 1];
     const auto is_edge = [&](int block, int beside) {
       return beside < first || beside >= last || changeable_[beside] == 0 || now.of[beside] != now.of[block];
@@ -187,37 +190,35 @@ class TapeChanges {
   }
 
   /// A block beside a cut goes to the chunk beyond it, with any fate.
-  void add_moves(std::vector<Plan>& changes, const Plan& now, int cut) const {
-    if (!is_cut(now, cut)) return;
+  void add_moves(std::vector<CutAndFates>& changes, const CutAndFates& now, int cut) const {
     for (const int step : {-1, 1}) {
-      Plan moved = now;
-      const int next = moved.first_block[cut] += step, block = step < 0 ? next : next - 1,
-                chunk = step < 0 ? cut : cut - 1;
-      if (!is_cut(now, cut, next)) continue;
+      const auto moved = moved_cut(now, cut, step);
+      if (!moved) continue;
+      const int block = step < 0 ? (*moved)[cut] : (*moved)[cut] - 1, chunk = step < 0 ? cut : cut - 1;
       for (const TapeFate fate : {TapeFate::kept, TapeFate::away, TapeFate::again}) {
         if (changeable_[block] == 0 ? fate != TapeFate::kept : !may(fate, block, chunk)) continue;
-        changes.push_back(moved);
+        changes.push_back({*moved, now.of});
         changes.back().of[block] = fate;
       }
     }
   }
 
-  LayoutCandidate candidate_of(LayoutChoice layout, const Plan& plan) {
-    const TapeChoice choice = choice_of(plan.of, rules_);
+  LayoutCandidate candidate_of(LayoutChoice layout, const CutAndFates& fates) {
+    const TapeChoice choice = choice_of(fates.of, rules_);
     layout.recompute = choice.recompute;
     layout.swap = choice.swap;
     layout.cuts.clear();
     const Config known = with_layout(config_, layout);
-    return LayoutSketch(known, blocks_.laid_out(known)).candidate(layout, plan.first_block);
+    return LayoutSketch(known, blocks_.laid_out(known)).candidate(layout, fates.first_block);
   }
 
-  bool is_known(const LayoutChoice& layout) const {
+  bool is_listed(const LayoutChoice& layout) const {
     return std::any_of(search_.all.begin(), search_.all.end(),
                        [&](const LayoutCandidate& known) { return known.layout == layout; });
   }
 
   /// Adds a layout to the search; whether it fits and costs less than `cost`.
-  bool is_below(double cost, LayoutCandidate tried) {
+  bool try_for_less_than(double cost, LayoutCandidate tried) {
     try_layout(config_, tried, search_.price, cost, cost, blocks_);
     search_.all.push_back(tried);
     simulated_ += tried.actions > 0 ? 1 : 0;
@@ -229,7 +230,7 @@ class TapeChanges {
   const Config& config_;
   PricedBlocks& blocks_;
   const TapeRules rules_;
-  const bool moves_cuts_;
+  const bool may_move_cuts_;
   std::vector<char> changeable_;  ///< whether each block's tape can be anything but kept
   std::vector<int> in_flight_;    ///< micro-batches of each chunk
   int simulated_ = 0;

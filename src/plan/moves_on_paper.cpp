@@ -36,7 +36,7 @@ double move_ratio(const Outline& outline, const Network& network) {
     for (const BlockPart& part : outline.parts(block))
       for (int candidate = part.first; candidate < part.first + part.count; ++candidate) {
         const BlockCost& cost = outline.cost(block, candidate);
-        passes += static_cast<double>(outline.micro_batches * (cost.forward + cost.backward)) / part.count;
+        passes += static_cast<double>(outline.micro_batches * cost.passes()) / part.count;
         for (const int number : outline.units_used[block][candidate]) {
           const UnitCost& unit = outline.units[number];
           if (unit.shared) continue;

@@ -55,7 +55,7 @@ class StageChoice {
         kind.more_time = more;
         kind.less_bytes = saved - leaves;
         kind.leaves = leaves;
-        kind.copied = bytes_of_segment(kept, run, block);
+        kind.copied = kept.bytes_in_segment(block, run.last);
         std::tie(kind.keeps, kind.computes, kind.swaps) =
             std::tuple(may(TapeFate::kept), may(TapeFate::again), may(TapeFate::away));
       }
@@ -91,9 +91,7 @@ class StageChoice {
   }
 
  private:
-  static std::int64_t time_of(const Outline& outline, int block) {
-    return outline.cost(block).forward + outline.cost(block).backward;
-  }
+  static std::int64_t time_of(const Outline& outline, int block) { return outline.cost(block).passes(); }
 
   /// Whether the host has room for one more block of a kind.
   bool has_room(const Alike& kind, std::int64_t on_host) const {
@@ -200,11 +198,6 @@ class StageChoice {
 };
 
 }  // namespace
-
-std::int64_t bytes_of_segment(const Outline& outline, const BlocksInFlight& run, int block) {
-  return outline.cost(block).saved + outline.cuts[block].activation -
-         (block + 1 == run.last ? 0 : bytes_leaving(outline, block));
-}
 
 std::optional<StageTapes> choose_stage_tapes(const Outline& kept, const Outline& again, int stage,
                                              const std::vector<BlocksInFlight>& runs, std::int64_t room,

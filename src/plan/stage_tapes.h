@@ -27,9 +27,6 @@ std::optional<StageTapes> choose_stage_tapes(const Outline& kept, const Outline&
                                              const std::vector<BlocksInFlight>& runs, std::int64_t room,
                                              const TapeRules& rules);
 
-/// What a micro-batch has in the segment of a block, as Outline::bytes_in_segment says, whatever the cuts.
-std::int64_t bytes_of_segment(const Outline& outline, const BlocksInFlight& run, int block);
-
 /// Bytes of the tapes of a run, of all micro-batches in flight together.
 template <class Fate>
 std::int64_t bytes_of_run(const Outline& outline, const BlocksInFlight& run, const Fate& fate_of) {
@@ -40,7 +37,7 @@ std::int64_t bytes_of_run(const Outline& outline, const BlocksInFlight& run, con
                                            .most;
   for (int block = run.first; block < run.last; ++block)
     if (fate_of(block) == TapeFate::away)
-      bytes += slots_of_swapped(run.in_flight) * bytes_of_segment(outline, run, block);
+      bytes += slots_of_swapped(run.in_flight) * outline.bytes_in_segment(block, run.last);
   return bytes;
 }
 

@@ -4,6 +4,7 @@
 
 #include "plan/choose_tapes.h"
 #include "plan/tape_bytes.h"
+#include "program/partition.h"
 #include "program/schedules/pass_clock.h"
 #include "program/schedules/segment_turns.h"
 
@@ -18,7 +19,7 @@ std::int64_t least_share(const Outline& outline, std::int64_t whole) {
 }  // namespace
 
 StepBound::StepBound(const Outline& outline, const Network& network, bool halves)
-    : outline_(outline), network_(network) {
+    : outline_(outline), prices_(outline, network) {
   for (std::vector<std::int64_t>* sums : {&forward_, &input_, &whole_, &update_}) sums->push_back(0);
   for (int block = 0; block < outline.all_blocks(); ++block) {
     const BlockCost& cost = outline.cost(block);
@@ -38,7 +39,8 @@ StepBound::StepBound(const Outline& outline, const Network& network, bool halves
 std::int64_t StepBound::message(int block, int from, int to, bool forward) const {
   if (from == to) return 0;
   const BoundaryBytes& cut = outline_.cuts[block];
-  return forward ? network_.link(from, to).time(cut.activation) : network_.link(to, from).time(cut.gradient);
+  return forward ? prices_.message(from, to, cut.activation).lasts
+                 : prices_.message(to, from, cut.gradient).lasts;
 }
 
 std::int64_t StepBound::of(const std::vector<int>& first_block) const {
@@ -71,7 +73,7 @@ std::int64_t StepBound::of(const std::vector<int>& first_block) const {
 }
 
 std::int64_t StepBound::of(const Order& order) const {
-  const PassClock clock(outline_, PriceList(outline_, network_));
+  const PassClock clock(outline_, prices_);
   const std::int64_t passes = clock.run(order, {.puts_off = false}, false).step;
   return std::max(passes, longest_copies(order)) + longest_update(outline_.first_block);
 }
@@ -82,7 +84,7 @@ std::int64_t StepBound::longest_copies(const Order& order) const {
     const SegmentTurns turns(outline_, order[stage]);
     std::int64_t copies = 0;
     for (const SegmentLife& life : turns.lives())
-      if (life.is_stashed) copies += network_.copies.time(outline_.bytes_in_segment(life.block));
+      if (life.is_stashed) copies += prices_.copy_of_segment(life.block);
     longest = std::max(longest, copies);
   }
   return longest;
@@ -102,13 +104,11 @@ std::vector<int> StepBound::improved(std::vector<int> first_block) const {
     std::vector<int> next = first_block;
     for (std::size_t cut = 1; cut + 1 < first_block.size(); ++cut)
       for (const int step : {-1, 1}) {
-        std::vector<int> other = first_block;
-        other[cut] += step;
-        if (other[cut] <= other[cut - 1] || other[cut] >= other[cut + 1]) continue;
-        const std::int64_t bound = of(other);
+        auto other = with_boundary_moved(first_block, cut, step);
+        const std::int64_t bound = other ? of(*other) : best;
         if (bound >= best) continue;
         best = bound;
-        next = other;
+        next = std::move(*other);
         moved = true;
       }
     first_block = next;
@@ -141,25 +141,24 @@ struct LeastBytes {
       for (int block = first_block[chunk]; block < first_block[chunk + 1]; ++block) {
         workspace[stage] = std::max(workspace[stage], outline.cost(block).workspace);
         if (outline.is_swapped(block))
-          slots[chunk] += outline.cost(block).saved - outline.cost(block).split_only +
-                          outline.cuts[block].activation -
-                          (block + 1 < first_block[chunk + 1] ? bytes_leaving(outline, block) : 0);
+          slots[chunk] +=
+              outline.bytes_in_segment(block, first_block[chunk + 1]) - outline.cost(block).split_only;
         for (const int unit : outline.units_used[block][0])
-          if (counted[stage][unit]++ == 0) kept[stage] += of_unit(outline, outline.units[unit]);
+          if (counted[stage][unit]++ == 0) kept[stage] += least_held_bytes(outline, unit);
       }
     }
   }
   /// What a stage has beside tapes.
   std::int64_t beside(int stage) const { return kept[stage] + second_forward[stage] + workspace[stage]; }
-
- private:
-  static std::int64_t of_unit(const Outline& outline, const UnitCost& cost) {
-    return cost.values + (outline.state_on_host ? 0 : least_share(outline, cost.state)) +
-           (outline.sharded_gradients ? 0 : cost.gradients);
-  }
 };
 
 }  // namespace
+
+std::int64_t least_held_bytes(const Outline& outline, int unit) {
+  const UnitCost& cost = outline.units[unit];
+  return cost.values + (outline.state_on_host ? 0 : least_share(outline, cost.state)) +
+         (outline.sharded_gradients ? 0 : cost.gradients);
+}
 
 std::vector<int> most_in_flight(const Order& order, int chunks) {
   std::vector<int> held(chunks, 0), most(chunks, 0);

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "config/chosen_blocks.h"
-#include "program/clock/simulate.h"
+#include "program/clock/prices.h"
 #include "program/schedules/order.h"
 
 namespace mindpipe {
@@ -34,12 +34,15 @@ class StepBound {
   std::int64_t longest_update(const std::vector<int>& first_block) const;
 
   const Outline& outline_;
-  const Network& network_;
+  PriceList prices_;
   std::vector<std::int64_t> forward_, input_, whole_, update_;  ///< sums over the blocks before each
 };
 
 /// The most micro-batches that each chunk keeps tapes of at once.
 std::vector<int> most_in_flight(const Order& order, int chunks);
+/// Bytes that a rank which uses a unit holds of it at least: values, its share of masters and moments, one
+/// gradient.
+std::int64_t least_held_bytes(const Outline& outline, int unit);
 /// Bytes that each stage takes beside its tapes, as far as is known of blocks alone: values, state,
 /// gradients, what passes work in, buffers for what crosses its cuts.
 std::vector<std::int64_t> bytes_beside_tapes(const Outline& outline);

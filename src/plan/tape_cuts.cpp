@@ -16,14 +16,26 @@ constexpr double close = 1.003;
 /// Bounds of steps, in parts of the least, for which cuts are given.
 constexpr std::array lengths{1.0, 1.03, 1.08, 1.15};
 
-/// Bytes of the units that a block uses.
-std::int64_t bytes_of_units(const Outline& outline, int block) {
-  std::int64_t bytes = 0;
-  for (const int unit : outline.units_used[block][0])
-    bytes += outline.units[unit].values + (outline.state_on_host ? 0 : outline.share_of_state(unit)) +
-             (outline.sharded_gradients ? outline.share_bytes(unit) : outline.accumulator_bytes(unit));
-  return bytes;
-}
+/// Bytes of a block's units, where it is the first of its run; of those that blocks before it use, too, the
+/// last of these, and the bytes that a rank which has both holds once.
+struct UnitBytes {
+  std::int64_t all = 0;
+  std::vector<std::pair<int, std::int64_t>> shared = {};
+  UnitBytes(const Outline& outline, int block) {
+    for (const int unit : outline.units_used[block][0]) {
+      all += outline.held_bytes(unit) + outline.bytes_of_use(unit);
+      const std::vector<int>& users = outline.units[unit].blocks;
+      const auto here = std::find(users.begin(), users.end(), block);
+      if (here != users.begin()) shared.emplace_back(*(here - 1), outline.held_bytes(unit));
+    }
+  }
+  std::int64_t in_run_from(int first) const {
+    std::int64_t bytes = all;
+    for (const auto& [before, held] : shared)
+      if (before >= first) bytes -= held;
+    return bytes;
+  }
+};
 
 /// What blocks take of a stage beside their tapes and what crosses cuts, added up from the first one of a
 /// run.
@@ -42,12 +54,11 @@ class CutSearch {
       : kept_(kept), again_(again), in_flight_(in_flight), rules_(rules), limit_(limit) {
     std::map<std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t, bool, bool>, int> kinds;
     for (int block = 0; block < kept.all_blocks(); ++block) {
-      const std::int64_t time = kept.cost(block).forward + kept.cost(block).backward,
-                         more = again.cost(block).forward + again.cost(block).backward - time;
+      const std::int64_t time = kept.cost(block).passes(), more = again.cost(block).passes() - time;
       const std::tuple key(time, more, kept.cost(block).saved, kept.cuts[block].activation,
                            rules.given.recompute.has(block), rules.given.swap.has(block));
       kind_.push_back(kinds.try_emplace(key, static_cast<int>(kinds.size())).first->second);
-      units_.push_back(bytes_of_units(kept, block));
+      units_.emplace_back(kept, block);
       all_ += time;
     }
   }
@@ -95,13 +106,13 @@ class CutSearch {
   double lasting(int stage, double time) const {
     return kept_.slower.empty() ? time : time * kept_.slower[stage];
   }
-  void add(Beside& beside, int block) const {
-    beside.units += units_[block];
+  void add(Beside& beside, int first, int block) const {
+    beside.units += units_[block].in_run_from(first);
     beside.workspace = std::max(beside.workspace, kept_.cost(block).workspace);
   }
   Beside beside_of(int first, int last) const {
     Beside beside;
-    for (int block = first; block < last; ++block) add(beside, block);
+    for (int block = first; block < last; ++block) add(beside, first, block);
     return beside;
   }
 
@@ -110,8 +121,8 @@ class CutSearch {
     Beside beside;
     double passes = 0;
     for (int last = first + 1; last <= kept_.all_blocks() - (kept_.stages - 1 - stage); ++last) {
-      add(beside, last - 1);
-      passes += static_cast<double>(kept_.cost(last - 1).forward + kept_.cost(last - 1).backward);
+      add(beside, first, last - 1);
+      passes += static_cast<double>(kept_.cost(last - 1).passes());
       if (beside.bytes() > limit_ || bound(before, lasting(stage, passes)) > most) return;
       const StageTapes* tapes = tapes_of(stage, first, last, beside);
       if (tapes == nullptr) continue;
@@ -144,8 +155,8 @@ class CutSearch {
   const std::vector<int>& in_flight_;
   const TapeRules& rules_;
   std::int64_t limit_, all_ = 0;
-  std::vector<std::int64_t> units_;  ///< bytes of each block's
-  std::vector<int> kind_;            ///< a number for each block: one where costs and choices are alike
+  std::vector<UnitBytes> units_;  ///< bytes of the units of each block
+  std::vector<int> kind_;         ///< a number for each block: one where costs and choices are alike
   std::map<std::tuple<std::vector<int>, int, std::int64_t, std::int64_t>, std::optional<StageTapes>> known_;
 };
 

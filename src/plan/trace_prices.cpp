@@ -222,9 +222,9 @@ Profile profile_of(const TracePrices& prices, const Config& config,
     const bool splits = row_of(one->schedule.kind).splits_backward;
     for (int block = 0; block < outline.all_blocks(); ++block) {
       BlockCost& cost = outline.blocks[block].front();
-      const auto before = static_cast<double>(cost.forward + cost.backward);
+      const auto before = static_cast<double>(cost.passes());
       reprice(cost, prices, block);
-      if (before > 0) factors.push_back(static_cast<double>(cost.forward + cost.backward) / before);
+      if (before > 0) factors.push_back(static_cast<double>(cost.passes()) / before);
       profile.passes[costs.work_of(block)] = {
           .forward = second * static_cast<double>(cost.forward),
           .input = second * static_cast<double>(splits ? cost.backward_input : cost.backward),

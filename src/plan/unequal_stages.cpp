@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <limits>
 
+#include "core/refusal.h"
 #include "plan/layout_search.h"
 #include "plan/network_on_paper.h"
 #include "plan/run_plan.h"
+#include "plan/step_bound.h"
 
 namespace mindpipe {
 namespace {
@@ -107,37 +109,30 @@ std::optional<Outline> outline_with(const Config& config, int tensor, const Layo
   layout.chunks = 1;
   layout.cuts.clear();
   layout.sequence_parallel = like.sequence_parallel && tensor > 1;
-  try {
+  std::optional<Outline> outline;
+  refusal_of([&] {
     const Config known = with_layout(config, layout);
-    Outline outline = CostModel(known, make_layout(known, {})).outline();
+    outline = CostModel(known, make_layout(known, {})).outline();
     const Network network = network_on_paper(known);
-    for (int block = 0; block < outline.all_blocks(); ++block) {
-      BlockCost& cost = outline.blocks[block][0];
+    for (int block = 0; block < outline->all_blocks(); ++block) {
+      BlockCost& cost = outline->blocks[block][0];
       cost.forward += network.tensor_time(cost.forward_sums);
       cost.backward += network.tensor_time(cost.backward_sums);
     }
-    return outline;
-  } catch (const Error& error) {
-    if (error.code == Exit::internal) throw;
-    return std::nullopt;
-  }
+  });
+  return outline;
 }
 
-/// Costs of all stages in one shape. Optimizer state is shared by the replicas where train.zero says so.
-StageCost cost_of(const Config& config, const Outline& outline, int first_block, int last_block, int data) {
+/// What a stage of blocks costs in one shape.
+StageCost cost_of(const Outline& outline, int first_block, int last_block) {
   StageCost cost;
   std::vector<char> counted(outline.units.size(), 0);
   for (int block = first_block; block < last_block; ++block) {
     const BlockCost& one = outline.cost(block);
-    cost.time += static_cast<double>(one.forward + one.backward) / data;
+    cost.time += static_cast<double>(one.passes()) / outline.data;
     cost.in_flight += one.saved;
-    for (const int unit : outline.units_used[block][0]) {
-      if (counted[unit]++ > 0) continue;
-      const UnitCost& bytes = outline.units[unit];
-      const std::int64_t state = outline.state_on_host ? 0 : bytes.state;
-      cost.held += bytes.values + (config.train.zero > 0 ? state / data : state) +
-                   (config.train.zero > 1 ? 0 : bytes.gradients);
-    }
+    for (const int unit : outline.units_used[block][0])
+      if (counted[unit]++ == 0) cost.held += least_held_bytes(outline, unit);
   }
   return cost;
 }
@@ -147,8 +142,7 @@ std::vector<int> pieces_of(const Outline& outline) {
   const int blocks = outline.all_blocks(), pieces = std::min(blocks, most_pieces);
   std::vector<double> before{0};
   for (int block = 0; block < blocks; ++block)
-    before.push_back(before.back() +
-                     static_cast<double>(outline.cost(block).forward + outline.cost(block).backward));
+    before.push_back(before.back() + static_cast<double>(outline.cost(block).passes()));
   std::vector<int> first{0};
   for (int piece = 1; piece < pieces; ++piece) {
     int block = first.back() + 1;
@@ -170,7 +164,10 @@ std::optional<StagesProblem> problem_of(const Config& config, int ranks) {
     for (int data = 1; data * tensor <= ranks; data *= 2)
       if (problem.micro_batches % data == 0) {
         problem.shapes.push_back({data, tensor});
-        outlines.push_back(*outline);
+        Outline& shared = outlines.emplace_back(*outline);
+        shared.data = data;
+        shared.sharded_optimizer = config.train.zero > 0;
+        shared.sharded_gradients = config.train.zero > 1;
       }
   }
   if (outlines.empty()) return std::nullopt;
@@ -181,8 +178,7 @@ std::optional<StagesProblem> problem_of(const Config& config, int ranks) {
     for (int to = from + 1; to <= problem.pieces; ++to)
       for (std::size_t shape = 0; shape < problem.shapes.size(); ++shape)
         problem.costs[(static_cast<std::size_t>(from) * problem.pieces + to - 1) * problem.shapes.size() +
-                      shape] =
-            cost_of(config, outlines[shape], first[from], first[to], problem.shapes[shape].data);
+                      shape] = cost_of(outlines[shape], first[from], first[to]);
   return problem;
 }
 

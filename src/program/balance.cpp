@@ -57,8 +57,7 @@ bool are_unequal(std::span<const std::int64_t> worked, std::int64_t percent) {
 
 std::vector<std::int64_t> costs_of(const Outline& outline) {
   std::vector<std::int64_t> costs;
-  for (int block = 0; block < outline.all_blocks(); ++block)
-    costs.push_back(outline.cost(block).forward + outline.cost(block).backward);
+  for (int block = 0; block < outline.all_blocks(); ++block) costs.push_back(outline.cost(block).passes());
   return costs;
 }
 

@@ -238,15 +238,19 @@ std::vector<int> cuts_in_v(const std::vector<std::int64_t>& cost, int stages) {
     moved = false;
     for (std::size_t cut = 1; cut + 1 < best.size(); ++cut)
       for (const int step : {-1, 1}) {
-        std::vector<int> other = best;
-        other[cut] += step;
-        if (other[cut] == other[cut - 1] || other[cut] == other[cut + 1]) continue;
-        if (ends.unevenness(other) >= ends.unevenness(best)) continue;
-        best = std::move(other);
+        auto other = with_boundary_moved(best, cut, step);
+        if (!other || ends.unevenness(*other) >= ends.unevenness(best)) continue;
+        best = std::move(*other);
         moved = true;
       }
   }
   return best;
+}
+
+std::optional<std::vector<int>> with_boundary_moved(std::vector<int> first, std::size_t chunk, int by) {
+  first[chunk] += by;
+  if (first[chunk] <= first[chunk - 1] || first[chunk] >= first[chunk + 1]) return std::nullopt;
+  return first;
 }
 
 std::vector<int> balanced_cuts(const std::vector<std::int64_t>& cost, int chunks) {

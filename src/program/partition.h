@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -27,6 +28,9 @@ std::vector<int> near_cuts(const std::vector<std::int64_t>& cost, const std::vec
 /// alike but for the first and the last; then no boundary, moved by a block, makes stages, and then chunks,
 /// more even. Refuses more chunks than blocks.
 std::vector<int> cuts_in_v(const std::vector<std::int64_t>& cost, int stages);
+
+/// The cuts with the boundary before one chunk `by` blocks further on; none: a chunk would be empty.
+std::optional<std::vector<int>> with_boundary_moved(std::vector<int> first, std::size_t chunk, int by);
 
 /// The cuts of a configuration, the first block of every chunk but the first, in the form of balanced_cuts.
 /// `key`: of the setting that names them.

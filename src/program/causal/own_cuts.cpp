@@ -74,7 +74,7 @@ const std::vector<int>& OwnCuts::of(const std::vector<std::uint8_t>& choice) {
     sums_[block + 1] = sums_[block];
     outline_.for_candidates(choice, block, [&](int candidate) {
       const BlockCost& cost = outline_.cost(block, candidate);
-      sums_[block + 1] += cost.forward + cost.backward;
+      sums_[block + 1] += cost.passes();
     });
   }
   solve([&](double before, int stage, int first, int last) {

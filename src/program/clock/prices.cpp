@@ -21,10 +21,7 @@ std::int64_t PriceList::of(const Action& action, int rank) const {
   return by_shape(
       action.kind,
       [&](const PassTraits& traits) {
-        PassWork work;
-        for (int block = action.first; block < action.last; ++block) work.add(outline_.cost(block), traits);
-        for (const UnitUse& use : outline_.uses_in(action.first, action.last))
-          work.clear += outline_.units[use.unit].clear;
+        const PassWork work = work_of(traits, action.first, action.last, action.clears);
         return pass(stage, work, action.clears).lasts;
       },
       [&](const UnitTraits&) { return outline_.lasting(stage, update_of_share(action.unit)); },
@@ -36,6 +33,14 @@ std::int64_t PriceList::of(const Action& action, int rank) const {
         if (collective.of == CollectiveTraits::step) return scalars(rank);
         return action.bytes > 0 ? travel() : 0;
       });
+}
+
+PassWork PriceList::work_of(const PassTraits& traits, int first, int last, bool clears) const {
+  PassWork work;
+  for (int block = first; block < last; ++block) work.add(outline_.cost(block), traits);
+  if (!clears) return work;
+  for (const UnitUse& use : outline_.uses_in(first, last)) work.clear += outline_.units[use.unit].clear;
+  return work;
 }
 
 Price PriceList::pass(int stage, const PassWork& work, bool clears) const {
@@ -78,15 +83,21 @@ std::int64_t PriceList::scalars(int rank) const {
          numbers(network_.grid, outline_.stages, 1 + tensors);
 }
 
-Price PriceList::message(int from, int to, const BoundaryBytes& cut, bool with_forward) const {
+Price PriceList::message(int from, int to, std::int64_t bytes) const {
   const Link& link = network_.link(from, to);
-  std::int64_t takes = 0;
-  bool crosses = false;
+  const std::int64_t takes = link.carries(bytes);
+  return {link.latency + takes, {takes, link.latency, link.level}};
+}
+
+Price PriceList::message(int from, int to, const BoundaryBytes& cut, bool with_forward) const {
+  Price both;
   for (const auto& [payload, bytes] : payloads_of(cut, with_forward)) {
-    crosses = crosses || bytes > 0;
-    takes += link.carries(bytes);
+    if (bytes == 0) continue;
+    const Price one = message(from, to, bytes);
+    const std::int64_t takes = both.load.takes + one.load.takes;
+    both = {one.load.latency + takes, {takes, one.load.latency, one.load.level}};
   }
-  return crosses ? Price{link.latency + takes, {takes, link.latency, link.level}} : Price{};
+  return both;
 }
 
 Price PriceList::move(int from, int to, std::span<const int> units) const {

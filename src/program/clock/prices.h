@@ -40,6 +40,8 @@ class PriceList {
   /// An action of a step's list, or of a list of forwards of a model without choices.
   std::int64_t of(const Action& action, int rank) const;
 
+  /// What a pass over blocks of one candidate each consists of; with `clears`, the zeroing of gradients, too.
+  PassWork work_of(const PassTraits& traits, int first, int last, bool clears) const;
   /// A pass with its tensor sums; with `clears`, gradients are zeroed before. A price that was measured has
   /// both in it.
   Price pass(int stage, const PassWork& work, bool clears) const;
@@ -52,6 +54,8 @@ class PriceList {
   /// The norm and the loss of a whole step, which every rank takes part in.
   std::int64_t scalars(int rank) const;
 
+  /// One message.
+  Price message(int from, int to, std::int64_t bytes) const;
   /// The messages of one micro-batch across a cut, one behind the other.
   Price message(int from, int to, const BoundaryBytes& cut, bool with_forward) const;
   /// A transfer, or a part of it.

@@ -11,8 +11,7 @@ std::int64_t tapes_of_1f1b(const Outline& outline) {
   std::vector<int> first_block = outline.first_block;
   if (outline.chunks > 1) {
     std::vector<std::int64_t> costs;
-    for (int block = 0; block < outline.all_blocks(); ++block)
-      costs.push_back(outline.cost(block).forward + outline.cost(block).backward);
+    for (int block = 0; block < outline.all_blocks(); ++block) costs.push_back(outline.cost(block).passes());
     first_block = balanced_cuts(costs, outline.stages);
   }
   std::int64_t most = 0;
@@ -44,9 +43,7 @@ PassClock::PassClock(const Outline& outline, const PriceList& prices)
     chunk.stage = outline.rank_of(number);
     const int first = outline.first_block[number], last = outline.first_block[number + 1];
     const auto lasts = [&](ActionKind kind) {
-      PassWork work;
-      for (int block = first; block < last; ++block) work.add(outline.cost(block), traits_of_pass(kind));
-      return prices.pass(chunk.stage, work, false).lasts;
+      return prices.pass(chunk.stage, prices.work_of(traits_of_pass(kind), first, last, false), false).lasts;
     };
     chunk.forward = lasts(ActionKind::forward);
     chunk.whole = lasts(ActionKind::backward);

@@ -147,11 +147,7 @@ class Making {
 
   int add_pass(Task task) {
     const PassTraits& traits = traits_of_pass(pass_of_task(task.kind));
-    PassWork work;
-    for (int block = task.first; block < task.last; ++block) work.add(outline_.cost(block), traits);
-    if (task.clears)
-      for (const UnitUse& use : outline_.uses_in(task.first, task.last))
-        work.clear += outline_.units[use.unit].clear;
+    const PassWork work = prices_.work_of(traits, task.first, task.last, task.clears);
     task.sums = work.sums;
     task.take(prices_.pass(task.rank, work, task.clears));
     std::vector<StepItem>& line = made_.lines[task.rank];
@@ -242,8 +238,7 @@ class Making {
         if (payloads[k].second == 0) continue;
         if (ring.lines[k] < 0) ring.lines[k] = new_line();
         std::vector<StepItem>& line = made_.lines[ring.lines[k]];
-        const Link& link = prices_.network().link(pair.from, pair.to);
-        const std::int64_t takes = link.carries(payloads[k].second);
+        const Price price = prices_.message(pair.from, pair.to, payloads[k].second);
         line.push_back({{.kind = TaskKind::message,
                          .with_forward = pair.with_forward,
                          .rank = pair.from,
@@ -253,8 +248,8 @@ class Making {
                          .payload = payloads[k].first,
                          .turn = turn,
                          .first = cut,
-                         .lasts = takes + link.latency,
-                         .load = {takes, link.latency, link.level}},
+                         .lasts = price.lasts,
+                         .load = price.load},
                         {StepNeed{pair.from, crossing.writer + 1}}});
         crossing.messages[k] = static_cast<int>(line.size()) - 1;
         made_.lines[pair.to][crossing.reader].needs[StepItem::input + k] = {ring.lines[k],
