@@ -25,6 +25,8 @@ constexpr int most_finalists = 3;
 /// Layouts that are tried to say why another value was not chosen.
 constexpr int most_tried = 3;
 constexpr double near_costs = 1.05;
+/// Nobody asks how much longer than this a step would be: its bound says enough.
+constexpr double far_costs = 1.25;
 /// Where less than this lies behind a step's passes, cuts that lengthen them are not worth the simulator.
 constexpr double little_behind = 1.005;
 
@@ -184,8 +186,12 @@ bool is_settled(const LayoutSearch& search, const LayoutChoice& layout) {
   });
 }
 
-/// Moves single blocks of a layout from stage to stage while the simulator finds that better.
-void improve_cuts(LayoutSearch& search, const Config& config, LayoutCandidate best, PricedBlocks& blocks) {
+/// Moves single blocks of a layout from stage to stage while the simulator finds that better. Groups of
+/// micro-batches stay those of the first cut, and are chosen anew of what is settled.
+void improve_cuts(LayoutSearch& search, const Config& given, LayoutCandidate best, PricedBlocks& blocks) {
+  const bool has_groups = row_of(best.layout.schedule).has_groups;
+  Config config = given;
+  if (has_groups) config.schedule.groups = best.groups;
   LayoutChoice plain = best.layout;
   plain.cuts.clear();
   const Config known = with_layout(config, plain);
@@ -207,6 +213,7 @@ void improve_cuts(LayoutSearch& search, const Config& config, LayoutCandidate be
         try_layout(config, candidate, search.price, cost, cost < little_behind * least ? least : cost,
                    blocks);
         search.all.push_back(candidate);
+        if (has_groups) search.all.back().memory = 0;
         if (candidate.fate != Fate::simulated || candidate.cost(search.price) >= best.cost(search.price))
           continue;
         best = candidate;
@@ -224,11 +231,15 @@ int best_with(LayoutSearch& search, const Config& config, PricedBlocks& blocks,
   const auto is_known_to_fit = [&](const LayoutCandidate& one) {
     return one.fate == Fate::simulated && (limit == 0 || one.memory > 0);
   };
+  const auto is_far = [&](const LayoutCandidate& one) {
+    return one.fate == Fate::slower && (limit == 0 || one.least_memory <= limit) &&
+           one.least_cost(search.price) > far_costs * search.all[search.best.front()].cost(search.price);
+  };
   for (int tried = 0; tried < most_tried;) {
     const auto [found, next] = two_cheapest(search, has, false);
     if (found < 0) return -1;
     LayoutCandidate& one = search.all[found];
-    if (is_known_to_fit(one)) return found;
+    if (is_known_to_fit(one) || is_far(one)) return found;
     if (one.fate == Fate::slower && limit > 0 && one.least_memory > limit) {
       one.fate = Fate::too_large;
       continue;

@@ -118,7 +118,8 @@ LayoutSearch search_layouts(const Config& config, int ranks, const SearchFreedom
                             const StepPrice& price = {});
 
 /// The place in `all` of the best layout that fits and has what is asked for, which bounds find; where the
-/// first few do not fit, the best of those that are known to. -1: none.
+/// first few do not fit, the best of those that are known to; where all cost much more than the best layout
+/// of all, the one of the least bound. -1: none.
 int best_with(LayoutSearch& search, const Config& config, PricedBlocks& blocks,
               const std::function<bool(const LayoutChoice&)>& has);
 

@@ -78,8 +78,9 @@ constexpr int least_percent = 80, percents_at_once = 1;
 /// may go on with fewer: they are sought with less until they fit, down to the latter where a limit is given.
 constexpr int searched_percents[] = {100, 90, 80, 70, 60, 50, 40, 30, 20};
 
-/// Bytes of the slab of tapes of the stage that has the largest.
-std::int64_t largest_slab(const Order& order, const Outline& outline) {
+/// Bytes of the slab of tapes of the stage that has the largest; `most` or more: one stage has as many.
+std::int64_t largest_slab(const Order& order, const Outline& outline,
+                          std::int64_t most = std::numeric_limits<std::int64_t>::max()) {
   std::size_t largest = 0;
   for (const std::vector<Pass>& passes : order) {
     std::vector<Action> list;
@@ -89,8 +90,10 @@ std::int64_t largest_slab(const Order& order, const Outline& outline) {
       action.chunk = pass.chunk;
       action.micro_batch = pass.micro_batch;
     }
-    const TapeSlab slab = place_tapes(list, [&](int chunk, bool) { return sizes_of_rooms(outline, chunk); });
+    const TapeSlab slab = place_tapes(
+        list, [&](int chunk, bool) { return sizes_of_rooms(outline, chunk); }, largest);
     largest = std::max(largest, slab.bytes);
+    if (std::cmp_greater_equal(largest, most)) break;
   }
   return static_cast<std::int64_t>(largest);
 }
@@ -130,7 +133,7 @@ OrderInSlab in_slab(const Order& order, const Outline& outline, const PriceList&
   OrderInSlab best;
   const auto try_holding = [&](std::int64_t most) {
     Order tried = with_weight_gradients(order, outline, prices, most);
-    const std::int64_t bytes = largest_slab(tried, outline);
+    const std::int64_t bytes = largest_slab(tried, outline, best.bytes);
     if (bytes < best.bytes) best = {std::move(tried), bytes};
   };
   const std::int64_t step = std::max<std::int64_t>(1, tapes_of_1f1b(outline) * percents_at_once / 100);

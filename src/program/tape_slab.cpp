@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 namespace mindpipe {
 namespace {
@@ -36,9 +37,11 @@ class Shelf {
   std::vector<int> latest_;  ///< ends of all up to there
 };
 
-std::size_t lowest_free(const Lying& one, const std::vector<const Shelf*>& shelves) {
-  std::vector<std::pair<std::size_t, std::size_t>> taken;
-  for (const Shelf* shelf : shelves) shelf->add_taken(one, taken);
+/// `taken`: room to work in.
+std::size_t lowest_free(const Lying& one, const Shelf& shelf, const Shelf& beside,
+                        std::vector<std::pair<std::size_t, std::size_t>>& taken) {
+  taken.clear();
+  for (const Shelf* each : {&shelf, &beside}) each->add_taken(one, taken);
   std::sort(taken.begin(), taken.end());
   std::size_t at = 0;
   for (const auto& [begin, end] : taken) {
@@ -87,16 +90,18 @@ struct RoomsOfList {
   }
 
   /// Each as low as it can lie: tapes first, or all in the order in which they come. `alike`: each has as
-  /// much room as the largest of its kind, so that what comes where another was leaves no gap.
-  std::size_t lowest(bool tapes_first, bool alike) {
+  /// much room as the largest of its kind, so that what comes where another was leaves no gap. Gives the
+  /// bytes; where these are not fewer than `most`, some of what lies there is not placed.
+  std::size_t lowest(bool tapes_first, bool alike, std::size_t most) {
     Shelf shelf, beside;
+    std::vector<std::pair<std::size_t, std::size_t>> taken;
     std::size_t bytes = 0, largest_tape = 0, largest_beside = 0;
     for (const Lying& tape : tapes) largest_tape = std::max(largest_tape, tape.bytes);
     for (const Lying& one : waiting) largest_beside = std::max(largest_beside, one.bytes);
     const auto put = [&](Lying& one, Shelf& there) {
       Lying room = one;
       if (alike) room.bytes = &there == &shelf ? largest_tape : largest_beside;
-      one.at = room.at = lowest_free(room, {&shelf, &beside});
+      one.at = room.at = lowest_free(room, shelf, beside, taken);
       there.put(room);
       bytes = std::max(bytes, one.at + one.bytes);
     };
@@ -104,8 +109,9 @@ struct RoomsOfList {
     for (Lying& tape : tapes) {
       for (; !tapes_first && next != waiting.end() && next->begin < tape.begin; ++next) put(*next, beside);
       put(tape, shelf);
+      if (bytes >= most) return bytes;
     }
-    for (; next != waiting.end(); ++next) put(*next, beside);
+    for (; next != waiting.end() && bytes < most; ++next) put(*next, beside);
     return bytes;
   }
 };
@@ -113,16 +119,18 @@ struct RoomsOfList {
 }  // namespace
 
 TapeSlab place_tapes(const std::vector<Action>& list,
-                     const std::function<TapeSizes(int chunk, bool in_halves)>& sizes_of) {
+                     const std::function<TapeSizes(int chunk, bool in_halves)>& sizes_of,
+                     std::size_t enough) {
   RoomsOfList best(list, sizes_of);
   TapeSlab slab;
   if (best.waiting.empty() && best.are_numbered()) {
     slab.bytes = best.in_arenas();
   } else {
-    slab.bytes = best.lowest(true, false);
+    slab.bytes = best.lowest(true, false, std::numeric_limits<std::size_t>::max());
     for (const auto& [tapes_first, alike] : {std::pair{true, true}, {false, false}, {false, true}}) {
+      if (slab.bytes <= enough) break;
       RoomsOfList other = best;
-      const std::size_t bytes = other.lowest(tapes_first, alike);
+      const std::size_t bytes = other.lowest(tapes_first, alike, slab.bytes);
       if (bytes >= slab.bytes) continue;
       slab.bytes = bytes;
       best = std::move(other);
