@@ -1,5 +1,7 @@
 #include "corpus/token_writer.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cerrno>
 
@@ -35,6 +37,7 @@ const std::string& unused(const std::string& path) {
 }
 
 std::ofstream create_file(const std::string& path) {
+  ::unlink(path.c_str());  // what an import left behind, or a pipe that nobody reads
   std::ofstream file(path, std::ios::binary | std::ios::trunc);
   if (!file) {
     const int error = errno;

@@ -148,7 +148,7 @@ std::string Replicas::name_odd_ones(const std::vector<std::uint64_t>& hashes) {
     words >> unit >> param >> slot >> shard >> first >> home >> copy.hash;
     copies[{unit, param, slot, shard, first, home}].push_back(copy);
   }
-  // What goes wrong in a tensor reaches those before it with the next backward, so the last is named.
+  // What goes wrong in a tensor reaches others with the next step.
   std::string found;
   std::set<std::pair<int, int>> tensors;
   for (const auto& [key, of_tensor] : copies) {
@@ -159,8 +159,11 @@ std::string Replicas::name_odd_ones(const std::vector<std::uint64_t>& hashes) {
     if (!differ.empty() && tensors.insert({unit, param}).second) found = differ;
   }
   MP_CHECK(!found.empty(), "ranks have found that copies differ, and no copy does");
-  return tensors.size() == 1 ? found
-                             : fmt::format("{}; so do {} tensors before it", found, tensors.size() - 1);
+  if (tensors.size() == 1) return found;
+  return fmt::format(
+      "{}; {} other tensors differ, too, and steps lie between, so nobody knows which did first "
+      "(guard.replicas_every: 1 names it)",
+      found, tensors.size() - 1);
 }
 
 std::string Replicas::odd_ones(const std::string& tensor, const std::vector<Copy>& copies) {

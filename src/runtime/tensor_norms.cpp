@@ -80,7 +80,10 @@ std::vector<LayerNorms> norms_by_layer(const Model& model, const TensorSquares& 
                                        double gradient_norm) {
   double all = 0;
   for (const double square : squares.gradients) all += square;
-  const double scale = all == 0 ? 0 : gradient_norm / std::sqrt(all);
+  // Where the norm of all is no number, its layers' are as they were added up: one of them has the name.
+  const double known = gradient_norm / std::sqrt(all), scale = all == 0               ? 0
+                                                               : std::isfinite(known) ? known
+                                                                                      : 1;
   std::vector<LayerNorms> layers;
   std::size_t tensor = 0;
   for (const auto& unit : model.units()) {

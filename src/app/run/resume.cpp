@@ -319,24 +319,31 @@ Resumed load_newest(Run& run, Resumed from) {
 
 namespace {
 
-/// The newest checkpoint before a step that was not saved among steps that changed nothing.
-std::optional<Resumed> newest_good(const std::string& run_directory, std::int64_t below) {
-  std::optional<Resumed> newest;
-  do {
-    newest = newest_readable(checkpoints_in(run_directory), below);
-    if (newest) below = newest->manifest.progress.step;
-  } while (newest && newest->manifest.progress.skipped_in_a_row > 0);
-  return newest;
+/// The newest checkpoint before a step that was not saved among steps that changed nothing. `every`: of every
+/// so many steps, since a run that stops elsewhere is to go back to where one that never stopped does; where
+/// there is none of these, any.
+std::optional<Resumed> newest_good(const std::string& run_directory, std::int64_t below, std::int64_t every) {
+  std::optional<Resumed> any;
+  for (;;) {
+    std::optional<Resumed> next = newest_readable(checkpoints_in(run_directory), below);
+    if (!next) return any;
+    below = next->manifest.progress.step;
+    if (next->manifest.progress.skipped_in_a_row > 0) continue;
+    if (every == 0 || below % every == 0) return next;
+    if (!any) any = std::move(next);
+  }
 }
 
 /// The checkpoint to go back to. One that the run has gone back to before, and whose very next steps failed
 /// again, may be wrong itself: an older one takes its place where there is one, and nobody goes on from it.
-std::optional<Resumed> checkpoint_of_before(const std::string& run_directory, const FailedSteps& failed) {
-  const std::optional<Resumed> newest = newest_good(run_directory, std::numeric_limits<std::int64_t>::max());
+std::optional<Resumed> checkpoint_of_before(const std::string& run_directory, const FailedSteps& failed,
+                                            std::int64_t every) {
+  const std::optional<Resumed> newest =
+      newest_good(run_directory, std::numeric_limits<std::int64_t>::max(), every);
   if (!newest || newest->manifest.progress.step != failed.first ||
       newest->manifest.progress.rollbacks >= failed.rollbacks)
     return newest;
-  std::optional<Resumed> older = newest_good(run_directory, failed.first);
+  std::optional<Resumed> older = newest_good(run_directory, failed.first, every);
   if (!older) return newest;
   const std::string why = "it is suspect: the run went back to it, and failed again at once";
   warning("{}: {}", newest->directory, why);
@@ -349,7 +356,7 @@ std::optional<Resumed> checkpoint_of_before(const std::string& run_directory, co
 std::optional<Resumed> load_newest_good(Run& run, const FailedSteps& failed) {
   const std::string& directory = run.config().run.dir;
   std::optional<Resumed> newest;
-  if (run.is_rank_0()) newest = checkpoint_of_before(directory, failed);
+  if (run.is_rank_0()) newest = checkpoint_of_before(directory, failed, run.config().checkpoint.every);
   newest = told(run.world(), newest);
   if (!newest) return std::nullopt;
   newest = load(run, std::move(*newest), true);

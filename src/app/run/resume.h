@@ -45,9 +45,9 @@ struct FailedSteps {
 };
 
 /// Sets the run's state back to the newest checkpoint of its own directory that is whole and was not saved
-/// among steps that changed nothing, and takes newer ones away, which no run goes on from any more; none:
-/// there is none. One that was gone back to before these steps, in vain, is marked as suspect, and the next
-/// older one taken, if there is one. Collective.
+/// among steps that changed nothing, of those that checkpoint.every makes if there are any. Takes newer ones
+/// away, which no run goes on from any more. None: there is none. One that was gone back to before these
+/// steps, in vain, is marked as suspect, and the next older one taken, if there is one. Collective.
 std::optional<Resumed> load_newest_good(Run& run, const FailedSteps& failed);
 
 /// Whether a checkpoint lies in a run's directory.

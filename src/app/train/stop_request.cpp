@@ -74,7 +74,8 @@ void say(int signal, const char* before, const char* after) {
 
 void leave_text(const LeftBehind& left, const char* text) {
   if (left.path[0] == '\0' || says(left.path, "failed")) return;
-  const int file = open(left.temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  unlink(left.temporary);
+  const int file = open(left.temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (file < 0) return;
   put(file, text);
   fsync(file);

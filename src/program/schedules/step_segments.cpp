@@ -51,7 +51,7 @@ void StepSegments::add_copies(int pass, const std::map<std::pair<int, int>, int>
     const SegmentLife& life = turns_.lives()[number];
     std::vector<StepItem>& in = line(in_);
     places_[number].unstash = static_cast<int>(in.size());
-    StepItem& item = in.emplace_back(copy(TaskKind::unstash, life, life.slot_back, tape(life)));
+    StepItem& item = in.emplace_back(StepItem{copy(TaskKind::unstash, life, life.slot_back, tape(life))});
     int stash = places_[number].stash;
     if (life.back_waits >= 0) stash = std::max(stash, places_[life.back_waits].stash);
     item.needs[StepItem::work] = {out_, stash + 1};

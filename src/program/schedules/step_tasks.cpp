@@ -335,7 +335,7 @@ class Making {
       return Task{.kind = kind, .rank = rank, .chunk = -1, .unit = unit, .lasts = prices_.copy(unit)};
     };
     const int turn = static_cast<int>(made_.lines[fetches].size());
-    StepItem& fetch = made_.lines[fetches].emplace_back(copy(TaskKind::fetch));
+    StepItem& fetch = made_.lines[fetches].emplace_back(StepItem{copy(TaskKind::fetch)});
     if (turn >= state_slots) fetch.needs[StepItem::place] = {evictions, turn - state_slots + 1};
     std::vector<StepItem>& line = made_.lines[rank];
     line.back().needs[StepItem::state] = {fetches, turn + 1};
