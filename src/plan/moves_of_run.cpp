@@ -124,9 +124,8 @@ std::vector<PlannedMove> plan_moves(const Config& config, const RunPlan& present
         manual_cuts(cuts, present.outline.all_blocks(), present.outline.all_chunks(), "repartition.at");
     if (step > config.train.steps) break;
     if (next == before->outline.first_block) continue;
-    PlannedMove& move = moves.emplace_back(step, plan_step_between(config, *before, next),
-                                           plan_behind(config, present, cuts));
-    before = &move.after;
+    moves.push_back({step, plan_step_between(config, *before, next), plan_behind(config, present, cuts)});
+    before = &moves.back().after;
   }
   return moves;
 }
