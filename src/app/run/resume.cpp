@@ -319,9 +319,9 @@ Resumed load_newest(Run& run, Resumed from) {
 
 namespace {
 
-/// The newest checkpoint before a step that was not saved among steps that changed nothing. `every`: of every
-/// so many steps, since a run that stops elsewhere is to go back to where one that never stopped does; where
-/// there is none of these, any.
+/// The newest checkpoint before a step that was not saved among steps that changed nothing. `every`: the one
+/// of every so many steps before it, as long as that is there, since a run that stops elsewhere is to go back
+/// to where one that never stopped does.
 std::optional<Resumed> newest_good(const std::string& run_directory, std::int64_t below, std::int64_t every) {
   std::optional<Resumed> any;
   for (;;) {
@@ -329,6 +329,7 @@ std::optional<Resumed> newest_good(const std::string& run_directory, std::int64_
     if (!next) return any;
     below = next->manifest.progress.step;
     if (next->manifest.progress.skipped_in_a_row > 0) continue;
+    if (any && any->manifest.progress.step - below >= every) return any;
     if (every == 0 || below % every == 0) return next;
     if (!any) any = std::move(next);
   }

@@ -147,6 +147,15 @@ class Guard(Runs):
                 self.trained(run, f"{grid} {course}", ranks)
                 self.assertEqual((self.told(run), self.sha(run, 12)), (self.told(one), self.sha(one, 12)))
 
+    def test_where_the_checkpoint_before_a_stop_is_gone_it_goes_back_to_that_of_the_stop(self):
+        course = ("train.steps=20 train.evaluate_every=0 checkpoint.every=4 checkpoint.keep=2 checkpoint.keep_every=8 " +
+                  at("inf", 0, 15, 16, 17))
+        for stop in (13, 14):
+            self.assertEqual(self.train("run", f"run.stop_after={stop} {course}").code, 75)
+        self.assertEqual(self.steps("run"), [8, 13, 14])
+        self.trained("run", course)
+        self.assertEqual(self.told("run")[1], [(14, 56, 68)])
+
     def test_beyond_the_budget_the_run_ends_with_79(self):
         answer = self.train("run", "train.steps=20 " + at("nan", 0, *range(5, 14)))
         self.assertEqual(answer.code, 79, answer)
