@@ -39,8 +39,14 @@ bool names_reach_device(const std::string& directory) {
 
 NewFile::NewFile(const std::string& path)
     : path_(path), temporary_(fmt::format("{}.{}.partial", path, ::getpid())) {
-  ::unlink(temporary_.path().c_str());  // what a process of this number left behind, or a pipe
-  file_ = File(::open(temporary_.path().c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+  const auto created = [&] {
+    return ::open(temporary_.path().c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  };
+  file_ = File(created());
+  if (!file_ && errno == EEXIST) {  // what a process of this number left behind, or a pipe
+    ::unlink(temporary_.path().c_str());
+    file_ = File(created());
+  }
   if (!file_) {
     const int error = errno;
     const Exit code = error == EACCES || error == EPERM || error == EROFS ? Exit::permission

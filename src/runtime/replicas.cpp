@@ -161,8 +161,8 @@ std::string Replicas::name_odd_ones(const std::vector<std::uint64_t>& hashes) {
   MP_CHECK(!found.empty(), "ranks have found that copies differ, and no copy does");
   if (tensors.size() == 1) return found;
   return fmt::format(
-      "{}; {} other tensors differ, too, and steps lie between, so nobody knows which did first "
-      "(guard.replicas_every: 1 names it)",
+      "{}; {} other tensors differ, too: a step has carried it on, and nobody knows which was first (a "
+      "smaller guard.replicas_every names it better)",
       found, tensors.size() - 1);
 }
 

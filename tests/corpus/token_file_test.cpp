@@ -1,5 +1,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <random>
 
@@ -104,6 +105,20 @@ TEST(TokenWriter, LeavesNothingBehindWhenItIsNotFinished) {
   { TokenWriter writer(folder / "half", TokenType::u16); }
   EXPECT_FALSE(std::filesystem::exists(folder / "half.bin"));
   EXPECT_TRUE(std::filesystem::is_empty(folder / ""));
+}
+
+TEST(TokenWriter, TakesAwayWhatStandsUnderTheNamesOfUnfinishedFiles) {
+  const Folder folder;
+  write_file(folder / "kept", "by somebody else");
+  for (const char* pipe : {"pair.bin.unfinished", "pair.lengths.unfinished", "pair.idx.unfinished"})
+    ASSERT_EQ(mkfifo((folder / pipe).c_str(), 0600), 0);  // which nobody reads
+  std::filesystem::create_symlink(folder / "kept", folder / "pair.boundaries.unfinished");
+  TokenWriter writer(folder / "pair", TokenType::u16);
+  writer.add(std::vector<std::int32_t>{1, 2, 3});
+  writer.end_document();
+  writer.finish();
+  EXPECT_THAT(whole(TokenFile(folder / "pair", 10), 0), ElementsAre(1, 2, 3));
+  EXPECT_EQ(std::filesystem::file_size(folder / "kept"), 16u);
 }
 
 TEST(TokenWriter, RefusesToOverwriteAndToWriteNowhere) {
