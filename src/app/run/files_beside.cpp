@@ -16,8 +16,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const char* const settings_name = "config.json";
-const char* const tokenizer_settings_name = "tokenizer_config.json";
+constexpr const char* settings_name = "config.json";
+constexpr const char* tokenizer_settings_name = "tokenizer_config.json";
 /// Files by which transformers knows a tokenizer, of which a directory has one.
 constexpr std::array tokenizer_names{"tokenizer.json", "vocab.json",      "merges.txt",
                                      "vocab.txt",      "tokenizer.model", tokenizer_settings_name};
