@@ -48,12 +48,6 @@ std::optional<Config> with_layout_if_allowed(const Config& config, const LayoutC
 /// The micro-batches to choose from on so many data ranks: the smallest that divide what a data shard has of
 /// the batch.
 std::vector<int> micro_batches_of(const Config& config, const SearchFreedom& free, int data = 1);
-/// "grid.pipeline=4", "grid.data=2", ...: a layout as settings; those alone that one is free to choose, where
-/// they are not what a file has that leaves them out.
-std::vector<std::string> settings_with(const LayoutChoice& layout, const SearchFreedom& free);
-/// The settings as one line.
-std::string words_of(const LayoutChoice& layout, const SearchFreedom& free);
-
 /// Costs that differ by less count as equal.
 inline constexpr double equal_costs = 1.001;
 

@@ -15,6 +15,11 @@ std::string text(const T& value) {
   return fmt::format("{}", value);
 }
 
+/// Whether a search of this freedom chooses the setting. Cuts are chosen with the fates of tapes, too.
+bool is_free(const SearchedSetting& setting, const SearchFreedom& free) {
+  return free.*setting.free || (setting.free == &SearchFreedom::cuts && (free.swap || free.recompute));
+}
+
 }  // namespace
 
 const std::vector<SearchedSetting>& searched_settings() {
@@ -55,10 +60,6 @@ const std::vector<SearchedSetting>& searched_settings() {
       {"supernet.cuts", &Free::subnet_cuts, [](Choice l) { return text(l.subnet_cuts); }, no, yes},
   };
   return all;
-}
-
-bool is_free(const SearchedSetting& setting, const SearchFreedom& free) {
-  return free.*setting.free || (setting.free == &SearchFreedom::cuts && (free.swap || free.recompute));
 }
 
 std::vector<std::string> settings_with(const LayoutChoice& layout, const SearchFreedom& free) {

@@ -12,14 +12,17 @@ struct SearchedSetting {
   bool SearchFreedom::*free;
   std::string (*value)(const LayoutChoice&);
   bool of_steps, of_subnets;  ///< which kinds of training have it
-  /// Whether a layout's value is another than that of a file which leaves the setting out; null: it may be.
+  /// Whether it is worth saying of a layout: not where every other value would be the same; null: always.
   bool (*is_said)(const LayoutChoice&) = nullptr;
   bool is_for_the_asking = false;  ///< whether it is searched only where a file leaves it open
   bool is_compared = true;         ///< whether its other values are other ways to run a model
 };
 const std::vector<SearchedSetting>& searched_settings();
 
-/// Whether a search of this freedom chooses the setting. Cuts are chosen with the fates of tapes, too.
-bool is_free(const SearchedSetting& setting, const SearchFreedom& free);
+/// "grid.pipeline=4", "grid.data=2", ...: a layout as settings; those alone that one is free to choose, where
+/// they are not what a file has that leaves them out.
+std::vector<std::string> settings_with(const LayoutChoice& layout, const SearchFreedom& free);
+/// The settings as one line.
+std::string words_of(const LayoutChoice& layout, const SearchFreedom& free);
 
 }  // namespace mindpipe

@@ -42,9 +42,9 @@ class StageChoice {
     std::map<Key, Alike> alike;
     for (const BlocksInFlight& run : runs)
       for (int block = run.first; block < run.last; ++block) {
-        const std::int64_t more = time_of(again, block) - time_of(kept, block),
+        const std::int64_t more = again.cost(block).passes() - kept.cost(block).passes(),
                            saved = kept.cost(block).saved, leaves = bytes_leaving(kept, block);
-        passes_ += time_of(kept, block);
+        passes_ += kept.cost(block).passes();
         if (more <= 0 || saved <= leaves) continue;
         const auto may = [&](TapeFate fate) { return rules.allow(fate, block, run.in_flight); };
         const Key key{run.first,          more, saved, leaves, may(TapeFate::kept), may(TapeFate::again),
@@ -91,8 +91,6 @@ class StageChoice {
   }
 
  private:
-  static std::int64_t time_of(const Outline& outline, int block) { return outline.cost(block).passes(); }
-
   /// Whether the host has room for one more block of a kind.
   bool has_room(const Alike& kind, std::int64_t on_host) const {
     return !host_room_ || on_host + kind.copied * kind.in_flight <= *host_room_;

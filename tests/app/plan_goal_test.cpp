@@ -16,6 +16,7 @@
 #include "app/plan/plan_search.h"
 #include "core/check.h"
 #include "core/text.h"
+#include "plan/searched_settings.h"
 
 namespace mindpipe {
 namespace {

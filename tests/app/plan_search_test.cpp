@@ -14,6 +14,7 @@
 #include "app/plan/open_choice.h"
 #include "config/profile.h"
 #include "core/check.h"
+#include "plan/searched_settings.h"
 #include "state/layout.h"
 
 namespace mindpipe {

@@ -9,6 +9,7 @@
 #include "core/check.h"
 #include "plan/memory_limits.h"
 #include "plan/run_plan.h"
+#include "plan/searched_settings.h"
 #include "runtime/small_models.h"
 
 namespace mindpipe {

@@ -11,6 +11,7 @@
 #include "plan/memory_limits.h"
 #include "plan/priced_blocks.h"
 #include "plan/run_plan.h"
+#include "plan/searched_settings.h"
 
 // Which tapes are kept, made again or swapped, where memory is short.
 namespace mindpipe {

@@ -3,6 +3,7 @@
 
 #include "plan/largest_memory.h"
 #include "plan/layout_search.h"
+#include "plan/searched_settings.h"
 #include "runtime/predicted.h"
 #include "runtime/ranks.h"
 

@@ -8,6 +8,7 @@
 #include "app/run/json_line.h"
 #include "app/train/report_end.h"
 #include "core/text.h"
+#include "plan/searched_settings.h"
 
 namespace mindpipe {
 namespace {

@@ -9,6 +9,7 @@
 #include "app/report/pictures.h"
 #include "core/text.h"
 #include "plan/run_plan.h"
+#include "plan/searched_settings.h"
 
 namespace mindpipe {
 namespace {
