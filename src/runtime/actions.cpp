@@ -40,7 +40,7 @@ void fold(const RankState& state, const Action& action, std::span<const UnitUse>
 }  // namespace
 
 Actions::Actions(const RankState& state, Wires wires, const WorkMemory& memory)
-    : state_(state), wires_(wires) {
+    : state_(state), wires_(wires), copies_(state.stage.context().backend) {
   take_rooms(memory);
   if (memory.subnets) subnets_.emplace(state.stage, *memory.subnets, scratch_);
 }
@@ -90,15 +90,12 @@ Request Actions::start(Script& script, const Action& action, const StepInput& in
     case ActionKind::gather:
       return {Request::reductions, updates.gather(wires_.reductions, action.unit, action.part, action.parts)};
     case ActionKind::fetch:
-      state_.residency.fetch(action.unit);
-      return {};
+      return copy(script, action, state_.residency.ways_of_fetch(action.unit));
     case ActionKind::evict:
-      state_.residency.evict(action.unit);
-      return {};
+      return copy(script, action, state_.residency.ways_of_evict(action.unit));
     case ActionKind::stash:
     case ActionKind::unstash:
-      rooms_of(script).copy_segment(action);
-      return {};
+      return copy(script, action, {rooms_of(script).segment_way(action)});
   }
   fail(Exit::internal, "an action of no kind");
 }
@@ -111,6 +108,8 @@ bool Actions::is_done(const Request& request) const {
       return wires_.channels->done(request.number);
     case Request::reductions:
       return wires_.reductions.done(request.number);
+    case Request::copies:
+      return copies_.done(request.number);
   }
   return true;
 }
@@ -118,6 +117,7 @@ bool Actions::is_done(const Request& request) const {
 std::optional<std::int64_t> Actions::take_end(const Request& request) {
   switch (request.carrier) {
     case Request::nobody:
+    case Request::copies:
       break;
     case Request::channels:
       return wires_.channels->take_end(request.number);
@@ -133,6 +133,7 @@ void Actions::progress() {
     if (wires_.reductions.under_way() > 0) wires_.reductions.progress();
   };
   move_on();
+  copies_.progress();
   // Ports decide when all is offered that is known of.
   if (wires_.ports != nullptr && wires_.ports->serve(now_ns())) move_on();
   for (Feed* feed : feeds_) feed->progress();
@@ -171,6 +172,8 @@ std::string Actions::describe(const Script& script, const Action& action, const 
       return text + ", " + wires_.channels->describe(request.number);
     case Request::reductions:
       return text + ", " + wires_.reductions.describe(request.number);
+    case Request::copies:
+      return text + ", " + copies_.describe(request.number);
   }
   return text;
 }
@@ -209,6 +212,19 @@ Tensor Actions::message_of(const Script& script, const Action& action) {
   if (action.payload != Payload::unit_gradient) return rooms_of(script).message(action);
   if (state_.windows != nullptr) return state_.windows->part(action);
   return state_.updates.exchanged_part({action.unit, action.first}, action.part, action.parts);
+}
+
+Request Actions::copy(const Script& script, const Action& action,
+                      const std::vector<std::pair<Tensor, Tensor>>& ways) {
+  // An imitated device's copy is made at once, and lasts as long as it takes on paper.
+  const bool at_once =
+      script.device_times || state_.stage.context().backend.memory().kind() != Memory::Kind::host;
+  Request newest;
+  for (const auto& [from, to] : ways) {
+    newest = {Request::copies, copies_.begin(name_of(action.kind), from, to)};
+    while (at_once && !is_done(newest)) copies_.progress();
+  }
+  return newest;
 }
 
 Reductions::Request Actions::reduce(const Action& action) {

@@ -4,6 +4,7 @@
 
 #include "comm/channel.h"
 #include "comm/reduction.h"
+#include "runtime/copies.h"
 #include "runtime/feed.h"
 #include "runtime/pass_rooms.h"
 #include "runtime/script.h"
@@ -37,8 +38,8 @@ struct WorkMemory {
 };
 
 /// What an action does, whoever drives it and whatever list it stands in. Passes, updates and the sum of
-/// scalars are done when `start` returns (or put into the device's queue); messages and sums over data have
-/// only been begun.
+/// scalars are done when `start` returns (or put into the device's queue); messages, sums over data and
+/// copies have only been begun.
 class Actions {
  public:
   Actions(const RankState& state, Wires wires, const WorkMemory& memory);
@@ -48,9 +49,10 @@ class Actions {
 
   /// Starts an action of a script; the request names what has only been begun, or says that all is done.
   Request start(Script& script, const Action& action, const StepInput& input);
-  /// Takes what a message has brought, once it has ended.
+  /// Takes what a message or a copy has brought, once it has ended.
   void ended(const Script& script, const Action& action) {
     if (is_move(action) && script.trains()) state_.residency.ended(action);
+    if (action.kind == ActionKind::evict) state_.residency.evicted(action.unit);
   }
   /// Whether what was begun has ended, as far as the last progress saw.
   bool is_done(const Request& request) const;
@@ -86,10 +88,14 @@ class Actions {
   void update(Script& script, const Action& action, const StepInput& input);
   void update_subnet(const Script& script, const Action& action, const StepInput& input);
   Reductions::Request reduce(const Action& action);
+  /// Begins the copies of an action, from the first to the second of each way.
+  Request copy(const Script& script, const Action& action,
+               const std::vector<std::pair<Tensor, Tensor>>& ways);
   Tensor message_of(const Script& script, const Action& action);
 
   RankState state_;
   Wires wires_;
+  Copies copies_;
   Arena scratch_;
   std::optional<PassRooms> passes_, subnets_;
   std::vector<Feed*> feeds_;

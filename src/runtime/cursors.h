@@ -11,7 +11,7 @@ namespace mindpipe {
 
 /// Where to ask whether a started action has ended: who carries it, and its number there.
 struct Request {
-  enum Carrier : std::uint8_t { nobody, channels, reductions };
+  enum Carrier : std::uint8_t { nobody, channels, reductions, copies };
   Carrier carrier = nobody;  ///< nobody: it was done when its start returned
   std::int64_t number = 0;
 };

@@ -72,18 +72,14 @@ void PassRooms::close_segment(const Action& pass) {
   slot.tape->empty(segment_of(slot, pass.first));
 }
 
-void PassRooms::copy_segment(const Action& action) {
+std::pair<Tensor, Tensor> PassRooms::segment_way(const Action& action) {
   Slot& slot = slots_[action.tape];
   const SegmentRoom& room = rooms_.segments.at(action.first);
-  const bool comes = shape_of<CopyTraits>(action)->comes;
-  const int segment = lay_segment(slot, action.first, action.segment);
-  const auto [begin, end] = slot.tape->taken(segment);
+  const auto [begin, end] = slot.tape->taken(lay_segment(slot, action.first, action.segment));
   const Shape bytes{static_cast<std::int64_t>(end - begin)};
   const Tensor here{slab_.address_of(begin), bytes, DType::u8},
       there{host_.address_of(room.place(action.host)), bytes, DType::u8};
-  if (!is_left_out("segment", name_of(action.kind)))
-    stage_.context().backend.copy(comes ? there : here, comes ? here : there);
-  forget(comes ? there.data : here.data, end - begin);
+  return shape_of<CopyTraits>(action)->comes ? std::pair(there, here) : std::pair(here, there);
 }
 
 void PassRooms::close_room(const Action& pass) {

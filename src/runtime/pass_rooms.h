@@ -1,5 +1,6 @@
 #pragma once
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "program/action.h"
@@ -44,8 +45,8 @@ class PassRooms {
   void close_segment(const Action& pass);
   /// Empties a pass's tape: nobody reads its room of the slab any more.
   void close_room(const Action& pass);
-  /// Takes the segment of a swapped block to the host's memory, or back.
-  void copy_segment(const Action& action);
+  /// Whence and whither the segment of a swapped block goes: to the host's memory, or back.
+  std::pair<Tensor, Tensor> segment_way(const Action& action);
   /// What enters a pass; empty where that is the batch, or the loss.
   Boundary entering(const Action& pass);
   /// What leaves a pass or a message brings or takes, of which `gradient` says the direction: the boundary

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "comm/fault_points.h"
 #include "program/state_slots.h"
 
 namespace mindpipe {
@@ -103,21 +102,17 @@ void Residency::make_slots() {
   while (std::ssize(slots_) < slots.count) slots_.push_back(slots_arena_.take({slots.largest}, DType::u8));
 }
 
-void Residency::fetch(int unit) {
+std::vector<std::pair<Tensor, Tensor>> Residency::ways_of_fetch(int unit) {
   UnitOptimizer& coming = share(unit);
-  if (coming.bytes() == 0) return;
+  if (coming.bytes() == 0) return {};
   coming.take_slot(slots_[fetches_++ % slots_.size()].data);
-  if (is_left_out("state", "fetch")) return;
-  for (const auto& [kept, here] : coming.fetched()) stage_.context().backend.copy(kept, here);
+  return coming.fetched();
 }
 
-void Residency::evict(int unit) {
-  UnitOptimizer& leaving = share(unit);
-  for (const auto& [kept, here] : leaving.fetched()) {
-    if (!is_left_out("state", "evict")) stage_.context().backend.copy(here, kept);
-    forget(here.data, here.bytes());
-  }
-  leaving.leave_slot();
+std::vector<std::pair<Tensor, Tensor>> Residency::ways_of_evict(int unit) const {
+  std::vector<std::pair<Tensor, Tensor>> ways = share(unit).fetched();
+  for (auto& [kept, here] : ways) std::swap(kept, here);
+  return ways;
 }
 
 void Residency::updated(int unit) {

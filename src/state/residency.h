@@ -51,9 +51,12 @@ class Residency {
   void updated(int unit);
   /// Hears that a unit's values are brought together.
   void gathered(int unit) { in_shares_[static_cast<std::size_t>(unit)] = 0; }
-  /// Lets a unit's masters and moments come from the host into the next of the device's slots, and go back.
-  void fetch(int unit);
-  void evict(int unit);
+  /// Whence and whither a unit's masters and moments go: from the host into the next of the device's slots,
+  /// and back.
+  std::vector<std::pair<Tensor, Tensor>> ways_of_fetch(int unit);
+  std::vector<std::pair<Tensor, Tensor>> ways_of_evict(int unit) const;
+  /// Hears that they are on the host again.
+  void evicted(int unit) { share(unit).leave_slot(); }
   /// The part of a unit's newest values that this rank updates.
   Tensor own_values(int unit) const;
   /// Whether this rank has all of a unit's newest values.

@@ -74,8 +74,8 @@ std::string name_of(const ::testing::TestParamInfo<Case>& info) {
 std::vector<std::string> all_mutations() {
   std::vector<std::string> names{"gradients.fold",     "gradients.combine_sequence",
                                  "gradients.add_uses", "gradients.clear",
-                                 "state.fetch",        "state.evict",
-                                 "segment.stash",      "segment.unstash"};
+                                 "copy.fetch",         "copy.evict",
+                                 "copy.stash",         "copy.unstash"};
   for (const char* axis : {"tensor", "data", "pipeline"})
     for (const char* operation :
          {"sum", "sum_scatter", "gather", "maximum", "sum_over_shards", "sum_over_ranks", "sum_integers"})
