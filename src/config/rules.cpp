@@ -121,9 +121,6 @@ void check_swaps(const Config& c, const Complaints& complain) {
   complain.require(!row_of(c.model.kind).trains_subnets, "train.swap",
                    "is {} and model.kind {} (a supernet's subnets go through as they come: leave it out)",
                    swap.text(), c.model.kind);
-  complain.require(!c.repartition.moves(), "train.swap",
-                   "is {}, and repartition moves blocks from stage to stage (leave one of them out)",
-                   swap.text());
   const auto both =
       std::find_if(again.numbers.begin(), again.numbers.end(), [&](int block) { return swap.has(block); });
   if (both != again.numbers.end())

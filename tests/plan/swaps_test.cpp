@@ -80,7 +80,6 @@ TEST(Swaps, ThatCannotBeAreRefusedWithASentence) {
            Refused{{"train.swap=[0]"}, "it has nothing that could wait on the host"},
            Refused{{"train.swap=[1, 3]", "train.recompute=[3]"}, "train.recompute computes block 3 again"},
            Refused{{"train.swap=block", "train.recompute=block"}, "name the blocks that are swapped"},
-           Refused{{"train.swap=[3]", "repartition.every=50"}, "leave one of them out"},
        }) {
     try {
       plan_of(refused.settings);

@@ -21,7 +21,7 @@ struct Kind {
   ScheduleKind schedule = ScheduleKind::one_forward_one_backward;
   Precision precision = Precision::f32;
   OptimizerKind optimizer = OptimizerKind::adamw;
-  WhichBlocks recompute = WhichBlocks::none;
+  ChosenBlocks recompute = WhichBlocks::none, swap = WhichBlocks::none;
 };
 
 constexpr GridConfig two{1, 2, 1, 1}, four{1, 4, 1, 1}, eight{1, 8, 1, 1}, with_data{1, 2, 2, 1},
@@ -30,29 +30,30 @@ constexpr auto gpipe = ScheduleKind::gpipe, alternating = ScheduleKind::one_forw
                halves = ScheduleKind::zero_bubble, elastic = ScheduleKind::elastic;
 constexpr auto f32 = Precision::f32, bf16 = Precision::bf16;
 constexpr auto adamw = OptimizerKind::adamw, sgd = OptimizerKind::sgd;
+constexpr auto none = WhichBlocks::none, block = WhichBlocks::block;
 
 const std::vector<Kind> kinds{
     {Style::llama, two, 1, 1, 0, alternating, f32, adamw},
     {Style::gpt2, two, 1, 2, 0, gpipe, bf16, sgd},
-    {Style::transformer, two, 2, 1, 0, elastic, f32, adamw, WhichBlocks::block},
+    {Style::transformer, two, 2, 1, 0, elastic, f32, adamw, block},
     {Style::post_norm, two, 1, 1, 0, halves, bf16, adamw},
-    {Style::bert, two, 1, 1, 0, alternating, f32, sgd},
+    {Style::bert, two, 1, 1, 0, alternating, f32, sgd, none, block},
     {Style::vit, two, 2, 1, 0, alternating, bf16, adamw},
     {Style::evolved, two, 1, 1, 0, alternating, f32, adamw},
     {Style::wide_resnet, two, 1, 2, 0, alternating, bf16, sgd},
     {Style::subnet, two, 1, 1, 0, alternating, f32, adamw},
     {Style::llama, four, 1, 1, 0, alternating, bf16, adamw},
-    {Style::transformer, four, 1, 2, 0, gpipe, f32, sgd},
-    {Style::evolved, four, 1, 1, 0, elastic, bf16, adamw},
+    {Style::transformer, four, 1, 2, 0, gpipe, f32, sgd, none, block},
+    {Style::evolved, four, 1, 1, 0, elastic, bf16, adamw, none, block},
     {Style::llama, with_data, 1, 2, 0, alternating, f32, sgd},
     {Style::llama, with_data, 1, 4, 1, alternating, bf16, adamw},
-    {Style::llama, with_data, 1, 4, 2, alternating, f32, adamw, WhichBlocks::block},
-    {Style::gpt2, with_data, 1, 2, 2, halves, bf16, sgd},
+    {Style::llama, with_data, 1, 4, 2, alternating, f32, adamw, block},
+    {Style::gpt2, with_data, 1, 2, 2, halves, bf16, sgd, none, block},
     {Style::post_norm, with_data, 2, 2, 1, elastic, f32, adamw},
     {Style::wide_resnet, with_data, 1, 2, 2, alternating, f32, sgd},
     {Style::llama, with_tensor, 2, 1, 0, alternating, bf16, adamw},
     {Style::vit, with_tensor, 4, 1, 0, gpipe, f32, adamw},
-    {Style::llama, eight, 1, 1, 0, alternating, bf16, adamw},
+    {Style::llama, eight, 1, 1, 0, alternating, bf16, adamw, none, block},
     {Style::llama, four_with_data, 1, 2, 2, alternating, f32, adamw},
     {Style::transformer, four_with_data, 1, 4, 1, elastic, bf16, sgd},
 };
@@ -84,6 +85,7 @@ Config still(const Kind& kind) {
   c.train.sequence_parallel = kind.grid.tensor > 1;
   c.train.precision = kind.precision;
   c.train.recompute = kind.recompute;
+  c.train.swap = kind.swap;
   c.train.clip = 0.05;  // all gradients are longer
   c.train.noise_every = 1;
   c.optimizer.kind = kind.optimizer;
@@ -97,6 +99,9 @@ std::vector<Config> runs_here(int steps, const std::vector<Kind>& all = kinds, i
     ++seed;
     if (all_of(kind.grid) != all_ranks().size) continue;
     runs.push_back(still(kind));
+    if (kind.swap.any()) {
+      EXPECT_GT(make_run_plan(runs.back()).segments_on_host(0), 0) << "nothing is swapped";
+    }
     const std::set<BoundaryWay> ways = draw_moves(runs.back(), seed, apart, steps);
     if (kind.style == Style::llama && steps >= all_steps) {
       EXPECT_EQ(std::ssize(ways), 2 * (kind.grid.pipeline - 1)) << "every boundary goes both ways";
