@@ -95,7 +95,7 @@ Request Actions::start(Script& script, const Action& action, const StepInput& in
       return copy(script, action, state_.residency.ways_of_evict(action.unit));
     case ActionKind::stash:
     case ActionKind::unstash:
-      return copy(script, action, {rooms_of(script).segment_way(action)});
+      return copy(script, action, std::array{rooms_of(script).segment_way(action)});
   }
   fail(Exit::internal, "an action of no kind");
 }
@@ -215,7 +215,7 @@ Tensor Actions::message_of(const Script& script, const Action& action) {
 }
 
 Request Actions::copy(const Script& script, const Action& action,
-                      const std::vector<std::pair<Tensor, Tensor>>& ways) {
+                      std::span<const std::pair<Tensor, Tensor>> ways) {
   // An imitated device's copy is made at once, and lasts as long as it takes on paper.
   const bool at_once =
       script.device_times || state_.stage.context().backend.memory().kind() != Memory::Kind::host;

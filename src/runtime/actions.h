@@ -1,6 +1,8 @@
 #pragma once
 #include <optional>
+#include <span>
 #include <string>
+#include <utility>
 
 #include "comm/channel.h"
 #include "comm/reduction.h"
@@ -90,7 +92,7 @@ class Actions {
   Reductions::Request reduce(const Action& action);
   /// Begins the copies of an action, from the first to the second of each way.
   Request copy(const Script& script, const Action& action,
-               const std::vector<std::pair<Tensor, Tensor>>& ways);
+               std::span<const std::pair<Tensor, Tensor>> ways);
   Tensor message_of(const Script& script, const Action& action);
 
   RankState state_;
