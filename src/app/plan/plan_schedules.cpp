@@ -1,5 +1,9 @@
 #include "app/plan/plan_schedules.h"
 
+#include <algorithm>
+#include <utility>
+#include <vector>
+
 #include "core/text.h"
 #include "plan/layout_search.h"
 #include "plan/layout_space.h"
@@ -10,12 +14,9 @@ namespace {
 /// Steps of up to so many forwards are planned by all schedules in about two seconds.
 constexpr int most_forwards = 1024;
 
-std::string row_of_table(const Config& config, LayoutCandidate& candidate) {
-  simulate_layout(config, candidate);
+std::string row_of_table(const Config& config, const LayoutCandidate& candidate) {
   const LayoutChoice& layout = candidate.layout;
   const std::string name = fmt::format("{:<14} {:>6}", name_of(layout.schedule), layout.chunks);
-  if (candidate.fate == LayoutCandidate::Fate::refused)
-    return fmt::format("{}  {}\n", name, candidate.refusal);
   const auto mebibytes = [](std::int64_t bytes) { return static_cast<double>(bytes) / 1048576.0; };
   return fmt::format("{} {:>10} {:>10.1f} {:>10.1f}{}{}\n", name,
                      human_seconds(1e-9 * static_cast<double>(candidate.step)), mebibytes(candidate.tapes),
@@ -37,10 +38,21 @@ std::string schedules_text(const Config& config, const Outline& outline) {
         most_forwards, outline.stages, outline.micro_batches);
   std::string text = fmt::format("\n{:<14} {:>6} {:>10} {:>10} {:>10}\n", "schedule", "chunks", "step",
                                  "tapes MiB", "all MiB");
+  std::vector<std::pair<std::string, std::string>> refused;  // each reason, and whose it is
   for (const LayoutChoice& layout : with_other_schedules(layout_of(config))) {
     LayoutCandidate candidate{.layout = layout};
-    text += row_of_table(config, candidate);
+    simulate_layout(config, candidate);
+    if (candidate.fate != LayoutCandidate::Fate::refused) {
+      text += row_of_table(config, candidate);
+      continue;
+    }
+    const std::string name = fmt::format("{} ({} chunks)", name_of(layout.schedule), layout.chunks);
+    const auto same = std::find_if(refused.begin(), refused.end(),
+                                   [&](const auto& one) { return one.first == candidate.refusal; });
+    if (same == refused.end()) refused.emplace_back(candidate.refusal, name);
+    else same->second += ", " + name;
   }
+  for (const auto& [reason, names] : refused) text += fmt::format("refused: {}: {}\n", names, reason);
   return text;
 }
 
