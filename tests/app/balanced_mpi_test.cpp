@@ -4,7 +4,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "app/train/training_loop.h"
+#include "app/train/step_training.h"
 #include "runtime/checkpoints.h"
 
 // Stages that balance themselves while they train, by what they report.
@@ -89,7 +89,7 @@ Training trained(const Config& given, const std::vector<std::string>& faults = {
     RunDirectory* here = directory ? &*directory : nullptr;
     Corpus corpus(config.data, Subset::train, fields_of(config), config.seed);
     Saves saves(run, here, begun, from);
-    TrainingLoop loop(run, here, corpus, nullptr, saves, begun);
+    StepTraining loop(run, here, corpus, nullptr, saves, begun);
     loop.run();
     if (!emulated) training.digest = run.worker().state().digest();
     training.cut = run.worker().plan().outline.first_block;

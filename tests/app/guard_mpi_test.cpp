@@ -4,7 +4,7 @@
 
 #include <filesystem>
 
-#include "app/train/training_loop.h"
+#include "app/train/step_training.h"
 #include "late_backend.h"
 
 // A run that goes back, on a device that has run a step ahead of what is known.
@@ -59,7 +59,7 @@ Ending trained(int ranks, const std::vector<std::string>& faults, const MakeBack
     HeldOut validation = held_out_sources(config, fields_of(config));
     RunProgress begun;
     Saves saves(run, nullptr, begun, {});
-    TrainingLoop loop(run, nullptr, corpus, &validation, saves, begun);
+    StepTraining loop(run, nullptr, corpus, &validation, saves, begun);
     loop.run();
     EXPECT_EQ(loop.done(), config.train.steps);
     ending = {run.worker().state().digest(), saves.progress().left_out, saves.progress().rollbacks,

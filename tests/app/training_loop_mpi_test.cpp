@@ -1,5 +1,5 @@
 // ranks: 2 4
-#include "app/train/training_loop.h"
+#include "app/train/step_training.h"
 
 #include <gtest/gtest.h>
 #include <mpi.h>
@@ -88,7 +88,7 @@ Waits trained(int ranks, int steps, bool by_loop) {
   Corpus corpus(config.data, Subset::train, fields_of(config), config.seed);
   RunProgress begun;
   Saves saves(run, nullptr, begun, {});
-  TrainingLoop loop(run, nullptr, corpus, nullptr, saves, begun);
+  StepTraining loop(run, nullptr, corpus, nullptr, saves, begun);
   const Waits before = waits_of(worker);
   for (int step = 0; step < steps && !by_loop; ++step) worker.step(corpus, step, 0, 1e-3);
   if (by_loop) loop.run();
@@ -123,7 +123,7 @@ TEST(TrainingLoopAtItsEnd, AWishOfOneRankThatIsThereAsAStepBeginsStopsAllBehindI
   run.make_worker(Purpose::training);
   Corpus corpus(run.config().data, Subset::train, fields_of(run.config()), run.config().seed);
   Saves saves(run, nullptr, {}, {});
-  TrainingLoop loop(run, nullptr, corpus, nullptr, saves, {});
+  StepTraining loop(run, nullptr, corpus, nullptr, saves, {});
   loop.run();
   EXPECT_EQ(loop.done(), 1) << rank;
   EXPECT_EQ(loop.stopped(), "stopped after step 1 as asked");

@@ -12,8 +12,9 @@
 #include "app/train/evaluation.h"
 #include "app/train/job_end.h"
 #include "app/train/saves.h"
+#include "app/train/step_training.h"
+#include "app/train/subnet_training.h"
 #include "app/train/trace_file.h"
-#include "app/train/training_loop.h"
 #include "app/verbs/verbs.h"
 #include "config/models/choices.h"
 #include "config/tokens.h"
@@ -115,6 +116,14 @@ void require_planned(const Config& config, const Resumed& from) {
              from.directory, planned, own, planned / config.train.batch / much_more + 1);
 }
 
+std::unique_ptr<TrainingLoop> make_training(Run& run, RunDirectory* directory, Corpus& corpus,
+                                            HeldOut* validation, Saves& saves, const RunProgress& begun,
+                                            RunEnergy* energy) {
+  if (run.trains_subnets())
+    return std::make_unique<SubnetTraining>(run, directory, corpus, validation, saves, begun, energy);
+  return std::make_unique<StepTraining>(run, directory, corpus, validation, saves, begun, energy);
+}
+
 /// Trains, and tells of it; `prints`: where the time went, too. `job_end`: seconds of the run in which it has
 /// to end. `comparison`: on rank 0, may be none. Gives back how the run has ended, as an exit code.
 int train_all(Run& run, RunDirectory* directory, Corpus& corpus, HeldOut& validation, Saves& saves,
@@ -122,8 +131,9 @@ int train_all(Run& run, RunDirectory* directory, Corpus& corpus, HeldOut& valida
               RunComparison* comparison) {
   const std::unique_ptr<RunEnergy> energy =
       prints ? make_run_energy(run.worker(), run.places(), directory, begun.step) : nullptr;
-  TrainingLoop loop(run, directory, corpus, validation.empty() ? nullptr : &validation, saves, begun,
-                    energy.get());
+  const std::unique_ptr<TrainingLoop> training = make_training(
+      run, directory, corpus, validation.empty() ? nullptr : &validation, saves, begun, energy.get());
+  TrainingLoop& loop = *training;
   if (job_end) {
     info("the job ends in {}, as scontrol says: the run stops in time for that", human_seconds(*job_end));
     loop.end_within(*job_end);

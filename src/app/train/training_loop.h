@@ -1,5 +1,6 @@
 #pragma once
 #include <optional>
+#include <span>
 #include <string>
 
 #include "app/run/run.h"
@@ -11,23 +12,21 @@
 #include "app/train/run_comparison.h"
 #include "app/train/saves.h"
 #include "app/train/step_log.h"
-#include "runtime/balancer.h"
 #include "runtime/replicas.h"
 
 namespace mindpipe {
 
-/// A training, from the first step or subnet to the last or to the one after which it is asked to stop. It
-/// goes from place to place where it may be evaluated, saved or stopped: from step to step, and over a
-/// supernet's subnets from drain to drain, which lie between windows.
-///
-/// Ranks agree without a wait: what each wishes is asked as a step begins, and heard behind its end.
-class TrainingLoop : public SubnetCalls {
+/// A training, from its first step or subnet to the last or to the one after which it is asked to stop. It
+/// goes from place to place where it may be evaluated, saved or stopped. What happens between two places is a
+/// matter of its kind: StepTraining, SubnetTraining.
+class TrainingLoop {
  public:
   /// `directory`: of the rank that writes, else none. `validation`: none where nothing is evaluated.
   /// `begun`: how far the run had come when it was taken up. `energy`: hears what is done; may be none.
   /// Collective.
   TrainingLoop(Run& run, RunDirectory* directory, Corpus& corpus, HeldOut* validation, Saves& saves,
                const RunProgress& begun, RunEnergy* energy = nullptr);
+  virtual ~TrainingLoop() = default;
 
   /// Lets rank 0 stop the run in time for this many seconds since its start.
   void end_within(double seconds) { walltime_ = seconds; }
@@ -46,38 +45,37 @@ class TrainingLoop : public SubnetCalls {
   /// "stopped after step 7 as asked"; empty: all are done.
   const std::string& stopped() const { return stopped_; }
 
- private:
+ protected:
+  /// What is done before the first place.
+  virtual void begin() = 0;
+  /// Trains from `done_` to the next place.
+  virtual void train() = 0;
+  /// The step or subnet that was trained last, in words.
+  virtual std::string newest() const = 0;
+  /// The place where the training is, as an evaluation names it, and what is evaluated there.
+  virtual std::string place() const = 0;
+  virtual std::string of_what_evaluated() const { return ""; }
+  /// How many steps or subnets a stop comes behind its wish, at most.
+  virtual std::int64_t ahead() const = 0;
+  /// What this kind tells between ranks beside the wishes of all kinds.
+  virtual Agreement::Numbers own_wishes() = 0;
+  /// Lets the ranks agree at a place, where they have not done so on their way to it.
+  virtual void agree() {}
+  /// Tells of what was trained before this place and is known late.
+  virtual void add_remaining() {}
+  /// Whether trouble may let the run go back to a checkpoint; goes back where there is trouble.
+  virtual bool may_go_back() const { return false; }
+  virtual bool goes_back() { return false; }
+
   bool goes_on() const { return done_ < run_.last_step() && stopped_.empty(); }
-  std::string newest() const;
-  void begin();
-  void tell_costs() const;
-  std::int64_t next_drain() const;
-  void take_step();
-  std::string tell_move();
-  void add(const StepScalars& scalars);
   std::int64_t first_sample(std::int64_t step) {
     return saves_.progress().first_sample(step, config_.train.batch);
   }
-  bool goes_back();
-  void go_back();
-  void train_subnets();
-  void load(const Subnet& subnet, StepInput& input) override;
-  std::int64_t count(std::int64_t subnet) override;
-  void admits(std::int64_t first, std::int64_t end) override;
-  bool wishes_to_drain() override;
-  void hear(const SubnetScalars& scalars) override;
-  void compare_replicas();
-  bool is_evaluated() const;
-  void evaluate();
   bool wishes_to_stop() const;
   void ask_wishes();
   void hear_wishes();
-  void balance(double seconds);
-  void heed();
-  void save();
-  void save_newest();
-  void add_remaining();
-  void write_last();
+  /// What all ranks have said of a kind's own wishes.
+  std::span<const std::uint64_t> own_heard() const;
 
   Run& run_;
   const Config& config_;
@@ -92,17 +90,26 @@ class TrainingLoop : public SubnetCalls {
   StepLog log_;
   Guard guard_;
   std::optional<Replicas> replicas_;  ///< none: nothing is held twice, or computed
-  std::optional<Balancer> balancer_;  ///< none: stages are not balanced
   std::int64_t agreed_;               ///< steps after which copies agreed last
   Faults faults_;
-  const bool subnets_;        ///< are trained, not steps
-  std::int64_t done_;         ///< before what is under way
+  std::int64_t done_;  ///< before what is under way
+  double limit_ = 0;   ///< seconds that a step or batch may take
+  std::string stopped_;
+
+ private:
+  void make_replicas();
+  void compare_replicas();
+  bool is_evaluated() const;
+  void evaluate();
+  void heed();
+  void save();
+  void save_newest();
+  void write_last();
+
   double walltime_;           ///< seconds of the run in which it has to end; 0: any
-  double limit_ = 0;          ///< seconds that a step or batch may take
   Agreement::Numbers heard_;  ///< wishes of all ranks, as last heard
   bool save_due_ = false;
   HeldOutEvaluation last_found_;  ///< by the last evaluation of this start
-  std::string stopped_;
 };
 
 }  // namespace mindpipe

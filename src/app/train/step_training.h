@@ -1,0 +1,32 @@
+#pragma once
+#include "app/train/training_loop.h"
+#include "runtime/balancer.h"
+
+namespace mindpipe {
+
+/// A training step by step, each a place. Ranks agree without a wait: what each wishes is asked as a step
+/// begins, and heard behind its end. Where steps go wrong it goes back to a checkpoint.
+class StepTraining final : public TrainingLoop {
+ public:
+  using TrainingLoop::TrainingLoop;
+
+ private:
+  void begin() override;
+  void train() override;
+  std::string newest() const override { return fmt::format("step {}", done_); }
+  std::string place() const override { return newest(); }
+  std::int64_t ahead() const override { return 3; }  // the step that begins, the next, and one to spare
+  Agreement::Numbers own_wishes() override;
+  void add_remaining() override;
+  bool may_go_back() const override;
+  bool goes_back() override;
+
+  std::string tell_move();
+  void balance(double seconds);
+  void add(const StepScalars& scalars);
+  void go_back();
+
+  std::optional<Balancer> balancer_;  ///< none: stages are not balanced
+};
+
+}  // namespace mindpipe
