@@ -79,18 +79,19 @@ class Signals(Runs):
                 self.assert_stopped_and_goes_on(run, job, settings, (1, 2))
 
     def test_sigusr1_during_an_evaluation(self):
-        settings = "train.steps=30 checkpoint.every=0 train.evaluate_every=10 train.evaluate_batches=4000"
+        # One evaluation that takes a second and more: ranks that leave a test no processor do so for most of a second.
+        settings = "train.steps=30 checkpoint.every=0 train.evaluate_every=20 train.evaluate_batches=16000"
         self.trained("whole", settings)
         for ranks, layout in ((1, ""), (2, " grid.data=2")):
             with self.subTest(layout):
                 run = f"run-{ranks}"
                 job = self.started(run, settings + layout, ranks)
                 metrics = self.root / run / "metrics.jsonl"
-                self.until(lambda: metrics.exists() and metrics.read_text().count("\n") >= 9)
+                self.until(lambda: metrics.exists() and metrics.read_text().count("\n") >= 19)
                 time.sleep(0.1)
                 for process in self.ranks_of(run):
                     os.kill(process, signal.SIGUSR1)
-                self.assert_stopped_and_goes_on(run, job, settings, (10, 11, 12))
+                self.assert_stopped_and_goes_on(run, job, settings, (20, 21, 22))
 
 
 if __name__ == "__main__":
