@@ -66,7 +66,7 @@ void flip(Backend& backend, const Tensor& element, std::int64_t bit) {
 
 }  // namespace
 
-Faults::Faults(Run& run) : run_(run) {
+Faults::Faults(Run& run, std::int64_t begun) : run_(run), has_lanes_(run.config().grid.supernet > 1) {
   for (const Injection& injection : run.injections()) {
     const int largest = std::max(injection.rank, injection.peer);
     MP_REQUIRE(largest < run.world().size, Exit::bad_configuration,
@@ -77,12 +77,20 @@ Faults::Faults(Run& run) : run_(run) {
                Exit::bad_configuration,
                "--inject {}: no message can be lost where there is one stage and one lane (grid.pipeline: 2)",
                injection.text);
+    MP_REQUIRE(
+        injection.kind != FaultKind::lost_message || !has_lanes_, Exit::bad_configuration,
+        "--inject {}: messages between lanes have different lengths, and the next one cannot stand for "
+        "a lost one (grid.supernet: 1)",
+        injection.text);
     MP_REQUIRE(injection.kind == FaultKind::skew || injection.step <= run.config().train.steps,
                Exit::bad_configuration, "--inject {}: there is no step {} (the last one is {})",
                injection.text, injection.step, run.config().train.steps);
     flips_ = flips_ || injection.kind == FaultKind::flip;
     if (injection.kind == FaultKind::flip && injection.rank == run.world().rank) element_of(injection);
-    if (injection.rank == run.world().rank && !lasts(injection)) due_.push_back(injection);
+    const bool has_happened = injection.step <= begun && injection.every == 0;
+    if (injection.rank == run.world().rank && !lasts(injection) &&
+        (!has_happened || (comes_with_samples(injection.kind) && !has_lanes_)))
+      due_.push_back(injection);
   }
   slow_down();
 }
@@ -126,6 +134,7 @@ void Faults::slow_down() {
 void Faults::before(std::int64_t step, std::int64_t first_sample) {
   let_happen([&](const Injection& injection) {
     if (injection.kind == FaultKind::flip) return false;
+    if (has_lanes_ && injection.every == 0) return step + 1 >= injection.step;
     if (comes_with_samples(injection.kind))
       return first_sample == (injection.step - 1) * run_.config().train.batch;
     if (injection.every > 0)
@@ -142,13 +151,15 @@ void Faults::behind(std::int64_t steps) {
   });
 }
 
-/// What is due happens; all but what comes with samples, or every so many steps, happens once.
+/// What is due happens; all but what comes with samples that are seen again, or every so many steps, happens
+/// once.
 void Faults::let_happen(const std::function<bool(const Injection&)>& is_due) {
   const std::vector<Injection> all = std::exchange(due_, {});
   for (const Injection& injection : all) {
     const bool now = is_due(injection);
     if (now) happen(injection);
-    if (!now || comes_with_samples(injection.kind) || injection.every > 0) due_.push_back(injection);
+    const bool comes_again = (comes_with_samples(injection.kind) && !has_lanes_) || injection.every > 0;
+    if (!now || comes_again) due_.push_back(injection);
   }
 }
 

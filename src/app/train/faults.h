@@ -11,11 +11,13 @@ namespace mindpipe {
 /// Lets the faults that the command line asked for happen to this rank, each once or as often as it says.
 class Faults {
  public:
-  /// Refuses faults of ranks, or of messages, that there are none of.
-  explicit Faults(Run& run);
+  /// Refuses faults of ranks, or of messages, that there are none of. `begun`: steps, or subnets, that
+  /// earlier starts have done, whose faults have happened.
+  Faults(Run& run, std::int64_t begun);
 
   /// Lets happen what is due as a step (from 0), or a subnet, begins that sees the batch from `first_sample`
-  /// on. A gradient that is not finite comes with the samples, wherever they are seen: bad data stay bad.
+  /// on. A gradient that is not finite comes with the samples, wherever they are seen: bad data stay bad. Of
+  /// several lanes each begins some of the subnets, and what is due comes with the next of them.
   void before(std::int64_t step, std::int64_t first_sample);
   /// Lets bits change that are due behind so many steps, before anybody looks at them.
   void behind(std::int64_t steps);
@@ -30,6 +32,7 @@ class Faults {
   Run& run_;
   std::vector<Injection> due_;  ///< faults of this rank that have not happened, or happen again
   bool flips_ = false;          ///< whether a bit of some rank is flipped, in values that are whole
+  bool has_lanes_;
 };
 
 }  // namespace mindpipe

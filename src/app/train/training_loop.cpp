@@ -27,7 +27,7 @@ TrainingLoop::TrainingLoop(Run& run, RunDirectory* directory, Corpus& corpus, He
       log_(run, directory, report_, begun, energy),
       guard_(run.config(), begun),
       agreed_(begun.step),
-      faults_(run),
+      faults_(run, begun.step),
       done_(begun.step),
       walltime_(run.config().run.max_walltime) {}
 

@@ -67,6 +67,18 @@ class Subnets(Runs):
             self.trained(f"grid-{number}", grid, ranks=ranks)
             self.assert_same(f"grid-{number}", "one")
 
+    def test_faults_of_a_lane_come_with_its_next_subnet(self):
+        lanes = "grid.supernet=2 train.evaluate_every=0 --inject "
+        for fault, code in (("kill@1:5", 137), ("kill@1:6", 137), ("exit@1:5:9", 9), ("exit@1:6:9", 9)):
+            answer = self.train(fault, lanes + fault, 2)
+            self.assertEqual(answer.code, code, answer)
+        for fault in ("nan@1:5", "nan@1:6", "inf@0:5"):
+            self.trained(fault, lanes + fault, 2)
+            self.assertEqual(sum(line["skipped"] > 0 for line in self.metrics(fault)), 1, fault)
+        answer = self.train("lost", lanes + "lost-message@0:5", 2)
+        self.assertEqual(answer.code, 78, answer)
+        self.assertIn("messages between lanes have different lengths", answer.text)
+
     def test_a_stop_comes_between_windows_and_the_run_goes_on_elsewhere(self):
         steps = "train.steps=400 checkpoint.every=0 train.evaluate_every=0"
         self.trained("whole", steps)
