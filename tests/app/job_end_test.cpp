@@ -1,5 +1,7 @@
 #include "app/train/job_end.h"
 
+#include "app/run/slurm_job.h"
+
 #include <gtest/gtest.h>
 #include <unistd.h>
 

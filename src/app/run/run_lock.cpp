@@ -15,9 +15,11 @@
 
 #include "app/run/json_line.h"
 #include "app/run/json_read.h"
+#include "app/run/slurm_job.h"
 #include "core/check.h"
 #include "core/input_file.h"
 #include "core/launcher.h"
+#include "core/text.h"
 #include "io/file.h"
 
 namespace mindpipe {
@@ -65,7 +67,8 @@ bool is_gone(const LockHolder& holder, const LockHolder& us) {
   if (holder.pid <= 0) return true;
   if (same(holder, us)) return false;
   if (!holder.job.empty() && holder.job == us.job && holder.restart != us.restart) return true;
-  if (holder.host != us.host) return false;  // not ours to know
+  if (holder.host != us.host)  // Slurm may know
+    return is_plain_integer(holder.job) && holder.job != us.job && is_over(asked_of_scontrol(holder.job));
   if (kill(static_cast<pid_t>(holder.pid), 0) != 0 && errno == ESRCH) return true;
   return holder.started != 0 && start_of(holder.pid) != holder.started;
 }

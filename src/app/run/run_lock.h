@@ -11,7 +11,8 @@ struct LockHolder {
 };
 LockHolder this_process();
 
-/// Whether a holder can no longer write, as `us` sees it: gone from this host, or an earlier turn of our job.
+/// Whether a holder can no longer write, as `us` sees it: gone from this host, an earlier turn of our job, or
+/// of another job that is over, as scontrol says.
 bool is_gone(const LockHolder& holder, const LockHolder& us);
 
 /// Writes `file` for this process, or refuses with a sentence that names the holder. Taking over the lock of

@@ -8,9 +8,6 @@ namespace mindpipe {
 /// ten seconds. To be asked before MPI is up, since it starts a program.
 std::optional<double> seconds_to_job_end();
 
-/// This job as scontrol knows it, a task of an array by its own name; empty: no Slurm.
-std::string slurm_job();
-
 /// Seconds until the EndTime of a job in what scontrol prints of it; `now`: seconds since 1970.
 std::optional<double> seconds_to_end_in(const std::string& job, double now);
 

@@ -1,0 +1,16 @@
+#pragma once
+#include <string>
+
+namespace mindpipe {
+
+/// This job as scontrol knows it, a task of an array by its own name; empty: no Slurm.
+std::string slurm_job();
+
+/// What scontrol says of a job, complaints among it; empty: there is no scontrol, or no answer within ten
+/// seconds.
+std::string asked_of_scontrol(const std::string& job);
+
+/// Whether a job is over, by what scontrol says of it. Slurm forgets jobs some minutes behind their end.
+bool is_over(const std::string& said);
+
+}  // namespace mindpipe
