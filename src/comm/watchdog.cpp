@@ -128,7 +128,7 @@ void Watchdog::report(const std::string& trouble) const {
   sleep_for(std::min(2.0, 0.02 * rank_));
   const std::string sentence = fmt::format("rank {} on {}, in {}: {}; the job ends with exit code {}", rank_,
                                            host_name(), phase_, trouble, static_cast<int>(Exit::peer_failed));
-  const std::string line = "mindpipe-train: " + sentence + "\n";
+  const std::string line = "mindpipe-train: " + marked(sentence) + "\n";
   [[maybe_unused]] const auto written = write(STDERR_FILENO, line.data(), line.size());
   say_last_words(static_cast<int>(Exit::peer_failed), sentence);
   abort_job(static_cast<int>(Exit::peer_failed));
@@ -157,9 +157,10 @@ void Watchdog::bark(double seconds) const {
     told->set_value();
   }).detach();
   if (answer.wait_for(std::chrono::duration<double>(4 * report.grace + 6)) != std::future_status::ready) {
-    const std::string line = fmt::format(
-        "mindpipe-train: {}: {}; its files do not answer either; the job ends with exit code {}\n",
-        report.what, report.mine.text, static_cast<int>(Exit::watchdog));
+    const std::string line =
+        "mindpipe-train: " +
+        marked(fmt::format("{}: {}; its files do not answer either; the job ends with exit code {}\n",
+                           report.what, report.mine.text, static_cast<int>(Exit::watchdog)));
     [[maybe_unused]] const auto written = write(STDERR_FILENO, line.data(), line.size());
   }
   abort_job(static_cast<int>(Exit::watchdog));

@@ -1,4 +1,5 @@
 #include "app/train/stop_request.h"
+#include "core/log_mark.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -120,6 +121,12 @@ TEST(StopRequestDeathTest, ALaunchersSigtermLeavesItsOwnStatusAmongTheStepsAtOnc
               testing::ExitedWithCode(3), "^$");
   EXPECT_EQ(contents(status), failed);
   fs::remove_all(root);
+}
+
+TEST(StopRequestDeathTest, WhatItSaysBeginsAsEveryLineOfTheLog) {
+  EXPECT_EXIT((launched_as("0"), install_stop_signals(), set_log_mark("injected nan@0:1: "),
+               stop_after_step(), std::raise(SIGUSR1), std::_Exit(3)),
+              testing::ExitedWithCode(3), "^injected nan@0:1: SIGUSR1: stops after this step");
 }
 
 TEST(StopRequest, NobodyHasAskedAtFirst) { EXPECT_FALSE(stop_asked()); }

@@ -12,6 +12,7 @@
 
 #include "core/check.h"
 #include "core/launcher.h"
+#include "core/log_mark.h"
 #include "core/unfinished_file.h"
 
 namespace mindpipe {
@@ -48,6 +49,8 @@ struct LeftBehind {
   char path[4096], temporary[4096], text[4096], by_launcher[4096], lock[4096];
 };
 std::array<LeftBehind, 2> left_behind;
+/// What stands before each line of the log.
+char mark[4096] = "";
 volatile std::sig_atomic_t current = -1;
 volatile std::sig_atomic_t launcher_ends = 0;
 
@@ -65,8 +68,10 @@ void put(int file, const char* text) {
 
 bool is_of_launcher(int signal) { return signal == SIGTERM && is_launched; }
 
-void say(int signal, const char* before, const char* after) {
+void say(int signal, const char* who, const char* before, const char* after) {
   if (!is_rank_0 || is_of_launcher(signal)) return;
+  put(STDERR_FILENO, who);
+  put(STDERR_FILENO, mark);
   put(STDERR_FILENO, before);
   put(STDERR_FILENO, name_of(signal));
   put(STDERR_FILENO, after);
@@ -91,7 +96,7 @@ void leave(int signal) {
 }
 
 [[noreturn]] void end_at_once(int signal) {
-  say(signal, "mindpipe-train: stopped at once by ",
+  say(signal, "mindpipe-train: ", "stopped at once by ",
       phase == in_steps       ? ", the second signal: what was not saved yet is lost\n"
       : phase == before_steps ? " before the first step\n"
                               : "\n");
@@ -114,7 +119,7 @@ void on_signal(int signal) {
     errno = interrupted;
   }
   if (phase == in_steps && !again)
-    say(signal, "",
+    say(signal, "", "",
         ": stops after this step or the next and saves the weights; SIGINT or SIGTERM stops at once\n");
 }
 
@@ -142,7 +147,11 @@ void stop_at_once() {
   if (last_signal != 0) end_at_once(last_signal);
 }
 
-void stop_after_step() { phase = in_steps; }
+void stop_after_step() {
+  const std::string marks = marked("x");
+  copy_to(mark, marks.substr(0, marks.size() - 1));
+  phase = in_steps;
+}
 
 bool stop_asked() { return last_signal != 0; }
 
