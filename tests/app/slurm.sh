@@ -117,6 +117,7 @@ on_four "$program" --config "$root/case.yaml" run.dir="$root/refused" grid.data=
 code=$?
 [[ $code == 78 ]] || wrong "a grid that does not fit ended with $code and not 78: $(cat "$root/refused.log")"
 [[ $(grep -c "mindpipe-train: " "$root/refused.log") == 1 ]] || wrong "a grid that does not fit was not refused in one sentence: $(cat "$root/refused.log")"
+[[ ! -e $root/refused ]] || wrong "a start that was refused has left $(ls "$root/refused")"
 # A degree that no number of ranks would make right: how many there are is what srun says before MPI is up.
 on_four "$program" --config "$root/case.yaml" run.dir="$root/refused" grid.tensor=3 &>"$root/refused.log"
 grep -q "grids of 4 ranks that fit" "$root/refused.log" || wrong "no grids of four ranks were offered: $(cat "$root/refused.log")"
@@ -151,18 +152,19 @@ until_over() {   # JOB SECONDS
 
 "$program" --config "$root/chain.yaml" run.dir="$root/straight" &>"$root/straight.log" || wrong "one rank alone failed: $(cat "$root/straight.log")"
 job=$(submit chain --inject slow@0:2:45s)
-capped=$(MINDPIPE_REQUEUES=0 submit capped run.stop_after=2)
+capped=$(MINDPIPE_REQUEUES=1 submit capped run.max_walltime=1ms)
 refused=$(submit refused78 grid.tensor=3)
-same=$(submit same run.stop_after=3)
-for each in "$refused" "$capped" "$same"; do until_over "$each" 110; done
+meant=$(submit meant run.stop_after=3)
+for each in "$refused" "$capped" "$meant"; do until_over "$each" 110; done
 
 # What ends a job under srun: its code, its status, and the same end of the run afterwards, on another grid.
 long=(train.steps=12 checkpoint.every=2 grid.pipeline=1)
 "$program" --config "$root/case.yaml" run.dir="$root/undisturbed" "${long[@]}" &>"$root/undisturbed.log" || wrong "one rank alone failed"
 on_two() { OMP_NUM_THREADS=1 timeout 60 srun --mpi=pmix --ntasks=2 --overcommit --kill-on-bad-exit=1 "$program" --config "$root/case.yaml" "${long[@]}" "$@"; }
-expect_end() {   # NAME CODE EXPECTED STATE: how the run NAME has ended, and that it goes on
+expect_end() {   # NAME CODE EXPECTED STATE SENTENCE: how the run NAME has ended, and that it goes on
   local name=$1 log
   log=$(cat "$root/$name.log")
+  grep -Eq "$5" "$root/$name.log" || wrong "$name under srun does not say '$5': $log"
   [[ $2 == "$3" ]] || wrong "$name under srun ended with $2 and not $3: $log"
   grep -q "\"state\": \"$4\"" "$root/$name/status.json" || wrong "status.json behind $name is $(cat "$root/$name/status.json")"
   on_two run.dir="$root/$name" grid.pipeline=2 grid.data=1 &>"$root/$name.again.log" || wrong "the run does not go on behind $name: $(cat "$root/$name.again.log")"
@@ -170,11 +172,11 @@ expect_end() {   # NAME CODE EXPECTED STATE: how the run NAME has ended, and tha
   cmp "$root/undisturbed/model.safetensors" "$root/$name/model.safetensors" >&2 || wrong "behind $name the run ends with other weights"
 }
 on_two run.dir="$root/kill" grid.data=2 --inject kill@1:5 &>"$root/kill.log"
-expect_end kill $? 137 stopped
+expect_end kill $? 137 stopped "task 1: Killed"
 on_two run.dir="$root/stop" grid.data=2 watchdog.step=3s --inject stop@1:5 &>"$root/stop.log"
-expect_end stop $? 81 failed
+expect_end stop $? 81 failed "watchdog: step 5 has taken .* rank 1 "
 LD_PRELOAD=$faults FILE_FAULTS=pwrite,write:28:4:1 FILE_FAULTS_ON=checkpoints/ on_two run.dir="$root/disk" grid.data=2 checkpoint.on_error=stop &>"$root/disk.log"
-expect_end disk $? 74 failed
+expect_end disk $? 74 failed "No space left on device"
 on_two run.dir="$root/usr1" grid.data=2 --inject slow@0:4:4s &>"$root/usr1.log" & on_two=$!
 for ((i = 0; i < 200; ++i)); do
   [[ ! -s $root/usr1/metrics.jsonl ]] || break
@@ -184,7 +186,7 @@ for process in $(pgrep -x srun); do   # which hands it to every rank
   grep -qzs "run.dir=$root/usr1" "/proc/$process/cmdline" && kill -USR1 "$process"
 done
 wait $on_two
-expect_end usr1 $? 75 stopped
+expect_end usr1 $? 75 stopped "SIGUSR1: stops after this step"
 
 until_over "$job" 110
 [[ $(state "$job") == COMPLETED ]] || wrong "the chain ended as $(state "$job"): $(cat "$root/chain.log")"
@@ -194,11 +196,12 @@ requeued() { grep -c "the job requeues itself" "$root/$1.log"; }
 (($(requeued chain) > 0)) || wrong "the chain was never requeued: $(cat "$root/chain.log")"
 grep -q "SIGUSR1: stops after this step" "$root/chain.log" || wrong "Slurm's signal did not come: $(cat "$root/chain.log")"
 [[ $(requeued refused78) == 0 && $(state "$refused") == FAILED ]] || wrong "a job that ended with 78 was requeued, or did not fail: $(cat "$root/refused78.log")"
-[[ $(requeued capped) == 0 ]] && grep -q "the job has requeued itself 0 times (MINDPIPE_REQUEUES)" "$root/capped.log" ||
-  wrong "a job beyond its requeues went on: $(cat "$root/capped.log")"
-[[ $(requeued same) == 1 ]] && grep -q "has stopped after step 3 again, without a step since" "$root/same.log" ||
-  wrong "a job that takes no step was requeued again: $(cat "$root/same.log")"
+[[ $(requeued capped) == 1 ]] && grep -q "the job has requeued itself 1 times (MINDPIPE_REQUEUES)" "$root/capped.log" ||
+  wrong "a job did not requeue itself as often as it may, or oftener: $(cat "$root/capped.log")"
+[[ $(requeued meant) == 0 ]] && grep -q "has stopped after step 3, as a file STOP or run.stop_after says" "$root/meant.log" ||
+  wrong "a job whose stop was meant was requeued: $(cat "$root/meant.log")"
 compgen -G "$root/.mindpipe-requeues-*" >/dev/null && wrong "a chain that has ended has left $(echo "$root"/.mindpipe-requeues-*)"
 
+((SECONDS < 150)) || wrong "it took $SECONDS s, where 150 are allowed"
 ((failed == 0)) && echo "four ranks under srun --mpi=pmix: the losses and weights of one rank; a killed and a stopped rank, SIGUSR1, a full disk and a chain of jobs: those of one run"
 exit $failed

@@ -24,12 +24,12 @@ class TrainSbatch(unittest.TestCase):
         (self.root / name).write_text(f"#!/bin/sh\n{text}\n")
         (self.root / name).chmod(0o755)
 
-    def job(self, directory="run", code=75, is_seen=True, **variables):
+    def job(self, directory="run", code=75, is_seen=True, reason="stopped after step 12 as asked", **variables):
         """Whether a job requeues itself whose run has stopped after step 12, and all it says. `is_seen`: where the job runs."""
         run = self.root / directory
         run.mkdir(exist_ok=True)
         if is_seen:
-            (run / "status.json").write_text('{"state": "stopped", "step": 12, "reason": "", "checkpoint": ""}\n')
+            (run / "status.json").write_text(f'{{"state": "stopped", "step": 12, "reason": "{reason}", "checkpoint": ""}}\n')
         environment = {**os.environ, "PATH": f"{self.root}:{os.environ['PATH']}", "SLURM_JOB_ID": "7", "MINDPIPE_TRAIN": PROGRAM,
                        **variables}
         answer = subprocess.run(["bash", SOURCE / "scripts/slurm/train.sbatch", "chain.yaml", f"run.dir={run}"], cwd=self.root,
@@ -53,6 +53,12 @@ class TrainSbatch(unittest.TestCase):
             self.assertIn(f"the job has requeued itself {int(most)} times (MINDPIPE_REQUEUES)", said)
         self.chain.write_text("8 3\n")
         self.assertTrue(self.job(MINDPIPE_REQUEUES="09")[0])
+
+    def test_a_stop_that_was_meant_ends_the_chain(self):
+        for reason in ("stopped after step 12 as asked by the file STOP", "stopped after step 12, run.stop_after"):
+            requeued, said = self.job(reason=reason)
+            self.assertFalse(requeued)
+            self.assertIn("has stopped after step 12, as a file STOP or run.stop_after says", said)
 
     def test_a_task_of_an_array_requeues_itself_alone(self):
         self.chain = self.root / ".mindpipe-requeues-7_2"

@@ -87,7 +87,7 @@ void SubnetTraining::admits(std::int64_t first, std::int64_t end) {
 }
 
 bool SubnetTraining::wishes_to_drain() {
-  return wishes_to_stop() || saves_.due_by_time() || guard_.is_in_trouble();
+  return wish_to_stop() != no_stop || saves_.due_by_time() || guard_.is_in_trouble();
 }
 
 void SubnetTraining::hear(const SubnetScalars& scalars) {

@@ -100,16 +100,18 @@ void TrainingLoop::report(const std::vector<std::string>& notes) {
     print(fmt::format("{}: {}\n", name, to_string(evaluation)));
 }
 
-bool TrainingLoop::wishes_to_stop() const {
-  if (stop_asked() || (directory_ != nullptr && directory_->stop_asked())) return true;
-  if (!run_.is_rank_0() || walltime_ == 0) return false;
+TrainingLoop::StopWish TrainingLoop::wish_to_stop() const {
+  if (directory_ != nullptr && directory_->stop_asked()) return by_file;
+  if (stop_asked()) return by_signal_or_time;
+  if (!run_.is_rank_0() || walltime_ == 0) return no_stop;
   const double seconds = static_cast<double>(ahead()) * report_.seconds_each();
-  return run_.seconds() + seconds + saves_.seconds_to_save(done_, ahead()) > walltime_;
+  const bool is_late = run_.seconds() + seconds + saves_.seconds_to_save(done_, ahead()) > walltime_;
+  return is_late ? by_signal_or_time : no_stop;
 }
 
 void TrainingLoop::ask_wishes() {
   Agreement::Numbers mine(wishes);
-  mine[stop] = wishes_to_stop() ? 1 : 0;
+  mine[stop] = wish_to_stop();
   mine[save_by_time] = saves_.due_by_time() ? 1 : 0;
   mine[still_writes] = saves_.writes() ? 1 : 0;
   const Agreement::Numbers own = own_wishes();
@@ -127,7 +129,8 @@ std::span<const std::uint64_t> TrainingLoop::own_heard() const { return std::spa
 void TrainingLoop::heed() {
   agree();
   if (heard_[stop] > 0 && done_ < config_.train.steps)
-    stopped_ = fmt::format("stopped after {} as asked", newest());
+    stopped_ = fmt::format("stopped after {} as asked{}", newest(),
+                           heard_[stop] == by_file ? " by the file STOP" : "");
   save_due_ = heard_[save_by_time] > 0 || saves_.due(done_);
   saves_.attend(heard_[still_writes] == 0);
 }

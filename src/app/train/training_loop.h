@@ -71,7 +71,9 @@ class TrainingLoop {
   std::int64_t first_sample(std::int64_t step) {
     return saves_.progress().first_sample(step, config_.train.batch);
   }
-  bool wishes_to_stop() const;
+  /// Whether this rank wishes a stop, and why.
+  enum StopWish : std::uint64_t { no_stop, by_signal_or_time, by_file };
+  StopWish wish_to_stop() const;
   void ask_wishes();
   void hear_wishes();
   /// What all ranks have said of a kind's own wishes.

@@ -33,7 +33,7 @@ class Stops(Runs):
         (self.root / "run/STOP").touch()
         answer = self.train("run", steps)
         self.assertEqual(answer.code, 75, answer)
-        self.assertIn(f"stopped after step {stopped + 1} as asked; the same command goes on from there",
+        self.assertIn(f"stopped after step {stopped + 1} as asked by the file STOP; the same command goes on from there",
                       answer.text)
         self.assertFalse((self.root / "run/STOP").exists())
         self.assertEqual(self.steps("run"), [stopped, stopped + 1])
@@ -44,17 +44,19 @@ class Stops(Runs):
 
     def test_signals_while_a_save_is_under_way(self):
         self.trained("whole", "train.steps=20")
-        folder = self.root / "run/checkpoints"
-        run = self.started("run", "train.steps=20", faults="pwrite,write:sleep:1:100000", on="run/")
-        self.until(lambda: folder.exists() and any(name.endswith(".partial") for name in os.listdir(folder)))
-        for number in (signal.SIGUSR1, signal.SIGUSR2, signal.SIGUSR1):
-            run.send_signal(number)
-        self.assertEqual(run.wait(30), 75)
-        self.verified("run")
-        self.assertEqual(self.steps("run")[-1], self.status("run")["step"])
-        self.trained("run", "train.steps=20")
-        self.assertEqual(self.losses("run"), self.losses("whole"))
-        self.assertEqual(self.sha("run", 20), self.sha("whole", 20))
+        for ranks, grid in ((1, ""), (2, " grid.data=2")):
+            name = f"run-{ranks}"
+            folder = self.root / name / "checkpoints"
+            run = self.started(name, "train.steps=20" + grid, ranks, faults="pwrite,write:sleep:1:100000", on=f"{name}/")
+            self.until(lambda: folder.exists() and any(each.endswith(".partial") for each in os.listdir(folder)))
+            for number in (signal.SIGUSR1, signal.SIGUSR2, signal.SIGUSR1):
+                run.send_signal(number)
+            self.assertEqual(run.wait(30), 75)
+            self.verified(name)
+            self.assertEqual(self.steps(name)[-1], self.status(name)["step"])
+            self.trained(name, "train.steps=20")
+            self.assertEqual(self.losses(name), self.losses("whole"))
+            self.assertEqual(self.sha(name, 20), self.sha("whole", 20))
 
     def test_a_directory_in_use_is_refused(self):
         run = self.started("run", "train.steps=100000", **SLOW)
@@ -116,7 +118,7 @@ class Stops(Runs):
             answer = self.train("run", "checkpoint.every=0 checkpoint.on_error=warn", faults="fsync:5:1:1",
                                 on="/.step-")
             self.assertEqual(answer.code, 75, answer)
-            self.assertRegex(answer.text, r"stopped after step \d as asked; the same command " + begin)
+            self.assertRegex(answer.text, r"stopped after step \d as asked by the file STOP; the same command " + begin)
             self.trained("run", "train.steps=2")
 
     def test_steps_whose_lines_are_gone_are_named(self):
