@@ -7,6 +7,7 @@
 #include "core/refusal.h"
 #include "plan/group_choice.h"
 #include "plan/memory_limits.h"
+#include "plan/moves_of_run.h"
 #include "plan/network_on_paper.h"
 #include "plan/priced_blocks.h"
 #include "plan/run_plan.h"
@@ -78,6 +79,21 @@ LayoutCandidate LayoutSketch::candidate(LayoutChoice layout, const std::vector<i
           .least_work = step.least_work() * num_ranks(layout.grid) / layout.grid.pipeline};
 }
 
+namespace {
+
+/// Counts the most that a plan takes on each stage, beside what other plans of the same run take there.
+void count_memory(const RunPlan& plan, LayoutCandidate& candidate, std::vector<std::int64_t>& totals) {
+  for (int stage = 0; stage < plan.outline.stages; ++stage) {
+    const BytesByClass& bytes = plan.most_memory(stage);
+    totals[stage] = std::max(totals[stage], total_of(bytes));
+    candidate.memory = std::max(candidate.memory, totals[stage]);
+    candidate.tapes = std::max(candidate.tapes, bytes[static_cast<int>(MemoryClass::activations)]);
+    candidate.host = std::max(candidate.host, plan.most_on_host(stage));
+  }
+}
+
+}  // namespace
+
 void simulate_layout(const Config& config, LayoutCandidate& candidate) {
   const std::int64_t limit = config.memory.device_limit;
   unless_refused(candidate, [&] {
@@ -87,18 +103,15 @@ void simulate_layout(const Config& config, LayoutCandidate& candidate) {
     candidate.groups = plan.groups;
     require_stashes(plan, known.train.swap);
     if (plan.subnets) take_figures(known, plan, candidate);
-    std::vector<std::int64_t> totals;
-    for (int stage = 0; stage < plan.outline.stages; ++stage) {
-      const BytesByClass& bytes = plan.most_memory(stage);
-      const std::int64_t total = total_of(bytes);
-      candidate.memory = std::max(candidate.memory, total);
-      candidate.tapes = std::max(candidate.tapes, bytes[static_cast<int>(MemoryClass::activations)]);
-      totals.push_back(total);
+    candidate.host = 0;
+    std::vector<std::int64_t> totals(plan.outline.stages, 0);
+    count_memory(plan, candidate, totals);
+    if (known.repartition.every > 0) count_memory(with_room_to_move(known, plan), candidate, totals);
+    for (const PlannedMove& move : plan_moves(known, plan, known.repartition.at)) {
+      count_memory(move.during, candidate, totals);
+      count_memory(move.after, candidate, totals);
     }
     take_excess(candidate, totals, limit);
-    candidate.host = 0;
-    for (int stage = 0; stage < plan.outline.stages; ++stage)
-      candidate.host = std::max(candidate.host, plan.most_on_host(stage));
     const std::int64_t host_limit = known.memory.host_limit;
     candidate.is_beyond_host = host_limit > 0 && candidate.host > host_limit;
     const bool fits_device = limit == 0 || candidate.memory <= limit;

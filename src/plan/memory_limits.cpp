@@ -13,11 +13,12 @@ void require_below(const RunPlan& plan, const BytesByClass& bytes, int stage, st
                                     ? fmt::format(" (attention's {:.1f} MiB of the workspace are estimated)",
                                                   static_cast<double>(kernels.attention) / 1048576.0)
                                     : "";
-  MP_REQUIRE(limit == 0 || total <= limit, Exit::out_of_memory,
-             "memory: a rank of stage {} will need {:.1f} MiB, and {} is {:.1f} MiB; take a smaller "
-             "train.micro_batch, train.recompute: block, train.swap, or more stages. Predicted{}:\n{}",
-             stage, static_cast<double>(total) / 1048576.0, name_of_limit,
-             static_cast<double>(limit) / 1048576.0, estimated, ledger_of(bytes));
+  MP_REQUIRE(
+      limit == 0 || total <= limit, Exit::out_of_memory,
+      "memory: a rank of stage {} will need {:.1f} MiB, and {} is {:.1f} MiB; take a smaller "
+      "train.micro_batch or more stages, or let train.recompute and train.swap be auto. Predicted{}:\n{}",
+      stage, static_cast<double>(total) / 1048576.0, name_of_limit, static_cast<double>(limit) / 1048576.0,
+      estimated, ledger_of(bytes));
 }
 
 /// What the rank of a stage that needs the most has on its device.
@@ -28,6 +29,17 @@ BytesByClass on_device(const RunPlan& plan, int stage) {
 }
 
 }  // namespace
+
+void require_within(const RunPlan& plan, const MemoryConfig& limits) {
+  require_fit(plan, limits.device_limit);
+  require_host_fit(plan, limits.host_limit);
+}
+
+bool is_within(const RunPlan& plan, const MemoryConfig& limits) {
+  for (int stage = 0; stage < static_cast<int>(plan.host_memory.size()); ++stage)
+    if (limits.host_limit > 0 && plan.most_on_host(stage) > limits.host_limit) return false;
+  return fits(plan, limits.device_limit);
+}
 
 void require_fit(const RunPlan& plan, std::int64_t limit) {
   for (int stage = 0; stage < static_cast<int>(plan.memory.size()); ++stage)

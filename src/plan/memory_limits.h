@@ -6,6 +6,10 @@
 
 namespace mindpipe {
 
+/// Refuses a run of which some rank needs more of its device, or of its host, than these settings allow.
+void require_within(const RunPlan& plan, const MemoryConfig& limits);
+/// Whether require_within would pass.
+bool is_within(const RunPlan& plan, const MemoryConfig& limits);
 /// Refuses, with the ledger, a run of which some rank needs more than `limit` bytes (0: no limit).
 void require_fit(const RunPlan& plan, std::int64_t limit);
 /// Refuses a run of which some rank keeps more than `limit` bytes on its host (0: no limit).

@@ -133,12 +133,12 @@ std::vector<PlannedMove> plan_moves(const Config& config, const RunPlan& present
 std::vector<PlannedMove> plan_moves(const Config& config, RunPlan& first) {
   if (!config.repartition.moves() || !first.trains_steps()) return {};
   moving_step(first.outline, first.outline.first_block, config.repartition.room);  // refuses who has none
-  const std::int64_t limit = config.memory.device_limit;
+  const MemoryConfig& limits = config.memory;
   std::vector<PlannedMove> moves = plan_moves(config, first, config.repartition.at);
   const auto fit = [&] {
-    return (config.repartition.every == 0 || fits(with_room_to_move(config, first), limit)) &&
+    return (config.repartition.every == 0 || is_within(with_room_to_move(config, first), limits)) &&
            std::all_of(moves.begin(), moves.end(), [&](const PlannedMove& move) {
-             return fits(move.during, limit) && fits(move.after, limit);
+             return is_within(move.during, limits) && is_within(move.after, limits);
            });
   };
   if (first.copies_state && !fit()) {
@@ -150,8 +150,8 @@ std::vector<PlannedMove> plan_moves(const Config& config, RunPlan& first) {
   }
   if (config.repartition.every > 0) require_room(config, first);
   for (const PlannedMove& move : moves) {
-    require_fit(move.during, limit);
-    require_fit(move.after, limit);
+    require_within(move.during, limits);
+    require_within(move.after, limits);
   }
   return moves;
 }

@@ -104,15 +104,18 @@ std::optional<Balancer::News> Balancer::take(Decided decided) {
             .planned = seconds_of(balancing.after),
             .measured_before = mean_seconds_};
   std::vector<PlannedMove> moves = decided.moves.get();
-  const std::int64_t limit = worker_.config().memory.device_limit;
-  const bool fit = std::all_of(moves.begin(), moves.end(), [&](const PlannedMove& move) {
-    return fits(move.during, limit) && fits(move.after, limit);
-  });
-  if (!fit) {
+  const MemoryConfig& limits = worker_.config().memory;
+  const auto all_are = [&](const MemoryConfig& within) {
+    return std::all_of(moves.begin(), moves.end(), [&](const PlannedMove& move) {
+      return is_within(move.during, within) && is_within(move.after, within);
+    });
+  };
+  if (!all_are(limits)) {
     too_large_ = balancing.cuts.back();
     balance_ = balance_of(worker_);
     news.stays = true;
-    news.sentence += "; but the cut stays, since a rank would need more than memory.device_limit";
+    news.sentence += fmt::format("; but the cut stays, since a rank would need more than memory.{}_limit",
+                                 all_are({.device_limit = limits.device_limit}) ? "host" : "device");
   } else {
     worker_.go_on_with(std::move(moves));
     moving_ = news;

@@ -13,8 +13,7 @@ namespace {
 
 /// The plans of a run, refused before anything is allocated.
 PlansByCut fitting(RunPlan plan, const Config& config) {
-  require_fit(plan, config.memory.device_limit);
-  require_host_fit(plan, config.memory.host_limit);
+  require_within(plan, config.memory);
   std::vector<PlannedMove> moves = plan_moves(config, plan);
   return {std::move(plan), std::move(moves)};
 }

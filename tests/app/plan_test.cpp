@@ -7,7 +7,6 @@
 #include <filesystem>
 
 #include "app/plan/dry_run.h"
-#include "app/plan/plan_schedules.h"
 #include "app/run/run.h"
 #include "core/check.h"
 #include "plan/memory_limits.h"
@@ -52,17 +51,6 @@ TEST(Plan, TellsStepBubbleAndMemoryOfEveryStageOfAnyNumberOfRanks) {
   EXPECT_THAT(text, ContainsRegex("\n0 +0-[0-9]+ +[0-9.]+% +[0-9.]+% +4 "))
       << "the first holds as many as there are stages\n"
       << text;
-}
-
-TEST(SchedulesOfPlan, SayOnceWhySeveralAreRefused) {
-  const Config moving = config("gpt-moving");
-  const std::string text = schedules_text(moving, make_run_plan(moving).outline);
-  EXPECT_THAT(text, ContainsRegex("\nzb-h1 +1 +[0-9.]+ ms"));
-  EXPECT_THAT(text,
-              HasSubstr("\nrefused: interleaved (2 chunks), breadth-first (2 chunks), elastic (2 chunks), "));
-  const std::string why = "each stage has 2 chunks";
-  EXPECT_THAT(text, HasSubstr(why));
-  EXPECT_EQ(text.find(why), text.rfind(why)) << text;
 }
 
 TEST(DryRun, ShowsBlocksThatHaveNoParametersToo) {

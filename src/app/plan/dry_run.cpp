@@ -5,6 +5,7 @@
 #include <set>
 
 #include "app/plan/grid_choice.h"
+#include "app/plan/open_choice.h"
 #include "app/plan/plan_subnets.h"
 #include "app/plan/proof_text.h"
 #include "app/verbs/main_verb.h"
@@ -12,6 +13,7 @@
 #include "core/text.h"
 #include "plan/cost_model.h"
 #include "plan/memory_limits.h"
+#include "plan/moves_of_run.h"
 #include "plan/operation_counts.h"
 
 namespace mindpipe {
@@ -233,11 +235,12 @@ std::string dry_run_text(const Config& config, const RunPlan& plan) {
 
 void dry_run(const Config& given, int ranks, const std::set<std::string>& open) {
   const Config config = on_paper(given, ranks, open);
-  const RunPlan plan = make_run_plan(config);
+  RunPlan plan = make_run_plan(config);
   print(dry_run_text(config, plan));
+  print(tapes_chosen(given, config, plan, open));
   print(proof_text(config, plan) + "\n");
-  require_fit(plan, config.memory.device_limit);
-  require_host_fit(plan, config.memory.host_limit);
+  require_within(plan, config.memory);
+  plan_moves(config, plan);  // which refuses those that there is no memory for
   require_stashes(plan, config.train.swap);
 }
 

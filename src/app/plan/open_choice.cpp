@@ -43,7 +43,6 @@ SearchFreedom freedom(const Config& config, const std::set<std::string>& open, M
                                      std::pair(&SearchFreedom::tensor, config.grid.tensor)})
     free.*axis |= degree == 0;
   free.supernet |= trains_subnets && config.grid.supernet == 0;
-  free.swap &= !config.repartition.moves();
   return free;
 }
 
@@ -104,6 +103,13 @@ std::vector<std::string> best_settings(const Config& given, const std::set<std::
   return settings;
 }
 
+std::string tapes_chosen(const Config& given, const Config& chosen, const RunPlan& plan,
+                         const std::set<std::string>& open) {
+  const SearchFreedom free = freedom_to_train(given, open);
+  if (!free.swap && !free.recompute) return "";
+  return binding_text(given, plan) + tapes_text(given, plan, layout_of(chosen), free);
+}
+
 Config with_best_settings(const Config& config, const std::set<std::string>& open, const World& world) {
   if (!is_searched(config, open)) return config;
   const std::int64_t begin = now_ns();
@@ -117,13 +123,11 @@ Config with_best_settings(const Config& config, const std::set<std::string>& ope
     info("the best on paper for {} ranks, found in {}: {}", world.size, human_seconds(seconds_since(begin)),
          join(settings, " "));
   const Config chosen = with_settings(config, settings);
-  const SearchFreedom free = freedom_to_train(config, open);
-  if (world.rank == 0 && (free.swap || free.recompute)) {
-    const RunPlan plan = make_run_plan(chosen);
-    std::string text = binding_text(config, plan) + tapes_text(config, plan, layout_of(chosen), free);
-    text.pop_back();
-    info("{}", text);
-  }
+  if (world.rank == 0)
+    if (std::string text = tapes_chosen(config, chosen, make_run_plan(chosen), open); !text.empty()) {
+      text.pop_back();
+      info("{}", text);
+    }
   return chosen;
 }
 

@@ -6,6 +6,7 @@
 #include "comm/mpi.h"
 #include "config/open_settings.h"
 #include "plan/layout_search.h"
+#include "plan/run_plan.h"
 
 namespace mindpipe {
 
@@ -30,6 +31,11 @@ void take_open_batches(Config& config, const std::set<std::string>& open);
 /// best on paper by plan.objective, as key=value. Fails where nothing fits, or is allowed; gives none where
 /// only degrees are open and no grid is allowed.
 std::vector<std::string> best_settings(const Config& config, const std::set<std::string>& open, int ranks);
+
+/// What binds a plan whose tapes were left open, what becomes of them, and what other choices would take;
+/// empty: none were.
+std::string tapes_chosen(const Config& given, const Config& chosen, const RunPlan& plan,
+                         const std::set<std::string>& open);
 
 /// The configuration of a job where what is left open is the best on paper. Rank 0 searches, and tells.
 /// Collective over the job.

@@ -6,6 +6,7 @@
 #include "app/energy/energy_text.h"
 #include "app/plan/dry_run.h"
 #include "app/plan/grid_choice.h"
+#include "app/plan/open_choice.h"
 #include "app/plan/plan_moves.h"
 #include "app/plan/plan_ports.h"
 #include "app/plan/plan_schedules.h"
@@ -218,13 +219,13 @@ int plan(const Arguments& arguments, const Config& given) {
   const Config config = on_paper(given, ranks, arguments.open);
   const RunPlan made = make_run_plan(config);
   print(text_of(config, made, ranks, arguments.simulate));
+  print(tapes_chosen(given, config, made, arguments.open));
   if (arguments.simulate) print(schedules_text(config, made.outline));
   print(proof_text(config, made) + "\n");
   if (!json.empty()) replace_file(json, json_of(config, made, ranks));
   if (!config.energy.forecast.empty())
     print(start_text(config, seconds_of_run(config, made), static_cast<double>(std::time(nullptr))));
-  require_fit(made, config.memory.device_limit);
-  require_host_fit(made, config.memory.host_limit);
+  require_within(made, config.memory);
   require_stashes(made, config.train.swap);
   return 0;
 }
