@@ -10,8 +10,13 @@
 namespace mindpipe {
 namespace {
 
+#ifdef MINDPIPE_MUTATIONS
+/// Bytes of a part, so few that copies of the smallest models are under way beside passes.
+constexpr std::int64_t part_bytes = 128;
+#else
 /// Bytes of a part: a processor copies them in about a tenth of a millisecond.
 constexpr std::int64_t part_bytes = std::int64_t{1} << 20;
+#endif
 
 Tensor bytes_of(const Tensor& tensor, std::int64_t first, std::int64_t bytes) {
   return {static_cast<std::byte*>(tensor.data) + first, {bytes}, DType::u8};

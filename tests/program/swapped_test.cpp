@@ -69,8 +69,11 @@ TEST(SegmentTurns, TakeTheSlotThatIsFreeForLongest) {
     const SegmentLife& life = turns.lives()[micro_batch];
     EXPECT_TRUE(life.is_stashed);
     EXPECT_LT(std::max(life.slot, life.slot_back), 2);
-    if (micro_batch < 4) EXPECT_EQ(life.forward_waits, micro_batch < 2 ? -1 : micro_batch - 2);
-    if (micro_batch >= 4) EXPECT_NE(life.slot, turns.lives()[micro_batch - 4].slot_back);
+    if (micro_batch < 4) {
+      EXPECT_EQ(life.forward_waits, micro_batch < 2 ? -1 : micro_batch - 2);
+    } else {
+      EXPECT_NE(life.slot, turns.lives()[micro_batch - 4].slot_back);
+    }
   }
 }
 
