@@ -216,14 +216,13 @@ Tensor Actions::message_of(const Script& script, const Action& action) {
 
 Request Actions::copy(const Script& script, const Action& action,
                       std::span<const std::pair<Tensor, Tensor>> ways) {
-  // An imitated device's copy is made at once, and lasts as long as it takes on paper.
+  // A device's queue has a copy whole. An imitated device's is made at once, and lasts as long as on paper.
   const bool at_once =
       script.device_times || state_.stage.context().backend.memory().kind() != Memory::Kind::host;
   Request newest;
-  for (const auto& [from, to] : ways) {
+  for (const auto& [from, to] : ways)
     newest = {Request::copies, copies_.begin(name_of(action.kind), from, to)};
-    while (at_once && !is_done(newest)) copies_.progress();
-  }
+  if (at_once) copies_.finish();
   return newest;
 }
 

@@ -91,8 +91,7 @@ class Actions {
   void update_subnet(const Script& script, const Action& action, const StepInput& input);
   Reductions::Request reduce(const Action& action);
   /// Begins the copies of an action, from the first to the second of each way.
-  Request copy(const Script& script, const Action& action,
-               std::span<const std::pair<Tensor, Tensor>> ways);
+  Request copy(const Script& script, const Action& action, std::span<const std::pair<Tensor, Tensor>> ways);
   Tensor message_of(const Script& script, const Action& action);
 
   RankState state_;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "comm/fault_points.h"
@@ -29,11 +30,18 @@ std::int64_t Copies::begin(std::string_view what, const Tensor& from, const Tens
   return ended_ + static_cast<std::int64_t>(open_.size()) - 1;
 }
 
-void Copies::progress() {
+void Copies::progress() { move_on(part_bytes); }
+
+void Copies::finish() {
+  while (!open_.empty()) move_on(std::numeric_limits<std::int64_t>::max());
+}
+
+/// Makes up to `most` bytes of the oldest copy under way.
+void Copies::move_on(std::int64_t most) {
   if (open_.empty() || copies_now_) return;
   Copy& oldest = open_.front();
   const auto all = static_cast<std::int64_t>(oldest.from.bytes());
-  const std::int64_t begin = oldest.copied, bytes = std::min(all - begin, part_bytes);
+  const std::int64_t begin = oldest.copied, bytes = std::min(all - begin, most);
   oldest.copied += bytes;
   copies_now_ = true;
   backend_.copy(bytes_of(oldest.from, begin, bytes), bytes_of(oldest.to, begin, bytes));

@@ -20,9 +20,12 @@ class Copies {
   bool done(std::int64_t number) const { return number < ended_; }
   /// Makes the next part of the oldest copy under way.
   void progress();
+  /// Makes all copies under way, each whole.
+  void finish();
   std::string describe(std::int64_t number) const;
 
  private:
+  void move_on(std::int64_t most);
   struct Copy {
     Tensor from, to;
     std::int64_t copied = 0;  ///< bytes

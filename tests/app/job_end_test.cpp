@@ -1,7 +1,5 @@
 #include "app/train/job_end.h"
 
-#include "app/run/slurm_job.h"
-
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -9,6 +7,8 @@
 #include <ctime>
 #include <filesystem>
 #include <fstream>
+
+#include "app/run/slurm_job.h"
 
 namespace mindpipe {
 namespace {

@@ -28,19 +28,27 @@ TEST(SlurmJob, IsOverWhereNoneOfItsTasksGoesOnOrNobodyKnowsIt) {
 TEST(SlurmJob, HoldsARunDirectoryFromAnotherHostUntilItIsOver) {
   const fs::path folder = fs::temp_directory_path() / ("mindpipe_slurm_job_" + std::to_string(getpid()));
   fs::create_directories(folder);
-  std::ofstream(folder / "scontrol")
-      << "#!/bin/sh\nshift 3\n[ $1 = 17 ] && echo JobState=FAILED || echo JobState=RUNNING\n";
+  std::ofstream(folder / "scontrol") << "#!/bin/sh\nshift 3\necho >>" << (folder / "asked").string()
+                                     << "\n[ $1 = 17 ] && echo JobState=FAILED || echo JobState=RUNNING\n";
   fs::permissions(folder / "scontrol", fs::perms::owner_all);
   const std::string path = std::getenv("PATH");
   setenv("PATH", (folder.string() + ":" + path).c_str(), 1);
   LockHolder us = this_process(), holder = us;
   us.job = "19";
+  us.cluster = holder.cluster = "here";
   holder.host = "elsewhere";
   for (const auto& [job, gone] :
        {std::pair("17", true), {"18", false}, {"19", false}, {"", false}, {"17; rm x", false}}) {
     holder.job = job;
     EXPECT_EQ(is_gone(holder, us), gone) << job;
   }
+  holder.job = "17";
+  for (const char* cluster : {"there", ""}) {
+    holder.cluster = cluster;
+    us.cluster = *cluster == '\0' ? "" : "here";
+    EXPECT_FALSE(is_gone(holder, us)) << "17 is another job on another cluster, or on none that is known";
+  }
+  EXPECT_EQ(fs::file_size(folder / "asked"), 2) << "17 and 18, once each";
   setenv("PATH", path.c_str(), 1);
   fs::remove_all(folder);
 }

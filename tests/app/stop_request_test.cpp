@@ -1,5 +1,4 @@
 #include "app/train/stop_request.h"
-#include "core/log_mark.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -10,6 +9,8 @@
 #include <fstream>
 #include <sstream>
 #include <string>
+
+#include "core/log_mark.h"
 
 namespace mindpipe {
 namespace {

@@ -36,6 +36,17 @@ TEST_F(CopiesOfAHost, MoveOnByAPartAtATime) {
   EXPECT_EQ(to, from);
 }
 
+TEST_F(CopiesOfAHost, AreMadeWholeWhereTheyHaveToEnd) {
+  std::vector<std::byte> from(2 * part, std::byte{7}), to(from.size());
+  int calls = 0;
+  backend_.on_progress([&] { ++calls; });
+  const std::int64_t number = copies_.begin("stash", whole(from), whole(to));
+  copies_.finish();
+  EXPECT_TRUE(copies_.done(number));
+  EXPECT_EQ(to, from);
+  EXPECT_LE(calls, 1);
+}
+
 TEST_F(CopiesOfAHost, EndInTheOrderInWhichTheyBegan) {
   std::vector<std::byte> from(part + 1, std::byte{1}), other(1, std::byte{2}), to(part + 1), place(1);
   const std::int64_t first = copies_.begin("stash", whole(from), whole(to)),

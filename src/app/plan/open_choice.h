@@ -6,7 +6,6 @@
 #include "comm/mpi.h"
 #include "config/open_settings.h"
 #include "plan/layout_search.h"
-#include "plan/run_plan.h"
 
 namespace mindpipe {
 
@@ -34,8 +33,7 @@ std::vector<std::string> best_settings(const Config& config, const std::set<std:
 
 /// What binds a plan whose tapes were left open, what becomes of them, and what other choices would take;
 /// empty: none were.
-std::string tapes_chosen(const Config& given, const Config& chosen, const RunPlan& plan,
-                         const std::set<std::string>& open);
+std::string tapes_chosen(const Config& given, const Config& chosen, const std::set<std::string>& open);
 
 /// The configuration of a job where what is left open is the best on paper. Rank 0 searches, and tells.
 /// Collective over the job.

@@ -46,7 +46,11 @@ std::optional<LockHolder> read_lock(const std::string& file) {
   if (!members) return LockHolder{};  // cut short: nobody's
   auto& texts = members->texts;
   auto& integers = members->integers;
-  return LockHolder{texts["host"], texts["job"], texts["restart"], static_cast<long>(integers["pid"]),
+  return LockHolder{texts["host"],
+                    texts["job"],
+                    texts["restart"],
+                    texts["cluster"],
+                    static_cast<long>(integers["pid"]),
                     integers["started"]};
 }
 
@@ -59,7 +63,11 @@ bool same(const LockHolder& a, const LockHolder& b) {
 LockHolder this_process() {
   char host[256] = "";
   gethostname(host, sizeof host - 1);
-  return {host, environment("SLURM_JOB_ID"), environment("SLURM_RESTART_COUNT"), static_cast<long>(getpid()),
+  return {host,
+          environment("SLURM_JOB_ID"),
+          environment("SLURM_RESTART_COUNT"),
+          environment("SLURM_CLUSTER_NAME"),
+          static_cast<long>(getpid()),
           start_of(getpid())};
 }
 
@@ -67,8 +75,9 @@ bool is_gone(const LockHolder& holder, const LockHolder& us) {
   if (holder.pid <= 0) return true;
   if (same(holder, us)) return false;
   if (!holder.job.empty() && holder.job == us.job && holder.restart != us.restart) return true;
-  if (holder.host != us.host)  // Slurm may know
-    return is_plain_integer(holder.job) && holder.job != us.job && is_over(asked_of_scontrol(holder.job));
+  if (holder.host != us.host)  // our Slurm may know, and another cluster's jobs have the same numbers
+    return !holder.cluster.empty() && holder.cluster == us.cluster && is_plain_integer(holder.job) &&
+           holder.job != us.job && is_job_over(holder.job);
   if (kill(static_cast<pid_t>(holder.pid), 0) != 0 && errno == ESRCH) return true;
   return holder.started != 0 && start_of(holder.pid) != holder.started;
 }
@@ -90,6 +99,7 @@ void take_lock(const std::string& file) {
                                .add("pid", std::int64_t{us.pid})
                                .add("job", us.job)
                                .add("restart", us.restart)
+                               .add("cluster", us.cluster)
                                .add("started", std::int64_t{us.started})
                                .text() +
                            "\n";

@@ -6,13 +6,14 @@ namespace mindpipe {
 /// Who holds a run directory.
 struct LockHolder {
   std::string host, job, restart;  ///< the batch system's number, and how often it was requeued
+  std::string cluster;             ///< on which the job has that number
   long pid = 0;
   long long started = 0;  ///< in clock ticks since boot: a pid alone may be another's by now
 };
 LockHolder this_process();
 
 /// Whether a holder can no longer write, as `us` sees it: gone from this host, an earlier turn of our job, or
-/// of another job that is over, as scontrol says.
+/// of another job of our cluster that is over, as scontrol says.
 bool is_gone(const LockHolder& holder, const LockHolder& us);
 
 /// Writes `file` for this process, or refuses with a sentence that names the holder. Taking over the lock of

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <map>
 
+#include "core/clock.h"
 #include "core/launcher.h"
 #include "core/text.h"
 
@@ -41,6 +43,19 @@ bool is_over(const std::string& said) {
       return false;
   }
   return true;
+}
+
+bool is_job_over(const std::string& job) {
+  struct Answer {
+    std::int64_t at = 0;
+    bool over = false;
+  };
+  constexpr double fresh = 60;  // seconds: a search looks again and again whether others' locks are held
+  static std::map<std::string, Answer> known;
+  const auto [answer, is_new] = known.try_emplace(job);
+  if (is_new || seconds_since(answer->second.at) > fresh)
+    answer->second = {now_ns(), is_over(asked_of_scontrol(job))};
+  return answer->second.over;
 }
 
 }  // namespace mindpipe

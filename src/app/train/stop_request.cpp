@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
@@ -149,7 +150,7 @@ void stop_at_once() {
 
 void stop_after_step() {
   const std::string marks = marked("x");
-  copy_to(mark, marks.substr(0, marks.size() - 1));
+  copy_to(mark, marks.substr(0, std::min(marks.size(), sizeof mark) - 1));
   phase = in_steps;
 }
 
