@@ -219,7 +219,7 @@ std::string Setting::allowed() const {
                                    : std::string(required_ ? "text that is not empty" : "text");
           },
           [](const KindMember& member) { return join(member.names, ", "); },
-          [&](ChosenBlocks*) { return "none, block, or a list of whole numbers" + range(); },
+          [&](ChosenBlocks*) { return "none, block, or a list of whole numbers" + range() + ", ascending"; },
           [&](std::vector<int>*) { return "a list of whole numbers" + range(); },
           [&](std::vector<double>*) { return "a number" + range() + ", or a list of these"; },
           [&](std::vector<std::string>*) { return "a list of some of " + join(words_, ", "); },

@@ -1,12 +1,15 @@
 #include "plan/memory_limits.h"
 
 #include "core/text.h"
+#include "plan/what_would_fit.h"
 
 namespace mindpipe {
 namespace {
 
+constexpr const char* usual_advice = "take a smaller train.micro_batch or more stages";
+
 void require_below(const RunPlan& plan, const BytesByClass& bytes, int stage, std::int64_t limit,
-                   const char* name_of_limit) {
+                   const char* name_of_limit, const std::string& advice = usual_advice) {
   const std::int64_t total = total_of(bytes);
   const Workspace& kernels = plan.footprints[stage].passes.backend;
   const std::string estimated = kernels.attention_is_estimated
@@ -15,10 +18,10 @@ void require_below(const RunPlan& plan, const BytesByClass& bytes, int stage, st
                                     : "";
   MP_REQUIRE(
       limit == 0 || total <= limit, Exit::out_of_memory,
-      "memory: a rank of stage {} will need {:.1f} MiB, and {} is {:.1f} MiB; take a smaller "
-      "train.micro_batch or more stages, or let train.recompute and train.swap be auto. Predicted{}:\n{}",
+      "memory: a rank of stage {} will need {:.1f} MiB, and {} is {:.1f} MiB; {}, or let train.recompute "
+      "and train.swap be auto. Predicted{}:\n{}",
       stage, static_cast<double>(total) / 1048576.0, name_of_limit, static_cast<double>(limit) / 1048576.0,
-      estimated, ledger_of(bytes));
+      advice, estimated, ledger_of(bytes));
 }
 
 /// What the rank of a stage that needs the most has on its device.
@@ -28,11 +31,19 @@ BytesByClass on_device(const RunPlan& plan, int stage) {
   return bytes;
 }
 
+void require_on_device(const RunPlan& plan, std::int64_t limit, const std::string& advice) {
+  for (int stage = 0; stage < static_cast<int>(plan.memory.size()); ++stage)
+    require_below(plan, on_device(plan, stage), stage, limit, "memory.device_limit", advice);
+}
+
 }  // namespace
 
-void require_within(const RunPlan& plan, const MemoryConfig& limits) {
-  require_fit(plan, limits.device_limit);
-  require_host_fit(plan, limits.host_limit);
+void require_within(const RunPlan& plan, const Config& config) {
+  const std::int64_t limit = config.memory.device_limit;
+  if (!fits(plan, limit))
+    require_on_device(plan, limit,
+                      plan.trains_steps() ? what_would_fit(config, layout_of(config), false) : usual_advice);
+  require_host_fit(plan, config.memory.host_limit);
 }
 
 bool is_within(const RunPlan& plan, const MemoryConfig& limits) {
@@ -41,10 +52,7 @@ bool is_within(const RunPlan& plan, const MemoryConfig& limits) {
   return fits(plan, limits.device_limit);
 }
 
-void require_fit(const RunPlan& plan, std::int64_t limit) {
-  for (int stage = 0; stage < static_cast<int>(plan.memory.size()); ++stage)
-    require_below(plan, on_device(plan, stage), stage, limit, "memory.device_limit");
-}
+void require_fit(const RunPlan& plan, std::int64_t limit) { require_on_device(plan, limit, usual_advice); }
 
 void require_host_fit(const RunPlan& plan, std::int64_t limit) {
   const auto bytes = [](std::int64_t count) { return human_bytes(static_cast<double>(count)); };

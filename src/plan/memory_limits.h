@@ -6,8 +6,9 @@
 
 namespace mindpipe {
 
-/// Refuses a run of which some rank needs more of its device, or of its host, than these settings allow.
-void require_within(const RunPlan& plan, const MemoryConfig& limits);
+/// Refuses a run of which some rank needs more of its device, or of its host, than `config` allows, and says
+/// of a step what would fit.
+void require_within(const RunPlan& plan, const Config& config);
 /// Whether require_within would pass.
 bool is_within(const RunPlan& plan, const MemoryConfig& limits);
 /// Refuses, with the ledger, a run of which some rank needs more than `limit` bytes (0: no limit).

@@ -98,7 +98,7 @@ RunPlan plan_behind(Config config, const RunPlan& first, const std::vector<int>&
 /// Refuses a run that has no memory for the blocks that may come.
 void require_room(const Config& config, const RunPlan& first) {
   const std::int64_t limit = config.memory.device_limit;
-  if (!fits(first, limit)) return require_fit(first, limit);
+  if (!fits(first, limit)) return require_within(first, config);
   const RunPlan roomy = with_room_to_move(config, first);
   if (fits(roomy, limit)) return;
   for (int stage = 0; stage < first.outline.stages; ++stage)
@@ -150,8 +150,8 @@ std::vector<PlannedMove> plan_moves(const Config& config, RunPlan& first) {
   }
   if (config.repartition.every > 0) require_room(config, first);
   for (const PlannedMove& move : moves) {
-    require_within(move.during, limits);
-    require_within(move.after, limits);
+    require_within(move.during, config);
+    require_within(move.after, config);
   }
   return moves;
 }

@@ -60,7 +60,7 @@ ReplayTimes times_of_plan(const RunPlan& plan, const ReplayGraph& graph, const T
 /// The period of a configuration's steps at these prices.
 std::int64_t priced_period(const Config& config, const TracePrices& prices) {
   const RunPlan plan = make_run_plan(config, Purpose::training, {}, 1, with_trace_prices(prices));
-  require_within(plan, config.memory);
+  require_within(plan, config);
   const ReplayGraph graph(degrees_of(config), plan.training.program);
   return replay(graph, times_of_plan(plan, graph, prices), chained_steps).period();
 }

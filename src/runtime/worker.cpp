@@ -13,7 +13,7 @@ namespace {
 
 /// The plans of a run, refused before anything is allocated.
 PlansByCut fitting(RunPlan plan, const Config& config) {
-  require_within(plan, config.memory);
+  require_within(plan, config);
   std::vector<PlannedMove> moves = plan_moves(config, plan);
   return {std::move(plan), std::move(moves)};
 }

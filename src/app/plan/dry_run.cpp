@@ -239,7 +239,7 @@ void dry_run(const Config& given, int ranks, const std::set<std::string>& open) 
   print(dry_run_text(config, plan));
   print(tapes_chosen(given, config, open));
   print(proof_text(config, plan) + "\n");
-  require_within(plan, config.memory);
+  require_within(plan, config);
   plan_moves(config, plan);  // which refuses those that there is no memory for
   require_stashes(plan, config.train.swap);
 }

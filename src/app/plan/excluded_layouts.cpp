@@ -6,6 +6,7 @@
 #include "core/check.h"
 #include "core/text.h"
 #include "plan/searched_settings.h"
+#include "plan/what_would_fit.h"
 
 namespace mindpipe {
 
@@ -37,20 +38,6 @@ const LayoutCandidate* nearest_of(const LayoutSearch& search) {
   return nearest;
 }
 
-/// Whether a layout fits with its tapes as they are, with all blocks computed again, or with all swapped.
-bool fits(const Config& config, LayoutChoice layout) {
-  const ChosenBlocks none = WhichBlocks::none, all = WhichBlocks::block;
-  for (const auto& [again, away] :
-       {std::pair(layout.recompute, layout.swap), std::pair(all, none), std::pair(none, all)}) {
-    layout.recompute = again;
-    layout.swap = away;
-    LayoutCandidate one{.layout = layout};
-    simulate_layout(config, one);
-    if (one.fate == Fate::simulated) return true;
-  }
-  return false;
-}
-
 /// Plans whole the few layouts that seem to need the least, of which only bounds are known.
 void measure_nearest(const Config& config, LayoutSearch& search) {
   for (int tried = 0; tried < most_measured; ++tried) {
@@ -68,33 +55,11 @@ std::int64_t least_on_host(const LayoutSearch& search) {
   return least;
 }
 
-/// Which stage of a layout that was planned whole is too large, and with which micro-batch and how many
-/// stages it would fit.
-std::string what_would_fit(const Config& config, const LayoutCandidate& nearest) {
-  const auto worst = std::max_element(nearest.over.begin(), nearest.over.end());
-  std::string text = fmt::format("its stage {} is short by {}", worst - nearest.over.begin(),
-                                 human_bytes(static_cast<double>(*worst)));
-  const int micro_batch =
-      nearest.layout.micro_batch > 0 ? nearest.layout.micro_batch : config.train.micro_batch;
-  std::vector<int> smaller = micro_batches_of(config, {.micro_batch = true}, nearest.layout.grid.data);
-  std::reverse(smaller.begin(), smaller.end());
-  LayoutChoice layout = nearest.layout;
-  const auto fitting = std::find_if(smaller.begin(), smaller.end(), [&](int samples) {
-    layout.micro_batch = samples;
-    return samples < micro_batch && fits(config, layout);
-  });
-  if (fitting != smaller.end()) text += fmt::format("; with train.micro_batch={} it would fit", *fitting);
-  layout = nearest.layout;
-  layout.cuts.clear();
-  for (const int times : {2, 4, 8}) {
-    layout.grid.pipeline = times * nearest.layout.grid.pipeline;
-    if (!with_layout_if_allowed(config, layout) || !fits(config, layout)) continue;
-    text += fmt::format("; on {} stages it would fit", layout.grid.pipeline);
-    break;
-  }
-  if (text.find("it would fit") == std::string::npos)
-    text += "; no smaller train.micro_batch and no 2, 4 or 8 times as many stages would do";
-  return text + "\n";
+/// Which stage of a layout that was planned whole is too large.
+std::string shortage_of(const LayoutCandidate& one) {
+  const auto worst = std::max_element(one.over.begin(), one.over.end());
+  return fmt::format("its stage {} is short by {}", worst - one.over.begin(),
+                     human_bytes(static_cast<double>(*worst)));
 }
 
 }  // namespace
@@ -136,7 +101,7 @@ void fail_for_want(const Config& config, int ranks, const LayoutSearch& search) 
   std::string why = excluded_text(config, known);
   const LayoutCandidate* nearest = nearest_of(known);
   if (nearest && nearest->memory > 0 && !row_of(config.model.kind).trains_subnets)
-    why += what_would_fit(config, *nearest);
+    why += fmt::format("{}; {}\n", shortage_of(*nearest), what_would_fit(config, nearest->layout, true));
   if (search.count(Fate::too_large) > 0)
     fail(Exit::out_of_memory,
          "memory: no layout of {} ranks fits into memory.device_limit and memory.host_limit; take more "

@@ -33,9 +33,8 @@ GridFits fits(const Config& config, Purpose purpose) {
   return [config, purpose, plans_left = 12](const Coord& shape) mutable {
     try {
       const Config known = on_grid(config, shape);
-      const std::int64_t limit = known.memory.device_limit;
-      if (limit > 0 && plans_left-- > 0) require_fit(make_run_plan(known, purpose), limit);
-      return limit == 0 || plans_left >= 0;
+      const bool is_limited = known.memory.device_limit > 0 || known.memory.host_limit > 0;
+      return !is_limited || (plans_left-- > 0 && is_within(make_run_plan(known, purpose), known.memory));
     } catch (const Error&) {
       return false;
     }

@@ -225,7 +225,7 @@ int plan(const Arguments& arguments, const Config& given) {
   if (!json.empty()) replace_file(json, json_of(config, made, ranks));
   if (!config.energy.forecast.empty())
     print(start_text(config, seconds_of_run(config, made), static_cast<double>(std::time(nullptr))));
-  require_within(made, config.memory);
+  require_within(made, config);
   require_stashes(made, config.train.swap);
   return 0;
 }

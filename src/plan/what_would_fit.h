@@ -1,0 +1,12 @@
+#pragma once
+#include <string>
+
+#include "plan/layout_search.h"
+
+namespace mindpipe {
+
+/// In place of a layout that needs too much memory: the largest smaller micro-batch, and the fewest stages,
+/// with which it would fit. `any_tapes`: all tapes may be kept, computed again or swapped, too.
+std::string what_would_fit(const Config& config, const LayoutChoice& layout, bool any_tapes);
+
+}  // namespace mindpipe
