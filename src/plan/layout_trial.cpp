@@ -141,7 +141,10 @@ void time_layout(const Config& config, LayoutCandidate& candidate, PricedBlocks&
       candidate.least_memory = std::ranges::max(least);
       candidate.fate = Fate::too_large;
       take_excess(candidate, least, limit);
-      if (candidate.least_memory > limit) return;
+      if (candidate.least_memory > limit) {
+        is_planned_whole = row_of(known.schedule.kind).splits_backward;  // with fewer tapes it may fit
+        return;
+      }
     }
     candidate.bound = std::max(candidate.bound, sketch.step.of(order));
     candidate.fate = Fate::slower;

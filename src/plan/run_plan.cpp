@@ -7,13 +7,13 @@
 #include <utility>
 
 #include "core/sum_lists.h"
-#include "plan/group_choice.h"
 #include "plan/lay_out.h"
 #include "plan/network_on_paper.h"
 #include "plan/operation_counts.h"
 #include "plan/rank_memory.h"
 #include "plan/set_prices.h"
 #include "plan/step_bound.h"
+#include "plan/step_within.h"
 #include "plan/subnet_memory.h"
 #include "program/causal/own_cuts.h"
 #include "program/check/check_slab.h"
@@ -207,36 +207,6 @@ void count_memory(RunPlan& plan, const Config& config, const Layout& layout, Cos
   if (copies_too_much(plan, config)) plan.save_without_copy();
 }
 
-/// Plans the step. Of groups of micro-batches what is left open is chosen, within memory.device_limit.
-void plan_training(RunPlan& plan, const Config& config, const Layout& layout, CostModel& costs,
-                   const KnownOrder& known) {
-  const ScheduleKind schedule = config.schedule.kind;
-  plan.groups = config.schedule.groups;
-  const bool is_open = plan.groups.forward.empty() || plan.groups.backward.empty();
-  if (row_of(schedule).has_groups && is_open) {
-    const std::int64_t limit = config.memory.device_limit;
-    std::optional<RunPlan> fitting;
-    const auto fits = [&](const MicroBatchGroups& groups) {
-      const Order order = order_of_step(plan.outline, schedule, plan.network, groups);
-      if (std::ranges::max(least_memory(plan.outline, order, config.train.recompute)) > limit) return false;
-      RunPlan tried = plan;
-      tried.training = make_program(tried.outline, schedule, plan.network, groups);
-      count_memory(tried, config, layout, costs);
-      for (int stage = 0; stage < tried.outline.stages; ++stage)
-        if (total_of(tried.most_memory(stage)) > limit) return false;
-      fitting = std::move(tried);
-      return true;
-    };
-    plan.groups = limit == 0 ? choose_groups(plan.outline, plan.network, plan.groups)
-                             : choose_groups(plan.outline, plan.network, plan.groups, fits);
-    if (fitting) {
-      plan.training = std::move(fitting->training);
-      return;
-    }
-  }
-  plan.training = make_program(plan.outline, schedule, plan.network, plan.groups, known);
-}
-
 }  // namespace
 
 std::size_t RankFootprint::workspace(int data_rank) const {
@@ -357,7 +327,8 @@ RunPlan make_run_plan(const Config& config, Purpose purpose, std::span<const Sub
                               ? choose_rooms(outline, network, wishes_of(config), first_subnets(config))
                               : choose_rooms(outline, network, wishes_of(config), subnets);
   } else if (purpose == Purpose::training) {
-    plan_training(plan, config, layout, costs, known);
+    plan_step_within(plan, config, known,
+                     [&](RunPlan& counted) { count_memory(counted, config, layout, costs); });
   }
   count_memory(plan, config, layout, costs);
   return plan;

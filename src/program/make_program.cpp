@@ -78,24 +78,38 @@ constexpr int least_percent = 80, percents_at_once = 1;
 /// may go on with fewer: they are sought with less until they fit, down to the latter where a limit is given.
 constexpr int searched_percents[] = {100, 90, 80, 70, 60, 50, 40, 30, 20};
 
-/// Bytes of the slab of tapes of the stage that has the largest; `most` or more: one stage has as many.
+/// Bytes of a stage's slab of tapes; `enough` or fewer: it could be smaller.
+std::int64_t slab_of(const std::vector<Pass>& passes, const Outline& outline, std::int64_t enough) {
+  std::vector<Action> list;
+  for (const Pass& pass : passes) {
+    Action& action = list.emplace_back();
+    action.kind = pass.kind;
+    action.chunk = pass.chunk;
+    action.micro_batch = pass.micro_batch;
+  }
+  const auto sizes = [&](int chunk, bool) { return sizes_of_rooms(outline, chunk); };
+  return static_cast<std::int64_t>(
+      place_tapes(list, sizes, static_cast<std::size_t>(std::max<std::int64_t>(enough, 0))).bytes);
+}
+
+/// Bytes of the slab of tapes of the stage that has the largest, each with what Outline::fewer_tapes says;
+/// `most` or more: one stage has as many.
 std::int64_t largest_slab(const Order& order, const Outline& outline,
                           std::int64_t most = std::numeric_limits<std::int64_t>::max()) {
-  std::size_t largest = 0;
-  for (const std::vector<Pass>& passes : order) {
-    std::vector<Action> list;
-    for (const Pass& pass : passes) {
-      Action& action = list.emplace_back();
-      action.kind = pass.kind;
-      action.chunk = pass.chunk;
-      action.micro_batch = pass.micro_batch;
-    }
-    const TapeSlab slab = place_tapes(
-        list, [&](int chunk, bool) { return sizes_of_rooms(outline, chunk); }, largest);
-    largest = std::max(largest, slab.bytes);
-    if (std::cmp_greater_equal(largest, most)) break;
+  std::int64_t largest = 0;
+  for (int stage = 0; stage < outline.stages && largest < most; ++stage) {
+    const std::int64_t fewer = outline.fewer_tapes_of(stage);
+    largest = std::max(largest, fewer + slab_of(order[stage], outline, largest - fewer));
   }
-  return static_cast<std::int64_t>(largest);
+  return largest;
+}
+
+/// Bytes of the largest slab without what Outline::fewer_tapes says: what schedule.memory is about.
+std::int64_t largest_slab_alone(const Order& order, const Outline& outline) {
+  std::int64_t largest = 0;
+  for (const std::vector<Pass>& passes : order)
+    largest = std::max(largest, slab_of(passes, outline, largest));
+  return largest;
 }
 
 /// An order with weight gradients, as its tapes lie in the slab.
@@ -121,28 +135,39 @@ std::optional<Order> order_known(const Outline& outline, const PriceList& prices
   if (!order) return {};
   if (StepOrder(outline, prices, *order).run({}) < 0)
     refuse_order(known.path, "the stages wait for each other for ever");
-  const std::int64_t limit = most_tapes(outline, ScheduleKind::searched);
-  if (outline.tapes_percent > 0 && largest_slab(*order, outline) > limit)
+  if (largest_slab_alone(*order, outline) > tapes_asked(outline))
     refuse_order(known.path, fmt::format("its tapes take more than schedule.memory, {:.2f}, allows",
                                          outline.tapes_percent / 100.0));
   return order;
 }
 
-/// Puts the weight gradients of an order where its slab keeps a limit, or comes nearest to it.
+/// Puts the weight gradients of an order where its slab keeps a limit and the step is the shortest by the
+/// inner clock, or where the slab comes nearest to the limit.
 OrderInSlab in_slab(const Order& order, const Outline& outline, const PriceList& prices, std::int64_t limit) {
-  OrderInSlab best;
-  const auto try_holding = [&](std::int64_t most) {
-    Order tried = with_weight_gradients(order, outline, prices, most);
-    const std::int64_t bytes = largest_slab(tried, outline, best.bytes);
-    if (bytes < best.bytes) best = {std::move(tried), bytes};
+  const PassClock clock(outline, prices);
+  const auto with_rule = [&](const WeightRule& rule, std::int64_t most) {
+    OrderInSlab made{.order = with_weight_gradients(order, clock, rule)};
+    made.step = clock.run(made.order, {.puts_off = false}, false).step;
+    made.bytes = largest_slab(made.order, outline, most);
+    return made;
   };
-  const std::int64_t step = std::max<std::int64_t>(1, tapes_of_1f1b(outline) * percents_at_once / 100);
-  try_holding(limit);
-  for (std::int64_t most = limit / step * step; most * 100 >= limit * least_percent && best.bytes > limit;
-       most -= step)
-    try_holding(most);
-  if (best.bytes > limit) try_holding(1);  // as few as can be
-  best.step = PassClock(outline, prices).run(best.order, {.puts_off = false}, false).step;
+  OrderInSlab best;
+  if (OrderInSlab whole = with_rule({.puts_off = false}, limit + 1); whole.bytes <= limit)
+    best = std::move(whole);
+  const auto try_rule = [&](const WeightRule& rule) {
+    OrderInSlab tried = with_rule(rule, std::max(best.bytes, limit + 1));
+    const bool keeps = tried.bytes <= limit;
+    best.improve(std::move(tried), limit);
+    return keeps;
+  };
+  const std::int64_t less = std::max<std::int64_t>(1, tapes_of_1f1b(outline) * percents_at_once / 100);
+  for (const int quarters : {4, 3, 2, 1})
+    for (std::int64_t most = limit; most * 100 >= limit * least_percent; most = (most - 1) / less * less) {
+      const WeightRule rule{.quarters = quarters, .most_tapes = most};
+      const std::int64_t step = clock.run(order, rule, false).step;
+      if (step < 0 || (best.bytes <= limit && step >= best.step) || try_rule(rule)) break;
+    }
+  if (best.bytes > limit) try_rule({.most_tapes = 1});  // as few as can be
   return best;
 }
 
@@ -152,13 +177,17 @@ OrderInSlab searched_in_slab(const Outline& outline, const PriceList& prices, st
   for (const ScheduleKind row : all_kinds<ScheduleKind>())
     if (row_of(row).in_v && row != ScheduleKind::searched)
       best.improve(in_slab(make_order(row, request_of(outline)), outline, prices, limit), limit);
-  for (const int percent : searched_percents) {
-    if (outline.tapes_percent == 0 && percent < least_percent) break;
-    OrderInSlab found = in_slab(search_order(outline, prices, limit * percent / 100), outline, prices, limit);
+  const bool is_limited = outline.tapes_percent > 0 || !outline.fewer_tapes.empty();
+  const auto search = [&](std::int64_t most) {
+    OrderInSlab found = in_slab(search_order(outline, prices, most), outline, prices, limit);
     const bool keeps = found.bytes <= limit;
     best.improve(std::move(found), limit);
-    if (keeps) break;
-  }
+    return keeps;
+  };
+  for (const int percent : searched_percents)
+    if ((!is_limited && percent < least_percent) || search(limit * percent / 100)) break;
+  // More room leads elsewhere, which may be worse than what is found without it.
+  if (const std::int64_t own = own_tapes(outline, ScheduleKind::searched); own < limit) search(own);
   return best;
 }
 
@@ -225,12 +254,12 @@ Order order_of_step(const Outline& outline, ScheduleKind schedule, const Network
   const std::int64_t limit = most_tapes(outline, schedule);
   OrderInSlab best = schedule == ScheduleKind::searched ? searched_in_slab(outline, prices, limit)
                                                         : in_slab(order, outline, prices, limit);
-  if (outline.tapes_percent > 0 && best.bytes > limit)
+  if (const std::int64_t bytes = largest_slab_alone(best.order, outline); bytes > tapes_asked(outline))
     fail(Exit::bad_configuration,
          "schedule.memory is {:.2f}, but the smallest tapes found for schedule {} take {:.2f} of 1f1b's here "
          "(allow as much, or take more micro-batches or another schedule)",
          outline.tapes_percent / 100.0, row_of(schedule).name,
-         percent_kept(outline, schedule, prices, best.bytes) / 100.0);
+         percent_kept(outline, schedule, prices, bytes) / 100.0);
   return std::move(best.order);
 }
 

@@ -123,16 +123,17 @@ TEST(Check, OfVShapedOrdersByLotThoseThatStandStillAreRefusedAndOthersSound) {
   for (int draw = 0; draw < 4000; ++draw) {
     const int stages = 2 + draw % 3, micro_batches = 2 + draw % 5;
     const Outline outline = in_v(equal_stages(stages, micro_batches, 2));
-    const PriceList prices(outline, {});
+    const PassClock clock(outline, PriceList(outline, {}));
     const auto schedule = draw % 2 == 0 ? ScheduleKind::zero_bubble_v : ScheduleKind::dual_pipe_v;
     const Order rows = with_swaps(make_order(schedule, request_of(outline)), 1 + draw % 7, random);
-    const bool goes = PassClock(outline, prices).run(rows, {.puts_off = draw % 5 > 0}, false).step >= 0;
+    const bool goes = clock.run(rows, {.puts_off = draw % 5 > 0}, false).step >= 0;
     ++(goes ? sound : still);
     if (!goes) {
       EXPECT_THROW(plan_step(outline, rows), Error) << draw;
       continue;
     }
-    const Order order = with_weight_gradients(rows, outline, prices, 250);
+    const Order order = with_weight_gradients(
+        rows, clock, {.puts_off = draw % 3 > 0, .quarters = 1 + draw % 4, .most_tapes = 250});
     EXPECT_THAT(check(plan_step(outline, order).program, outline), IsEmpty()) << draw;
   }
   EXPECT_GT(std::min(still, sound), 400) << still << ' ' << sound;

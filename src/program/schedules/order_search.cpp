@@ -15,7 +15,7 @@ namespace {
 
 /// Orders that are improved; tries of each, as many as look at so many passes together.
 constexpr std::size_t most_starts = 3;
-constexpr std::size_t passes_looked_at = 300'000, least_tries = 1000, most_tries = 2000;
+constexpr std::size_t passes_looked_at = 1'200'000, least_tries = 2000, most_tries = 8000;
 /// How far a try moves a pass: a short way most of the time.
 constexpr unsigned short_way = 3, long_way = 12, one_in_is_long = 4;
 /// Micro-batches under way on a stage are tried from the number of stages on, in sixths of it.

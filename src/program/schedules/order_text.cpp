@@ -106,6 +106,7 @@ std::string question_of_search(const Outline& outline, const PriceList& prices) 
   const PassClock clock(outline, prices);
   std::string numbers = fmt::format("{} {} {}", outline.micro_batches, outline.shards,
                                     most_tapes(outline, ScheduleKind::searched));
+  for (const std::int64_t fewer : outline.fewer_tapes) numbers += fmt::format(" {}", fewer);
   for (const ChunkPasses& chunk : clock.chunks())
     numbers += fmt::format("\n{} {} {} {} {} {} {} {} {}", chunk.stage, chunk.forward, chunk.whole,
                            chunk.input, chunk.weight, chunk.up, chunk.down, chunk.saved, chunk.put_off);

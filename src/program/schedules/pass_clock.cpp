@@ -2,10 +2,16 @@
 
 #include <algorithm>
 #include <deque>
+#include <limits>
 
 #include "program/partition.h"
 
 namespace mindpipe {
+namespace {
+
+constexpr std::int64_t no_limit = std::numeric_limits<std::int64_t>::max();
+
+}  // namespace
 
 std::int64_t tapes_of_1f1b(const Outline& outline) {
   std::vector<int> first_block = outline.first_block;
@@ -24,13 +30,22 @@ std::int64_t tapes_of_1f1b(const Outline& outline) {
   return most;
 }
 
-std::int64_t most_tapes(const Outline& outline, ScheduleKind schedule) {
+std::int64_t tapes_asked(const Outline& outline) {
+  return outline.tapes_percent > 0 ? tapes_of_1f1b(outline) * outline.tapes_percent / 100 : no_limit;
+}
+
+std::int64_t own_tapes(const Outline& outline, ScheduleKind schedule) {
   const ScheduleRow& row = row_of(schedule);
-  if (!row.splits_backward) return 0;
   const std::int64_t of_1f1b = tapes_of_1f1b(outline);
-  if (outline.tapes_percent > 0) return of_1f1b * outline.tapes_percent / 100;
   const std::int64_t in_flight = std::min(outline.micro_batches, outline.stages);
   return of_1f1b * row.tapes / 100 + row.more_tapes * of_1f1b / in_flight;
+}
+
+std::int64_t most_tapes(const Outline& outline, ScheduleKind schedule) {
+  if (!row_of(schedule).splits_backward) return 0;
+  if (outline.tapes_percent > 0) return tapes_asked(outline);
+  return schedule == ScheduleKind::searched && outline.tapes_room > 0 ? outline.tapes_room
+                                                                      : own_tapes(outline, schedule);
 }
 
 PassClock::PassClock(const Outline& outline, const PriceList& prices)
@@ -38,6 +53,7 @@ PassClock::PassClock(const Outline& outline, const PriceList& prices)
       stages_(outline.stages),
       micro_batches_(outline.micro_batches),
       of_shard_(outline.micro_batches_of_shard()) {
+  for (int stage = 0; stage < stages_; ++stage) held_.push_back(outline.fewer_tapes_of(stage));
   for (int number = 0; number < outline.all_chunks(); ++number) {
     ChunkPasses& chunk = chunks_[number];
     chunk.stage = outline.rank_of(number);
@@ -73,6 +89,7 @@ class PassClock::Stages {
         writes_(writes),
         stages_(clock.stages_),
         ends_(2 * clock.chunks_.size() * clock.micro_batches_, never) {
+    for (int stage = 0; stage < clock.stages_; ++stage) stages_[stage].held = clock.held_[stage];
     if (writes) run_.order.resize(clock.stages_);
   }
 
@@ -211,19 +228,8 @@ void join_halves(std::vector<Pass>& passes) {
 
 }  // namespace
 
-Order with_weight_gradients(const Order& order, const Outline& outline, const PriceList& prices,
-                            std::int64_t most_tapes) {
-  const PassClock clock(outline, prices);
-  WeightRule best{.puts_off = false};
-  std::int64_t least = clock.run(order, best, false).step;
-  for (const int quarters : {4, 3, 2, 1}) {
-    const WeightRule rule{.quarters = quarters, .most_tapes = most_tapes};
-    const std::int64_t step = clock.run(order, rule, false).step;
-    if (step < 0 || step >= least) continue;
-    best = rule;
-    least = step;
-  }
-  Order written = clock.run(order, best, true).order;
+Order with_weight_gradients(const Order& order, const PassClock& clock, const WeightRule& rule) {
+  Order written = clock.run(order, rule, true).order;
   for (std::vector<Pass>& passes : written) join_halves(passes);
   return written;
 }

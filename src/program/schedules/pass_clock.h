@@ -10,7 +10,12 @@ namespace mindpipe {
 /// Bytes of tapes of the stage that has the most with 1f1b on the same stages: what other orders are measured
 /// by.
 std::int64_t tapes_of_1f1b(const Outline& outline);
-/// Bytes of tapes that a schedule which puts weight gradients off may have on a stage; 0: it puts none off.
+/// Bytes of tapes that schedule.memory allows a stage; without it any number.
+std::int64_t tapes_asked(const Outline& outline);
+/// Bytes of tapes that a schedule which puts weight gradients off keeps to where nothing else is said.
+std::int64_t own_tapes(const Outline& outline, ScheduleKind schedule);
+/// Bytes of tapes that a schedule which puts weight gradients off may have on a stage, with
+/// Outline::fewer_tapes; 0: it puts none off.
 std::int64_t most_tapes(const Outline& outline, ScheduleKind schedule);
 
 /// When weight gradients that were put off are run.
@@ -36,7 +41,7 @@ class PassClock {
  public:
   struct Run {
     std::int64_t step = 0;        ///< nanoseconds
-    std::int64_t most_tapes = 0;  ///< bytes of the stage that has the most
+    std::int64_t most_tapes = 0;  ///< bytes of the stage that has the most, Outline::fewer_tapes counted
     Order order;                  ///< with the weight gradients, where backwards are split
   };
   PassClock(const Outline& outline, const PriceList& prices);
@@ -46,20 +51,20 @@ class PassClock {
   Run run(const Order& order, const WeightRule& rule, bool writes) const;
 
   const std::vector<ChunkPasses>& chunks() const { return chunks_; }
+  /// What a stage holds from the beginning: Outline::fewer_tapes.
+  const std::vector<std::int64_t>& held() const { return held_; }
   int micro_batches() const { return micro_batches_; }
 
  private:
   class Stages;
 
   std::vector<ChunkPasses> chunks_;
+  std::vector<std::int64_t> held_;  ///< bytes by stage
   int stages_, micro_batches_, of_shard_;
 };
 
-/// Puts the weight gradients of an order's backwards where the step gets shortest: into gaps of at least
-/// their time or three, two or one quarter of it, and before what would break the limit; none where whole
-/// backwards are as fast. On the stage of the first chunk, for whose gradient nobody waits, a backward is
-/// whole whose weights follow it.
-Order with_weight_gradients(const Order& order, const Outline& outline, const PriceList& prices,
-                            std::int64_t most_tapes);
+/// An order of forwards and whole backwards with its weight gradients where a rule puts them. On the stage of
+/// the first chunk, for whose gradient nobody waits, a backward is whole whose weights follow it.
+Order with_weight_gradients(const Order& order, const PassClock& clock, const WeightRule& rule);
 
 }  // namespace mindpipe

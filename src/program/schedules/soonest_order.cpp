@@ -18,6 +18,7 @@ class Soonest {
         stages_(chunks_.size() / 2) {
     for (std::vector<std::int64_t>* ends : {&forward_ends_, &backward_ends_})
       ends->resize(chunks_.size() * micro_batches_);
+    for (std::size_t stage = 0; stage < stages_.size(); ++stage) stages_[stage].held = clock.held()[stage];
   }
 
   Order write() {
