@@ -25,7 +25,7 @@ std::string date_of(double seconds) {
                      parts.tm_hour, parts.tm_min);
 }
 
-/// A stretch in which the intensity does not change.
+/// A time in which the intensity does not change.
 struct Piece {
   TimeSpan span;
   double intensity = 0;
@@ -41,7 +41,7 @@ std::vector<Piece> pieces_of(const Forecast& forecast, double from, double to) {
   return pieces;
 }
 
-/// The cleanest stretches of a run that may pause, in order of time; the last one is taken as far as needed.
+/// The cleanest times of a run that may pause, in order of time; the last one is taken as far as needed.
 void choose_parts(const Forecast& forecast, double seconds, double earliest, double deadline,
                   StartAdvice& advice) {
   std::vector<Piece> pieces = pieces_of(forecast, earliest, deadline);

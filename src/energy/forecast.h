@@ -17,7 +17,7 @@ struct Forecast {
 /// Reads lines of "2026-11-26T14:00Z,412", an hour each, in order; '#' begins a remark.
 Forecast read_forecast(const std::string& path);
 
-/// A stretch of time, in seconds since 1970.
+/// From one time to another, in seconds since 1970.
 struct TimeSpan {
   double from = 0, to = 0;
 };

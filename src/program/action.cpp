@@ -21,12 +21,12 @@ std::string message_text(const Action& action) {
     return fmt::format("{} state of {}{} {} rank {}{}", action.kind,
                        action.units.size() == 1 ? fmt::format("unit {}", action.units.front())
                                                 : fmt::format("{} units", action.units.size()),
-                       of_subnet(action), direction, action.peer, part_of(action));
+                       of_owner(action), direction, action.peer, part_of(action));
   if (action.payload == Payload::unit_gradient)
     return fmt::format("{} gradient of unit {} in block {}{} {} rank {}{}", action.kind, action.unit,
-                       action.first, of_subnet(action), direction, action.peer, part_of(action));
+                       action.first, of_owner(action), direction, action.peer, part_of(action));
   return fmt::format("{} {} of micro-batch {}{} {} rank {}", action.kind, action.payload, action.micro_batch,
-                     of_subnet(action), direction, action.peer);
+                     of_owner(action), direction, action.peer);
 }
 
 }  // namespace
@@ -44,23 +44,30 @@ QueueKey queue_of(const Action& action) {
   return {action.queue, -1, Payload::none, false, action.group};
 }
 
-std::string of_subnet(const Action& action) {
-  return action.subnet == 0 ? "" : fmt::format(" of subnet {}", action.subnet);
+const char* name_of(Owner::Of of) {
+  constexpr const char* names[Owner::kinds] = {"step", "subnet", "window", "batch", "drain"};
+  return names[of];
+}
+
+std::string of_owner(const Action& action) {
+  const auto& [of, number] = action.owner;
+  if (of == Owner::drain) return fmt::format(" of the drain before subnet {}", number);
+  return number == 0 ? "" : fmt::format(" of {} {}", name_of(of), number);
 }
 
 std::string to_string(const Action& action) {
   if (is_message(action)) return message_text(action);
   if (is_pass(action) || copies_segment(action))
-    return fmt::format("{} of micro-batch {}{}, {}", action.kind, action.micro_batch, of_subnet(action),
+    return fmt::format("{} of micro-batch {}{}, {}", action.kind, action.micro_batch, of_owner(action),
                        blocks_of(action));
   std::string text{name_of(action.kind)};
   if (names_unit(action)) text += fmt::format(" unit {}", action.unit);
   else if (shape_of<UnitTraits>(action) != nullptr)
-    text += fmt::format(" of subnet {}, {}", action.subnet, blocks_of(action));
+    text += fmt::format(" of subnet {}, {}", action.owner.number, blocks_of(action));
   const auto* collective = shape_of<CollectiveTraits>(action);
   if (collective != nullptr && collective->of == CollectiveTraits::use)
     text += fmt::format(" in block {}", action.first);
-  text += of_subnet(action);
+  text += of_owner(action);
   if (collective != nullptr) text += fmt::format(" over {}{}", action.group, part_of(action));
   return text;
 }

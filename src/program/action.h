@@ -119,14 +119,26 @@ MINDPIPE_KINDS(Payload, NamedRow, MINDPIPE_PAYLOADS)
 enum class WaitReason : std::uint8_t { input, owner, room };
 inline constexpr int wait_reasons = 3;
 
+/// Whose work something is: the step's, a subnet's of a stream, a window's of subnets, a batch's that is only
+/// run forward, or the drain's before subnet `number`.
+struct Owner {
+  enum Of : std::uint8_t { step, subnet, window, batch, drain };
+  static constexpr int kinds = 5;
+  Of of = step;
+  std::int64_t number = 0;
+  auto operator<=>(const Owner&) const = default;
+};
+/// step, subnet, window, batch or drain.
+const char* name_of(Owner::Of of);
+
 /// One entry of a rank's list: plain data.
 ///
 /// What an executor must know:
 /// - A list is the step of one pipeline rank, or a stretch of a program without an end: more actions behind
 ///   those that the rank had before. Ranks that differ only in their tensor or data coordinate run equal
 ///   lists.
-/// - `subnet`: which one of a supernet's stream a pass, message, sum or update belongs to; micro-batches and
-///   shards count within it. A step trains but one network, of number 0.
+/// - `owner`: whose work a pass, message, sum or update is; micro-batches and shards count within it. A step
+///   trains but one network, of number 0.
 /// - `shard` is counted within the rank (the logical shard is data coordinate x shards + shard),
 ///   `micro_batch` within the rank's step (0 .. m-1, shard after shard, so its place in the shard is
 ///   micro_batch mod (m / shards)).
@@ -135,9 +147,9 @@ inline constexpr int wait_reasons = 3;
 ///   all queues are empty.
 /// - forward, backward: blocks [first, last) of chunk `chunk` on micro-batch `micro_batch`, with the tape of
 ///   arena `tape`. What enters is in boundary buffer `from_buffer`, what leaves goes to boundary buffer
-///   `to_buffer` (-1: the batch, or the loss). A buffer holds all payloads of one boundary; when neighbouring
-///   chunks are on one rank the same buffer is written by one and read by the other, and there are no
-///   messages.
+///   `to_buffer` (none: the batch, or the loss). A buffer holds all payloads of one boundary; when
+///   neighbouring chunks are on one rank the same buffer is written by one and read by the other, and there
+///   are no messages.
 /// - The backward of the step's last micro-batch comes in pieces, one for each block, one directly after the
 ///   other: all name `from_buffer`, which the first one reads (it may be overwritten until the last has
 ///   ended); the last one names and writes `to_buffer`; what passes between the pieces is the executor's.
@@ -162,7 +174,7 @@ inline constexpr int wait_reasons = 3;
 ///   and after the last of these receives adds all uses in model order (uses on one rank need no message).
 /// - reduce: sum the gradient of `unit` from its use in block `first` over group `data` (a sum_scatter when
 ///   the optimizer is sharded). When gradients are sharded, the accumulators lie in slab `slab`, and this
-///   rank's share of the sum moves out to place `apart`, or stays where it is until the update (-1) because
+///   rank's share of the sum moves out to place `apart`, or stays where it is until the update (none) because
 ///   nobody else comes to the slab.
 /// - Bulk transfers (reduce, gather, messages of payload `unit_gradient`) come in `parts`, as
 ///   Outline::part_bytes says, each an entry of its own: part k is the k-th cut of every rank's share. They
@@ -175,11 +187,11 @@ inline constexpr int wait_reasons = 3;
 ///   reads there. An update of blocks [first, last) is of the units that the subnet uses there, whose
 ///   gradients are in slab `slab`; it gives the slab back.
 /// - A move: a send and a receive of payload `unit_state`, in queue `bulk`, of class `moves`. `units` travel
-///   from the rank where their last user ran to rank `peer`, or from there; `subnet` is the reader. At a
-///   drain all units come home to all lanes; `subnet` is then the first behind the drain, and `chunk` -1. In
-///   `parts`: part k is the k-th cut of the states one after the other. A step that moves blocks has one for
-///   each pair of stages, of the units that leave; the gradients of these follow as `unit_gradient`, and are
-///   of no other use to the rank where they were summed.
+///   from the rank where their last user ran to rank `peer`, or from there; `owner` is the reader. At a
+///   drain, which owns these moves, all units come home to all lanes. In `parts`: part k is the k-th cut of
+///   the states one after the other. A step that moves blocks has one for each pair of stages, of the units
+///   that leave; the gradients of these follow as `unit_gradient`, and are of no other use to the rank where
+///   they were summed.
 /// - fetch, evict: masters and moments of `unit`, which are kept in the host's memory, come to the device for
 ///   the update of the unit and go back behind it. Fetches take the slots of the device (`state_slots`) in
 ///   turn.
@@ -187,26 +199,27 @@ inline constexpr int wait_reasons = 3;
 ///   the order of the clock. Whoever has no tags (NCCL) starts communication in list order, so nobody reads
 ///   it at run time.
 struct Action {
+  static constexpr int none = -1;  ///< value of a field that names no place, unit or rank
   ActionKind kind = ActionKind::forward;
   Queue queue = Queue::compute;
-  std::int64_t subnet = 0;
-  int shard = 0, micro_batch = -1;
-  int chunk = -1, first = 0, last = 0;
-  int unit = -1;
-  int peer = -1;
+  Owner owner = {};
+  int shard = 0, micro_batch = none;
+  int chunk = none, first = 0, last = 0;
+  int unit = none;
+  int peer = none;
   Members group = Members::none;
   Payload payload = Payload::none;
   int part = 0, parts = 1;
-  int tape = -1;     ///< arena of a pass's tape
-  int waiting = -1;  ///< backward in halves: arena of what its products read beside the tape
-  int from_buffer = -1, to_buffer = -1;  ///< boundary buffers that are read and written
-  int slab = -1, apart = -1;             ///< gradient slab of a reduce; where this rank's share moves out to
-  int segment = -1, to_segment = -1;     ///< slots of a swapped block's segment, and of the next block's
-  int host = -1;                         ///< place of a segment in the host's memory
+  int tape = none;     ///< arena of a pass's tape
+  int waiting = none;  ///< backward in halves: arena of what its products read beside the tape
+  int from_buffer = none, to_buffer = none;  ///< boundary buffers that are read and written
+  int slab = none, apart = none;          ///< gradient slab of a reduce; where this rank's share moves out to
+  int segment = none, to_segment = none;  ///< slots of a swapped block's segment, and of the next block's
+  int host = none;                        ///< place of a segment in the host's memory
   bool clears = false, fold = false;
   int sums = 0;            ///< inside a pass: how many times the ranks that share its products meet
   std::int64_t bytes = 0;  ///< bytes sent (a pass: in its sums) or received by this rank, for the simulator
-  std::int64_t ticket = -1;
+  std::int64_t ticket = none;
   WaitReason waits = WaitReason::input;  ///< supernet: why the compute queue may have to wait before it
   /// Earlier entries of this list that must have ended, on other queues. In a stretch -1 is the last action
   /// of the stretch before, -2 the one before that, and so on.
@@ -336,7 +349,7 @@ inline std::array<std::pair<Payload, std::int64_t>, 2> payloads_of(const Boundar
 }
 
 /// " of subnet 7"; nothing for what belongs to a step.
-std::string of_subnet(const Action& action);
+std::string of_owner(const Action& action);
 /// "receive activation of micro-batch 3 from rank 1"
 std::string to_string(const Action& action);
 /// An action on one line:

@@ -16,12 +16,12 @@ void see(Script& script, const RankState& state, const Action& action) {
   if (names_unit(action))
     return script.kept.see({{action.unit, state.residency.values().version(action.unit)}}, {});
   std::vector<UnitVersion> units, shared;
-  for (const UnitUse& use : state.residency.readers().uses(action.subnet, action.first, action.last))
+  for (const UnitUse& use : state.residency.readers().uses(action.owner.number, action.first, action.last))
     units.push_back({use.unit, state.residency.values().version(use.unit)});
   for (int block = action.first; block < action.last && is_pass(action); ++block)
     for (const int unit : stage.model().blocks()[block].units)
       if (stage.model().is_shared(unit))
-        shared.push_back({unit, state.residency.values().version_read(action.subnet, unit)});
+        shared.push_back({unit, state.residency.values().version_read(action.owner.number, unit)});
   script.kept.see(std::move(units), std::move(shared));
 }
 
@@ -72,7 +72,7 @@ Request Actions::start(Script& script, const Action& action, const StepInput& in
       update(script, action, input);
       return {};
     case ActionKind::sum_scalar: {
-      const Tensor losses = state_.stage.has_head() ? passes_->losses_of(action.subnet) : Tensor{};
+      const Tensor losses = state_.stage.has_head() ? passes_->losses_of(action.owner.number) : Tensor{};
       const std::int64_t valid = updates.decide_step(losses, input.valid);
       const Tensor* measured = updates.measured();
       const std::array found{updates.decisions().of(all_units), measured != nullptr ? *measured : Tensor{}};
@@ -144,7 +144,7 @@ std::string Actions::describe(const Script& script, const Action& action) {
   if (!script.trains()) {
     const std::string what{is_message(action) ? name_of(action.payload) : name_of(action.kind)};
     return fmt::format("{} of micro-batch {} of batch {} in line", what, action.micro_batch,
-                       action.subnet + 1);
+                       action.owner.number + 1);
   }
   if (is_move(action) && script.outline.moves_blocks()) {
     const auto [from, to] = script.outline.way_of(action.units.front()).value();
@@ -154,12 +154,11 @@ std::string Actions::describe(const Script& script, const Action& action) {
   }
   if (is_move(action))
     return fmt::format("the state of {} unit{}{}", action.units.size(), action.units.size() == 1 ? "" : "s",
-                       of_subnet(action));
+                       of_owner(action));
   if (action.payload == Payload::unit_gradient)
-    return fmt::format("the gradient of unit {} in block {}{}", action.unit, action.first, of_subnet(action));
+    return fmt::format("the gradient of unit {} in block {}{}", action.unit, action.first, of_owner(action));
   if (!is_message(action)) return to_string(action);
-  return fmt::format("{} of micro-batch {}{}", name_of(action.payload), action.micro_batch,
-                     of_subnet(action));
+  return fmt::format("{} of micro-batch {}{}", name_of(action.payload), action.micro_batch, of_owner(action));
 }
 
 std::string Actions::describe(const Script& script, const Action& action, const Request& request) const {
@@ -228,7 +227,8 @@ Request Actions::copy(const Script& script, const Action& action,
 
 Reductions::Request Actions::reduce(const Action& action) {
   if (state_.windows != nullptr && state_.stage.model().is_shared(action.unit))
-    return state_.windows->reduce(wires_.reductions, action.subnet, action.unit, action.part, action.parts);
+    return state_.windows->reduce(wires_.reductions, action.owner.number, action.unit, action.part,
+                                  action.parts);
   const UnitUse use{action.unit, action.first};
   const auto begin = [&] {
     return state_.updates.reduce(wires_.reductions, use, action.part, action.parts, action.apart >= 0);
@@ -248,13 +248,13 @@ void Actions::forward(Script& script, const Action& action, const StepInput& giv
   const StepInput& input = asks ? script.feed->bring(action) : given;
   require_whole(state_, action);
   if (trains) {
-    if (state_.windows != nullptr && begins) state_.windows->count(action.subnet, input.valid);
-    state_.residency.values().bind(action.subnet);
+    if (state_.windows != nullptr && begins) state_.windows->count(action.owner.number, input.valid);
+    state_.residency.values().bind(action.owner.number);
     see(script, state_, action);
     if (begins && state_.windows != nullptr)  // a step does not wait for what comes to it before its end
-      for (const Residency::Arrival& one : state_.residency.take_arrivals(action.subnet))
+      for (const Residency::Arrival& one : state_.residency.take_arrivals(action.owner.number))
         script.feed->came(one.reader, one.unit, one.due, one.version);
-    state_.residency.require_due(action.subnet, action.first, action.last);
+    state_.residency.require_due(action.owner.number, action.first, action.last);
   }
   PassRooms& rooms = rooms_of(script);
   PassRooms::Slot& slot = rooms.slot(action.tape);
@@ -265,7 +265,7 @@ void Actions::forward(Script& script, const Action& action, const StepInput& giv
   rooms.open_room(action, trains);
   tape.mode = trains ? Tape::Mode::train : input.mode;
   tape.hits = trains ? Tensor{} : state_.updates.losses().hits();
-  rooms.set_micro_batch(tape, input, action.micro_batch, action.subnet);
+  rooms.set_micro_batch(tape, input, action.micro_batch, action.owner.number);
   Boundary in = goes_on ? slot.between : rooms.entering(action);
   if (trains && !goes_on &&
       action.from_buffer >= 0) {  // it moves on to the tape: its buffer is free for the next message
@@ -281,8 +281,8 @@ void Actions::forward(Script& script, const Action& action, const StepInput& giv
   tape.clear();
   const bool at_end = action.last == static_cast<int>(state_.stage.model().blocks().size()) &&
                       action.micro_batch + 1 == state_.stage.layout().micro_batches();
-  const Tensor losses = rooms.losses_of(action.subnet);
-  if (at_end) script.feed->found(action, action.subnet, input.valid, {&losses, 1});
+  const Tensor losses = rooms.losses_of(action.owner.number);
+  if (at_end) script.feed->found(action, action.owner.number, input.valid, {&losses, 1});
 }
 
 /// The whole of a backward, or a piece of it: the first one begins where the forward ended.
@@ -291,19 +291,19 @@ void Actions::backward(Script& script, const Action& action, const StepInput& in
   PassRooms::Slot& slot = rooms.slot(action.tape);
   Tape& tape = *slot.tape;
   see(script, state_, action);
-  state_.residency.values().bind(action.subnet);
+  state_.residency.values().bind(action.owner.number);
   if (action.last == slot.last) {
     if (action.slab >= 0)
-      state_.residency.gradients().bind(state_.residency.readers().uses(action.subnet, slot.first, slot.last),
-                                        action.slab);
+      state_.residency.gradients().bind(
+          state_.residency.readers().uses(action.owner.number, slot.first, slot.last), action.slab);
     slot.scratch_mark = scratch_.mark();
     tape.weight_gradients =
         makes_gradients(action) ? Tape::WeightGradients::now : Tape::WeightGradients::later;
-    rooms.set_micro_batch(tape, input, action.micro_batch, action.subnet);
+    rooms.set_micro_batch(tape, input, action.micro_batch, action.owner.number);
     slot.between = rooms.entering(action);
   }
   const std::span<const UnitUse> uses =
-      state_.residency.readers().uses(action.subnet, action.first, action.last);
+      state_.residency.readers().uses(action.owner.number, action.first, action.last);
   if (action.clears)
     for (const UnitUse& use : uses) state_.updates.clear(use);
   rooms.open_room(action, true);
@@ -315,7 +315,7 @@ void Actions::backward(Script& script, const Action& action, const StepInput& in
     scratch_.release(slot.scratch_mark);
     if (makes_gradients(action)) rooms.close_room(action);
   }
-  if (state_.windows != nullptr) state_.windows->add(action.subnet, action.first, action.last);
+  if (state_.windows != nullptr) state_.windows->add(action.owner.number, action.first, action.last);
   fold(state_, action, uses);
 }
 
@@ -323,7 +323,7 @@ void Actions::backward_weight(const Script& script, const Action& action) {
   PassRooms& rooms = rooms_of(script);
   PassRooms::Slot& slot = rooms.slot(action.tape);
   const std::span<const UnitUse> uses =
-      state_.residency.readers().uses(action.subnet, action.first, action.last);
+      state_.residency.readers().uses(action.owner.number, action.first, action.last);
   std::vector<const Unit*> units;
   for (const UnitUse& use : uses) units.push_back(&state_.stage.unit(use.unit));
   slot.tape->run_weight_gradients(units);
@@ -335,18 +335,18 @@ void Actions::update(Script& script, const Action& action, const StepInput& inpu
   see(script, state_, action);
   if (!names_unit(action)) return update_subnet(script, action, input);
   if (state_.windows == nullptr) return state_.updates.update(action.unit, input.rate);
-  state_.windows->count_other_lanes(action.subnet,
+  state_.windows->count_other_lanes(action.owner.number,
                                     [&](std::int64_t id) { return script.feed->targets_of(id); });
-  state_.windows->update(action.subnet, action.unit);
+  state_.windows->update(action.owner.number, action.unit);
   const Tensor decision = state_.updates.decisions().of(action.unit);
-  script.feed->found(action, state_.windows->last_of(action.subnet), 0, {&decision, 1});
+  script.feed->found(action, state_.windows->last_of(action.owner.number), 0, {&decision, 1});
 }
 
 void Actions::update_subnet(const Script& script, const Action& action, const StepInput& input) {
   GradientUpdates& updates = state_.updates;
   const std::span<const UnitUse> uses =
-      state_.residency.readers().uses(action.subnet, action.first, action.last);
-  state_.residency.require_due(action.subnet, action.first, action.last);
+      state_.residency.readers().uses(action.owner.number, action.first, action.last);
+  state_.residency.require_due(action.owner.number, action.first, action.last);
   state_.residency.gradients().bind(uses, action.slab);
   if (!uses.empty()) updates.decide(uses, input.valid);
   std::vector<Tensor> found;
@@ -356,9 +356,9 @@ void Actions::update_subnet(const Script& script, const Action& action, const St
   }
   if (state_.stage.has_head()) {
     found.push_back(updates.decisions().loss());
-    updates.losses().sum_over_data(rooms_of(script).losses_of(action.subnet), found.back());
+    updates.losses().sum_over_data(rooms_of(script).losses_of(action.owner.number), found.back());
   }
-  script.feed->found(action, action.subnet, input.valid, found);
+  script.feed->found(action, action.owner.number, input.valid, found);
 }
 
 }  // namespace mindpipe

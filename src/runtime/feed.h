@@ -11,7 +11,7 @@ namespace mindpipe {
 using StepInputs = std::span<const StepInput>;
 inline const StepInput& input_of(const Action& action, StepInputs inputs) {
   return inputs.size() == 1 ? inputs.front()
-                            : inputs[static_cast<std::size_t>(action.subnet) % inputs.size()];
+                            : inputs[static_cast<std::size_t>(action.owner.number) % inputs.size()];
 }
 
 struct Script;

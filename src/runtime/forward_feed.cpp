@@ -110,8 +110,8 @@ Turn ForwardFeed::one_batch() {
 }
 
 const StepInput& ForwardFeed::bring(const Action& forward) {
-  if (forward.subnet == loaded_) return input_;
-  loaded_ = forward.subnet;
+  if (forward.owner.number == loaded_) return input_;
+  loaded_ = forward.owner.number;
   if (is_left_out("forwards", "load")) return input_;
   const std::int64_t place = place_of(loaded_);
   const std::vector<std::uint8_t>& choice = open_of(loaded_).task.choice;

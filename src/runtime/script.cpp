@@ -47,9 +47,7 @@ void Script::keep_times() {
     const Action& action = list[index];
     const Recorder::Times& times = recorder.of_list(index);
     pass_times.add(action, times);
-    if (kept.keeps())
-      kept.add(action, times, names_unit(action) && outline.units[action.unit].shared,
-               static_cast<int>(index), times_kept);
+    if (kept.keeps()) kept.add(action, times, static_cast<int>(index), times_kept);
   }
 }
 

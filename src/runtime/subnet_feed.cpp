@@ -159,7 +159,7 @@ void SubnetFeed::progress() {
 }
 
 const StepInput& SubnetFeed::bring(const Action& forward) {
-  const Subnet& subnet = subnets_[static_cast<std::size_t>(forward.subnet - subnets_.front().id)];
+  const Subnet& subnet = subnets_[static_cast<std::size_t>(forward.owner.number - subnets_.front().id)];
   StepInput& input = inputs_[static_cast<std::size_t>(subnet.id) % inputs_.size()];
   input.step = subnet.id;
   input.choice = subnet.choice.data();

@@ -21,7 +21,8 @@ void each_field(AnAction& action, Visit visit) {
   visit("waits", action.waits);
   visit("clears", action.clears);
   visit("fold", action.fold);
-  visit("subnet", action.subnet);
+  visit("owner", action.owner.of);
+  visit("number", action.owner.number);
   visit("shard", action.shard);
   visit("micro_batch", action.micro_batch);
   visit("chunk", action.chunk);
@@ -45,6 +46,7 @@ void each_field(AnAction& action, Visit visit) {
 template <class Field>
 constexpr std::int64_t kinds_of() {
   if constexpr (ListedKind<Field>) return std::ssize(rows_of(Field{}));
+  else if constexpr (std::is_same_v<Field, Owner::Of>) return Owner::kinds;
   else return wait_reasons;
 }
 

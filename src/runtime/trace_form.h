@@ -32,7 +32,7 @@ struct TraceTensor {
 /// and of itself.
 namespace trace_form {
 
-inline constexpr const char* version = "2";
+inline constexpr const char* version = "3";
 /// Numbers of a line.
 inline constexpr std::int64_t host_counts = 5, ping_times = 4;
 /// Where prices on paper come from: from this machine, or from a description.

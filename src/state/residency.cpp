@@ -174,9 +174,9 @@ void Residency::ended(const Action& move) {
   const bool is_counted = stage_.context().backend.memory().kind() == Memory::Kind::counted;
   for (const int unit : move.units) {
     const bool of_step = decisions_->is_of_step();
-    const std::int64_t due = of_step ? values_.version(unit) : readers_.due(move.subnet, unit);
+    const std::int64_t due = of_step ? values_.version(unit) : readers_.due(move.owner.number, unit);
     values_.set_version(unit, due);
-    if (!is_counted) arrivals_.push_back({move.subnet, unit, due, moves_.version_of(unit)});
+    if (!is_counted) arrivals_.push_back({move.owner.number, unit, due, moves_.version_of(unit)});
   }
 }
 

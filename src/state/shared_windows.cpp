@@ -135,7 +135,7 @@ Reductions::Request SharedWindows::reduce(Reductions& over_data, std::int64_t wi
 Tensor SharedWindows::part(const Action& message) const {
   const Sums& sums = sums_.at(message.unit);
   const std::array<Tensor, 2>& of_windows = sends(message) ? sums.of_window : sums.arrived.at(message.peer);
-  return part_of(of_windows[message.subnet % 2], message.part, message.parts);
+  return part_of(of_windows[message.owner.number % 2], message.part, message.parts);
 }
 
 /// Parts that tensor ranks have of a parameter's sum; exact, whatever the order.

@@ -107,7 +107,7 @@ Tensor UnitMoves::buffer_of(const Action& move) {
 }
 
 void UnitMoves::count(const Action& move) {
-  const bool goes_home = move.chunk < 0;
+  const bool goes_home = move.owner.of == Owner::drain;
   if (!goes_home && move.part == 0) ++sent_.messages;
   (goes_home ? sent_.home : sent_.bytes) += move.bytes;
 }

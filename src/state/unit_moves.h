@@ -55,7 +55,7 @@ class UnitMoves {
   /// Which bytes of the states that it names a part has, from and to.
   std::pair<std::int64_t, std::int64_t> bytes_of_part(const Action& move) const;
   void keep_versions(const std::vector<int>& units);
-  /// Calls see(piece, state, place) for each stretch of the units' states that a part of a message has, with
+  /// Calls see(piece, state, place) for each piece of the units' states that a part of a message has, with
   /// its place in the part.
   template <class See>
   void for_pieces(const Action& move, const See& see);

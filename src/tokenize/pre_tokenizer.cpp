@@ -31,7 +31,7 @@ class Cutter {
   Cutter(const TextPiece& piece, SplitBehavior behavior, PieceSink& sink)
       : piece_(piece), behavior_(behavior), sink_(sink) {}
 
-  /// The next stretch of the text, which ends at byte `end`.
+  /// The next piece of the text, which ends at byte `end`.
   void tell(std::size_t end, bool matches) {
     switch (behavior_) {
       case SplitBehavior::removed:

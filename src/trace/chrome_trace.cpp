@@ -22,7 +22,7 @@ std::string versions(const char* key, const std::vector<UnitVersion>& seen,
 }
 
 /// Whether a move comes before a drain, of units that nobody reads at once.
-bool goes_home(const Action& action) { return is_move(action) && action.chunk < 0; }
+bool goes_home(const Action& action) { return action.owner.of == Owner::drain; }
 
 /// Which units a message moves, and from or to which rank of the program.
 std::string moved_units(const Action& action, const std::vector<std::string>& names) {
@@ -35,11 +35,11 @@ std::string moved_units(const Action& action, const std::vector<std::string>& na
 
 /// Where an action belongs: its step and its number in the list, its subnet, or its window.
 std::string belongs_to(const KeptAction& kept) {
-  const std::string subnet =
-      fmt::format(R"("{}": {})", kept.of_window ? "window" : "subnet", kept.action.subnet);
+  const std::string subnet = fmt::format(
+      R"("{}": {})", kept.action.owner.of == Owner::window ? "window" : "subnet", kept.action.owner.number);
   if (kept.step == 0) return subnet;
   return fmt::format(R"("step": {}, "action": {}{}{})", kept.step, kept.number,
-                     kept.action.subnet != 0 ? ", " : "", kept.action.subnet != 0 ? subnet : "");
+                     kept.action.owner.number != 0 ? ", " : "", kept.action.owner.number != 0 ? subnet : "");
 }
 
 std::string details(const KeptAction& kept, const TracedRank& rank) {
@@ -63,8 +63,8 @@ class Arrows {
     const int from = from_here ? rank_.place : action.peer, to = from_here ? action.peer : rank_.place;
     const std::string of = fmt::format(
         "{}.{}>{}.{}.{}.{}.{}.{}.{}{}", rank_.replica, from, to, static_cast<int>(action.payload), kept.step,
-        action.subnet, action.micro_batch, is_move(action) ? action.units.front() : action.unit, action.part,
-        goes_home(action) ? ".home" : "");
+        action.owner.number, action.micro_batch, is_move(action) ? action.units.front() : action.unit,
+        action.part, goes_home(action) ? ".home" : "");
     const int before = seen_[of]++;
     return fmt::format(
         R"("ph": "{}", {}"cat": "message", "name": "{}", "id": "{}{}", "pid": {}, "tid": {}, "ts": {})",

@@ -16,11 +16,9 @@ void KeptActions::see(std::vector<UnitVersion> units, std::vector<UnitVersion> s
   if (keeps()) seen_.push_back({std::move(units), std::move(shared)});
 }
 
-void KeptActions::add(const Action& action, const Recorder::Times& times, bool of_window, int index,
-                      std::int64_t place) {
+void KeptActions::add(const Action& action, const Recorder::Times& times, int index, std::int64_t place) {
   if (!keeps()) return;
-  KeptAction& kept = actions_.emplace_back(
-      KeptAction{.action = action, .times = times, .place = place, .of_window = of_window});
+  KeptAction& kept = actions_.emplace_back(KeptAction{.action = action, .times = times, .place = place});
   for (int& earlier : kept.action.after) earlier = index - earlier;
   if (!sees_units(action)) return;
   MP_CHECK(!seen_.empty(), "nothing is known of the units of {}", to_string(action));
@@ -35,7 +33,8 @@ void KeptActions::add_sums(const std::vector<Recorder::Sum>& sums) {
 }
 
 bool KeptActions::is_old(const KeptAction& kept, std::int64_t known) const {
-  const std::int64_t subnet = kept.of_window ? (kept.action.subnet + 1) * window_ - 1 : kept.action.subnet;
+  const auto& [of, number] = kept.action.owner;
+  const std::int64_t subnet = of == Owner::window ? (number + 1) * window_ - 1 : number;
   return subnet < known - subnets_;
 }
 

@@ -24,7 +24,6 @@ struct KeptAction {
   std::int64_t step = 0;                 ///< which run of a closed list, counted from 1
   int number = 0;                        ///< the action's place in a closed list
   std::int64_t place = 0;                ///< where it stands in all of a list that grows
-  bool of_window = false;                ///< the number is a window's, not a subnet's
   std::vector<UnitVersion> units = {};   ///< pass or update: units of the subnet here
   std::vector<UnitVersion> shared = {};  ///< pass: units that all subnets share
 };
@@ -47,8 +46,7 @@ class KeptActions {
   /// Hears what the list's next pass or update sees, as it starts.
   void see(std::vector<UnitVersion> units, std::vector<UnitVersion> shared);
   /// Hears of the list's next action, which has ended: number `index` in the list, `place` in all of it.
-  /// `of_window`: on what all subnets share.
-  void add(const Action& action, const Recorder::Times& times, bool of_window, int index, std::int64_t place);
+  void add(const Action& action, const Recorder::Times& times, int index, std::int64_t place);
   /// Hears of the last tensor sums.
   void add_sums(const std::vector<Recorder::Sum>& sums);
   /// Forgets most of what is older than the last subnets of `known`.

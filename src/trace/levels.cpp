@@ -49,7 +49,7 @@ class Removing {
   }
   void free_tensor_sums() {
     for (ReplayRow& row : times_.rows)
-      for (Stretch& stretch : row.stretches) stretch.takes = 0;
+      for (SumTimes& sum : row.sums) sum.takes = 0;
   }
   void free_traffic(TrafficClass kind) {
     for (ReplayRow& row : times_.rows)

@@ -27,8 +27,8 @@ class PassTimes {
   /// Hears of an action that has ended.
   void add(const Action& action, const Recorder::Times& times) {
     if (names_unit(action) || is_communication(action)) return;
-    SubnetTimes& here = rows_[static_cast<std::size_t>(action.subnet / lanes_) % most];
-    if (here.subnet != action.subnet) here = {.subnet = action.subnet};
+    SubnetTimes& here = rows_[static_cast<std::size_t>(action.owner.number / lanes_) % most];
+    if (here.subnet != action.owner.number) here = {.subnet = action.owner.number};
     const std::int64_t time = times.end - times.start;
     if (action.kind == ActionKind::update) {
       here.update += time;

@@ -115,7 +115,7 @@ class AllLists final : public Source {
   void compute(int action, Clock& clock) {
     const ReplayRow& row = row_of(action);
     if (at_sum_[action] < times_.sums(action))
-      return last(action, Phase::before_sum, row.stretches[times_.sums_of[action] + at_sum_[action]].before,
+      return last(action, Phase::before_sum, row.sums[times_.sums_of[action] + at_sum_[action]].before,
                   clock);
     last(action, Phase::whole, row.lasts[action], clock);
   }
@@ -127,7 +127,7 @@ class AllLists final : public Source {
     come = 0;
     for (int tensor = 0; tensor < graph_.grid().tensor; ++tensor) {
       const int sharer = graph_.sharer(action, tensor);
-      last(sharer, Phase::sum, row_of(sharer).stretches[times_.sums_of[sharer] + sum].takes, clock);
+      last(sharer, Phase::sum, row_of(sharer).sums[times_.sums_of[sharer] + sum].takes, clock);
     }
   }
 

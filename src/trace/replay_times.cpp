@@ -27,7 +27,7 @@ class Measuring {
       row.lag.resize(graph_.actions());
       row.lasts.resize(graph_.actions());
       row.eager.resize(graph_.actions());
-      row.stretches.resize(times_.sums_of.back());
+      row.sums.resize(times_.sums_of.back());
       for (int action = 0; action < graph_.actions(); ++action) measure(action, row);
       for (std::size_t rank = 0; rank < free_.size(); ++rank)
         for (const Recorder::Times& action : trace_.ranks[rank].steps[step_])
@@ -141,8 +141,7 @@ class Measuring {
       std::int64_t met = own.start;
       for (int tensor = 0; tensor < graph_.grid().tensor; ++tensor)
         met = std::max(met, sums_[step_][times_.sums_of[graph_.sharer(action, tensor)] + sum]->start);
-      row.stretches[times_.sums_of[action] + sum] = {own.start - free,
-                                                     std::max<std::int64_t>(0, own.end - met)};
+      row.sums[times_.sums_of[action] + sum] = {own.start - free, std::max<std::int64_t>(0, own.end - met)};
       violates(action, met - own.end, own.end, "ended a tensor sum");
       free = own.end;
     }
@@ -186,8 +185,8 @@ ReplayTimes expected_times(const ReplayTimes& measured, const ReplayGraph& graph
     all.eager.push_back(median(false, [&](const ReplayRow& row) { return row.eager[action]; }) > 0);
   }
   for (int sum = 0; sum < measured.sums_of.back(); ++sum)
-    all.stretches.push_back({median(false, [&](const ReplayRow& row) { return row.stretches[sum].before; }),
-                             median(false, [&](const ReplayRow& row) { return row.stretches[sum].takes; })});
+    all.sums.push_back({median(false, [&](const ReplayRow& row) { return row.sums[sum].before; }),
+                        median(false, [&](const ReplayRow& row) { return row.sums[sum].takes; })});
   return expected;
 }
 

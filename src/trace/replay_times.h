@@ -9,7 +9,7 @@
 namespace mindpipe {
 
 /// A tensor sum inside a pass: what its rank computes before it, and how long it takes once all have come.
-struct Stretch {
+struct SumTimes {
   std::int64_t before = 0, takes = 0;
 };
 
@@ -18,7 +18,7 @@ struct ReplayRow {
   std::vector<std::int64_t> lag;    ///< from the end of all that it waited for to its begin: the host's time
   std::vector<std::int64_t> lasts;  ///< computes; communication: from the last member's begin to its end here
   std::vector<char> eager;  ///< members that waited for nobody: sends before anybody received, empty shares
-  std::vector<Stretch> stretches;  ///< see ReplayTimes::sums_of
+  std::vector<SumTimes> sums;  ///< see ReplayTimes::sums_of
 };
 
 /// Effects that came before their causes.
@@ -30,7 +30,7 @@ struct Violations {
 
 /// The rows of a trace, or one row that stands for every step.
 struct ReplayTimes {
-  std::vector<int> sums_of;  ///< the first stretch of each action; of none where equal to the next one's
+  std::vector<int> sums_of;  ///< the first tensor sum of each action; of none where equal to the next one's
   std::vector<ReplayRow> rows;
   Violations violations;
 

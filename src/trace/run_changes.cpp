@@ -62,8 +62,8 @@ void put_part_back(const TimedPart& part, const ReplayGraph& graph, const Replay
       row.eager[action] = old.eager[action];
     }
     for (int sum = after.sums_of[action]; sum < after.sums_of[action + 1]; ++sum) {
-      if (part.kind == TimedPart::own) put(row.stretches[sum].before, old.stretches[sum].before);
-      if (part.kind == TimedPart::tensor_sums) put(row.stretches[sum].takes, old.stretches[sum].takes);
+      if (part.kind == TimedPart::own) put(row.sums[sum].before, old.sums[sum].before);
+      if (part.kind == TimedPart::tensor_sums) put(row.sums[sum].takes, old.sums[sum].takes);
     }
   }
 }

@@ -63,7 +63,7 @@ std::set<std::int64_t> subnets_of(const StepTrace& trace) {
   std::set<std::int64_t> subnets;
   for (const std::vector<Action>& list : trace.program.ranks)
     for (const Action& action : list)
-      if (is_pass(action)) subnets.insert(action.subnet);
+      if (is_pass(action)) subnets.insert(action.owner.number);
   return subnets;
 }
 

@@ -165,8 +165,8 @@ void WhatIf::apply(ReplayTimes& times) const {
   for (ReplayRow& row : times.rows) {
     const ReplayRow before = row;
     if (part_ == Part::axis && axis_ == Axis::tensor)
-      for (Stretch& stretch : row.stretches)
-        stretch.takes = std::llround(static_cast<double>(stretch.takes) * factor_of({stretch.takes}, 1));
+      for (SumTimes& sum : row.sums)
+        sum.takes = std::llround(static_cast<double>(sum.takes) * factor_of({sum.takes}, 1));
     else
       for (int action = 0; action < graph_.actions(); ++action)
         if (chosen(action)) change(times, row, action, before);

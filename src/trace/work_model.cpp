@@ -11,15 +11,14 @@ namespace mindpipe {
 std::int64_t computed_by(const ReplayRow& row, const ReplayTimes& times, int action) {
   std::int64_t computed = row.lasts[action];
   for (int sum = times.sums_of[action]; sum < times.sums_of[action + 1]; ++sum)
-    computed += row.stretches[sum].before;
+    computed += row.sums[sum].before;
   return computed;
 }
 
 void scale_computed(ReplayRow& row, const ReplayTimes& times, int action, double factor) {
   const auto scale = [&](std::int64_t& time) { time = std::llround(static_cast<double>(time) * factor); };
   scale(row.lasts[action]);
-  for (int sum = times.sums_of[action]; sum < times.sums_of[action + 1]; ++sum)
-    scale(row.stretches[sum].before);
+  for (int sum = times.sums_of[action]; sum < times.sums_of[action + 1]; ++sum) scale(row.sums[sum].before);
 }
 
 WorkModel::WorkModel(const ReplayGraph& graph, const ReplayTimes& measured, const Durations& paper)

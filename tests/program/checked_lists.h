@@ -5,6 +5,7 @@
 #include "program/check/checker.h"
 #include "program/check/list_check.h"
 #include "program/lists/forward_stretches.h"
+#include "program/moving_step.h"
 #include "program/sample_outline.h"
 #include "program/sample_space.h"
 #include "program/schedules/pass_clock.h"
@@ -63,6 +64,19 @@ inline Lists lists_of_halves(const Outline& outline) {
   const PassClock clock(outline, PriceList(outline, {}));
   const Order order = clock.run(zero_bubble_order(request_of(outline)), {}, true).order;
   return {.outline = outline, .program = plan_step(outline, order).program};
+}
+
+/// A step after which stage 1 has lost its lowest block to stage 0, and its highest to stage 2: units 4
+/// and 7.
+inline Lists step_that_moves_blocks(int rank) {
+  Outline outline = on_data_ranks(equal_stages(3, 4, 1, {}, 4));
+  for (UnitCost& unit : outline.units) {
+    unit.gradients = 10 << 20;
+    unit.moved = 9 << 20;
+  }
+  Lists lists = lists_of_step(moving_step(outline, {0, 5, 7, 12}, 1), "1f1b");
+  lists.rank = rank;
+  return lists;
 }
 
 inline Lists lists_of_subnets(const Outline& outline, const SubnetRules& rules, int count, int rank) {

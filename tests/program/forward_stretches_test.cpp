@@ -24,9 +24,9 @@ struct OneBatch {
     outline.shards *= batches;
     for (auto& list : program.ranks)
       for (Action& action : list) {
-        action.micro_batch += static_cast<int>(action.subnet) * of_each.micro_batches;
-        action.shard += static_cast<int>(action.subnet) * of_each.shards;
-        action.subnet = 0;
+        action.micro_batch += static_cast<int>(action.owner.number) * of_each.micro_batches;
+        action.shard += static_cast<int>(action.owner.number) * of_each.shards;
+        action.owner = {};
       }
   }
   std::vector<std::string> errors() const { return check(program, outline); }

@@ -37,6 +37,16 @@ Outline with_a_tied_table_in_parts(Outline outline) {
   return outline;
 }
 
+Lists subnets_with_own_cuts() {
+  Outline outline = sample_lanes(2, 2, 3, 2, 0.3);
+  outline.own_cuts = true;
+  return lists_of_subnets(outline, {.admission = 8}, 12, 0);
+}
+
+Lists subnets_in_bulk() {
+  return lists_of_subnets(sample_space(3, 4, 1), {.order = SubnetOrder::bulk, .admission = 6}, 12, 0);
+}
+
 const ListSource sources[] = {
     {"steps",
      [] {
@@ -52,6 +62,20 @@ const ListSource sources[] = {
        return of_steps(in_slabs(with_everything(equal_stages(2, 1, 2, {}, 3))),
                        {"breadth-first", "interleaved"});
      }},
+    {"steps_that_swap",
+     [] {
+       return of_steps(with_swapped(equal_stages(3, 4, 1, {}, 3), {0, 2}), {"1f1b", "zb-h1"});
+     }},
+    {"steps_with_state_on_the_host",
+     [] { return of_steps(kept_on_host(equal_stages(2, 2, 1, {}, 4)), {"1f1b"}); }},
+    {"steps_that_move_blocks", [] { return on_all_ranks(step_that_moves_blocks(0)); }},
+    {"steps_in_a_v",
+     [] {
+       return of_steps(with_everything(in_v(equal_stages(2, 4, 2, {}, 2))), {"zb-v", "v-half"});
+     }},
+    {"elastic_steps", [] { return of_steps(with_everything(equal_stages(2, 6, 2, {}, 2)), {"elastic"}); }},
+    {"subnets_with_cuts_of_their_own", [] { return on_all_ranks(subnets_with_own_cuts()); }},
+    {"subnets_in_bulk", [] { return on_all_ranks(subnets_in_bulk()); }},
     {"subnets", [] { return on_all_ranks(subnets_with_a_table(0, 16)); }},
     {"subnets_on_lanes", [] { return on_all_ranks(subnets_on_lanes(0, 16)); }},
     {"forwards", [] { return on_all_ranks(batches_of_forwards()); }},

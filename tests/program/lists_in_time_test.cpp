@@ -41,7 +41,7 @@ Name name_of(const Action& action, int rank, const Outline& outline) {
   return {what,
           rank,
           action.peer,
-          action.subnet,
+          action.owner.number,
           std::max(0, action.micro_batch),
           is_move(action)   ? action.units.front()
           : is_pass(action) ? action.first
@@ -66,7 +66,7 @@ void move_one_at_a_time(Program& program) {
 void go_home_at_once(WholeProgram& whole) {
   for (const Place& place : whole.program.places()) {
     const Action& action = whole.program.at(place);
-    if (is_move(action) && action.chunk < 0) whole.durations[place.rank][place.index] = 0;
+    if (action.owner.of == Owner::drain) whole.durations[place.rank][place.index] = 0;
   }
 }
 

@@ -64,8 +64,8 @@ double lost(const Outline& outline, Draw draw, unsigned seed, const Factor& fact
       const auto what = action.kind == ActionKind::forward    ? TaskKind::forward
                         : action.kind == ActionKind::backward ? TaskKind::backward
                                                               : TaskKind::update;
-      whole.durations[rank][i] = lasting(whole.durations[rank][i],
-                                         factor(rank, what, action.subnet, std::max(0, action.micro_batch)));
+      whole.durations[rank][i] = lasting(
+          whole.durations[rank][i], factor(rank, what, action.owner.number, std::max(0, action.micro_batch)));
     }
   const Timeline timeline = simulate(whole.program, whole.durations, network);
   EXPECT_TRUE(timeline.finished);

@@ -95,21 +95,21 @@ class PlayedStretch : PlayedNumbers {
 
   const std::vector<int>& units_of(const Action& action, int block) const {
     static const std::vector<int> none;
-    const auto choice = choices_.find(action.subnet);
+    const auto choice = choices_.find(action.owner.number);
     if (choice == choices_.end()) return none;
     return outline_.units_used[block][choice->second[block]];
   }
   void forward(Replica& replica, const Action& action, int data) {
     Tape& tape = replica.tapes[action.tape];
     float x = action.chunk == 0
-                  ? number_of({5, action.subnet, data * outline_.micro_batches + action.micro_batch})
+                  ? number_of({5, action.owner.number, data * outline_.micro_batches + action.micro_batch})
                   : tape.arrived[Payload::activation];
     for (int block = action.first; block < action.last; ++block) {
       tape.entered[block] = x;
       x = through(replica.values, block, units_of(action, block), x);
     }
     if (action.to_buffer >= 0) replica.buffers[{action.to_buffer, Payload::activation}] = x;
-    if (action.last == outline_.all_blocks()) replica.losses[{action.subnet, action.micro_batch}] = x;
+    if (action.last == outline_.all_blocks()) replica.losses[{action.owner.number, action.micro_batch}] = x;
   }
   void backward(Replica& replica, const Action& action, int data) {
     Tape& tape = replica.tapes[action.tape];

@@ -53,7 +53,7 @@ inline std::string spoil_by_lot(Lists& lists, std::mt19937& random) {
     }
     case 9:
       // What a subnet reads are the versions of its place in the stream; a step has but one.
-      if (lists.of == ListOf::subnets) action.subnet = below(static_cast<int>(lists.subnets.size()));
+      if (lists.of == ListOf::subnets) action.owner.number = below(static_cast<int>(lists.subnets.size()));
       else action.clears = !action.clears;
       return text + "another version, or zeroed otherwise";
     default:

@@ -74,13 +74,13 @@ void use_rings(Program& program, int depth) {
   for (auto& list : program.ranks) {
     std::map<std::pair<std::int64_t, int>, int> reader;
     for (int i = 0; i < static_cast<int>(list.size()); ++i)
-      if (is_forward(list[i])) reader[{list[i].subnet, list[i].micro_batch}] = i;
+      if (is_forward(list[i])) reader[{list[i].owner.number, list[i].micro_batch}] = i;
     std::vector<int> arrived;
     for (int i = 0; i < static_cast<int>(list.size()); ++i) {
       if (list[i].payload != Payload::activation || sends(list[i])) continue;
       if (static_cast<int>(arrived.size()) >= depth) {
         const Action& before = list[arrived[arrived.size() - depth]];
-        list[i].after.push_back(reader.at({before.subnet, before.micro_batch}));
+        list[i].after.push_back(reader.at({before.owner.number, before.micro_batch}));
       }
       arrived.push_back(i);
     }

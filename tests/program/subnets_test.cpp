@@ -19,7 +19,7 @@ TEST(Subnets, AreNamedInTextsUnlessTheActionIsOfAStep) {
   send.peer = 2;
   update.unit = reduce.unit = 4;
   EXPECT_EQ(to_string(pass), "forward of micro-batch 3, block 0");
-  for (Action* action : {&pass, &update, &send, &reduce}) action->subnet = 7;
+  for (Action* action : {&pass, &update, &send, &reduce}) action->owner = {Owner::subnet, 7};
   EXPECT_EQ(to_string(pass), "forward of micro-batch 3 of subnet 7, block 0");
   EXPECT_EQ(to_string(update), "update unit 4 of subnet 7");
   EXPECT_EQ(to_string(send), "send activation of micro-batch 3 of subnet 7 to rank 2");
@@ -31,7 +31,7 @@ TEST(Subnets, EndsOfAMessageThatBelongToTwoAreFound) {
   Program program = make_program(outline, "1f1b").program;
   const auto received = std::find_if(program.ranks[1].begin(), program.ranks[1].end(),
                                      [](const Action& a) { return a.kind == ActionKind::receive; });
-  received->subnet = 1;
+  received->owner.number = 1;
   EXPECT_THAT(check(program, outline), Contains(HasSubstr("which is something else")));
 }
 

@@ -55,10 +55,11 @@ int arrivals_behind_updates(const Program& program) {
     std::map<std::int64_t, int> updated;  // of each window, the place of its last update
     for (int i = 0; i < static_cast<int>(list.size()); ++i) {
       const Action& action = list[i];
-      if (action.kind == ActionKind::update && names_unit(action)) updated[action.subnet] = i;
+      if (action.kind == ActionKind::update && names_unit(action)) updated[action.owner.number] = i;
       if (action.payload != Payload::unit_gradient || action.kind != ActionKind::receive) continue;
       ++arrivals;
-      EXPECT_TRUE(action.subnet < 2 || updated.contains(action.subnet - 2)) << "window " << action.subnet;
+      EXPECT_TRUE(action.owner.number < 2 || updated.contains(action.owner.number - 2))
+          << "window " << action.owner.number;
     }
   }
   return arrivals;

@@ -30,6 +30,7 @@ Lists with_an_encoder() {
 /// One stage of four units, of which the third is fetched into the slot of the first.
 Lists from_host() { return lists_of_step(kept_on_host(equal_stages(1, 2, 1, {}, 4)), "1f1b"); }
 Lists of_space() { return subnets_with_a_table(1); }
+Lists lanes_of_space() { return subnets_on_lanes(); }
 
 bool moves_out(const Action& action) { return action.kind == ActionKind::reduce && action.apart >= 0; }
 bool stays(const Action& action) { return action.kind == ActionKind::reduce && action.apart < 0; }
@@ -69,6 +70,17 @@ const WrongList of_fields[] = {
      "names gradient slab 0, but has no use for it"},
     {"ASlabOfAnUpdate", of_stages, naming(of_kind(ActionKind::update), &Action::slab, 0),
      "names gradient slab 0, but has no use for it"},
+    {"APassOfASubnetInAStep", of_stages,
+     [](Lists& lists) { lists.at(of_kind(ActionKind::forward)).owner.of = Owner::subnet; },
+     "is the work of a subnet"},
+    {"APassOfAWindow", of_space,
+     [](Lists& lists) { lists.at(of_kind(ActionKind::forward)).owner.of = Owner::window; },
+     "is the work of a window"},
+    {"AMoveOfAStep", lanes_of_space,
+     [](Lists& lists) {
+       lists.at([](const Action& action) { return is_move(action); }).owner.of = Owner::step;
+     },
+     "is the work of a step"},
     {"AnUpdateOfBlocks", of_stages, naming(of_kind(ActionKind::update), &Action::last, 1),
      "names the blocks [0, 1), but is of none"},
     {"APassThatBecomesAnUpdate", of_stages,

@@ -214,9 +214,10 @@ const WrongList of_subnets[] = {
      "still holds the tape of micro-batch"},
     {"MicroBatchesOfABackwardInAnotherOrder", with_a_table,
      [](Lists& lists) {
-       const std::int64_t subnet = lists.at(is_whole_backward, 4).subnet;
+       const std::int64_t subnet = lists.at(is_whole_backward, 4).owner.number;
        for (Action& action : lists.list())
-         if (is_backward(action) && action.subnet == subnet) action.micro_batch = 1 - action.micro_batch;
+         if (is_backward(action) && action.owner.number == subnet)
+           action.micro_batch = 1 - action.micro_batch;
      },
      "is next"},
     {"OtherBlocksThanTheCutSays", with_a_table,
@@ -244,7 +245,8 @@ const WrongList of_subnets[] = {
        const int send = lists.find(end_of(Payload::activation, true), 5);
        lists.list()[lists.find(end_of(Payload::activation, true), 6)].micro_batch =
            lists.list()[send].micro_batch;
-       lists.list()[lists.find(end_of(Payload::activation, true), 6)].subnet = lists.list()[send].subnet;
+       lists.list()[lists.find(end_of(Payload::activation, true), 6)].owner.number =
+           lists.list()[send].owner.number;
      },
      "sends what no pass has made for it"},
     {"WhatAllShareOneWindowEarly", at_the_table,
@@ -301,7 +303,7 @@ const WrongList of_lanes[] = {
        });
        for (int left = head.parts; left > 0; --left)
          lists.leave_out(lists.find([&](const Action& a) {
-           return is_move(a) && !sends(a) && a.peer == head.peer && a.subnet == head.subnet;
+           return is_move(a) && !sends(a) && a.peer == head.peer && a.owner.number == head.owner.number;
          }));
      },
      "is on another rank"},
@@ -312,8 +314,8 @@ const WrongList of_lanes[] = {
        const int first = lists.find([](const Action& a) { return comes_later(a) && a.units.size() > 1; }, 2);
        const Action head = lists.list()[first];
        for (Action& action : lists.list())
-         if (action.payload == head.payload && action.peer == head.peer && action.subnet == head.subnet &&
-             action.kind == head.kind)
+         if (action.payload == head.payload && action.peer == head.peer &&
+             action.owner.number == head.owner.number && action.kind == head.kind)
            action.units.pop_back();
      },
      "finds version"},
@@ -346,8 +348,8 @@ const WrongList of_forwards[] = {
      "may still use it"},
     {"ABatchBeforeTheOneBeforeIt", of_batches,
      [](Lists& lists) {
-       std::swap(lists.at(of_kind(ActionKind::forward), 4).subnet,
-                 lists.at(of_kind(ActionKind::forward), 6).subnet);
+       std::swap(lists.at(of_kind(ActionKind::forward), 4).owner.number,
+                 lists.at(of_kind(ActionKind::forward), 6).owner.number);
      },
      "does not wait for the activation"},
     {"AForwardFromTheOtherBuffer", of_batches,

@@ -1,27 +1,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "program/moving_step.h"
 #include "program/wrong_list.h"
 
 // What can be wrong with the lists of a step that moves blocks, and what the checker says to it.
 namespace mindpipe {
 namespace {
 
-/// A step after which stage 1 has lost its lowest block to stage 0, and its highest to stage 2: units 4
-/// and 7.
-Lists moving(int rank) {
-  Outline outline = on_data_ranks(equal_stages(3, 4, 1, {}, 4));
-  for (UnitCost& unit : outline.units) {
-    unit.gradients = 10 << 20;
-    unit.moved = 9 << 20;
-  }
-  Lists lists = lists_of_step(moving_step(outline, {0, 5, 7, 12}, 1), "1f1b");
-  lists.rank = rank;
-  return lists;
-}
-Lists at_the_old_home() { return moving(1); }
-Lists at_the_new_home() { return moving(0); }
+Lists at_the_old_home() { return step_that_moves_blocks(1); }
+Lists at_the_new_home() { return step_that_moves_blocks(0); }
 SuchAction update_of(int unit) {
   return [=](const Action& a) { return a.kind == ActionKind::update && a.unit == unit; };
 }

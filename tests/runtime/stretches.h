@@ -43,7 +43,7 @@ inline std::vector<Action> without_end(const std::vector<Action>& step, int step
     const int begin = k * static_cast<int>(step.size());
     std::map<QueueKey, bool> begun;
     for (Action action : step) {
-      action.subnet = k;
+      action.owner.number = k;
       for (int& earlier : action.after) earlier += begin;
       if (one_behind_the_other && k > 0 && !std::exchange(begun[queue_of(action)], true))
         for (int place : last) action.after.push_back(begin - static_cast<int>(step.size()) + place);

@@ -120,7 +120,7 @@ TEST_F(TraceReader, RefusesAFileOfWhichOneBitHasChanged) {
 TEST_F(TraceReader, SaysWhichVersionItReads) {
   const StepTrace trace = trace_of_numbers();
   store(trace, {}, [](auto& metadata) { metadata["version"] = "1"; });
-  EXPECT_THAT(complaint(), HasSubstr("is a trace of version 1, and this program reads version 2"));
+  EXPECT_THAT(complaint(), HasSubstr("is a trace of version 1, and this program reads version 3"));
   write_safetensors(path_, {{"format", "pt"}}, {});
   EXPECT_THAT(complaint(), HasSubstr("is not the trace of a training"));
 }

@@ -139,8 +139,7 @@ TEST(ChromeTrace, PartsThatTravelAtATimeHaveTracksOfTheirOwn) {
   for (int rank = 0; rank < 2; ++rank)
     for (int step = 0; step < 2; ++step) {
       Recorder::Times* before = nullptr;
-      for (auto& [action, times, bytes, of_step, number, place, of_window, units, shared] :
-           traced.of_step(rank, step)) {
+      for (auto& [action, times, bytes, of_step, number, place, units, shared] : traced.of_step(rank, step)) {
         if (!is_collective(action) || action.kind == ActionKind::sum_scalar) continue;
         times.start = before == nullptr ? times.start - 40 : before->start + 20;
         times.end = times.start + 30;
@@ -159,7 +158,7 @@ TEST(ChromeTrace, PartsThatTravelAtATimeHaveTracksOfTheirOwn) {
 
 TEST(ChromeTrace, AnActionOfASubnetNamesIt) {
   PlannedStep plan = make_program(equal_stages(1, 1), "1f1b");
-  plan.program.ranks[0][0].subnet = 7;
+  plan.program.ranks[0][0].owner = {Owner::subnet, 7};
   const std::vector<Action>& list = plan.program.ranks[0];
   const TracedRank rank{.name = "rank 0",
                         .actions = kept(list, {std::vector<Recorder::Times>(list.size(), {1, 2})}, 1),

@@ -18,7 +18,7 @@ class TwoStages : public testing::Test {
  protected:
   TwoStages() {
     for (auto& list : run_.plan.program.ranks)
-      for (Action& action : list) action.subnet = 7 + action.micro_batch / 4;
+      for (Action& action : list) action.owner.number = 7 + action.micro_batch / 4;
     Fault fault;
     fault.longer = [&](int, int action) {
       return graph_.rank_of(action) == 0 && !is_communication(graph_.at(action)) ? 1.5 : 1.0;

@@ -99,7 +99,7 @@ class SharedFiles {
   std::vector<std::unique_ptr<CheckedWriter>> writers_;
 };
 
-/// All ranks write what they have of the files; each brings its stretches together from those of its stage.
+/// All ranks write what they have of the files; each brings its tensors together from those of its stage.
 void write_together(Worker& worker, const WeightFiles& files, FilesBeside* beside = nullptr) {
   worker.settle();
   SharedFiles shared(worker.world(), files);

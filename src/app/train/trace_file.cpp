@@ -67,7 +67,8 @@ TracedRank traced_here(Worker& worker, std::int64_t shift) {
     traced.actions = worker.subnets()->traced();
     traced.sums = worker.subnets()->script().kept.sums();
     for (KeptAction& kept : traced.actions)
-      kept.bytes = kept.of_window ? kept.action.bytes : worker.executor().actions().bytes_of(kept.action);
+      kept.bytes = kept.action.owner.of == Owner::window ? kept.action.bytes
+                                                         : worker.executor().actions().bytes_of(kept.action);
   } else {
     add_steps(traced, worker);
   }

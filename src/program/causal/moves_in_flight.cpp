@@ -26,7 +26,7 @@ void MovesInFlight::start(int from, Clock& clock) {
              .rank = from,
              .peer = to,
              .owner = owner,
-             .chunk = owner.of == Owner::drain ? -1 : outline_.stage_of_rank(to),
+             .chunk = outline_.stage_of_rank(to),
              .parts = move_of(outline_, units).parts,
              .units = units,
              .lasts = price.lasts,

@@ -11,8 +11,8 @@ namespace {
 
 /// Says which message of a channel this is: both ends must agree on it.
 auto identity_of(const Action& action) {
-  return std::tuple(action.subnet, action.micro_batch, action.shard, action.first, action.last, action.unit,
-                    action.part, action.parts, action.bytes, action.payload, action.units);
+  return std::tuple(action.owner.number, action.micro_batch, action.shard, action.first, action.last,
+                    action.unit, action.part, action.parts, action.bytes, action.payload, action.units);
 }
 
 /// Compares what the ranks of a program say of the same communication.

@@ -46,6 +46,7 @@ class FieldCheck {
       wrong("has no place in {}", list);
     }
     place();
+    if (!has_its_owner()) wrong("is the work of a {}", name_of(action_.owner.of));
     if (is_pass(action_) || copies_segment(action_)) pass();
     if (copies_segment(action_)) segment();
     blocks();
@@ -63,7 +64,7 @@ class FieldCheck {
     const int blocks = outline_.all_blocks(), ranks = outline_.ranks();
     if (action_.first < 0 || action_.last < action_.first || action_.last > blocks)
       wrong("blocks [{}, {}) are not in the model of {} blocks", action_.first, action_.last, blocks);
-    if (action_.subnet < 0) wrong("there is no number {} before the first", action_.subnet);
+    if (action_.owner.number < 0) wrong("there is no number {} before the first", action_.owner.number);
     if (is_message(action_) && (action_.peer < 0 || action_.peer >= ranks || action_.peer == reading_.rank))
       wrong("there is no other rank {} to talk to ({} ranks)", action_.peer, ranks);
     if (is_message(action_) == (action_.payload == Payload::none))
@@ -76,6 +77,17 @@ class FieldCheck {
     if (action_.group != group) wrong("is for group {}, not {}", action_.group, group);
     if (!is_message(action_) && action_.queue != traits_of(action_.kind).queue)
       wrong("is in queue {}, not {}", action_.queue, traits_of(action_.kind).queue);
+  }
+
+  /// A supernet's windows own what is done to units that all subnets share.
+  bool has_its_owner() const {
+    const Owner::Of of = action_.owner.of;
+    if (reading_.of == ListOf::step) return of == Owner::step || (of == Owner::batch && !outline_.training);
+    if (reading_.of == ListOf::forwards) return of == Owner::batch;
+    if (is_move(action_)) return of == Owner::subnet || of == Owner::drain;
+    const bool is_known = action_.unit >= 0 && action_.unit < std::ssize(outline_.units);
+    const bool is_shared = names_unit(action_) && is_known && outline_.units[action_.unit].shared;
+    return of == (is_shared ? Owner::window : Owner::subnet);
   }
 
   void pass() {

@@ -22,7 +22,7 @@ std::uint64_t number_of(std::span<const int> units) {
 
 bool Communication::is_met_by(const Action& action, int rank) const {
   const bool is_sum = to < 0;
-  if (ticket != action.ticket || subnet != action.subnet || micro_batch != action.micro_batch ||
+  if (ticket != action.ticket || subnet != action.owner.number || micro_batch != action.micro_batch ||
       unit != action.unit || part != action.part || parts != action.parts || is_sum == is_message(action))
     return false;
   if (is_sum) return from == rank;

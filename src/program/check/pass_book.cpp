@@ -13,7 +13,7 @@ void PassBook::expect(std::int64_t subnet, const std::vector<int>& cut) {
 }
 
 const PassBook::Blocks* PassBook::blocks_of(const Action& action) const {
-  const auto network = networks_.find(action.subnet);
+  const auto network = networks_.find(action.owner.number);
   if (network == networks_.end()) return nullptr;
   const auto chunk = network->second.chunks.find(action.chunk);
   return chunk == network->second.chunks.end() ? nullptr : &chunk->second.blocks;
@@ -25,7 +25,7 @@ void PassBook::see() {
     if (sends(action)) send();
     else receive();
   } else if (is_pass(action)) {
-    const auto network = networks_.find(action.subnet);
+    const auto network = networks_.find(action.owner.number);
     if (network == networks_.end()) return reading_.wrong("its subnet has ended, or is not known");
     pass(network->second);
     // A step's second pass is to be told from one of a step that is over.
@@ -83,7 +83,7 @@ void PassBook::needs_input(const Network& network, int cut, int source, bool wit
   }
   for (const auto& [payload, size] : payloads_of(reading_.outline.cuts[cut], with_forward)) {
     if (size == 0) continue;
-    const auto message = arrived_.find({action.subnet, action.micro_batch, cut, payload});
+    const auto message = arrived_.find({action.owner.number, action.micro_batch, cut, payload});
     const bool is_there = message != arrived_.end() && message->second.peer == peer;
     if (!is_there || !reading_.has_ended(message->second.since))
       reading_.wrong("does not wait for the {} from rank {}{}", payload, peer,
@@ -98,7 +98,7 @@ void PassBook::owes_output(int cut, int reader, bool with_forward) {
   const int peer = reading_.rank_of(reader);
   if (peer == reading_.rank) return;
   for (const auto& [payload, size] : payloads_of(reading_.outline.cuts[cut], with_forward))
-    if (size > 0) owed_[{action.subnet, action.micro_batch, cut, payload}] = {reading_.here(), peer};
+    if (size > 0) owed_[{action.owner.number, action.micro_batch, cut, payload}] = {reading_.here(), peer};
 }
 
 void PassBook::forward(Chunk& chunk, Tape& tape) {
@@ -200,8 +200,8 @@ void PassBook::end() {
       for (int k = 0; k < reading_.outline.micro_batches; ++k) {
         if (is_whole(chunk.tapes[k], chunk)) continue;
         Action pass = action_of(ActionKind::forward);
-        pass.subnet = subnet;
-        const std::string whose = fmt::format("micro-batch {}{}, chunk {}", k, of_subnet(pass), number);
+        pass.owner = {Owner::subnet, subnet};
+        const std::string whose = fmt::format("micro-batch {}{}, chunk {}", k, of_owner(pass), number);
         if (!chunk.tapes[k].forward.exists()) reading_.missing("forward of {} is missing", whose);
         else reading_.missing("the tape of {} is never emptied", whose);
       }

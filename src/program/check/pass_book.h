@@ -55,7 +55,7 @@ class PassBook {
     int peer = 0;
   };
   static Message message_of(const Action& action) {
-    return {action.subnet, action.micro_batch, action.first, action.payload};
+    return {action.owner.number, action.micro_batch, action.first, action.payload};
   }
 
   void receive();

@@ -14,7 +14,7 @@ void RoomBook::see(const PassBook::Blocks* blocks) {
 /// The tape says where the segment lies that is copied.
 void RoomBook::copy() {
   const Action& action = reading_.action();
-  const Content tape{action.subnet, action.micro_batch, action.chunk};
+  const Content tape{action.owner.number, action.micro_batch, action.chunk};
   const Arena* there = arena();
   if (there != nullptr && (!there->is_open || there->now != tape))
     reading_.wrong("looks for its tape in arena {}, which does not hold it", action.tape);
@@ -22,7 +22,8 @@ void RoomBook::copy() {
 
 RoomBook::Content RoomBook::crossing(int cut, bool with_forward) const {
   const Action& action = reading_.action();
-  return {action.subnet, action.micro_batch, cut, with_forward ? Content::forwards : Content::backwards};
+  return {action.owner.number, action.micro_batch, cut,
+          with_forward ? Content::forwards : Content::backwards};
 }
 
 void RoomBook::message() {
@@ -72,7 +73,7 @@ void RoomBook::wait_in(const PassBook::Blocks& blocks) {
   if (action.waiting < 0) return reading_.wrong("has no arena for what waits");
   if (action.waiting >= static_cast<int>(waiting_.size())) waiting_.resize(action.waiting + 1);
   Content& there = waiting_[action.waiting];
-  const Content tape{action.subnet, action.micro_batch, action.chunk};
+  const Content tape{action.owner.number, action.micro_batch, action.chunk};
   const bool takes = is_backward(action) && action.last == blocks.last;
   if (takes && there.micro_batch >= 0)
     reading_.wrong("puts products off into arena {}, where those of micro-batch {}, chunk {}, still wait",
@@ -147,7 +148,7 @@ RoomBook::Arena* RoomBook::arena() {
 /// The first that a micro-batch has in an arena, or more of what arrives for its forward.
 void RoomBook::take(Arena& arena, const char* what) {
   const Action& action = reading_.action();
-  const Content tape{action.subnet, action.micro_batch, action.chunk};
+  const Content tape{action.owner.number, action.micro_batch, action.chunk};
   if (arena.is_open && arena.now != tape)
     reading_.wrong("{} arena {}, which still holds the tape of micro-batch {}, chunk {}", what, action.tape,
                    arena.now.micro_batch, arena.now.place);
@@ -163,7 +164,7 @@ void RoomBook::take(Arena& arena, const char* what) {
 void RoomBook::arrive(Arena& arena) {
   const Action& action = reading_.action();
   if (travels_forward(action.payload)) return take(arena, "arrives in");
-  const Content tape{action.subnet, action.micro_batch, action.chunk};
+  const Content tape{action.owner.number, action.micro_batch, action.chunk};
   if (!arena.is_open || arena.now != tape)
     reading_.wrong("looks for its tape in arena {}, which does not hold it", action.tape);
   else if (!reading_.has_ended(arena.forward)) reading_.wrong("may arrive before its forward has ended");
@@ -171,7 +172,7 @@ void RoomBook::arrive(Arena& arena) {
 
 void RoomBook::pass_in(Arena& arena, const PassBook::Blocks& blocks) {
   const Action& action = reading_.action();
-  const Content tape{action.subnet, action.micro_batch, action.chunk};
+  const Content tape{action.owner.number, action.micro_batch, action.chunk};
   const bool is_over = reading_.outline.training ? makes_gradients(action) && action.first == blocks.first
                                                  : is_forward(action);
   const bool begins = is_forward(action) && action.first == blocks.first;

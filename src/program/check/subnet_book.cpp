@@ -57,7 +57,7 @@ std::int64_t SubnetBook::version_for(std::int64_t subnet, int unit) const {
 }
 
 SubnetBook::Work* SubnetBook::work() {
-  const auto found = work_.find(reading_.action().subnet);
+  const auto found = work_.find(reading_.action().owner.number);
   if (found != work_.end()) return &found->second;
   reading_.wrong("its subnet has ended, or is not known");
   return nullptr;
@@ -84,7 +84,7 @@ void SubnetBook::pass(Work& work) {
       if (!reading_.has_ended(arrival))
         reading_.wrong("does not wait for units ({})", reading_.text_of(arrival.place));
   } else if (rules_.order == SubnetOrder::bulk &&
-             updated_ < action.subnet / reading_.outline.stages * reading_.outline.stages) {
+             updated_ < action.owner.number / reading_.outline.stages * reading_.outline.stages) {
     reading_.wrong("the group before has yet to be updated");
   }
 }
@@ -102,7 +102,7 @@ void SubnetBook::backward(Work& work) {
   const Action& action = reading_.action();
   if (work.slab < 0) {
     work.slab = action.slab;
-    const auto [holder, is_free] = slabs_.try_emplace(action.slab, action.subnet);
+    const auto [holder, is_free] = slabs_.try_emplace(action.slab, action.owner.number);
     if (action.slab < 0) reading_.wrong("names no gradient slab");
     else if (!is_free) reading_.wrong("slab {} holds gradients of subnet {}", action.slab, holder->second);
   } else if (work.slab != action.slab) {
@@ -141,7 +141,7 @@ void SubnetBook::update(Work& work) {
   }
   slabs_.erase(work.slab);
   ++updated_;
-  work_.erase(action.subnet);
+  work_.erase(action.owner.number);
 }
 
 /// A move takes units in the version that their reader is due, once they have it, and brings them where
@@ -149,10 +149,10 @@ void SubnetBook::update(Work& work) {
 /// where they are.
 void SubnetBook::move() {
   const Action& action = reading_.action();
-  const bool goes_home = action.chunk < 0, is_last = action.part + 1 == action.parts;
+  const bool goes_home = action.owner.of == Owner::drain, is_last = action.part + 1 == action.parts;
   for (const int unit : action.units) moves_unit(unit, goes_home, is_last);
   if (goes_home || !is_last || sends(action)) return;
-  const auto reader = work_.find(action.subnet);
+  const auto reader = work_.find(action.owner.number);
   if (reader == work_.end()) return reading_.wrong("its subnet does not run here");
   reader->second.arrived.push_back(reading_.here());
 }
@@ -160,7 +160,7 @@ void SubnetBook::move() {
 void SubnetBook::moves_unit(int unit, bool goes_home, bool is_last) {
   const Action& action = reading_.action();
   Held& held = held_[unit];
-  const std::int64_t due = goes_home ? held.users : version_for(action.subnet, unit);
+  const std::int64_t due = goes_home ? held.users : version_for(action.owner.number, unit);
   if (due == gone) return reading_.wrong("its subnet uses no unit {}", unit);
   if (held.touched.exists() && !reading_.has_ended(held.touched))
     reading_.wrong("does not wait for what was last done to unit {}", unit);

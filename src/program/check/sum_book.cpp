@@ -48,7 +48,7 @@ void SumBook::expect(std::int64_t subnet, int first, int last, const std::vector
 }
 
 SumBook::Network* SumBook::network() {
-  const auto found = networks_.find(reading_.of == ListOf::step ? 0 : reading_.action().subnet);
+  const auto found = networks_.find(reading_.of == ListOf::step ? 0 : reading_.action().owner.number);
   return found == networks_.end() ? nullptr : &found->second;
 }
 
@@ -258,7 +258,7 @@ void SumBook::update_subnet() {
         wrong_gradient({unit, number}, "is not summed over data, or not all of it");
     }
   }
-  networks_.erase(action.subnet);
+  networks_.erase(action.owner.number);
 }
 
 /// A step finds shares of the values that the step before has left, and brings them together.

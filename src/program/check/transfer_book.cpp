@@ -38,7 +38,7 @@ void TransferBook::see() {
   if (has_sequence_) compare();
   if (action.queue != Queue::bulk) return;
   Line& line = lines_[queue_of(action)];
-  const Whole whole{action.subnet, action.unit, action.first, action.parts, action.units};
+  const Whole whole{action.owner.number, action.unit, action.first, action.parts, action.units};
   if (action.part != line.next) reading_.wrong("comes out of turn (part {} is due)", line.next + 1);
   else if (action.part > 0 && whole != line.whole)
     reading_.wrong("comes between the parts of something else (part {} is due)", line.next + 1);

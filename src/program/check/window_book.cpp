@@ -31,14 +31,14 @@ void WindowBook::see(bool ends_pass) {
   if (!is_of_shared(action)) return;
   if (!std::binary_search(shared_.begin(), shared_.end(), action.unit))
     return reading_.wrong("unit {} does not live here", action.unit);
-  Window& window = windows_[action.subnet];
+  Window& window = windows_[action.owner.number];
   if (action.kind == ActionKind::update) update(window);
   else exchange(window);
 }
 
 void WindowBook::pass(bool ends) {
   const Action& action = reading_.action();
-  const std::int64_t window = action.subnet / rules_.window;
+  const std::int64_t window = action.owner.number / rules_.window;
   // The version of two windows before is there until this one has passed.
   if (applied_ + 1 < window || applied_ > window)
     reading_.wrong("reads what all share in the version of window {}, not {}", applied_ - 1, window - 2);
@@ -54,12 +54,14 @@ void WindowBook::exchange(Window& window) {
   const bool is_last = action.part + 1 == action.parts, is_sum = action.kind == ActionKind::reduce;
   if (is_sum || sends(action)) {
     const bool are_added = is_sum || outline.data == 1;
-    const bool is_complete = window.passed == size_of(action.subnet, outline.lane_of_rank(reading_.rank));
+    const bool is_complete =
+        window.passed == size_of(action.owner.number, outline.lane_of_rank(reading_.rank));
     if (!is_complete || !reading_.has_ended(are_added ? window.last_backward : unit.summed))
       reading_.wrong("does not wait for what its subnets add");
-  } else if (action.subnet >= first_window_ + 2 &&
-             (applied_ < action.subnet - 1 || !reading_.has_ended(applied_at_[action.subnet % 2]))) {
-    reading_.wrong("arrives where window {} may still be read", action.subnet - 2);
+  } else if (action.owner.number >= first_window_ + 2 &&
+             (applied_ < action.owner.number - 1 ||
+              !reading_.has_ended(applied_at_[action.owner.number % 2]))) {
+    reading_.wrong("arrives where window {} may still be read", action.owner.number - 2);
   }
   ListEntry& done = is_sum          ? unit.summed
                     : sends(action) ? unit.sent[action.peer]
@@ -72,7 +74,7 @@ void WindowBook::exchange(Window& window) {
 void WindowBook::require_all(const Exchange& unit) {
   const Action& action = reading_.action();
   const Outline& outline = reading_.outline;
-  const auto adds = [&](int rank) { return size_of(action.subnet, outline.lane_of_rank(rank)) > 0; };
+  const auto adds = [&](int rank) { return size_of(action.owner.number, outline.lane_of_rank(rank)) > 0; };
   const bool adds_here = adds(reading_.rank);
   if (adds_here && outline.data > 1 && !reading_.has_ended(unit.summed))
     reading_.wrong("does not wait for its sum over data");
@@ -90,18 +92,18 @@ void WindowBook::require_all(const Exchange& unit) {
 
 void WindowBook::update(Window& window) {
   const Action& action = reading_.action();
-  if (window.passed < size_of(action.subnet, reading_.outline.lane_of_rank(reading_.rank)))
+  if (window.passed < size_of(action.owner.number, reading_.outline.lane_of_rank(reading_.rank)))
     reading_.wrong("{} of its subnets have passed", window.passed);
-  if (action.subnet != applied_) reading_.wrong("window {} is next", applied_);
+  if (action.owner.number != applied_) reading_.wrong("window {} is next", applied_);
   Exchange& unit = window.units[action.unit];
   require_all(unit);
   if (unit.is_applied) reading_.wrong("is updated a second time");
   unit.is_applied = true;
-  applied_at_[action.subnet % 2] = reading_.here();
+  applied_at_[action.owner.number % 2] = reading_.here();
   if (!std::all_of(shared_.begin(), shared_.end(), [&](int one) { return window.units[one].is_applied; }))
     return;
-  applied_ = action.subnet + 1;
-  windows_.erase(action.subnet);
+  applied_ = action.owner.number + 1;
+  windows_.erase(action.owner.number);
 }
 
 void WindowBook::end() {

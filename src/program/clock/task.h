@@ -7,15 +7,6 @@
 
 namespace mindpipe {
 
-/// Whose work something is: the step's, a subnet's of a stream, a window's of subnets, a batch's that is only
-/// run forward, or the drain's before subnet `number`.
-struct Owner {
-  enum Of : std::uint8_t { step, subnet, window, batch, drain };
-  Of of = step;
-  std::int64_t number = 0;
-  auto operator<=>(const Owner&) const = default;
-};
-
 /// What a clock gives times to. A task is one or more actions of one or more ranks: a message is a send and a
 /// receive for each payload, a sum goes in parts.
 enum class TaskKind : std::uint8_t {

@@ -118,7 +118,7 @@ void ListWriter::pass(ActionKind kind, const Task& task) {
   action.bytes = task.sums.bytes;
   action.waits = task.waits;
   const bool goes_on = is_forward(action), goes_back = is_backward(action);
-  if (const auto came = came_for_.find(action.subnet); goes_on && came != came_for_.end()) {
+  if (const auto came = came_for_.find(action.owner.number); goes_on && came != came_for_.end()) {
     for (const int unit : came->second) ledger_.read(units_[unit], place_, action);
     came_for_.erase(came);
   }
@@ -128,7 +128,7 @@ void ListWriter::pass(ActionKind kind, const Task& task) {
   if (goes_on || goes_back) cross(task, goes_on ? 1 : -1, action);
   if (outline_.swaps()) segments_.pass(task, ledger_, place_, action);
   if (makes_gradients(action) && !shared_units_.empty())
-    ledger_.write(windows_[action.subnet / window_].added, place_, action);
+    ledger_.write(windows_[action.owner.number / window_].added, place_, action);
   const bool goes_on_with = std::exchange(goes_on_, task.goes_on);
   if (task.slab >= 0 && !goes_on_with) ledger_.write(at(slabs_, task.slab), place_, action);
   for (int block = task.first; block < task.last && task.slab >= 0; ++block)
@@ -361,8 +361,8 @@ void ListWriter::move(const Task& task) {
   const std::int64_t last = last_place(task, place_);
   const bool of_step = task.owner.of == Owner::step;
   for (const int unit : task.units)
-    if (goes_home || last < 0) ledger_.follow(units_[unit], action);
-    else if (of_step && sends) ledger_.read(units_[unit], last, action);
+    if (of_step && sends) continue;  // no update of the step is of what leaves
+    else if (goes_home || last < 0) ledger_.follow(units_[unit], action);
     else ledger_.write(units_[unit], last, action);
   // It would hold up what updates still wait for, and nobody waits for it.
   if (sends && goes_home) follow_computed(stretch_.actions, action);

@@ -6,7 +6,7 @@ namespace mindpipe {
 /// The beginning of an action of a task.
 inline Action action_of_task(ActionKind kind, const Task& task) {
   Action action = action_of(kind);
-  action.subnet = task.owner.number;
+  action.owner = task.owner;
   action.chunk = task.chunk;
   return action;
 }
