@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
-"""An older build of the program against this one, in turn: whether a change has cost speed.
+"""An older build of the program against this one, in turn: whether a change has cost speed. With --old-settings and
+--new-settings, two ways to run one build: what a schedule is worth.
 
     versions.py OLD [--binary build/mindpipe-train] [--only f32,data] [--repeats 5] [--steps 6]
+    versions.py build/mindpipe-train --only v --old-settings schedule.kind=1f1b --new-settings schedule.kind=zb-v
 
 Each repeat runs old, new, new, old, so that a machine that grows slower or faster meanwhile favours none, and compares the medians
 of their steps. A cell's figure is the median over its repeats; below 0.99 the new program is slower. The cells: steps of GPT-2's
-width on one rank with two threads in f32 and in bf16, and in f32 on two ranks as data, tensor and pipeline."""
+width on one rank with two threads in f32 and in bf16, and in f32 on two ranks as data, tensor and pipeline; v: eight layers on two
+stages with eight micro-batches, which a V can cut into four pieces (only where it is named)."""
 import argparse
 import os
 import statistics
@@ -22,11 +25,13 @@ CELLS = {  # precision, ranks, sequence, batch, micro-batch, settings
     "tensor": ("f32", 2, 1024, 8, 4, {**FLAT, "grid.tensor": 2, "reproducible.tensor": 2}),
     "pipeline": ("f32", 2, 256, 32, 1, {**DEEP, "grid.pipeline": 2}),
 }
+NAMED_ONLY = {"v": ("f32", 2, 256, 8, 1, {**DEEP, "model.layers": 8, "grid.pipeline": 2})}
 
 
-def step_of(options, binary, cell):
+def step_of(options, binary, cell, more):
     """The median step of one run, in seconds."""
-    precision, ranks, sequence, batch, micro_batch, settings = CELLS[cell]
+    precision, ranks, sequence, batch, micro_batch, settings = {**CELLS, **NAMED_ONLY}[cell]
+    settings = {**settings, **dict(one.split("=", 1) for one in more.split())}
     one = argparse.Namespace(**{**vars(options), "binary": binary})
     run = run_mindpipe(one, precision, batch, micro_batch, 2 // ranks, ranks=ranks, sequence=sequence,
                        vocabulary=settings["model.vocabulary"], extra=settings)
@@ -35,7 +40,8 @@ def step_of(options, binary, cell):
 
 def ratio_of(options, cell):
     """How many times as fast the new program is, in one repeat."""
-    steps = [step_of(options, binary, cell) for binary in (options.old, options.binary, options.binary, options.old)]
+    old, new = (options.old, cell, options.old_settings), (options.binary, cell, options.new_settings)
+    steps = [step_of(options, *one) for one in (old, new, new, old)]
     return (steps[0] + steps[3]) / (steps[1] + steps[2])
 
 
@@ -46,14 +52,16 @@ def main():
     parser.add_argument("--only", default=",".join(CELLS), help="cells, with commas")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--steps", type=int, default=6)
+    parser.add_argument("--old-settings", default="", help="settings of the old program's runs, with spaces between")
+    parser.add_argument("--new-settings", default="", help="settings of the new program's runs")
     options = parser.parse_args()
     options.config, options.set = os.path.join(ROOT, "configs", "gpt2-124m.yaml"), []
     options.runs = os.path.join(ROOT, "runs", "bench")
     os.makedirs(options.runs, exist_ok=True)
     slower = False
     for cell in options.only.split(","):
-        if cell not in CELLS:
-            parser.error("there is no cell %r (expected %s)" % (cell, ", ".join(CELLS)))
+        if cell not in {**CELLS, **NAMED_ONLY}:
+            parser.error("there is no cell %r (expected %s)" % (cell, ", ".join({**CELLS, **NAMED_ONLY})))
         ratios = [ratio_of(options, cell) for _ in range(options.repeats)]
         median = statistics.median(ratios)
         slower = slower or median < SLOWER
