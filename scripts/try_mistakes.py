@@ -4,7 +4,8 @@ each in this tree, builds the tests named for it, and says which tier found it. 
 first.
 
 WORD: only mistakes whose file or tests have it; --every N, --first I: every N-th from the I-th on; --check: only whether each still has its
-place. Exit code 1: a mistake was not found, or has no place. Each takes one to three minutes on two cores, 50 of them two hours."""
+place. Exit code 1: a mistake was not found, or has no place. Each takes one to three minutes on two cores, all of
+them two to three hours."""
 import argparse
 import json
 import pathlib
