@@ -152,8 +152,9 @@ fuzz:            ## bytes that nobody meant into what reads files, of others and
 	cmake --build build-fuzz -j $(JOBS) --target fuzzers
 	scripts/fuzz.sh build-fuzz $(or $(SECONDS_EACH),600) $(FUZZ)
 
-tidy:            ## look for mistakes with clang-tidy in src/ and kernels/ (TIDY="src/comm" for some folders), 2 processors
+tidy:            ## compile each header of src/ and kernels/ alone, and look for mistakes with clang-tidy (TIDY="src/comm" for some folders)
 	@mkdir -p $(BUILD)/tidy && cmake --preset release -B $(BUILD)/tidy -DMINDPIPE_UNITY=OFF >$(BUILD)/tidy.log 2>&1 || { cat $(BUILD)/tidy.log; exit 1; }
+	MINDPIPE_HEADER_CACHE=$(BUILD)/tidy/headers MINDPIPE_JOBS=$(JOBS) scripts/check_headers.sh $(TIDY)
 	scripts/tidy.sh $(BUILD)/tidy $(JOBS) $(TIDY)
 
 demo: configure  ## train a small model for a minute, draw its losses and let it write

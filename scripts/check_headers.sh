@@ -1,21 +1,14 @@
 #!/usr/bin/env bash
-# thorough
-# Every header compiles alone: check_headers.sh [HEADER ...] (those of src/ and kernels/ that the build does not prove, when none is named).
-# A header that has passed is not compiled again until one that it includes has changed: times lie in $MINDPIPE_HEADER_CACHE.
+# check_headers.sh [FOLDER or HEADER ...]: every header there compiles alone; those of src/ and kernels/, when none is named (make tidy).
+# The build does not prove it: files are compiled some at a time, behind a precompiled header. A header that has passed is not compiled
+# again until one that it includes has changed: times lie in $MINDPIPE_HEADER_CACHE.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export cache=${MINDPIPE_HEADER_CACHE:-}
 mpi_flags=$(pkg-config --cflags ompi-c hdf5-openmpi 2>/dev/null || pkg-config --cflags ompi-c hdf5 2>/dev/null || true)
 export mpi_flags
 export cuda=/usr/local/cuda/include
-# A header that a source file of its own name includes first is proven by the build.
-proven() { [[ -f ${1%.h}.cpp ]] && [[ $(grep -m 1 '^#include' "${1%.h}.cpp") == "#include \"${1#*/}\"" ]]; }
-if (($# == 0)); then
-  headers=()
-  while read -r header; do proven "$header" || headers+=("$header"); done < <(find src kernels -name '*.h' | sort)
-else
-  headers=("$@")
-fi
+(($# > 0)) || set -- src kernels
 
 check() {
   local header=$1 flags=(-std=c++20 -w -ffp-contract=off -Isrc -Ikernels)
@@ -44,4 +37,4 @@ check() {
   if [[ -n $cache ]]; then mv "$stamp.new" "$stamp.d"; fi
 }
 export -f check
-printf '%s\0' "${headers[@]}" | nice xargs -0 -n 1 -P "${MINDPIPE_JOBS:-2}" bash -c 'check "$0"'
+find "$@" -name '*.h' -print0 | sort -z | nice xargs -0 -r -n 1 -P "${MINDPIPE_JOBS:-2}" bash -c 'check "$0"'
