@@ -89,7 +89,7 @@ def tests_of_ranks(tree):
     for path in sources(tree, ".cpp"):
         first = text_of(path).split("\n", 1)[0]
         if path.name.endswith("_mpi_test.cpp"):
-            total += len(re.findall(r"\d+", first))
+            total += len(set(re.findall(r"\d+", first)))
         elif path.name.endswith("_test.cpp"):
             total += 1
     return total + len([path for path in sources(tree, ".py", ".sh") if path.name.endswith("_test.py")])

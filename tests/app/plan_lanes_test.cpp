@@ -43,14 +43,19 @@ double number_in(const std::string& text, const std::string& where) {
   ADD_FAILURE() << where << " is not in\n" << text;
   return 0;
 }
-double over_one_stage(const std::string& text) {
-  return number_in(text, "s/s, ([0-9.]+) times as fast as one stage\n");
-}
 
-MovesText moves_of(const Config& config, int ranks) {
-  const Config known = on_paper(config, ranks);
-  return moves_text(known, make_run_plan(known));
-}
+/// A plan, and what its text says of moves.
+struct Planned {
+  Planned(const Config& given, int ranks)
+      : config(on_paper(given, ranks)), plan(make_run_plan(config)), moves(moves_text(config, plan)) {}
+  double over_one_stage() const { return plan.subnets->paper.speed_up(); }
+
+  Config config;
+  RunPlan plan;
+  MovesText moves;
+};
+
+MovesText moves_of(const Config& config, int ranks) { return Planned(config, ranks).moves; }
 
 /// Prices of candidates, all the same but for attention, and a move so many forwards.
 std::string prices(double attention, double move) {
@@ -72,35 +77,45 @@ TEST(PlanLanes, SaysHowFastLanesAreBesideOneOfThemAlone) {
   for (const Case& c : {Case{"uniform", 48, true}, {"permutation", 48, false}, {"spaced", 12, false}}) {
     const Settings settings = links + Settings{fmt::format("supernet.sampler={}", c.sampler),
                                                fmt::format("train.micro_batch={}", c.micro_batch)};
-    const Config two = large(settings + Settings{"grid.supernet=2", "grid.pipeline=8"});
-    const std::string one = plan_text(large(settings + Settings{"grid.pipeline=8"}), 8, false),
-                      text = plan_text(two, 16, false);
-    const double told = number_in(text, "2 lanes are ([0-9.]+) times as fast on paper as one of them alone"),
-                 is = over_one_stage(text) / over_one_stage(one);
-    EXPECT_NEAR(told, is, 0.01) << c.sampler;
+    const Planned two(large(settings + Settings{"grid.supernet=2", "grid.pipeline=8"}), 16),
+        one(large(settings + Settings{"grid.pipeline=8"}), 8);
+    const double told =
+        number_in(two.moves.text, "2 lanes are ([0-9.]+) times as fast on paper as one of them alone");
+    EXPECT_NEAR(told, two.over_one_stage() / one.over_one_stage(), 0.01) << c.sampler;
     EXPECT_EQ(told < 1, c.is_slower) << c.sampler << ": " << told;
-    EXPECT_EQ(moves_of(two, 16).is_warning, c.is_slower) << c.sampler;
-    EXPECT_THAT(one, Not(HasSubstr("moves:")));
+    EXPECT_EQ(two.moves.is_warning, c.is_slower) << c.sampler;
+    EXPECT_EQ(one.moves.text, "");
   }
+}
+
+TEST(PlanLanes, ThePlansTextHasItsSpeedAndWhatMovesCost) {
+  const Config two = supernet("supernet-tiny", {"grid.supernet=2", "grid.pipeline=2"}),
+               one = supernet("supernet-tiny", {"grid.pipeline=4"});
+  const std::string text = plan_text(two, 4, false);
+  const Planned planned(two, 4);
+  EXPECT_THAT(planned.moves.text, HasSubstr("moves:"));
+  EXPECT_THAT(text, HasSubstr(planned.moves.text));
+  EXPECT_NEAR(number_in(text, "s/s, ([0-9.]+) times as fast as one stage\n"), planned.over_one_stage(),
+              0.005);
+  EXPECT_THAT(plan_text(one, 4, false), Not(HasSubstr("moves:")));
 }
 
 TEST(PlanLanes, NamesABatchThatHidesMoves) {
   for (const Settings& slow :
        {Settings{"device.links.rate=30e9"}, Settings{"device.links.rate=2.5e9", "supernet.prices=h200"}}) {
-    const Settings settings = slow + Settings{"grid.supernet=2", "grid.pipeline=8"};
-    const MovesText shown = moves_of(large(settings), 16);
+    const Settings settings = slow + Settings{"grid.supernet=2", "grid.pipeline=4"};
+    const MovesText shown = moves_of(large(settings), 8);
     EXPECT_TRUE(shown.is_warning);
     EXPECT_GT(number_in(shown.text, "on paper that costs ([0-9.]+) % of the time: passes do not hide it"), 2);
     const int batch = static_cast<int>(number_in(shown.text, "; train.batch=([0-9]+) would"));
-    const MovesText hidden = moves_of(large(settings + Settings{fmt::format("train.batch={}", batch)}), 16);
+    const MovesText hidden = moves_of(large(settings + Settings{fmt::format("train.batch={}", batch)}), 8);
     EXPECT_THAT(hidden.text, HasSubstr("of the time: passes hide it\n"));
     EXPECT_FALSE(hidden.is_warning);
   }
 }
 
 TEST(PlanLanes, SaysWhenNoBatchHidesMoves) {
-  const MovesText shown =
-      moves_of(large({"device.links.rate=0.2e9", "grid.supernet=4", "grid.pipeline=4"}), 16);
+  const MovesText shown = moves_of(large({"device.links.rate=5e9", "grid.supernet=2", "grid.pipeline=4"}), 8);
   EXPECT_THAT(
       shown.text,
       HasSubstr("nor would they with a batch of 384; take fewer lanes, supernet.cuts=home, or faster links"));
@@ -110,13 +125,10 @@ TEST(PlanLanes, SaysWhenNoBatchHidesMoves) {
 TEST(PlanLanes, WarnsOfOwnCutsWhoseMovesAreSlow) {
   for (const double move : {0.5, 60.0}) {
     const Settings settings{"supernet.prices=" + prices(5, move), "grid.pipeline=8"};
-    const Config own = large(settings + Settings{"supernet.cuts=own"});
-    const double one_cut = over_one_stage(plan_text(large(settings), 8, false)),
-                 own_cuts = over_one_stage(plan_text(own, 8, false));
-    const MovesText shown = moves_of(own, 8);
-    EXPECT_NEAR(number_in(shown.text, "cuts of subnets' own are ([0-9.]+) times as fast"), own_cuts / one_cut,
-                0.01);
-    EXPECT_EQ(shown.is_warning, move > 1) << shown.text;
+    const Planned own(large(settings + Settings{"supernet.cuts=own"}), 8), one_cut(large(settings), 8);
+    EXPECT_NEAR(number_in(own.moves.text, "cuts of subnets' own are ([0-9.]+) times as fast"),
+                own.over_one_stage() / one_cut.over_one_stage(), 0.01);
+    EXPECT_EQ(own.moves.is_warning, move > 1) << own.moves.text;
   }
 }
 

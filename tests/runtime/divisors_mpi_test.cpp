@@ -74,10 +74,20 @@ std::vector<Config> layouts(std::size_t stride) {
   return configs;
 }
 
-/// Three shards a rank are a dimension of the parity tests' layouts; here are other divisors, and grids of
-/// six.
+/// Whether each axis that is cut has three shards on a rank.
+bool has_three_on_each_rank(const Config& c) {
+  return (c.grid.data == 1 || c.reproducible.data == 3 * c.grid.data) &&
+         (c.grid.tensor == 1 || c.reproducible.tensor == 3 * c.grid.tensor);
+}
+
+/// Three shards on each rank are an option of the parity tests' layouts, which try all of them on two and on
+/// four ranks; here are other divisors, and other numbers of ranks.
 TEST(Divisors, HaveTheBitsOfOneRank) {
-  compare(layouts(all_ranks().size == 6 ? 1 : 3), 0, 4, outcome_of_steps, outcome_of_steps);
+  const int ranks = all_ranks().size;
+  std::vector<Config> configs = layouts(ranks == 6 ? 1 : 3);
+  if (ranks == 2 || ranks == 4) std::erase_if(configs, has_three_on_each_rank);
+  if (configs.empty()) GTEST_SKIP() << "the parity tests have them";
+  compare(configs, 0, 4, outcome_of_steps, outcome_of_steps);
 }
 
 TEST(Divisors, HaveThemOnDevicesThatCarryTheirMessagesThemselves) {

@@ -119,7 +119,7 @@ class Mutations : public ::testing::TestWithParam<Case> {
 
   World world = all_ranks();
   Config config = config_of(GetParam());
-  Outcome wanted = outcome_of(alone(config), {}, 2);
+  Outcome wanted = GetParam().ranks() == world.size ? outcome_of(alone(config), {}, 2) : Outcome{};
   std::map<std::string, int> calls;
 };
 

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <functional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <fmt/ranges.h>
@@ -225,10 +226,13 @@ inline void train_some(Worker& worker, int steps, Outcome& outcome,
   outcome.hits = found.hits;
 }
 
-/// More ranks than processors, and hardly anything to compute: who waits gives way at once.
+/// Hardly anything to compute, on processors that others may use: who waits gives way, at once where ranks
+/// outnumber processors. Else most messages come sooner than a sleeper is awoken.
 inline void share_processors(Worker& worker) {
+  const GridConfig& grid = worker.config().grid;
+  const auto ranks = static_cast<unsigned>(grid.supernet * grid.pipeline * grid.data * grid.tensor);
   worker.waiting().set_crowded(true);
-  worker.waiting().set_patience(10, 200);
+  worker.waiting().set_patience(ranks > std::thread::hardware_concurrency() ? 10 : 2000, 200);
 }
 
 inline Outcome outcome_of(const Config& config, const World& world, int steps) {

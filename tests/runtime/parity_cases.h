@@ -1,6 +1,8 @@
 #pragma once
 #include <algorithm>
 #include <array>
+#include <map>
+#include <utility>
 
 #include "covering.h"
 #include "runtime/parity.h"
@@ -33,8 +35,11 @@ inline constexpr std::array schedules{ScheduleKind::gpipe,         ScheduleKind:
 inline constexpr int first_schedules = 5;
 
 /// All grids of so many ranks, axes up to 8.
-inline std::vector<GridConfig> grids_of(int ranks) {
-  std::vector<GridConfig> grids;
+inline const std::vector<GridConfig>& grids_of(int ranks) {
+  static std::map<int, std::vector<GridConfig>> known;
+  const auto [found, is_new] = known.try_emplace(ranks);
+  std::vector<GridConfig>& grids = found->second;
+  if (!is_new) return grids;
   for (int p = 1; p <= 8; ++p)
     for (int d = 1; d <= 8; ++d)
       for (int t = 1; t <= 8; ++t)
@@ -176,18 +181,21 @@ inline std::string describe(const Config& c) {
                      c.train.recompute.any() ? ", recomputed" : "", c.train.swap.any() ? ", swapped" : "");
 }
 
-/// Few choices in which every possible pair of options of two dimensions occurs.
-inline std::vector<Choice> covering_choices(int ranks, int first_styles = style_count,
-                                            int first_of_shardings = first_shardings,
-                                            int first_of_schedules = static_cast<int>(schedules.size()),
-                                            int first_of_tapes = tapes) {
+/// Few choices in which every possible pair of options of two dimensions occurs. They are looked for among
+/// up to a million, so those of each question are kept.
+inline const std::vector<Choice>& covering_choices(
+    int ranks, int first_styles = style_count, int first_of_shardings = first_shardings,
+    int first_of_schedules = static_cast<int>(schedules.size()), int first_of_tapes = tapes) {
+  static std::map<std::pair<int, Choice>, std::vector<Choice>> known;
+  const Choice options =
+      options_of(ranks, first_styles, first_of_shardings, first_of_schedules, first_of_tapes);
+  const auto [found, is_new] = known.try_emplace(std::pair(ranks, options));
+  if (!is_new) return found->second;
   std::vector<Choice> possible;
-  for_each_choice<dimensions>(
-      options_of(ranks, first_styles, first_of_shardings, first_of_schedules, first_of_tapes),
-      [&](const Choice& c) {
-        if (is_possible(c, ranks)) possible.push_back(c);
-      });
-  return covering<dimensions>(possible);
+  for_each_choice<dimensions>(options, [&](const Choice& c) {
+    if (is_possible(c, ranks)) possible.push_back(c);
+  });
+  return found->second = covering<dimensions>(possible);
 }
 
 /// Every combination of grid, schedule, model, precision, ZeRO, sequence parallelism and fate of tapes;

@@ -9,6 +9,7 @@
 
 #include "late_backend.h"
 #include "ordered_transport.h"
+#include "part_of_cases.h"
 #include "runtime/parity_cases.h"
 #include "runtime/ranks.h"
 
@@ -69,9 +70,10 @@ inline bool on_all_ranks(bool here) {
   return all == 1;
 }
 
-inline void compare(const std::vector<Config>& tried, std::size_t left_out, int steps, const Run& run,
+inline void compare(const std::vector<Config>& all, std::size_t left_out, int steps, const Run& run,
                     const Run& run_alone) {
   const World world = all_ranks();
+  const std::vector<Config> tried = part_of_cases(all);
   const References references(tried, run_alone, steps);
   const bool chatty = std::getenv("MINDPIPE_SAY_LAYOUTS") != nullptr;
   Progress progress(world.size, tried.size());
@@ -89,7 +91,7 @@ inline void compare(const std::vector<Config>& tried, std::size_t left_out, int 
   }
   if (world.rank == 0)
     std::printf("%d ranks: %zu layouts passed, %zu failed, %zu skipped\n", world.size, done - failed, failed,
-                left_out);
+                left_out + all.size() - tried.size());
 }
 
 inline Outcome outcome_of_steps(const Config& config, const World& world, int steps) {

@@ -1,4 +1,4 @@
-// ranks: 1 2, thorough ranks: 3 4 8
+// ranks: 1 2, thorough ranks: 1 2 3 4 8
 #include <chrono>
 #include <cstdlib>
 #include <fstream>

@@ -1,4 +1,4 @@
-// ranks: 1 2, thorough ranks: 4
+// ranks: 1, thorough ranks: 2 4
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+# thorough
 """Runs that are asked to stop and go on: the same command, another grid, more steps, other settings."""
 import os
 import pathlib
