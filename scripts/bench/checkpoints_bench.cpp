@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "comm/mpi.h"
+#include "config/config.h"
 #include "core/clock.h"
 #include "runtime/checkpoint_reader.h"
 #include "runtime/checkpoint_writer.h"

@@ -8,6 +8,7 @@
 
 #include "app/run/weights.h"
 #include "comm/mpi.h"
+#include "config/config.h"
 #include "core/clock.h"
 #include "peak_growth.h"
 

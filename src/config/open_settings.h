@@ -3,9 +3,9 @@
 #include <string>
 #include <vector>
 
-#include "config/config.h"
-
 namespace mindpipe {
+
+struct Config;
 
 /// What a file and a command line say of settings: the keys that they name, and those among them that they
 /// leave to a search (auto). In a Config an open setting has its default.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "config/config.h"
 #include "config/tokens.h"
 #include "core/check.h"
 #include "core/text.h"

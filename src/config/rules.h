@@ -2,10 +2,11 @@
 #include <functional>
 #include <string>
 
-#include "config/config.h"
 #include "core/check.h"
 
 namespace mindpipe {
+
+struct Config;
 
 /// Where a setting was written, for complaints: "configs/run.yaml:12", "command line", ...
 using Origin = std::function<std::string(const std::string& key)>;

@@ -4,6 +4,11 @@
 #include <charconv>
 #include <optional>
 
+#include "config/chosen_blocks.h"
+#include "config/kinds.h"
+#include "config/models/space.h"
+#include "config/sections/data.h"
+#include "config/sections/layout.h"
 #include "core/check.h"
 #include "core/text.h"
 

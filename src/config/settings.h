@@ -4,13 +4,21 @@
 #include <limits>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
-#include "config/config.h"
 #include "config/document.h"
+#include "core/kinds.h"
 
 namespace mindpipe {
+
+struct ChosenBlocks;
+struct Config;
+struct CutAt;
+struct DataSource;
+struct Space;
+enum class ModelKind : std::uint8_t;
 
 template <ListedKind Kind>
 std::vector<std::string> names_of() {
@@ -142,5 +150,7 @@ std::vector<Setting> settings_of(Config& config);
 /// What all runs have, and what a model of one kind has besides: settings of sections model and data.
 std::vector<Setting> common_settings(Config& config);
 std::vector<Setting> settings_of_kind(Config& config, ModelKind kind);
+/// Every setting with what it may be, its default and what it means: the text of --help-config.
+std::string config_help();
 
 }  // namespace mindpipe

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "config/config.h"
 #include "config/settings.h"
 
 namespace mindpipe {

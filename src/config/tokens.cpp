@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "config/config.h"
 #include "config/settings.h"
 #include "core/check.h"
 #include "core/text.h"

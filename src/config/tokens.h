@@ -2,10 +2,13 @@
 #include <memory>
 #include <string>
 
-#include "config/config.h"
 #include "tokenize/tokenizer.h"
 
 namespace mindpipe {
+
+struct Config;
+struct DataConfig;
+struct RunConfig;
 
 /// Lets the vocabulary and the special tokens follow the tokenizer, where one is named: what a file says of
 /// them afterwards stands.

@@ -4,13 +4,14 @@
 #include <string>
 #include <vector>
 
-#include "config/config.h"
 #include "corpus/blend.h"
 #include "corpus/dataset.h"
 #include "corpus/text_file.h"
 #include "tokenize/tokenizer.h"
 
 namespace mindpipe {
+
+struct DataConfig;
 
 /// What a source is read from.
 struct SourceFiles {

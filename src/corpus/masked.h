@@ -2,7 +2,7 @@
 #include <memory>
 #include <vector>
 
-#include "config/config.h"
+#include "config/sections/data.h"
 #include "corpus/dataset.h"
 
 namespace mindpipe {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "config/config.h"
+#include "config/sections/data.h"
 #include "corpus/dataset.h"
 #include "corpus/rounds.h"
 #include "corpus/text_file.h"

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "config/sections/data.h"
 #include "core/check.h"
 #include "core/random.h"
 

@@ -5,12 +5,13 @@
 #include <string>
 #include <vector>
 
-#include "config/config.h"
 #include "corpus/dataset.h"
 #include "corpus/rounds.h"
 #include "corpus/text_file.h"
 
 namespace mindpipe {
+
+struct DataConfig;
 
 struct PictureSize {
   std::int64_t channels = 0, height = 0, width = 0;

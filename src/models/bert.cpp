@@ -1,5 +1,8 @@
+#include "config/sections/data.h"
+#include "config/sections/train.h"
 #include "layers/embedding.h"
 #include "layers/picked_classifier.h"
+#include "models/make.h"
 #include "models/names.h"
 #include "models/residual_blocks.h"
 
@@ -25,9 +28,8 @@ const NameTable names{{"embedding.embedding", "bert.embeddings.word_embeddings"}
                       {"head.embedding", "cls.predictions"}};
 
 /// What others ask of the model: its samples, texts with holes, and its speed.
-void describe(Model& model, const Config& config) {
-  const Settings& m = config.model.bert;
-  const std::int64_t rows = config.data.sequence, masked = config.data.masked;
+void describe(Model& model, const Settings& m, const DataConfig& data) {
+  const std::int64_t rows = data.sequence, masked = data.masked;
   model.add_field({field::tokens, DType::i32, {rows}, m.vocabulary});
   model.add_field({field::picked, DType::i32, {masked}, rows});
   model.add_field({field::targets, DType::i32, {masked}, m.vocabulary});
@@ -47,27 +49,26 @@ void describe(Model& model, const Config& config) {
 
 /// 6 operations a parameter and token, of the table and the transform before it for the picked rows alone,
 /// and those of attention.
-void estimate(Model& model, const Config& config) {
-  const Settings& m = config.model.bert;
-  const double width = m.width, rows = config.data.sequence,
-               tables = width * (m.vocabulary + m.context + m.types), head = width * (m.vocabulary + width);
+void estimate(Model& model, const Settings& m, const DataConfig& data) {
+  const double width = m.width, rows = data.sequence, tables = width * (m.vocabulary + m.context + m.types),
+               head = width * (m.vocabulary + width);
   model.estimate({"6N + 12Lhq", 6 * (static_cast<double>(model.parameters()) - tables - width * width) +
-                                    6 * head * config.data.masked / rows + 12 * m.layers * width * rows});
+                                    6 * head * data.masked / rows + 12 * m.layers * width * rows});
 }
 
 }  // namespace
 
 /// Makes BERT with the head that finds masked tokens: post-norm layers between embeddings, which are normed,
 /// and a classifier of the picked rows, whose table is the embedding's.
-std::unique_ptr<Model> make(const Config& config, const LayerContext& context) {
-  const Settings& m = config.model.bert;
+std::unique_ptr<Model> make(const Settings& m, const DataConfig& data, const TrainConfig& train,
+                            const LayerContext& context) {
   const int shards = context.tensor.logical();
   require_divisible(m.heads, shards, "model.heads");
   require_divisible(m.mlp_width, shards, "model.mlp_width");
 
   auto model = std::make_unique<Model>();
-  describe(*model, config);
-  ResidualBlocks blocks(*model, config, m, context);
+  describe(*model, m, data);
+  ResidualBlocks blocks(*model, train, m, context);
   Unit& table = model->add_unit("embedding");
   Unit& positions = model->add_unit("positions");
   model->add_block("embedding",
@@ -79,7 +80,7 @@ std::unique_ptr<Model> make(const Config& config, const LayerContext& context) {
                                                              .deviation = m.initial_deviation,
                                                              .uses = 2,
                                                              .types = m.types,
-                                                             .padding = config.data.special.padding,
+                                                             .padding = data.special.padding,
                                                              .norm = blocks.norm_spec()}),
                    {&table, &positions});
   AttentionSpec attention = blocks.attention();
@@ -97,13 +98,13 @@ std::unique_ptr<Model> make(const Config& config, const LayerContext& context) {
                             .uses = 2,
                             .use = 1,
                             .bias = true,
-                            .label_smoothing = config.train.label_smoothing};
+                            .label_smoothing = train.label_smoothing};
   model->add_block(
       "head",
       std::make_unique<PickedClassifier>(context, table, head, softmax,
                                          TransformSpec{true, blocks.activation(), blocks.norm_spec()}),
       {&head, &table}, 1);
-  estimate(*model, config);
+  estimate(*model, m, data);
   return model;
 }
 

@@ -1,5 +1,6 @@
 #include "models/cells.h"
 
+#include "config/sections/data.h"
 #include "supernet/subnet.h"
 
 namespace mindpipe {
@@ -45,10 +46,10 @@ Combiner combiner_of(const Candidate& candidate) {
 
 }  // namespace
 
-Cells::Cells(Model& model, const Config& config, const SpaceSettings& settings, const LayerContext& context,
+Cells::Cells(Model& model, const DataConfig& data, const SpaceSettings& settings, const LayerContext& context,
              const std::vector<int>* choice)
     : model_(model),
-      config_(config),
+      data_(data),
       settings_(settings),
       context_(context),
       whole_(with_whole_rows(context)),
@@ -143,9 +144,9 @@ void Cells::append(int layer) {
   };
   CellBlockSpec spec = make(layer, find);
   const bool encodes = settings_.space.encodes(place);
-  const std::int64_t rows = !settings_.space.has_encoder() ? config_.data.sequence
-                            : encodes                      ? config_.data.source_sequence
-                                                           : config_.data.target_sequence;
+  const std::int64_t rows = !settings_.space.has_encoder() ? data_.sequence
+                            : encodes                      ? data_.source_sequence
+                                                           : data_.target_sequence;
   model_.stream({rows, shapes_[layer].leaving()});
   auto block = std::make_unique<CellBlock>(context_, std::move(spec));
   if (choice_ != nullptr) return model_.add_block(name_of(layer), std::move(block), made);

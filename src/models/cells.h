@@ -5,12 +5,14 @@
 
 namespace mindpipe {
 
+struct DataConfig;
+
 /// Makes the blocks of cells (CellBlock) of a space, of one network or of all. The units of a block are those
 /// of its left and of its right branch, named by the first candidate that has them: "blocks.7.3".
 class Cells {
  public:
   /// `choice`: of one network; without one blocks may be all their candidates.
-  Cells(Model& model, const Config& config, const SpaceSettings& settings, const LayerContext& context,
+  Cells(Model& model, const DataConfig& data, const SpaceSettings& settings, const LayerContext& context,
         const std::vector<int>* choice);
 
   /// Appends a block of the space's list of layers.
@@ -27,7 +29,7 @@ class Cells {
   Norm norm(Unit& unit, std::int64_t width) const;
 
   Model& model_;
-  const Config& config_;
+  const DataConfig& data_;
   const SpaceSettings& settings_;
   LayerContext context_, whole_;  ///< the latter of what every tensor rank computes all rows of
   const std::vector<int>* choice_;

@@ -1,5 +1,7 @@
 #include <cmath>
 
+#include "config/sections/data.h"
+#include "config/sections/train.h"
 #include "layers/bridge.h"
 #include "layers/embedding.h"
 #include "layers/gated_unit.h"
@@ -7,6 +9,7 @@
 #include "layers/normed_mlp.h"
 #include "layers/parallel_block.h"
 #include "layers/two_sided.h"
+#include "models/make.h"
 #include "models/pairs.h"
 #include "models/residual_blocks.h"
 
@@ -16,8 +19,8 @@ namespace {
 /// Appends the branches of cells, a block on a unit of its own each: x + drop(branch(norm(x))).
 class Cells {
  public:
-  Cells(Model& model, const Config& config, const LayerContext& context)
-      : model_(model), settings_(config.model.evolved_transformer), context_(context) {}
+  Cells(Model& model, const Settings& m, const LayerContext& context)
+      : model_(model), settings_(m), context_(context) {}
 
   Norm norm(Unit& unit, const std::string& name, std::int64_t width, Form form) const {
     return {context_, unit, name, NormKind::layer, width, settings_.norm_epsilon, true, form};
@@ -176,10 +179,9 @@ void Cells::add_decoder(const std::string& cell) {
 
 /// 6 operations for each parameter of a product and token of its side, of the softmax's table for targets,
 /// and those of attention; per token of a target. The text stands for sides of equal length and depth.
-void estimate(Model& model, const Config& config) {
-  const Settings& m = config.model.evolved_transformer;
-  const double width = m.width, square = width * width, source = config.data.source_sequence,
-               target = config.data.target_sequence;
+void estimate(Model& model, const Settings& m, const DataConfig& data) {
+  const double width = m.width, square = width * width, source = data.source_sequence,
+               target = data.target_sequence;
   const double encoder = m.layers * source * (6 * (2 + 4 + 1.5 + 2 + 4 + 8) * square + 12 * width * source),
                decoder = m.decoder_layers *
                          (target * (6 * (4 + 2 + 2 + 0.5 + 2 + 4 + 2 + 8) * square + 12 * width * target) +
@@ -190,8 +192,7 @@ void estimate(Model& model, const Config& config) {
 
 /// One table for source, target and softmax, times the root of the width, whose row of padding is zeros;
 /// sines beside cosines. Which user of the table this is, it is told.
-EmbeddingSpec embedding_of(const Config& config, std::string_view field, int use) {
-  const Settings& m = config.model.evolved_transformer;
+EmbeddingSpec embedding_of(const Settings& m, const DataConfig& data, std::string_view field, int use) {
   const double root = std::sqrt(static_cast<double>(m.width));
   EmbeddingSpec spec{.vocabulary = m.vocabulary,
                      .width = m.width,
@@ -201,20 +202,20 @@ EmbeddingSpec embedding_of(const Config& config, std::string_view field, int use
                      .uses = 3,
                      .use = use,
                      .factor = root,
-                     .padding = config.data.special.padding};
+                     .padding = data.special.padding};
   spec.sinusoids = Sinusoids::up_to_base;
   return spec;
 }
 
-void add_head(Model& model, const Config& config, const LayerContext& context, Unit& table) {
-  const Settings& m = config.model.evolved_transformer;
+void add_head(Model& model, const Settings& m, const TrainConfig& train, const LayerContext& context,
+              Unit& table) {
   const ClassifierSpec spec{.vocabulary = m.vocabulary,
                             .width = m.width,
                             .deviation = 1 / std::sqrt(static_cast<double>(m.width)),
                             .uses = 3,
                             .use = 2,
                             .epsilon = m.norm_epsilon,
-                            .label_smoothing = config.train.label_smoothing};
+                            .label_smoothing = train.label_smoothing};
   Unit& last = model.add_unit("head");
   model.add_block("head", std::make_unique<Classifier>(context, table, last, spec), {&last, &table}, 2);
 }
@@ -223,29 +224,29 @@ void add_head(Model& model, const Config& config, const LayerContext& context, U
 
 /// Makes an Evolved Transformer (So, Liang and Le, 2019), a block for each residual branch of its cells. The
 /// memory enters the decoder up to the last branch that reads it.
-std::unique_ptr<Model> make(const Config& config, const LayerContext& context) {
-  const Settings& m = config.model.evolved_transformer;
+std::unique_ptr<Model> make(const Settings& m, const DataConfig& data, const TrainConfig& train,
+                            const LayerContext& context) {
   const int shards = context.tensor.logical();
   require_divisible(m.heads, shards, "model.heads");
   require_divisible(parallel_heads(m), shards, "the number of heads that begin a cell of the decoder");
 
   auto model = std::make_unique<Model>();
-  see_pairs(*model, config, m.vocabulary);
-  Cells cells(*model, config, context);
-  const Shape memory{config.data.source_sequence, m.width};
+  see_pairs(*model, data, m.vocabulary);
+  Cells cells(*model, m, context);
+  const Shape memory{data.source_sequence, m.width};
   model->stream(memory);
   Unit& table = model->add_unit("embedding");
   Unit& source = model->add_unit("encoder.positions");
   model->add_block("encoder.embedding",
                    std::make_unique<Embedding>(context, table, source, "encoder.embedding",
-                                               embedding_of(config, field::source, 0)),
+                                               embedding_of(m, data, field::source, 0)),
                    {&table, &source});
   for (int i = 0; i < m.layers; ++i) cells.add_encoder("encoder." + std::to_string(i));
 
-  model->stream({config.data.target_sequence, m.width});
+  model->stream({data.target_sequence, m.width});
   Unit& bridge = model->add_unit("bridge");
   auto embedding =
-      std::make_unique<Embedding>(context, table, bridge, "bridge", embedding_of(config, field::tokens, 1));
+      std::make_unique<Embedding>(context, table, bridge, "bridge", embedding_of(m, data, field::tokens, 1));
   model->add_block("bridge",
                    std::make_unique<Bridge>(context, cells.norm(bridge, "norm", m.width, Form::rows),
                                             std::move(embedding)),
@@ -253,8 +254,8 @@ std::unique_ptr<Model> make(const Config& config, const LayerContext& context) {
   const std::size_t first_reader = model->blocks().size();
   for (int i = 0; i < m.decoder_layers; ++i) cells.add_decoder("decoder." + std::to_string(i));
   model->carry_memory(first_reader, model->blocks().size() - 2, memory);
-  add_head(*model, config, context, table);
-  estimate(*model, config);
+  add_head(*model, m, train, context, table);
+  estimate(*model, m, data);
   return model;
 }
 

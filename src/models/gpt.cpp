@@ -1,14 +1,15 @@
+#include "config/sections/data.h"
 #include "layers/embedding.h"
 #include "models/gpt_names.h"
+#include "models/make.h"
 #include "models/residual_blocks.h"
 
 namespace mindpipe::gpt {
 namespace {
 
 /// What others ask of the model: its samples, its speed, its texts.
-void describe(Model& model, const Config& config) {
-  const Settings& m = config.model.gpt;
-  const std::int64_t rows = config.data.sequence;
+void describe(Model& model, const Settings& m, const DataConfig& data) {
+  const std::int64_t rows = data.sequence;
   model.add_field({field::tokens, DType::i32, {rows}, m.vocabulary});
   model.add_field({field::targets, DType::i32, {rows}, m.vocabulary});
   model.stream({rows, m.width});
@@ -17,24 +18,23 @@ void describe(Model& model, const Config& config) {
 }
 
 /// 6 operations a parameter and token, and those of causal attention.
-void estimate(Model& model, const Config& config) {
-  const Settings& m = config.model.gpt;
+void estimate(Model& model, const Settings& m, const DataConfig& data) {
   model.estimate({"6N + 6Lhq", 6.0 * static_cast<double>(model.parameters()) +
-                                   6.0 * m.layers * m.heads * m.head_width * config.data.sequence});
+                                   6.0 * m.layers * m.heads * m.head_width * data.sequence});
 }
 
 }  // namespace
 
 /// Makes a decoder-only model in GPT-2's or Llama's style: embedding, (attention, MLP) x layers, classifier.
-std::unique_ptr<Model> make(const Config& config, const LayerContext& context) {
-  const Settings& m = config.model.gpt;
+std::unique_ptr<Model> make(const Settings& m, const DataConfig& data, const TrainConfig& train,
+                            const LayerContext& context) {
   const int shards = context.tensor.logical();
   require_divisible(m.heads, shards, "model.heads");
   require_divisible(m.key_value_heads, shards, "model.key_value_heads");
   require_divisible(m.mlp_width, shards, "model.mlp_width");
 
   auto model = std::make_unique<Model>();
-  describe(*model, config);
+  describe(*model, m, data);
   model->export_as(names_for(m));
   model->expect_in_files(file_names_for(m));
   Unit& table = model->add_unit("embedding");
@@ -50,7 +50,7 @@ std::unique_ptr<Model> make(const Config& config, const LayerContext& context) {
                                                              .uses = m.tied ? 2 : 1}),
                    {&table, &positions});
 
-  ResidualBlocks blocks(*model, config, m, context, 2 * m.layers);
+  ResidualBlocks blocks(*model, train, m, context, 2 * m.layers);
   AttentionSpec attention = blocks.attention();
   attention.key_value_heads = m.key_value_heads;
   attention.rotary = !learned;
@@ -68,7 +68,7 @@ std::unique_ptr<Model> make(const Config& config, const LayerContext& context) {
 
   if (m.tied) blocks.add_head(m.vocabulary, &table, 2, 1);
   else blocks.add_head(m.vocabulary, nullptr, 1, 0);
-  estimate(*model, config);
+  estimate(*model, m, data);
   return model;
 }
 

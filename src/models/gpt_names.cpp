@@ -1,5 +1,6 @@
 #include "models/gpt_names.h"
 
+#include "config/kinds.h"
 #include "models/names.h"
 
 namespace mindpipe::gpt {

@@ -1,4 +1,5 @@
 #pragma once
+#include "config/models/gpt.h"
 #include "models/model.h"
 
 namespace mindpipe::gpt {

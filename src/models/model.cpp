@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <set>
 
+#include "config/config.h"
 #include "layers/recompute.h"
+#include "models/make.h"
 
 namespace mindpipe {
 
@@ -140,11 +142,15 @@ void require_divisible(std::int64_t value, int shards, const std::string& key) {
 }
 
 std::unique_ptr<Model> make_model(const Config& config, const LayerContext& context) {
-#define MINDPIPE_MAKE_MODEL(kind, ...) kind::make,
-  constexpr std::unique_ptr<Model> (*makers[])(const Config&,
-                                               const LayerContext&) = {MINDPIPE_MODELS(MINDPIPE_MAKE_MODEL)};
+  std::unique_ptr<Model> model;
+  switch (config.model.kind) {
+#define MINDPIPE_MAKE_MODEL(kind, ...)                                         \
+  case ModelKind::kind:                                                        \
+    model = kind::make(config.model.kind, config.data, config.train, context); \
+    break;
+    MINDPIPE_MODELS(MINDPIPE_MAKE_MODEL)
 #undef MINDPIPE_MAKE_MODEL
-  std::unique_ptr<Model> model = makers[static_cast<std::size_t>(config.model.kind)](config, context);
+  }
   swap_blocks(*model, config.train.swap);
   recompute_blocks(*model, config.train.recompute);
   for (const Model::Block& block : model->blocks())

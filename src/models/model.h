@@ -6,11 +6,12 @@
 #include <utility>
 #include <vector>
 
-#include "config/config.h"
 #include "core/field.h"
 #include "layers/layer.h"
 
 namespace mindpipe {
+
+struct Config;
 
 /// A model as one would write it for one device: a list of blocks, and the units that hold their parameters,
 /// in model order. A rank builds the whole list, which takes no memory, and allocates its own blocks' units.
@@ -147,14 +148,6 @@ class Model {
 
 /// Builds the model that the configuration names. Recomputation and dropout are taken from it too.
 std::unique_ptr<Model> make_model(const Config& config, const LayerContext& context);
-
-// What makes a model, one function for each kind of config/models/table.h, in its namespace.
-#define MINDPIPE_DECLARE_MODEL(model, ...)                                        \
-  namespace model {                                                               \
-  std::unique_ptr<Model> make(const Config& config, const LayerContext& context); \
-  }
-MINDPIPE_MODELS(MINDPIPE_DECLARE_MODEL)
-#undef MINDPIPE_DECLARE_MODEL
 
 /// Refuses, with the nearest that fits, heads or widths that the logical tensor shards do not divide.
 void require_divisible(std::int64_t value, int shards, const std::string& key);

@@ -10,6 +10,8 @@
 
 namespace mindpipe {
 
+struct TrainConfig;
+
 /// Makes the layers that blocks of a space of pictures may be, each convolution with a batch norm.
 class PictureCandidates {
  public:
@@ -41,7 +43,7 @@ class PictureCandidates {
 
 /// Makes the model of a space of pictures: each block is the candidate of `choice`, or, without one, may be
 /// all.
-std::unique_ptr<Model> make_of_picture_space(const Config& config, const SpaceSettings& settings,
+std::unique_ptr<Model> make_of_picture_space(const TrainConfig& train, const SpaceSettings& settings,
                                              const LayerContext& context, const std::vector<int>* choice);
 
 }  // namespace mindpipe

@@ -2,6 +2,7 @@
 #include <numeric>
 
 #include "config/models/picture_space.h"
+#include "config/sections/train.h"
 #include "layers/pictures.h"
 #include "models/picture_candidates.h"
 #include "models/pictures.h"
@@ -19,7 +20,7 @@ std::vector<int> numbers_of(const Space& space, const std::vector<int>* choice, 
 
 }  // namespace
 
-std::unique_ptr<Model> make_of_picture_space(const Config& config, const SpaceSettings& m,
+std::unique_ptr<Model> make_of_picture_space(const TrainConfig& train, const SpaceSettings& m,
                                              const LayerContext& context, const std::vector<int>* choice) {
   auto model = std::make_unique<Model>();
   see_pictures(*model, m);
@@ -59,7 +60,7 @@ std::unique_ptr<Model> make_of_picture_space(const Config& config, const SpaceSe
                             .deviation = 0.02,
                             .table = "classifier",
                             .bias = true,
-                            .label_smoothing = config.train.label_smoothing};
+                            .label_smoothing = train.label_smoothing};
   model->add_block(
       "head", std::make_unique<PooledClassifier>(context, head, of_channels(last, true), softmax), {&head});
   model->estimate({"6 windows x weights", operations});

@@ -1,4 +1,5 @@
 #pragma once
+#include "config/models/pictures.h"
 #include "layers/layer.h"
 #include "models/model.h"
 

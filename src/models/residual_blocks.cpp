@@ -2,27 +2,28 @@
 
 #include <cmath>
 
+#include "config/sections/train.h"
 #include "layers/mlp.h"
 
 namespace mindpipe {
 
-ResidualBlocks::ResidualBlocks(Model& model, const Config& config, const BlockSettings& settings,
+ResidualBlocks::ResidualBlocks(Model& model, const TrainConfig& train, const BlockSettings& settings,
                                const LayerContext& context, BlockOrder order, double output_deviation)
     : model_(model),
-      config_(config),
+      train_(train),
       settings_(settings),
       context_(context),
       order_(order),
       output_deviation_(output_deviation) {}
 
-ResidualBlocks::ResidualBlocks(Model& model, const Config& config, const BlockSettings& settings,
+ResidualBlocks::ResidualBlocks(Model& model, const TrainConfig& train, const BlockSettings& settings,
                                const LayerContext& context, int branches)
-    : ResidualBlocks(model, config, settings, context, BlockOrder::pre_norm,
+    : ResidualBlocks(model, train, settings, context, BlockOrder::pre_norm,
                      settings.initial_deviation / std::sqrt(static_cast<double>(branches))) {}
 
-ResidualBlocks::ResidualBlocks(Model& model, const Config& config, const BlockSettings& settings,
+ResidualBlocks::ResidualBlocks(Model& model, const TrainConfig& train, const BlockSettings& settings,
                                const LayerContext& context)
-    : ResidualBlocks(model, config, settings, context, BlockOrder::post_norm, settings.initial_deviation) {}
+    : ResidualBlocks(model, train, settings, context, BlockOrder::post_norm, settings.initial_deviation) {}
 
 template <class AnyBranch, class... Parts>
 void ResidualBlocks::add(const std::string& path, const std::string& part, const Parts&... parts) {
@@ -97,7 +98,7 @@ void ResidualBlocks::add_head(std::int64_t vocabulary, Unit* table, int uses, in
                             .norm = norm_kind(),
                             .epsilon = m.norm_epsilon,
                             .norm_offset = has_norm_offset(),
-                            .label_smoothing = config_.train.label_smoothing,
+                            .label_smoothing = train_.label_smoothing,
                             .bias = with_constant,
                             .constant_bias = with_constant,
                             .normed = order_ == BlockOrder::pre_norm};

@@ -2,6 +2,7 @@
 #include <memory>
 #include <string>
 
+#include "config/models/blocks.h"
 #include "layers/attention.h"
 #include "layers/classifier.h"
 #include "layers/norm.h"
@@ -9,15 +10,17 @@
 
 namespace mindpipe {
 
+struct TrainConfig;
+
 /// Appends residual blocks to a model, each on a unit of its own, in the style of its settings.
 class ResidualBlocks {
  public:
   /// Pre-norm blocks. Products that end one of the `branches` start smaller: the variance of the stream
   /// stays.
-  ResidualBlocks(Model& model, const Config& config, const BlockSettings& settings,
+  ResidualBlocks(Model& model, const TrainConfig& train, const BlockSettings& settings,
                  const LayerContext& context, int branches);
   /// Post-norm blocks: each norms what it leaves.
-  ResidualBlocks(Model& model, const Config& config, const BlockSettings& settings,
+  ResidualBlocks(Model& model, const TrainConfig& train, const BlockSettings& settings,
                  const LayerContext& context);
 
   void add_self_attention(const std::string& path, const AttentionSpec& spec);
@@ -38,13 +41,13 @@ class ResidualBlocks {
  private:
   template <class AnyBranch, class... Parts>
   void add(const std::string& path, const std::string& part, const Parts&... parts);
-  ResidualBlocks(Model& model, const Config& config, const BlockSettings& settings,
+  ResidualBlocks(Model& model, const TrainConfig& train, const BlockSettings& settings,
                  const LayerContext& context, BlockOrder order, double output_deviation);
   NormKind norm_kind() const { return settings_.norm == ModelNorm::rms ? NormKind::rms : NormKind::layer; }
   bool has_norm_offset() const { return norm_kind() == NormKind::layer && settings_.bias; }
 
   Model& model_;
-  const Config& config_;
+  const TrainConfig& train_;
   const BlockSettings& settings_;
   const LayerContext& context_;
   BlockOrder order_;

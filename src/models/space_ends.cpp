@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "config/sections/data.h"
+#include "config/sections/train.h"
 #include "layers/bridge.h"
 #include "layers/classifier.h"
 #include "models/pairs.h"
@@ -29,15 +31,15 @@ EmbeddingSpec SpaceEnds::embedding(std::string_view field, int use) const {
   if (settings_.positions == Places::learned) spec.positions = settings_.context;
   else
     spec.sinusoids = settings_.positions == Places::sinusoids ? Sinusoids::below_base : Sinusoids::up_to_base;
-  if (settings_.space.has_encoder()) spec.padding = config_.data.special.padding;
+  if (settings_.space.has_encoder()) spec.padding = data_.special.padding;
   return spec;
 }
 
 void SpaceEnds::add_beginning() {
   const bool pairs = settings_.space.has_encoder();
-  const std::int64_t rows = pairs ? config_.data.source_sequence : config_.data.sequence;
+  const std::int64_t rows = pairs ? data_.source_sequence : data_.sequence;
   if (pairs) {
-    see_pairs(model_, config_, settings_.vocabulary);
+    see_pairs(model_, data_, settings_.vocabulary);
   } else {
     model_.add_field({field::tokens, DType::i32, {rows}, settings_.vocabulary});
     model_.add_field({field::targets, DType::i32, {rows}, settings_.vocabulary});
@@ -54,7 +56,7 @@ void SpaceEnds::add_beginning() {
 
 void SpaceEnds::add_bridge() {
   if (!settings_.space.has_encoder()) return;
-  model_.stream({config_.data.target_sequence, settings_.width});
+  model_.stream({data_.target_sequence, settings_.width});
   Unit& tokens = table("decoder.table", 1);
   Unit& unit = model_.add_unit("bridge");
   auto target = std::make_unique<Embedding>(context_, tokens, unit, "bridge", embedding(field::tokens, 1));
@@ -69,7 +71,7 @@ void SpaceEnds::add_end(int last_reader) {
     const int first = place_of(space, static_cast<int>(space.encoder.size()) / space.places_of_layer());
     model_.carry_memory(static_cast<std::size_t>(first),
                         static_cast<std::size_t>(std::max(first, last_reader)),
-                        {config_.data.source_sequence, settings_.width});
+                        {data_.source_sequence, settings_.width});
   }
   const int use = settings_.tied ? uses() - 1 : 0;
   const ClassifierSpec spec{.vocabulary = settings_.vocabulary,
@@ -79,7 +81,7 @@ void SpaceEnds::add_end(int last_reader) {
                             .use = use,
                             .table = settings_.tied ? "embedding" : "classifier",
                             .epsilon = settings_.norm_epsilon,
-                            .label_smoothing = config_.train.label_smoothing};
+                            .label_smoothing = train_.label_smoothing};
   Unit& last = model_.add_unit("head");
   Unit& tokens = settings_.tied ? *shared_ : last;
   std::vector<Unit*> units{&last};

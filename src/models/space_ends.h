@@ -7,13 +7,17 @@
 
 namespace mindpipe {
 
+struct DataConfig;
+struct TrainConfig;
+
 /// Appends what every network of a space has, whatever its blocks are: embeddings with learned positions, the
 /// bridge behind an encoder, with its final norm, and the final norm with the classifier. The blocks of the
 /// space are appended in between.
 class SpaceEnds {
  public:
-  SpaceEnds(Model& model, const Config& config, const SpaceSettings& settings, const LayerContext& context)
-      : model_(model), config_(config), settings_(settings), context_(context) {}
+  SpaceEnds(Model& model, const DataConfig& data, const TrainConfig& train, const SpaceSettings& settings,
+            const LayerContext& context)
+      : model_(model), data_(data), train_(train), settings_(settings), context_(context) {}
 
   /// The fields of a sample, and the first embedding: of the source, where there is an encoder.
   void add_beginning();
@@ -39,7 +43,8 @@ class SpaceEnds {
   EmbeddingSpec embedding(std::string_view field, int use) const;
 
   Model& model_;
-  const Config& config_;
+  const DataConfig& data_;
+  const TrainConfig& train_;
   const SpaceSettings& settings_;
   LayerContext context_;
   Unit* shared_ = nullptr;  ///< the table, where there is one for all

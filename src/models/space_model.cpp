@@ -1,5 +1,6 @@
 #include "models/space_model.h"
 
+#include "config/sections/data.h"
 #include "models/candidates.h"
 #include "models/cells.h"
 #include "models/picture_candidates.h"
@@ -32,10 +33,10 @@ double parameters_of_candidate(const Model& model, const Model::Block& of_model,
 /// Operations for each parameter of a block and token of its side, 6 of them, for the softmax's table, and
 /// those of attention, per token that is counted; of a supernet, of its networks' mean. The text stands for A
 /// attentions and sides of equal length.
-void estimate(Model& model, const Config& config, const SpaceSettings& m, const std::vector<int>* choice) {
+void estimate(Model& model, const DataConfig& data, const SpaceSettings& m, const std::vector<int>* choice) {
   const bool pairs = m.space.has_encoder();
-  const double width = m.width, source = config.data.source_sequence,
-               target = pairs ? config.data.target_sequence : config.data.sequence;
+  const double width = m.width, source = data.source_sequence,
+               target = pairs ? data.target_sequence : data.sequence;
   double operations = target * 6 * width * m.vocabulary;
   for (int block = 0; block < m.space.blocks(); ++block) {
     const std::vector<int> numbers = candidates_of(m.space, choice, block);
@@ -58,18 +59,18 @@ void estimate(Model& model, const Config& config, const SpaceSettings& m, const 
 
 }  // namespace
 
-std::unique_ptr<Model> make_of_space(const Config& config, const SpaceSettings& m,
+std::unique_ptr<Model> make_of_space(const DataConfig& data, const TrainConfig& train, const SpaceSettings& m,
                                      const LayerContext& context, const std::vector<int>* choice) {
-  if (m.space.is_of_pictures()) return make_of_picture_space(config, m, context, choice);
+  if (m.space.is_of_pictures()) return make_of_picture_space(train, m, context, choice);
   const std::string misfit = misfit_of(m.space, choice, m.width, context.tensor.logical());
   MP_REQUIRE(misfit.empty(), Exit::bad_configuration, "{} {}",
              choice != nullptr ? "model.choice makes" : "model.space gives", misfit);
   auto model = std::make_unique<Model>();
   const Candidates candidates(m, context);
-  SpaceEnds ends(*model, config, m, context);
+  SpaceEnds ends(*model, data, train, m, context);
   ends.add_beginning();
   std::optional<Cells> cells;
-  if (m.space.has_cells()) cells.emplace(*model, config, m, context, choice);
+  if (m.space.has_cells()) cells.emplace(*model, data, m, context, choice);
   int last_reader = 0;
   for (int block = 0; block < m.space.blocks(); ++block) {
     if (block == static_cast<int>(m.space.encoder.size())) ends.add_bridge();
@@ -83,7 +84,7 @@ std::unique_ptr<Model> make_of_space(const Config& config, const SpaceSettings& 
   }
   ends.add_end(last_reader);
   if (choice != nullptr && !m.space.has_encoder()) model->continue_texts({m.context, m.vocabulary});
-  estimate(*model, config, m, choice);
+  estimate(*model, data, m, choice);
   return model;
 }
 

@@ -1,7 +1,9 @@
 #include <cmath>
 
+#include "config/sections/data.h"
 #include "layers/bridge.h"
 #include "layers/embedding.h"
+#include "models/make.h"
 #include "models/names.h"
 #include "models/pairs.h"
 #include "models/residual_blocks.h"
@@ -62,10 +64,9 @@ Model::FileNames file_names_for(const Settings& m) {
 
 /// 6 operations for each parameter of a side and token of that side, of the softmax's table for targets, and
 /// those of attention; per token of a target. The text stands for sides of equal length and depth.
-void estimate(Model& model, const Config& config) {
-  const Settings& m = config.model.transformer;
+void estimate(Model& model, const Settings& m, const DataConfig& data) {
   const double width = m.width, square = width * width, mlp = 2 * width * m.mlp_width,
-               source = config.data.source_sequence, target = config.data.target_sequence;
+               source = data.source_sequence, target = data.target_sequence;
   const double encoder = m.layers * source * (6 * (4 * square + mlp) + 12 * width * source),
                decoder = m.decoder_layers * (target * (6 * (6 * square + mlp) + 6 * width * target) +
                                              source * (6 * 2 * square + 12 * width * target)),
@@ -73,20 +74,19 @@ void estimate(Model& model, const Config& config) {
   model.estimate({"6N + 24Lhs + 6Lht", (encoder + decoder + softmax) / target});
 }
 
-ResidualBlocks blocks_for(Model& model, const Config& config, const LayerContext& context) {
-  const Settings& m = config.model.transformer;
-  if (m.order == BlockOrder::post_norm) return {model, config, m, context};
-  return {model, config, m, context, 2 * (m.layers + m.decoder_layers)};
+ResidualBlocks blocks_for(Model& model, const Settings& m, const TrainConfig& train,
+                          const LayerContext& context) {
+  if (m.order == BlockOrder::post_norm) return {model, train, m, context};
+  return {model, train, m, context, 2 * (m.layers + m.decoder_layers)};
 }
 
-EmbeddingSpec embedding_of(const Config& config) {
-  const Settings& m = config.model.transformer;
+EmbeddingSpec embedding_of(const Settings& m, const DataConfig& data) {
   EmbeddingSpec spec{.vocabulary = m.vocabulary,
                      .width = m.width,
                      .dropout = m.dropout,
                      .deviation = m.initial_deviation,
                      .factor = m.scaled ? std::sqrt(static_cast<double>(m.width)) : 1,
-                     .padding = config.data.special.padding,
+                     .padding = data.special.padding,
                      .first_position = m.first_position};
   if (m.positions == Places::learned) spec.positions = m.first_position + m.context;
   else spec.sinusoids = m.positions == Places::sinusoids ? Sinusoids::below_base : Sinusoids::up_to_base;
@@ -124,14 +124,14 @@ void add_decoder(Model& model, ResidualBlocks& blocks, int layers, const Attenti
 
 /// Makes an encoder-decoder Transformer: an encoder, a bridge from its output to the decoder, which reads it
 /// in every layer, a classifier. Sources are padded behind their lengths, targets behind their end.
-std::unique_ptr<Model> make(const Config& config, const LayerContext& context) {
-  const Settings& m = config.model.transformer;
+std::unique_ptr<Model> make(const Settings& m, const DataConfig& data, const TrainConfig& train,
+                            const LayerContext& context) {
   const int shards = context.tensor.logical();
   require_divisible(m.heads, shards, "model.heads");
   require_divisible(m.mlp_width, shards, "model.mlp_width");
 
   auto model = std::make_unique<Model>();
-  see_pairs(*model, config, m.vocabulary);
+  see_pairs(*model, data, m.vocabulary);
   model->export_as([words = m.vocabulary](const std::string& unit, const std::string& part) {
     Model::ExportName found{name_from(names, unit, part)};
     if (unit == "head" && part.ends_with(".bias") && !part.starts_with("final_norm"))
@@ -139,15 +139,15 @@ std::unique_ptr<Model> make(const Config& config, const LayerContext& context) {
     return found;
   });
   model->expect_in_files(file_names_for(m));
-  ResidualBlocks blocks = blocks_for(*model, config, context);
+  ResidualBlocks blocks = blocks_for(*model, m, train, context);
   const AttentionSpec attention = blocks.attention();
-  const Shape memory{config.data.source_sequence, m.width};
+  const Shape memory{data.source_sequence, m.width};
 
   model->stream(memory);
   const bool one = m.tables == Tables::one, tied = m.tables != Tables::three;
   Unit& source_table = model->add_unit(one ? "embedding" : "encoder.table");
   Unit& source = model->add_unit("encoder.positions");
-  EmbeddingSpec spec = embedding_of(config);
+  EmbeddingSpec spec = embedding_of(m, data);
   spec.field = field::source;
   spec.uses = one ? 3 : 1;
   model->add_block("encoder.embedding",
@@ -155,7 +155,7 @@ std::unique_ptr<Model> make(const Config& config, const LayerContext& context) {
                    {&source_table, &source});
   add_encoder(blocks, m.layers, attention);
 
-  model->stream({config.data.target_sequence, m.width});
+  model->stream({data.target_sequence, m.width});
   Unit& target_table = one ? source_table : model->add_unit("decoder.table");
   Unit& bridge = model->add_unit("bridge");
   spec.field = field::tokens;
@@ -169,7 +169,7 @@ std::unique_ptr<Model> make(const Config& config, const LayerContext& context) {
   add_decoder(*model, blocks, m.decoder_layers, attention, memory);
   if (tied) blocks.add_head(m.vocabulary, &target_table, spec.uses, spec.use + 1, m.logits_bias);
   else blocks.add_head(m.vocabulary, nullptr, 1, 0, m.logits_bias);
-  estimate(*model, config);
+  estimate(*model, m, data);
   return model;
 }
 

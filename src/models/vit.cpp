@@ -1,5 +1,7 @@
+#include "config/sections/train.h"
 #include "layers/patches.h"
 #include "layers/picked_classifier.h"
+#include "models/make.h"
 #include "models/names.h"
 #include "models/pictures.h"
 #include "models/residual_blocks.h"
@@ -43,8 +45,8 @@ void estimate(Model& model, const Settings& m, std::int64_t rows) {
 }  // namespace
 
 /// Makes a Vision Transformer: patches and a class token, pre-norm layers, a classifier of the class token.
-std::unique_ptr<Model> make(const Config& config, const LayerContext& context) {
-  const Settings& m = config.model.vit;
+std::unique_ptr<Model> make(const Settings& m, const DataConfig&, const TrainConfig& train,
+                            const LayerContext& context) {
   const int shards = context.tensor.logical();
   require_divisible(m.heads, shards, "model.heads");
   require_divisible(m.mlp_width, shards, "model.mlp_width");
@@ -67,7 +69,7 @@ std::unique_ptr<Model> make(const Config& config, const LayerContext& context) {
       std::make_unique<PatchEmbedding>(context, patches, "embedding",
                                        PatchSpec{picture, m.width, m.dropout, m.initial_deviation}),
       {&patches});
-  ResidualBlocks blocks(*model, config, m, context, 1);
+  ResidualBlocks blocks(*model, train, m, context, 1);
   AttentionSpec attention = blocks.attention();
   attention.causal = false;
   attention.key_rows = rows;
@@ -83,7 +85,7 @@ std::unique_ptr<Model> make(const Config& config, const LayerContext& context) {
                             .deviation = m.initial_deviation,
                             .table = "classifier",
                             .bias = true,
-                            .label_smoothing = config.train.label_smoothing};
+                            .label_smoothing = train.label_smoothing};
   model->add_block(
       "head",
       std::make_unique<PickedClassifier>(

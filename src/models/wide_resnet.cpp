@@ -1,4 +1,6 @@
+#include "config/sections/train.h"
 #include "layers/pictures.h"
+#include "models/make.h"
 #include "models/names.h"
 #include "models/pictures.h"
 
@@ -57,8 +59,8 @@ class Operations {
 
 /// Makes a wide residual network, pre-activation: a convolution, three groups of blocks, of which the second
 /// and third halve the picture, and a classifier of the mean over what is left.
-std::unique_ptr<Model> make(const Config& config, const LayerContext& context) {
-  const Settings& m = config.model.wide_resnet;
+std::unique_ptr<Model> make(const Settings& m, const DataConfig&, const TrainConfig& train,
+                            const LayerContext& context) {
   require_divisible(16 * std::int64_t{m.width}, context.tensor.logical(), "16 x model.width");
   auto model = std::make_unique<Model>();
   see_pictures(*model, m);
@@ -94,7 +96,7 @@ std::unique_ptr<Model> make(const Config& config, const LayerContext& context) {
                             .deviation = 0.02,
                             .table = "classifier",
                             .bias = true,
-                            .label_smoothing = config.train.label_smoothing};
+                            .label_smoothing = train.label_smoothing};
   model->add_block(
       "head",
       std::make_unique<PooledClassifier>(

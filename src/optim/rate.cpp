@@ -4,6 +4,8 @@
 #include <cmath>
 #include <numbers>
 
+#include "config/kinds.h"
+#include "config/sections/optimizer.h"
 #include "core/portable_math.h"
 
 namespace mindpipe {

@@ -1,9 +1,9 @@
 #pragma once
 #include <cstdint>
 
-#include "config/config.h"
-
 namespace mindpipe {
+
+struct RateConfig;
 
 /// The learning rate of step `step` (from 0) of `steps`. Warm-up rises linearly from peak / warmup to peak;
 /// then constant; linear, cosine: down to the floor at step `decay` (0: behind the last); inverse_sqrt: peak

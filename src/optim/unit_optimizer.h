@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "backend.h"
-#include "config/config.h"
+#include "config/sections/optimizer.h"
 #include "layers/unit.h"
 
 namespace mindpipe {

@@ -2,7 +2,7 @@
 #include <span>
 
 #include "backend.h"
-#include "config/config.h"
+#include "config/sections/optimizer.h"
 
 namespace mindpipe {
 

@@ -4,6 +4,8 @@
 #include <set>
 #include <utility>
 
+#include "config/config.h"
+
 namespace mindpipe {
 
 BlockPasses::BlockPasses(const Config& config, const Layout& layout, Backend& backend, Memory& memory,
@@ -11,7 +13,7 @@ BlockPasses::BlockPasses(const Config& config, const Layout& layout, Backend& ba
     : layout_(layout), backend_(backend), memory_(memory) {
   const LayerContext context{backend,
                              tensor,
-                             compute_dtype(config),
+                             compute_dtype(config.train),
                              config.train.sequence_parallel,
                              config.seed,
                              row_of(config.device.kind).wants_many_rows};

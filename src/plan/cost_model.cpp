@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "config/config.h"
 #include "config/device_file.h"
 #include "layers/embedding.h"
 
@@ -19,7 +20,7 @@ constexpr double most_bytes = 0x1p57, most_tokens = 0x1p30;
 std::unique_ptr<WorkspaceOnPaper> workspace_of(const Config& config) {
   if (row_of(config.device.kind).memory == Memory::Kind::device)
     return make_gpu_workspace(attention_limit(config), device_on_paper(config));
-  return make_cpu_workspace(threads_of(config), config.device.instructions);
+  return make_cpu_workspace(threads_of(config.device), config.device.instructions);
 }
 
 }  // namespace
@@ -63,7 +64,11 @@ DeviceDescription description_of(const Config& config) {
 }
 
 CostModel::CostModel(const Config& config, const Layout& layout)
-    : config_(config),
+    : train_(config.train),
+      optimizer_(config.optimizer),
+      schedule_(config.schedule.kind),
+      device_(config.device.kind),
+      trains_subnets_(row_of(config.model.kind).trains_subnets),
       layout_(layout),
       memory_(Memory::Kind::counted),
       backend_(make_pricing_backend(memory_, description_of(config))),
@@ -185,11 +190,6 @@ CostModel::Pass CostModel::pass(int first, int last, Tape::WeightGradients weigh
 }
 
 /// When a step's schedule makes the gradients of weights.
-Tape::WeightGradients CostModel::weight_gradients() const {
-  return row_of(config_.schedule.kind).splits_backward ? Tape::WeightGradients::later
-                                                       : Tape::WeightGradients::now;
-}
-
 /// Lets a block be this candidate, or the last where it has fewer.
 void CostModel::choose(int block, int candidate) {
   for (int part = 0; part < static_cast<int>(model().blocks()[block].choices.size()); ++part)
@@ -209,8 +209,8 @@ CostModel::Footprint CostModel::training_footprint(int first, int last, Tape::We
   Footprint footprint = pass(first, last, made, true).footprint;
   forget_footprint();
   const Groups groups{tensor_, data_, pipeline_};
-  Residency units(stage(), config_, groups);
-  GradientUpdates updates(stage(), units, config_, groups);
+  Residency units(stage(), train_, optimizer_, groups);
+  GradientUpdates updates(stage(), units, train_, optimizer_, device_, groups);
   for (int block = first; block < last; ++block)
     for (int unit : model().blocks()[block].units) {
       if (model().units()[unit]->flat_count() == 0) continue;
@@ -257,12 +257,12 @@ UnitCost CostModel::cost_of(const Unit& unit) const {
   for (int share = 0; share < layout_.grid.data; ++share)
     cost.share = std::max(cost.share, 4 * (cuts[share + 1] - cuts[share]));
   cost.sequence_parts = accumulators - gradients * (1 + unit.levels());
-  cost.state = gradients * (std::ssize(config_.optimizer.moments()) + (unit.dtype() == DType::bf16 ? 1 : 0));
+  cost.state = gradients * (std::ssize(optimizer_.moments()) + (unit.dtype() == DType::bf16 ? 1 : 0));
   cost.tensors = static_cast<int>(unit.params().size());
-  const bool in_shares = config_.train.zero > 0 && layout_.grid.data > 1;
-  const int counters = row_of(config_.model.kind).trains_subnets ? 2 : 1;
+  const bool in_shares = train_.zero > 0 && layout_.grid.data > 1;
+  const int counters = trains_subnets_ ? 2 : 1;
   cost.moved = counters * std::int64_t{8} +
-               (in_shares ? cost.share : gradients) * (1 + std::ssize(config_.optimizer.moments()));
+               (in_shares ? cost.share : gradients) * (1 + std::ssize(optimizer_.moments()));
   const double clears = profile_ ? profile_->clear : backend_->device().bytes,
                updates = profile_ ? profile_->update : backend_->device().bytes;
   cost.clear = nanoseconds(static_cast<double>(accumulators - gradients * unit.levels()) / clears);

@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "config/profile.h"
+#include "config/sections/optimizer.h"
+#include "config/sections/train.h"
 #include "make_backend.h"
 #include "plan/block_passes.h"
 #include "program/outline.h"
@@ -95,9 +97,15 @@ class CostModel {
   BoundaryBytes crossing(int block);
   std::int64_t nanoseconds(double seconds) const;
   UnitCost cost_of(const Unit& unit) const;
-  Tape::WeightGradients weight_gradients() const;
+  Tape::WeightGradients weight_gradients() const {
+    return row_of(schedule_).splits_backward ? Tape::WeightGradients::later : Tape::WeightGradients::now;
+  }
 
-  Config config_;
+  TrainConfig train_;
+  OptimizerConfig optimizer_;
+  ScheduleKind schedule_;
+  DeviceKind device_;
+  bool trains_subnets_;
   Layout layout_;
   Memory memory_;
   std::unique_ptr<PricingBackend> backend_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "config/config.h"
 #include "plan/choose_tapes.h"
 #include "plan/layout_trial.h"
 #include "plan/network_on_paper.h"

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "config/config.h"
 #include "plan/network_on_paper.h"
 #include "program/clock/transfer.h"
 #include "program/partition.h"

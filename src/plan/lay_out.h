@@ -2,10 +2,11 @@
 #include <cstdint>
 #include <vector>
 
-#include "config/config.h"
 #include "program/outline.h"
 
 namespace mindpipe {
+
+struct Config;
 
 /// The first block of each chunk, and the end: as the configuration says, or balanced. `slower`: how many
 /// times what they cost blocks take on each stage; empty: once.

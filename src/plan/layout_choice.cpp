@@ -1,3 +1,4 @@
+#include "config/config.h"
 #include "core/refusal.h"
 #include "plan/layout_search.h"
 #include "state/layout.h"
@@ -20,7 +21,7 @@ double LayoutCandidate::cost(const StepPrice& price) const {
 
 LayoutChoice layout_of(const Config& config) {
   return {
-      degrees_of(config),       config.schedule.kind,   config.schedule.chunks,         config.schedule.cuts,
+      degrees_of(config.grid),  config.schedule.kind,   config.schedule.chunks,         config.schedule.cuts,
       config.train.zero,        config.train.recompute, config.train.sequence_parallel, config.supernet.cuts,
       config.train.micro_batch, config.train.swap};
 }

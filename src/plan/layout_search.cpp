@@ -5,6 +5,7 @@
 #include <optional>
 #include <tuple>
 
+#include "config/config.h"
 #include "core/refusal.h"
 #include "plan/improve_tapes.h"
 #include "plan/layout_space.h"

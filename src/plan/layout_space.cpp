@@ -4,6 +4,8 @@
 #include <array>
 #include <utility>
 
+#include "config/config.h"
+
 namespace mindpipe {
 namespace {
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <numeric>
 
+#include "config/config.h"
 #include "core/refusal.h"
 #include "plan/group_choice.h"
 #include "plan/memory_limits.h"

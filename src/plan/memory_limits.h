@@ -6,6 +6,8 @@
 
 namespace mindpipe {
 
+struct MemoryConfig;
+
 /// Refuses a run of which some rank needs more of its device, or of its host, than `config` allows, and says
 /// of a step what would fit.
 void require_within(const RunPlan& plan, const Config& config);

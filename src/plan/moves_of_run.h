@@ -5,6 +5,8 @@
 
 namespace mindpipe {
 
+struct CutAt;
+
 /// A step of a run that moves blocks to the stages beside theirs.
 struct PlannedMove {
   std::int64_t step = 0;  ///< number of that step, from 1: so many are done once the blocks have moved

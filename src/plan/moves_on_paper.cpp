@@ -1,5 +1,6 @@
 #include "plan/moves_on_paper.h"
 
+#include "config/config.h"
 #include "plan/network_on_paper.h"
 #include "supernet/sampler.h"
 

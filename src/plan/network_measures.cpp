@@ -1,5 +1,6 @@
 #include "plan/network_measures.h"
 
+#include "config/config.h"
 #include "plan/cost_model.h"
 
 namespace mindpipe {
@@ -32,7 +33,7 @@ double NetworkMeasures::of(Objective what, const std::vector<std::uint8_t>& choi
 void NetworkMeasures::add_sizes(const Config& config) {
   CostModel costs(config, make_layout(config, {}));
   const Model& model = costs.model();
-  const auto bytes_each = static_cast<double>(bytes_of(compute_dtype(config)));
+  const auto bytes_each = static_cast<double>(bytes_of(compute_dtype(config.train)));
   const auto add = [&](int unit, const auto& to) {
     const auto parameters = static_cast<double>(model.units()[unit]->parameters());
     to(at(Objective::parameters)) += parameters;

@@ -3,9 +3,11 @@
 #include <cstdint>
 #include <vector>
 
-#include "config/config.h"
+#include "config/kinds.h"
 
 namespace mindpipe {
+
+struct Config;
 
 /// Measures of a space's networks that need no run: all objectives of a search but the loss. Each is a sum
 /// over the parts that all networks share and the candidates that a choice takes.

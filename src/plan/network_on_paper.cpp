@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "config/config.h"
 #include "plan/cost_model.h"
 
 namespace mindpipe {

@@ -1,9 +1,10 @@
 #pragma once
-#include "config/config.h"
 #include "device_description.h"
 #include "program/clock/simulate.h"
 
 namespace mindpipe {
+
+struct Config;
 
 /// The links that carry messages in plans: device.links, else the links of the device that plans are priced
 /// for.

@@ -3,9 +3,9 @@
 #include <utility>
 #include <vector>
 
-#include "config/config.h"
-
 namespace mindpipe {
+
+struct Config;
 
 /// Operations of one of what the model's speed is counted in, forward and backward of the whole model; what
 /// several tensor ranks compute alike counts once.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "config/config.h"
 #include "config/open_settings.h"
 #include "core/refusal.h"
 #include "core/text.h"
@@ -61,7 +62,7 @@ ReplayTimes times_of_plan(const RunPlan& plan, const ReplayGraph& graph, const T
 std::int64_t priced_period(const Config& config, const TracePrices& prices) {
   const RunPlan plan = make_run_plan(config, Purpose::training, {}, 1, with_trace_prices(prices));
   require_within(plan, config);
-  const ReplayGraph graph(degrees_of(config), plan.training.program);
+  const ReplayGraph graph(degrees_of(config.grid), plan.training.program);
   return replay(graph, times_of_plan(plan, graph, prices), chained_steps).period();
 }
 
@@ -90,7 +91,7 @@ std::vector<std::vector<std::string>> changes_of(const Config& traced) {
 /// How good a price is, and what it rests on beside what was measured.
 std::string note_on(const Config& traced, const Config& other, double traced_off) {
   std::string note = fmt::format("the traced program, priced so, is {:+.1f} % off", 100 * traced_off);
-  if (num_ranks(degrees_of(other)) != num_ranks(degrees_of(traced)))
+  if (num_ranks(degrees_of(other.grid)) != num_ranks(degrees_of(traced.grid)))
     note += "; another number of ranks, so what single ranks are slower by is left out";
   if (other.train.micro_batch != traced.train.micro_batch || other.grid.tensor != traced.grid.tensor ||
       other.train.recompute != traced.train.recompute ||

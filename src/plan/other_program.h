@@ -2,6 +2,7 @@
 #include <string>
 #include <vector>
 
+#include "config/config.h"
 #include "plan/trace_prices.h"
 #include "trace/diagnosis.h"
 

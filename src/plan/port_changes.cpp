@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "config/config.h"
 #include "core/check.h"
 #include "core/text.h"
 #include "plan/layout_space.h"

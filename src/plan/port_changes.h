@@ -2,6 +2,7 @@
 #include <optional>
 #include <string>
 
+#include "config/config.h"
 #include "core/traffic_class.h"
 #include "plan/layout_search.h"
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "config/config.h"
 #include "core/check.h"
 #include "optim/unit_optimizer.h"
 #include "plan/lay_out.h"

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "comm/reduction.h"
+#include "config/config.h"
 #include "core/sum_lists.h"
 #include "optim/unit_optimizer.h"
 #include "plan/subnet_memory.h"

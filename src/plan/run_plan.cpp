@@ -6,6 +6,7 @@
 #include <numeric>
 #include <utility>
 
+#include "config/config.h"
 #include "core/sum_lists.h"
 #include "plan/lay_out.h"
 #include "plan/network_on_paper.h"
@@ -98,7 +99,7 @@ ScalarBytes scalars_of(const Config& config, const Layout& layout, const RunPlan
   }
   for (const auto& unit : costs.model().units()) all.tensors += std::ssize(unit->params());
   return scalar_bytes(layout, {{all_units, all}}, plan.outline.sharded_optimizer,
-                      squares_size(config, layout, costs.model(), optimizers));
+                      squares_size(config.train, config.device.kind, layout, costs.model(), optimizers));
 }
 
 /// What each data rank of a pipeline rank has of the copy of the state that is written while training goes
@@ -117,7 +118,7 @@ std::vector<std::int64_t> copies_of(const Config& config, const Layout& layout, 
       if (first >= plan.outline.first_block[chunk] && first < plan.outline.first_block[chunk + 1])
         is_here[unit] = 1;
     }
-  return copied_bytes(config, layout, costs.model(), is_here);
+  return copied_bytes(config.train, config.optimizer, layout, costs.model(), is_here);
 }
 
 /// Whether some rank needs more than the limit of a device only because its state is copied.

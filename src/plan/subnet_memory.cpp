@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "comm/reduction.h"
+#include "config/config.h"
 #include "core/sum_lists.h"
 #include "program/clock/transfer.h"
 #include "program/lists/stretch_channels.h"

@@ -2,6 +2,7 @@
 
 #include <numeric>
 
+#include "config/config.h"
 #include "plan/lay_out.h"
 #include "plan/moves_on_paper.h"
 #include "plan/network_on_paper.h"

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 
+#include "config/config.h"
 #include "core/middle.h"
 #include "plan/network_on_paper.h"
 #include "trace/levels.h"

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "config/config.h"
 #include "core/refusal.h"
 #include "plan/layout_search.h"
 #include "plan/network_on_paper.h"

@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "config/config.h"
-
 namespace mindpipe {
+
+struct Config;
 
 /// Ranks of a stage: replicas that share its micro-batches, and ranks that share each product.
 struct StageShape {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "config/config.h"
 #include "core/text.h"
 #include "plan/memory_limits.h"
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <vector>
 
+#include "config/config.h"
 #include "core/clock.h"
 #include "runtime/worker.h"
 
@@ -30,7 +31,7 @@ BlockTimer::BlockTimer(const Config& config, const World& world, CostModel& coun
     : layout_(make_layout(config, {})),
       counted_(counted),
       memory_(row_of(config.device.kind).memory),
-      backend_(make_backend(config, memory_, threads_of(config), world)),
+      backend_(make_backend(config, memory_, threads_of(config.device), world)),
       tensor_(*backend_, layout_.tensor_shards, OnPaper{layout_.grid.tensor, 0}),
       passes_(config, layout_, *backend_, memory_, tensor_),
       weight_gradients_(row_of(config.schedule.kind).splits_backward ? Tape::WeightGradients::later

@@ -110,7 +110,7 @@ std::string damage_of(const World& world, const Manifest& manifest, const std::s
 }
 
 void require_same_tensors(Worker& worker, const Manifest& manifest, const std::string& directory) {
-  const std::vector<SavedTensor> own = saved_tensors(worker.config(), worker.stage().model());
+  const std::vector<SavedTensor> own = saved_tensors(worker.residency().slot_names(), worker.stage().model());
   const std::size_t most = std::max(own.size(), manifest.tensors.size());
   for (std::size_t i = 0; i < most; ++i) {
     const std::string here =
@@ -133,7 +133,8 @@ namespace {
 void load_values(Worker& worker, const Manifest& manifest, const std::string& directory,
                  const BlockChecks& checks) {
   const CheckpointFile file(directory, manifest.file_bytes);
-  const std::vector<SavedTensor> saved = saved_tensors(worker.config(), worker.stage().model());
+  const std::vector<SavedTensor> saved =
+      saved_tensors(worker.residency().slot_names(), worker.stage().model());
   for (std::size_t i = 0, end = 0; i < saved.size(); i = end) {
     const std::string_view slot = saved[i].slot;
     std::vector<WholeTensor> tensors;

@@ -8,6 +8,7 @@
 
 #include "comm/gather_bytes.h"
 #include "comm/text_of_rank_0.h"
+#include "config/config.h"
 #include "core/clock.h"
 #include "core/text.h"
 #include "io/file.h"
@@ -47,7 +48,7 @@ CheckpointWriter::~CheckpointWriter() {
 }
 
 void CheckpointWriter::make_copy() {
-  copy_.emplace(worker_.config(), worker_.stage(), worker_.residency(), worker_.wiring().all_ranks.get());
+  copy_.emplace(worker_.stage(), worker_.residency(), worker_.wiring().all_ranks.get());
 }
 
 void CheckpointWriter::join() {

@@ -3,6 +3,7 @@
 #include <numeric>
 #include <utility>
 
+#include "config/config.h"
 #include "supernet/sampler.h"
 
 namespace mindpipe {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "config/config.h"
 #include "layers/embedding.h"
 
 namespace mindpipe {

@@ -1,6 +1,7 @@
 #include "runtime/planning_thread.h"
 
 #include "core/check.h"
+#include "program/lists/stretches.h"
 
 namespace mindpipe {
 

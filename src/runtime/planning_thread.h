@@ -8,10 +8,12 @@
 #include <thread>
 #include <vector>
 
-#include "program/lists/stretches.h"
+#include "program/check/checked_stretch.h"
 #include "supernet/sampler.h"
 
 namespace mindpipe {
+
+class Stretches;
 
 /// A stretch of a supernet's program as one rank has planned it.
 struct PlannedStretch {

@@ -25,7 +25,7 @@ std::string text_of(const Replicas::Copy& copy) { return fmt::format("{} ({})", 
 
 }  // namespace
 
-Replicas::Replicas(Worker& worker) : worker_(worker), slots_(state_names(worker.config())) {
+Replicas::Replicas(Worker& worker) : worker_(worker), slots_(worker.residency().slot_names()) {
   const int units = static_cast<int>(worker.stage().model().units().size());
   are_held_ = worker.group(Axis::data).size() > 1 || worker.group(Axis::tensor).size() > 1;
   for (int unit = 0; unit < units && !are_held_; ++unit) are_held_ = has_other_homes(unit);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "config/sections/run.h"
+#include "config/sections/train.h"
 #include "runtime/host_counts.h"
 
 namespace mindpipe {
@@ -15,13 +17,13 @@ std::size_t recorded_steps(int shown) {
 
 }  // namespace
 
-StepFeed::StepFeed(Executor& executor, const RankState& state, const Config& config, const RunPlan& plan,
-                   LateAnswers& answers)
+StepFeed::StepFeed(Executor& executor, const RankState& state, const TrainConfig& train,
+                   const TraceConfig& trace, const RunPlan& plan, LateAnswers& answers)
     : executor_(executor),
       state_(state),
       answers_(answers),
-      noise_every_(config.train.noise_every),
-      shown_(config.trace.steps) {
+      noise_every_(train.noise_every),
+      shown_(trace.steps) {
   take(plan);
 }
 

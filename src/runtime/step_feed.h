@@ -9,6 +9,9 @@
 
 namespace mindpipe {
 
+struct TraceConfig;
+struct TrainConfig;
+
 /// What a step's scalars say, the same on every rank.
 struct StepScalars {
   std::int64_t step = 0;
@@ -23,8 +26,8 @@ struct StepScalars {
 /// Feeds the list of a step, which is run again for each.
 class StepFeed : public Feed {
  public:
-  StepFeed(Executor& executor, const RankState& state, const Config& config, const RunPlan& plan,
-           LateAnswers& answers);
+  StepFeed(Executor& executor, const RankState& state, const TrainConfig& train, const TraceConfig& trace,
+           const RunPlan& plan, LateAnswers& answers);
 
   /// Runs a step. Gives back what is known once it is under way: its own scalars where the host may read the
   /// device's memory; elsewhere those of the step before, for which it waits, so that the host need not wait

@@ -1,17 +1,23 @@
 #include "runtime/subnet_feed.h"
 
+#include "config/sections/run.h"
+#include "config/sections/search.h"
+#include "config/sections/train.h"
+#include "program/lists/stretches.h"
+
 namespace mindpipe {
 
-SubnetFeed::SubnetFeed(Executor& executor, const RankState& state, const Config& config, const RunPlan& plan,
+SubnetFeed::SubnetFeed(Executor& executor, const RankState& state, const SupernetConfig& supernet,
+                       const TrainConfig& train, const TraceConfig& trace, const RunPlan& plan,
                        LateAnswers& answers, Wiring& wiring)
     : executor_(executor),
       state_(state),
       plan_(plan),
       agreement_(*wiring.agreement),
       waiting_(wiring.waiting),
-      window_(config.supernet.window),
-      all_subnets_(config.train.steps),
-      clip_(config.train.clip),
+      window_(supernet.window),
+      all_subnets_(train.steps),
+      clip_(train.clip),
       answers_(answers),
       reports_(plan.outline, wiring, window_, all_subnets_,
                [this](const SubnetScalars& scalars) { calls_->hear(scalars); }),
@@ -19,7 +25,7 @@ SubnetFeed::SubnetFeed(Executor& executor, const RankState& state, const Config&
       inputs_(plan.subnets->rooms[wiring.layout.coord.pipeline].inputs) {
   const Layout& layout = wiring.layout;
   const std::vector<Field> fields = state.stage.fields();
-  script_.kept = KeptActions(config.trace.steps, window_);
+  script_.kept = KeptActions(trace.steps, window_);
   inputs_arena_ = Arena(state.stage.context().backend.memory(), MemoryClass::boundary,
                         inputs_.size() * static_cast<std::size_t>(input_bytes(fields, layout)));
   for (StepInput& input : inputs_)

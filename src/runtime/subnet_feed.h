@@ -11,6 +11,10 @@
 
 namespace mindpipe {
 
+struct SupernetConfig;
+struct TraceConfig;
+struct TrainConfig;
+
 /// Who has subnets trained: brings their batches, says when to stop, and hears how it goes.
 class SubnetCalls {
  public:
@@ -38,8 +42,9 @@ class SubnetFeed : public Feed {
   static constexpr std::int64_t longest_stretch = 64;  ///< subnets
 
   /// Takes all its memory.
-  SubnetFeed(Executor& executor, const RankState& state, const Config& config, const RunPlan& plan,
-             LateAnswers& answers, Wiring& wiring);
+  SubnetFeed(Executor& executor, const RankState& state, const SupernetConfig& supernet,
+             const TrainConfig& train, const TraceConfig& trace, const RunPlan& plan, LateAnswers& answers,
+             Wiring& wiring);
   ~SubnetFeed() override;
 
   /// Whose calls these are from now on; to be said before anything is trained.

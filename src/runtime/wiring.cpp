@@ -7,6 +7,7 @@
 #include "comm/group.h"
 #include "comm/part_length.h"
 #include "comm/watchdog.h"
+#include "config/config.h"
 #include "program/lists/stretch_channels.h"
 
 namespace mindpipe {
@@ -26,7 +27,7 @@ Wiring::Wiring(const Config& config, const World& world, const RunPlan& plan, Ba
     staging.emplace(backend, *pinned);
     waiting.set_staging(&*staging);
   }
-  const Coord shape = degrees_of(config);
+  const Coord shape = degrees_of(config.grid);
   require_one_part_length(world, plan.outline.part_bytes);
   if (world.size > 1) grid.emplace(world.comm, shape);
   if (memory == Memory::Kind::counted) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "config/config.h"
 #include "config/models/prices.h"
 #include "hardware.h"
 #include "make_backend.h"
@@ -51,14 +52,14 @@ std::unique_ptr<Backend> make_backend(const Config& config, Memory& memory, int 
 
 Worker::Worker(const Config& config, const World& world, RunPlan plan, const MakeBackend& make,
                const MakeTransports& connect, Watchdog* watchdog)
-    : config_(config),
+    : config_(std::make_unique<const Config>(config)),
       plans_(fitting(std::move(plan), config)),
       plan_(plans_.present()),
       world_(world),
       memory_(row_of(config.device.kind).memory, static_cast<std::size_t>(config.memory.device_limit)),
       host_(host_memory_of(row_of(config.device.kind).memory),
             static_cast<std::size_t>(config.memory.host_limit)),
-      threads_(threads_of(config)),
+      threads_(threads_of(config.device)),
       backend_(make(config, memory_, threads_, world)),
       wiring_(config, world, plan_, *backend_, connect, watchdog) {
   make_stage();
@@ -68,6 +69,8 @@ Worker::Worker(const Config& config, const World& world, RunPlan plan, const Mak
   inputs_ = std::make_unique<BatchInputs>(*stage_, plan_.fields, plan_.held_batches, plan_.blocks_may_move);
   make_evaluation();
 }
+
+Worker::~Worker() = default;
 
 void Worker::make_copy_room() {
   const auto copied =
@@ -83,18 +86,18 @@ void Worker::make_evaluation() {
   forwards_.reset();
   forwards_ = std::make_unique<ForwardFeed>(*executor_, state_of_rank(), plan_, *answers_, wiring_);
   evaluator_ =
-      std::make_unique<Evaluator>(config_, plan_, *stage_, *executor_, *inputs_, *forwards_, steps_.get());
+      std::make_unique<Evaluator>(config(), plan_, *stage_, *executor_, *inputs_, *forwards_, steps_.get());
 }
 
 void Worker::make_stage() {
   const int here = layout().coord.pipeline;
   const LayerContext context{*backend_,
                              group(Axis::tensor),
-                             compute_dtype(config_),
-                             config_.train.sequence_parallel,
-                             config_.seed,
-                             row_of(config_.device.kind).wants_many_rows};
-  stage_ = std::make_unique<Stage>(config_, layout(), context, plan_.ranges_of(here), plan_.reach_of(here));
+                             compute_dtype(config().train),
+                             config().train.sequence_parallel,
+                             config().seed,
+                             row_of(config().device.kind).wants_many_rows};
+  stage_ = std::make_unique<Stage>(config(), layout(), context, plan_.ranges_of(here), plan_.reach_of(here));
   stage_->allocate_statistics(plan_.ranges_of(here));
   keep_units();
   reserve();
@@ -110,8 +113,9 @@ void Worker::reserve() {
 void Worker::keep_units() {
   const int here = layout().coord.pipeline;
   const Groups groups = wiring_.groups();
-  residency_ = std::make_unique<Residency>(*stage_, config_, groups);
-  updates_ = std::make_unique<GradientUpdates>(*stage_, *residency_, config_, groups);
+  residency_ = std::make_unique<Residency>(*stage_, config().train, config().optimizer, groups);
+  updates_ = std::make_unique<GradientUpdates>(*stage_, *residency_, config().train, config().optimizer,
+                                               config().device.kind, groups);
   if (plan_.purpose == Purpose::reading) {
     residency_->allocate({});
     updates_->allocate_for_reading();
@@ -128,12 +132,12 @@ void Worker::keep_units() {
                           .slab = rooms.slab,
                           .ways = rooms.moves,
                           .way = rooms.move,
-                          .window = config_.supernet.window,
-                          .in_order = order_of(config_.schedule.kind) == SubnetOrder::causal,
-                          .own_cuts = config_.supernet.cuts == SubnetCuts::own});
+                          .window = config().supernet.window,
+                          .in_order = order_of(config().schedule.kind) == SubnetOrder::causal,
+                          .own_cuts = config().supernet.cuts == SubnetCuts::own});
     updates_->allocate_for_subnets(rooms.most_tensors);
-    windows_ =
-        std::make_unique<SharedWindows>(*stage_, *residency_, *updates_, groups, config_, plan_.outline);
+    windows_ = std::make_unique<SharedWindows>(*stage_, *residency_, *updates_, groups, config().supernet,
+                                               config().train, config().optimizer.rate, plan_.outline);
   }
 }
 
@@ -168,17 +172,19 @@ void Worker::make_executor() {
 }
 
 void Worker::make_state() {
-  state_ = std::make_unique<ModelState>(config_, *stage_, *residency_, wiring_.groups(),
+  state_ = std::make_unique<ModelState>(config().seed, *stage_, *residency_, wiring_.groups(),
                                         executor_->actions().scratch(), plan_.passing);
 }
 
 void Worker::make_feeds() {
   answers_ = std::make_unique<LateAnswers>(*backend_, waiting(), wiring_.pinned ? &*wiring_.pinned : nullptr,
-                                           most_numbers(config_, plan_, layout()));
+                                           most_numbers(config(), plan_, layout()));
   if (plan_.trains_steps())
-    steps_ = std::make_unique<StepFeed>(*executor_, state_of_rank(), config_, plan_, *answers_);
+    steps_ = std::make_unique<StepFeed>(*executor_, state_of_rank(), config().train, config().trace, plan_,
+                                        *answers_);
   if (plan_.subnets)
-    subnets_ = std::make_unique<SubnetFeed>(*executor_, state_of_rank(), config_, plan_, *answers_, wiring_);
+    subnets_ = std::make_unique<SubnetFeed>(*executor_, state_of_rank(), config().supernet, config().train,
+                                            config().trace, plan_, *answers_, wiring_);
 }
 
 std::optional<StepScalars> Worker::step(Corpus& corpus, std::int64_t step, std::int64_t first_sample,

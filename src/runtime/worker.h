@@ -31,6 +31,9 @@ class Worker {
   /// A worker with the arenas that `plan` says, which may be larger than needed.
   Worker(const Config& config, const World& world, RunPlan plan, const MakeBackend& make = make_backend,
          const MakeTransports& connect = make_transports, Watchdog* watchdog = nullptr);
+  ~Worker();
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
 
   /// One optimizer step on samples [first_sample, first_sample + batch) of the corpus; gives back what is
   /// known (StepFeed::run).
@@ -56,7 +59,7 @@ class Worker {
   /// Feeds evaluations and scores.
   ForwardFeed& forwards() { return *forwards_; }
 
-  const Config& config() const { return config_; }
+  const Config& config() const { return *config_; }
   const Layout& layout() const { return wiring_.layout; }
   const RunPlan& plan() const { return plan_; }
   Backend& backend() { return *backend_; }
@@ -100,7 +103,7 @@ class Worker {
   WorkMemory work_memory();
   RankState state_of_rank() { return {*stage_, *residency_, *updates_, windows_.get()}; }
 
-  Config config_;
+  std::unique_ptr<const Config> config_;
   PlansByCut plans_;
   const RunPlan& plan_;  ///< the present one
   World world_;

@@ -103,7 +103,7 @@ class Candidates {
 
 }  // namespace
 
-std::vector<SavedTensor> saved_tensors(const Config& config, const Model& model) {
+std::vector<SavedTensor> saved_tensors(const std::vector<std::string_view>& slots, const Model& model) {
   std::vector<SavedTensor> all;
   const auto add = [&](const std::string& folder, std::string_view slot) {
     for (WholeTensor& tensor : tensors_of_pieces(model, is_moment(slot))) {
@@ -111,9 +111,8 @@ std::vector<SavedTensor> saved_tensors(const Config& config, const Model& model)
       all.push_back({path, slot, std::move(tensor)});
     }
   };
-  for (const std::string_view slot : state_names(config)) {
-    const bool rounded = config.train.precision == Precision::bf16;
-    if (slot == "value" && rounded) continue;  // the masters say what it is
+  for (const std::string_view slot : slots) {
+    if (slot == "value" && slot_of_weights(slots) != slot) continue;  // the masters say what it is
     if (is_moment(slot)) add(fmt::format("/optim/{}/", slot), slot);
     else add("/model/", slot);
   }
@@ -125,8 +124,8 @@ std::vector<SavedTensor> saved_tensors(const Config& config, const Model& model)
   return all;
 }
 
-std::vector<SavedTensor> weights_for_files(const Config& config, const Model& model) {
-  const std::string_view slot = config.train.precision == Precision::bf16 ? "master" : "value";
+std::vector<SavedTensor> weights_for_files(const std::vector<std::string_view>& slots, const Model& model) {
+  const std::string_view slot = slot_of_weights(slots);
   std::vector<SavedTensor> all;
   for (WholeTensor& tensor : tensors_for_files(model)) {
     const std::string name = tensor.name;

@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "comm/grid.h"
-#include "config/config.h"
 #include "state/shard_map.h"
 
 // Who brings what of a run's state into a file that holds it as whole tensors.
@@ -18,11 +17,11 @@ struct SavedTensor {
   WholeTensor tensor;
   std::int64_t bytes() const { return tensor.count() * static_cast<std::int64_t>(sizeof(float)); }
 };
-/// All tensors of a run's state, in the order of the file: weights (masters where values are rounded), then
-/// what the optimizer keeps of them.
-std::vector<SavedTensor> saved_tensors(const Config& config, const Model& model);
+/// All tensors of a run's state, which keeps `slots`, in the order of the file: weights (masters where values
+/// are rounded), then what the optimizer keeps of them.
+std::vector<SavedTensor> saved_tensors(const std::vector<std::string_view>& slots, const Model& model);
 /// The weights (masters where values are rounded) in the tensors of files that others read.
-std::vector<SavedTensor> weights_for_files(const Config& config, const Model& model);
+std::vector<SavedTensor> weights_for_files(const std::vector<std::string_view>& slots, const Model& model);
 
 /// The ranks of one stage, which have its units between them.
 struct StageRanks {

@@ -7,10 +7,13 @@
 
 namespace mindpipe {
 
-GradientUpdates::GradientUpdates(Stage& stage, Residency& residency, const Config& config, Groups groups)
+GradientUpdates::GradientUpdates(Stage& stage, Residency& residency, const TrainConfig& train,
+                                 const OptimizerConfig& optimizer, DeviceKind device, Groups groups)
     : stage_(stage),
       residency_(residency),
-      config_(config),
+      train_(train),
+      optimizer_(optimizer),
+      device_(device),
       groups_(groups),
       alone_(stage.context().backend, stage.layout().tensor_shards),
       over_data_(stage.layout().data_tree()) {}
@@ -38,7 +41,7 @@ void GradientUpdates::take_units() {
 void GradientUpdates::decide_steps() {
   const DecisionScopes scopes = Decisions::of_step(stage_, residency_.shares());
   decide_scopes(scopes, scopes.begin()->second.tensors);
-  if (const auto size = squares_size(config_, stage_.layout(), stage_.model(), residency_.shares()))
+  if (const auto size = squares_size(train_, device_, stage_.layout(), stage_.model(), residency_.shares()))
     squares_.emplace(stage_, residency_.shares(), groups_, *size, residency_.is_sharded());
 }
 
@@ -211,8 +214,8 @@ void GradientUpdates::add_uses() {
 }
 
 StepRule GradientUpdates::rule(std::int64_t valid) const {
-  return {1.0 / static_cast<double>(stage_.targets_of_step()), static_cast<double>(valid), config_.train.clip,
-          static_cast<float>(config_.optimizer.beta1), static_cast<float>(config_.optimizer.beta2)};
+  return {1.0 / static_cast<double>(stage_.targets_of_step()), static_cast<double>(valid), train_.clip,
+          static_cast<float>(optimizer_.beta1), static_cast<float>(optimizer_.beta2)};
 }
 
 std::int64_t GradientUpdates::decide_step(const Tensor& losses, std::int64_t valid) {

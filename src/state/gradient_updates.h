@@ -5,6 +5,8 @@
 #include <vector>
 
 #include "comm/reduction.h"
+#include "config/sections/optimizer.h"
+#include "config/sections/train.h"
 #include "state/residency.h"
 #include "state/shard_squares.h"
 
@@ -15,7 +17,8 @@ namespace mindpipe {
 /// share (ZeRO).
 class GradientUpdates {
  public:
-  GradientUpdates(Stage& stage, Residency& residency, const Config& config, Groups groups);
+  GradientUpdates(Stage& stage, Residency& residency, const TrainConfig& train,
+                  const OptimizerConfig& optimizer, DeviceKind device, Groups groups);
   /// Takes what losses are added up in, for who only reads; and what a step is decided by; or each unit of a
   /// supernet, `most_tensors` of the units of one update.
   void allocate_for_reading() { losses_.emplace(stage_, groups_.data); }
@@ -87,7 +90,9 @@ class GradientUpdates {
 
   Stage& stage_;
   Residency& residency_;
-  Config config_;
+  TrainConfig train_;
+  OptimizerConfig optimizer_;
+  DeviceKind device_;
   Groups groups_;
   Communicator alone_;  ///< the tree over T-ths of the sequence when all of them are here
   SumTree over_data_;

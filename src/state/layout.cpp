@@ -4,17 +4,16 @@
 
 #include <algorithm>
 
+#include "config/config.h"
 #include "core/tensor.h"
 
 namespace mindpipe {
 
-Coord degrees_of(const Config& config) {
-  return {config.grid.tensor, config.grid.data, config.grid.pipeline, config.grid.supernet};
-}
+Coord degrees_of(const GridConfig& grid) { return {grid.tensor, grid.data, grid.pipeline, grid.supernet}; }
 
 Layout make_layout(const Config& config, const Coord& coord) {
   Layout layout;
-  layout.grid = degrees_of(config);
+  layout.grid = degrees_of(config.grid);
   layout.coord = coord;
   layout.tensor_shards = config.reproducible.tensor;
   layout.data_shards = config.reproducible.data;
@@ -31,13 +30,13 @@ Layout make_layout(const Config& config, const Coord& coord) {
   return layout;
 }
 
-int threads_of(const Config& config) {
-  if (config.device.threads > 0) return config.device.threads;
+int threads_of(const DeviceConfig& device) {
+  if (device.threads > 0) return device.threads;
   cpu_set_t set;
   CPU_ZERO(&set);
   return sched_getaffinity(0, sizeof set, &set) == 0 ? std::max(1, CPU_COUNT(&set)) : 1;
 }
 
-DType compute_dtype(const Config& config) { return row_of(config.train.precision).dtype; }
+DType compute_dtype(const TrainConfig& train) { return row_of(train.precision).dtype; }
 
 }  // namespace mindpipe

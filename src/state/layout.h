@@ -2,11 +2,15 @@
 #include <cstdint>
 
 #include "comm/grid.h"
-#include "config/config.h"
 #include "core/sum_tree.h"
 #include "core/tensor.h"
 
 namespace mindpipe {
+
+struct Config;
+struct DeviceConfig;
+struct GridConfig;
+struct TrainConfig;
 
 /// Who this rank is, and how a step's batch is divided: logical data shard after logical shard, micro-batch
 /// after micro-batch.
@@ -30,13 +34,13 @@ struct Layout {
   }
 };
 
-/// The degrees of the grid that a configuration says; 0 where it says auto.
-Coord degrees_of(const Config& config);
+/// The degrees that a configuration says; 0 where it says auto.
+Coord degrees_of(const GridConfig& grid);
 /// The layout of the rank at `coord`, from a resolved configuration whose degrees are all known.
 Layout make_layout(const Config& config, const Coord& coord);
 
-DType compute_dtype(const Config& config);
+DType compute_dtype(const TrainConfig& train);
 /// How many threads a rank's kernels have: as many as said, or as the rank may use processors.
-int threads_of(const Config& config);
+int threads_of(const DeviceConfig& device);
 
 }  // namespace mindpipe

@@ -53,17 +53,9 @@ std::int64_t count_of(const Unit& unit) {
 
 }  // namespace
 
-std::vector<std::string_view> state_names(const Config& config) {
-  std::vector<std::string_view> slots{"value"};
-  if (config.train.precision == Precision::bf16) slots.push_back("master");
-  const auto moments = config.optimizer.moments();
-  slots.insert(slots.end(), moments.begin(), moments.end());
-  return slots;
-}
-
-ModelState::ModelState(const Config& config, Stage& stage, Residency& residency, Groups groups,
-                       Arena& scratch, std::size_t staging_bytes)
-    : config_(config),
+ModelState::ModelState(std::uint64_t seed, Stage& stage, Residency& residency, Groups groups, Arena& scratch,
+                       std::size_t staging_bytes)
+    : seed_(seed),
       stage_(stage),
       residency_(residency),
       groups_(groups),
@@ -156,7 +148,7 @@ void ModelState::load(Slots slots, const std::vector<WholeTensor>& tensors, cons
     if (places.empty()) continue;
     const bool draws_rest = slots.size() > 1 && count_of(unit, places) < count_of(unit);
     fill(index, slots, room, [&](Elements flat, float* to) {
-      if (draws_rest) initial_values(unit, config_.seed, 1, flat, to);
+      if (draws_rest) initial_values(unit, seed_, 1, flat, to);
       else std::fill_n(to, flat.count(), 0.0f);
       for (const auto& [tensor, piece] : places)
         for (const ElementRun& run :
@@ -169,7 +161,7 @@ void ModelState::load(Slots slots, const std::vector<WholeTensor>& tensors, cons
 
 void ModelState::load(std::string_view slot, const std::vector<WholeTensor>& tensors,
                       const ReadElements& read) {
-  const std::vector<std::string_view> slots = state_names(config_);
+  const std::vector<std::string_view>& slots = residency_.slot_names();
   MP_CHECK(slot == older_state || std::find(slots.begin(), slots.end(), slot) != slots.end(),
            "this run keeps no slot '{}'", slot);
   load(Slots{slot}, tensors, read);
@@ -184,14 +176,13 @@ void ModelState::initialize(int threads) {
   if (backend().memory().kind() == Memory::Kind::counted) return;
   StagingBuffer room = staging();
   for (int index : stage_.local_units())
-    fill(index, {"value", "master"}, room, [&](Elements flat, float* to) {
-      initial_values(stage_.unit(index), config_.seed, threads, flat, to);
-    });
+    fill(index, {"value", "master"}, room,
+         [&](Elements flat, float* to) { initial_values(stage_.unit(index), seed_, threads, flat, to); });
   clear_moments();
 }
 
 void ModelState::gather_weights(const TakeWords& take) {
-  gather(compute_dtype(config_) == DType::f32 ? "value" : "master", tensors_for_files(stage_.model()), take);
+  gather(slot_of_weights(residency_.slot_names()), tensors_for_files(stage_.model()), take);
 }
 
 void ModelState::load_weights(const ReadElements& read) {
@@ -258,7 +249,7 @@ Sha256::Digest ModelState::digest_of_copies(const std::vector<std::string_view>&
 }
 
 Sha256::Digest ModelState::digest(std::string_view values) {
-  std::vector<std::string_view> slots = state_names(config_);
+  std::vector<std::string_view> slots = residency_.slot_names();
   slots.front() = values;
   const bool digests = groups_.tensor.rank() == 0 && groups_.pipeline.rank() == 0;
   Sha256 sha;

@@ -12,9 +12,6 @@
 
 namespace mindpipe {
 
-/// The slots, by name: what a run keeps of each element of its parameters, the value and what the optimizer
-/// adds to it.
-std::vector<std::string_view> state_names(const Config& config);
 /// Whether a slot is one of the optimizer's, which running statistics do not have.
 inline bool is_moment(std::string_view slot) {
   return slot != "value" && slot != "master" && slot != older_state;
@@ -25,7 +22,7 @@ inline bool is_moment(std::string_view slot) {
 class ModelState {
  public:
   /// `scratch` is empty between two steps; state passes through `staging_bytes` of it at a time.
-  ModelState(const Config& config, Stage& stage, Residency& residency, Groups groups, Arena& scratch,
+  ModelState(std::uint64_t seed, Stage& stage, Residency& residency, Groups groups, Arena& scratch,
              std::size_t staging_bytes);
 
   /// Sets weights from the configuration's seed, moments to zero. Every rank draws its own elements.
@@ -85,7 +82,7 @@ class ModelState {
   void clear_moments();
   Sha256::Digest digest_of_copies(const std::vector<std::string_view>& slots);
 
-  Config config_;
+  std::uint64_t seed_;
   Stage& stage_;
   Residency& residency_;
   Groups groups_;

@@ -2,17 +2,27 @@
 
 #include <algorithm>
 
+#include "config/sections/train.h"
 #include "program/state_slots.h"
 
 namespace mindpipe {
 
-Residency::Residency(Stage& stage, const Config& config, Groups groups)
+std::vector<std::string_view> state_names(const TrainConfig& train, const OptimizerConfig& optimizer) {
+  std::vector<std::string_view> slots{"value"};
+  if (train.precision == Precision::bf16) slots.push_back("master");
+  const auto moments = optimizer.moments();
+  slots.insert(slots.end(), moments.begin(), moments.end());
+  return slots;
+}
+
+Residency::Residency(Stage& stage, const TrainConfig& train, const OptimizerConfig& optimizer, Groups groups)
     : stage_(stage),
       pipeline_(groups.pipeline),
-      optimizer_(config.optimizer),
+      optimizer_(optimizer),
+      slot_names_(state_names(train, optimizer)),
       data_rank_(groups.data.rank()),
       data_ranks_(groups.data.size()),
-      is_sharded_(config.train.zero > 0 && groups.data.size() > 1),
+      is_sharded_(train.zero > 0 && groups.data.size() > 1),
       values_(stage),
       gradients_(stage),
       readers_(stage),

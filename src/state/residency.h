@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -9,6 +10,14 @@
 #include "state/unit_values.h"
 
 namespace mindpipe {
+
+/// The slots, by name: what a run keeps of each element of its parameters, the value and what the optimizer
+/// adds to it.
+std::vector<std::string_view> state_names(const TrainConfig& train, const OptimizerConfig& optimizer);
+/// The slot that has the exact weights: masters, where values are rounded.
+inline std::string_view slot_of_weights(const std::vector<std::string_view>& slots) {
+  return std::find(slots.begin(), slots.end(), "master") == slots.end() ? "value" : "master";
+}
 
 /// What a rank keeps of its units: values alone, what steps take besides, or what subnets do.
 struct ResidencyPlan {
@@ -28,7 +37,7 @@ struct ResidencyPlan {
 /// rank's share of masters and moments, what travels to other ranks and from them, and what is due to whom.
 class Residency {
  public:
-  Residency(Stage& stage, const Config& config, Groups groups);
+  Residency(Stage& stage, const TrainConfig& train, const OptimizerConfig& optimizer, Groups groups);
   /// Takes all memory.
   void allocate(const ResidencyPlan& plan);
   /// Takes memory for what comes in a step that moves blocks, by this rank's list, before that begins. Until
@@ -47,6 +56,8 @@ class Residency {
   UnitOptimizer& share(int unit) const { return *shares_.at(unit); }
   const Optimizers& shares() const { return shares_; }
   bool is_sharded() const { return is_sharded_; }
+  /// What is kept of each element, as state_names says.
+  const std::vector<std::string_view>& slot_names() const { return slot_names_; }
   /// Hears that an update has moved a unit's values on; where masters are sharded, this rank's share of them.
   void updated(int unit);
   /// Hears that a unit's values are brought together.
@@ -102,6 +113,7 @@ class Residency {
   Stage& stage_;
   Communicator& pipeline_;
   OptimizerConfig optimizer_;
+  std::vector<std::string_view> slot_names_;
   int data_rank_, data_ranks_;
   bool is_sharded_, in_order_ = false, own_cuts_ = false;
   Optimizers shares_;

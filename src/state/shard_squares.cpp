@@ -1,5 +1,7 @@
 #include "state/shard_squares.h"
 
+#include "config/sections/train.h"
+
 namespace mindpipe {
 namespace {
 
@@ -7,10 +9,9 @@ std::int64_t rows_of(const SquaresSize& size) { return size.shards + 1; }
 
 }  // namespace
 
-std::optional<SquaresSize> squares_size(const Config& config, const Layout& layout, const Model& model,
-                                        const Optimizers& here) {
-  if (config.train.noise_every == 0 || layout.data_shards == 1 || !row_of(config.device.kind).computes)
-    return std::nullopt;
+std::optional<SquaresSize> squares_size(const TrainConfig& train, DeviceKind device, const Layout& layout,
+                                        const Model& model, const Optimizers& here) {
+  if (train.noise_every == 0 || layout.data_shards == 1 || !row_of(device).computes) return std::nullopt;
   SquaresSize size{.shards = layout.local_data_shards()};
   for (const auto& unit : model.units()) size.tensors += unit->uses() * std::ssize(unit->params());
   for (const auto& [unit, optimizer] : here) size.chunks += optimizer->unit().uses() * optimizer->chunks();

@@ -1,6 +1,7 @@
 #pragma once
 #include <optional>
 
+#include "config/kinds.h"
 #include "state/decisions.h"
 
 namespace mindpipe {
@@ -12,8 +13,8 @@ struct SquaresSize {
   std::int64_t shards = 0;   ///< data shards of this rank
 };
 /// None where no step is measured: train.noise_every is 0, there is one data shard, or nothing is computed.
-std::optional<SquaresSize> squares_size(const Config& config, const Layout& layout, const Model& model,
-                                        const Optimizers& here);
+std::optional<SquaresSize> squares_size(const TrainConfig& train, DeviceKind device, const Layout& layout,
+                                        const Model& model, const Optimizers& here);
 
 /// Squares of the gradients that the data shards of a step make, and of their sum: the noise of a gradient
 /// follows from them. They are added up in one fixed order: chunks of a tensor's shard, the tree over tensor

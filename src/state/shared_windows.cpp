@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "comm/fault_points.h"
+#include "config/sections/search.h"
+#include "config/sections/train.h"
 #include "optim/rate.h"
 
 namespace mindpipe {
@@ -57,13 +59,15 @@ std::size_t SharedWindows::exchange_bytes(const Stage& stage) {
 }
 
 SharedWindows::SharedWindows(Stage& stage, Residency& residency, GradientUpdates& updates, Groups groups,
-                             const Config& config, const Outline& outline)
+                             const SupernetConfig& supernet, const TrainConfig& train, const RateConfig& rate,
+                             const Outline& outline)
     : stage_(stage),
       residency_(residency),
       updates_(updates),
       groups_(groups),
-      config_(config),
-      window_(config.supernet.window),
+      rate_(rate),
+      window_(supernet.window),
+      subnets_(train.steps),
       arena_(stage.context().backend.memory(), MemoryClass::gradients, bytes(stage, outline)) {
   const auto take = [&](const Unit& unit) {
     std::array<Tensor, 2> pair;
@@ -172,7 +176,7 @@ void SharedWindows::update(std::int64_t window, int number) {
   const UnitUse whole{number, 0};
   updates_.decide({&whole, 1}, valid_.at(window));
   residency_.values().open(number, window);
-  updates_.update(number, rate_at(config_.optimizer.rate, last_of(window), config_.train.steps));
+  updates_.update(number, rate_at(rate_, last_of(window), subnets_));
   backend.fill({root, 0});
   valid_.erase(valid_.begin(), valid_.lower_bound(window));
 }

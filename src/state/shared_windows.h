@@ -4,9 +4,12 @@
 #include <map>
 #include <vector>
 
+#include "config/sections/optimizer.h"
 #include "state/gradient_updates.h"
 
 namespace mindpipe {
+
+struct SupernetConfig;
 
 /// The parameters that all subnets of a supernet share (embeddings, the last norm, the softmax). Subnets come
 /// in windows; those of window w read the version that window w - 2 has left, and what their backwards give
@@ -16,7 +19,8 @@ namespace mindpipe {
 class SharedWindows {
  public:
   SharedWindows(Stage& stage, Residency& residency, GradientUpdates& updates, Groups groups,
-                const Config& config, const Outline& outline);
+                const SupernetConfig& supernet, const TrainConfig& train, const RateConfig& rate,
+                const Outline& outline);
   static std::size_t bytes(const Stage& stage, const Outline& outline);
   /// Bytes of what arrives in the tensor group's exchange.
   static std::size_t exchange_bytes(const Stage& stage);
@@ -38,7 +42,7 @@ class SharedWindows {
   }
   /// The last subnet of a window, which the end of the run may make a shorter one.
   std::int64_t last_of(std::int64_t window) const {
-    return std::min<std::int64_t>((window + 1) * window_, config_.train.steps) - 1;
+    return std::min<std::int64_t>((window + 1) * window_, subnets_) - 1;
   }
   /// Adds what a micro-batch's backward over blocks [first, last) has given, and zeroes it.
   void add(std::int64_t subnet, int first, int last);
@@ -66,9 +70,9 @@ class SharedWindows {
   Residency& residency_;
   GradientUpdates& updates_;
   Groups groups_;
-  Config config_;
-  std::int64_t window_;       ///< subnets of one
-  std::int64_t counted_ = 0;  ///< subnets, all ids below
+  RateConfig rate_;
+  std::int64_t window_, subnets_;  ///< subnets of one; of the run
+  std::int64_t counted_ = 0;       ///< subnets, all ids below
   Arena arena_;
   std::map<int, Sums> sums_;
   std::vector<UnitUse> uses_;  ///< uses of shared units in blocks here

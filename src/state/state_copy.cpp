@@ -4,6 +4,8 @@
 #include <cstring>
 #include <optional>
 
+#include "config/sections/train.h"
+
 namespace mindpipe {
 namespace {
 
@@ -20,20 +22,18 @@ std::vector<std::vector<FilePiece>> by_writer(const std::vector<FilePiece>& all,
 
 }  // namespace
 
-StageRanks stage_ranks_of(const Config& config, const Layout& layout) {
-  return {layout.grid.tensor, layout.grid.data, config.train.zero > 0 && layout.grid.data > 1};
-}
-
-std::vector<std::int64_t> copied_bytes(const Config& config, const Layout& layout, const Model& model,
+std::vector<std::int64_t> copied_bytes(const TrainConfig& train, const OptimizerConfig& optimizer,
+                                       const Layout& layout, const Model& model,
                                        const std::vector<char>& is_here) {
-  const StageRanks ranks = stage_ranks_of(config, layout);
+  const StageRanks ranks{layout.grid.tensor, layout.grid.data, train.zero > 0 && layout.grid.data > 1};
+  const std::vector<SavedTensor> tensors = saved_tensors(state_names(train, optimizer), model);
   std::vector<std::int64_t> most(ranks.data, 0);
   for (int lane = 0; lane < layout.grid.supernet; ++lane) {
     std::vector<char> writes(is_here);
     for (std::size_t unit = 0; unit < writes.size(); ++unit)
       if (writing_lane(layout, static_cast<int>(unit)) != lane) writes[unit] = 0;
     std::vector<std::int64_t> of_rank(ranks.size(), 0);
-    for (const FilePiece& file_piece : shared_out(model, saved_tensors(config, model), ranks, writes))
+    for (const FilePiece& file_piece : shared_out(model, tensors, ranks, writes))
       of_rank[file_piece.writer] += copied_bytes(file_piece);
     for (int number = 0; number < ranks.size(); ++number) {
       std::int64_t& of_data_rank = most[ranks.data_rank(number)];
@@ -43,13 +43,13 @@ std::vector<std::int64_t> copied_bytes(const Config& config, const Layout& layou
   return most;
 }
 
-StateCopy::StateCopy(const Config& config, Stage& stage, const Residency& residency, Group* ranks,
-                     std::vector<SavedTensor> tensors, std::int64_t longest)
+StateCopy::StateCopy(Stage& stage, const Residency& residency, Group* ranks, std::vector<SavedTensor> tensors,
+                     std::int64_t longest)
     : stage_(stage),
       residency_(residency),
       ranks_(ranks),
       tensors_(std::move(tensors)),
-      stage_ranks_(stage_ranks_of(config, stage.layout())),
+      stage_ranks_{stage.layout().grid.tensor, stage.layout().grid.data, residency.is_sharded()},
       here_(stage_ranks_.number(stage.layout().coord.tensor, stage.layout().coord.data)) {
   std::vector<char> is_here(stage.model().units().size(), 0);
   const Layout& layout = stage.layout();

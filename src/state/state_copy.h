@@ -15,12 +15,12 @@ namespace mindpipe {
 class StateCopy {
  public:
   /// `ranks`: all of the job; none where there is only this one.
-  StateCopy(const Config& config, Stage& stage, const Residency& residency, Group* ranks)
-      : StateCopy(config, stage, residency, ranks, saved_tensors(config, stage.model()), longest_file_piece) {
-  }
+  StateCopy(Stage& stage, const Residency& residency, Group* ranks)
+      : StateCopy(stage, residency, ranks, saved_tensors(residency.slot_names(), stage.model()),
+                  longest_file_piece) {}
   /// A copy of other tensors than a checkpoint's, in file_pieces of at most `longest` bytes.
-  StateCopy(const Config& config, Stage& stage, const Residency& residency, Group* ranks,
-            std::vector<SavedTensor> tensors, std::int64_t longest);
+  StateCopy(Stage& stage, const Residency& residency, Group* ranks, std::vector<SavedTensor> tensors,
+            std::int64_t longest);
 
   const std::vector<SavedTensor>& tensors() const { return tensors_; }
   /// The file_pieces that this rank writes, in the order in which `gather` makes them.
@@ -59,14 +59,13 @@ class StateCopy {
   std::vector<std::byte> sent_, received_;
 };
 
-/// The ranks of a stage, from the layout of one.
-StageRanks stage_ranks_of(const Config& config, const Layout& layout);
 /// What a file_piece may take of a copy in which each begins within a page as it does in the file, so that
 /// its pages can be written from there.
 inline std::int64_t copied_bytes(const FilePiece& file_piece) { return file_piece.bytes() + file_page; }
 /// The room of the copy on each data rank, on paper: the most that any rank of its tensor group, in any lane,
 /// needs.
-std::vector<std::int64_t> copied_bytes(const Config& config, const Layout& layout, const Model& model,
+std::vector<std::int64_t> copied_bytes(const TrainConfig& train, const OptimizerConfig& optimizer,
+                                       const Layout& layout, const Model& model,
                                        const std::vector<char>& is_here);
 
 }  // namespace mindpipe

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "config/config.h"
 #include "core/check.h"
 #include "core/line_reader.h"
 #include "core/random.h"

@@ -3,10 +3,12 @@
 #include <string>
 #include <vector>
 
-#include "config/config.h"
+#include "config/kinds.h"
 #include "supernet/subnet.h"
 
 namespace mindpipe {
+
+struct Config;
 
 /// A stream of networks of a space, in the order of their ids: a function of what it is made with, wherever
 /// it is asked to begin.

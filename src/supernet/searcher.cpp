@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 
+#include "config/models/space.h"
 #include "core/random.h"
 #include "supernet/parent_pool.h"
 

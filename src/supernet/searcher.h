@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "config/kinds.h"
 #include "core/check.h"
 #include "supernet/subnet.h"
 

@@ -4,6 +4,7 @@
 #include <cctype>
 #include <charconv>
 
+#include "config/models/space.h"
 #include "core/check.h"
 #include "core/text.h"
 

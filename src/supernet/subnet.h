@@ -4,9 +4,10 @@
 #include <string_view>
 #include <vector>
 
-#include "config/models/space.h"
-
 namespace mindpipe {
+
+struct Candidate;
+struct Space;
 
 /// One network of a space, in the order in which they are trained: which candidate each of its blocks is.
 struct Subnet {

@@ -1,5 +1,6 @@
 // ranks: 2
 #include "app/run/agreement.h"
+#include "config/config.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

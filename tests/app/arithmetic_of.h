@@ -5,6 +5,7 @@
 #include "app/plan/grid_choice.h"
 #include "app/run/run_arithmetic.h"
 #include "app/run/run_inputs.h"
+#include "config/config.h"
 
 namespace mindpipe {
 

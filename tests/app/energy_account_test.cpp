@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/energy/energy_text.h"
+#include "config/config.h"
 
 namespace mindpipe {
 namespace {

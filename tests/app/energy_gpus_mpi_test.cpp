@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "app/energy/run_energy.h"
+#include "config/config.h"
 #include "energy/made_powercap.h"
 #include "runtime/ranks.h"
 
@@ -44,7 +45,7 @@ class GpusOfANode : public testing::Test {
   /// Watts that the leader's meter sees, of GPUs of 300 W each.
   double watts_of(const JobNode& node) const {
     setenv("MADE_NVML_HAS_NO_COUNTER", "1", 1);
-    const OpenedMeters opened = open_meters(config_, node);
+    const OpenedMeters opened = open_meters(config_.energy, config_.device, node);
     const double before = opened.meters.at(0)->joules();
     const std::int64_t start = now_ns();
     usleep(100'000);
@@ -52,7 +53,7 @@ class GpusOfANode : public testing::Test {
   }
   std::string refusal(const JobNode& node) const {
     try {
-      open_meters(config_, node);
+      open_meters(config_.energy, config_.device, node);
     } catch (const Error& error) {
       return error.what();
     }
@@ -61,7 +62,7 @@ class GpusOfANode : public testing::Test {
   std::string caps_of(const JobNode& node) const {
     testing::internal::CaptureStdout();
     testing::internal::CaptureStderr();
-    say_caps(world_, config_, places_, node);
+    say_caps(world_, config_.energy, places_, node);
     std::fflush(nullptr);
     return testing::internal::GetCapturedStdout() + testing::internal::GetCapturedStderr();
   }
@@ -95,7 +96,7 @@ TEST_F(GpusOfANode, AreMeteredOnceWhereRanksShareThem) {
   EXPECT_THAT(gpus_of(two), ElementsAre(Found{gpu_[0], 2}, Found{gpu_[2], 2}));
   if (leads()) {
     EXPECT_NEAR(watts_of(two), 600, 60);
-    const OpenedMeters opened = open_meters(config_, two);
+    const OpenedMeters opened = open_meters(config_.energy, config_.device, two);
     EXPECT_FALSE(opened.meters[0]->is_divided());
     EXPECT_EQ(opened.meters[0]->describe(), "GPU 0 (its power, integrated), GPU 2 (its power, integrated)");
   }
@@ -113,7 +114,7 @@ TEST_F(GpusOfANode, ThatCannotBeToldAreRefusedOrSaid) {
     EXPECT_THAT(refusal(blind),
                 HasSubstr("energy.meter is nvml: the GPU of rank 2: CUDA_VISIBLE_DEVICES is \"-1\""));
     config_.energy.meter = EnergyMeter::automatic;
-    const OpenedMeters opened = open_meters(config_, blind);
+    const OpenedMeters opened = open_meters(config_.energy, config_.device, blind);
     EXPECT_TRUE(opened.meters.empty());
     EXPECT_THAT(opened.left_out, HasSubstr("the GPU of rank 2"));
     config_.energy.meter = EnergyMeter::nvml;
@@ -134,7 +135,7 @@ TEST_F(GpusOfANode, AreNotClaimedWhereNoneComputes) {
   EXPECT_FALSE(none.computes_on_gpus);
   EXPECT_TRUE(none.gpus.empty());
   EXPECT_THAT(refusal(none), HasSubstr("device.kind is cpu, so no rank of this node computes on a GPU"));
-  EXPECT_EQ(gpu_of_rank(config_, places_, world_.rank).number, -1);
+  EXPECT_EQ(gpu_of_rank(config_.device, places_, world_.rank).number, -1);
 }
 
 TEST_F(GpusOfANode, AndItsLimitsAreSaidForEachNodeThatDiffers) {

@@ -16,6 +16,7 @@
 #include "app/energy/energy_text.h"
 #include "app/energy/run_energy.h"
 #include "backend_over.h"
+#include "config/config.h"
 #include "energy/made_work.h"
 #include "make_backend.h"
 #include "plan/cost_model.h"

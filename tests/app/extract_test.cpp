@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "app/the_program.h"
+#include "config/config.h"
 
 // A network taken out of a supernet, as a user does it: what it says, what it is made of, what is refused.
 namespace mindpipe {

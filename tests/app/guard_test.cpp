@@ -12,13 +12,7 @@ using testing::HasSubstr;
 
 /// A guard with these rules, that hears of one step after the other.
 struct Heard {
-  explicit Heard(const GuardConfig& rules, const RunProgress& begun = {})
-      : guard(config_with(rules), begun) {}
-  static Config config_with(const GuardConfig& rules) {
-    Config config;
-    config.guard = rules;
-    return config;
-  }
+  explicit Heard(const GuardConfig& rules, const RunProgress& begun = {}) : guard(rules, begun) {}
   void step(double loss, bool applied = true, std::int64_t valid = 8) {
     guard.hear(StepScalars{.step = next++, .loss = loss, .valid = valid, .applied = applied});
   }
@@ -102,7 +96,7 @@ TEST(Guard, ARunThatGoesOnJudgesAsTheOneThatNeverStopped) {
 }
 
 TEST(Guard, CountsSubnetsThatUpdatedNothing) {
-  Guard guard(Heard::config_with({.skips = 2}), {});
+  Guard guard({.skips = 2}, {});
   const auto hear = [&](std::int64_t subnet, std::int64_t skipped, std::int64_t valid = 8) {
     guard.hear(SubnetScalars{.subnet = subnet, .losses = 16, .valid = valid, .units = 5, .skipped = skipped});
   };

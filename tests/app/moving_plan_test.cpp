@@ -5,6 +5,7 @@
 
 #include "app/plan/dry_run.h"
 #include "app/plan/plan_schedules.h"
+#include "config/config.h"
 #include "core/check.h"
 #include "plan/run_plan.h"
 

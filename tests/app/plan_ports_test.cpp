@@ -7,6 +7,7 @@
 
 #include "app/plan/grid_choice.h"
 #include "app/plan/plan.h"
+#include "config/config.h"
 
 namespace mindpipe {
 namespace {

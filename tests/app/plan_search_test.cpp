@@ -128,7 +128,7 @@ TEST(PlanSearch, ASupernetsChoiceIsTheBestOfItsWholeSpace) {
     }
     EXPECT_GT(planned, 4) << name;
     EXPECT_LE(static_cast<double>(searched.best().step), equal_costs * static_cast<double>(least)) << name;
-    EXPECT_EQ(num_ranks(degrees_of(with_grid(searched.config, 4))), 4) << "grid: auto";
+    EXPECT_EQ(num_ranks(degrees_of(with_grid(searched.config, 4).grid)), 4) << "grid: auto";
     const std::string text = searched.text();
     EXPECT_THAT(text, AllOf(HasSubstr("grid.supernet="), HasSubstr(" subnets/s (simulated), "),
                             HasSubstr("where the time goes, in the mean of all ranks: work ")))
@@ -182,10 +182,10 @@ TEST(PlanSearch, SeveralDegreesThatAreAutoBecomeTheFastestOnPaper) {
   const SearchFreedom grids{.pipeline = true, .data = true, .tensor = true};
   const LayoutSearch search = search_layouts(config, 16, grids);
   const Coord fastest = search.all[search.best.front()].layout.grid;
-  EXPECT_EQ(degrees_of(with_grid(config, 16)), fastest);
+  EXPECT_EQ(degrees_of(with_grid(config, 16).grid), fastest);
   const Config all =
       read_config(file_of("gpt2-1.5b"), {"device.kind=cuda", "grid=auto", "schedule.kind=1f1b"});
-  EXPECT_EQ(degrees_of(with_grid(all, 16)), fastest);
+  EXPECT_EQ(degrees_of(with_grid(all, 16).grid), fastest);
 }
 
 /// The program on two ranks; what it printed.
@@ -209,7 +209,7 @@ TEST(PlanSearch, MeasuresTheBestFewInTheJobAndWritesTheFastest) {
       << text;
   EXPECT_THAT(text,
               ContainsRegex("(take the fastest here: grid.pipeline=|the best on paper is the fastest)"));
-  EXPECT_EQ(num_ranks(degrees_of(read_config(file, {}))), 2);
+  EXPECT_EQ(num_ranks(degrees_of(read_config(file, {}).grid)), 2);
 }
 
 TEST(ProfileVerb, MeasuresPricesThatPlansAndEmulatedRanksTake) {

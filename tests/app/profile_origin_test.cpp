@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "config/config.h"
 #include "core/check.h"
 
 namespace mindpipe {
@@ -15,7 +16,7 @@ using testing::HasSubstr;
 
 /// A profile that was measured here.
 Profile own_profile(const Config& config) {
-  const ProfileOrigin here = origin_here(config);
+  const ProfileOrigin here = origin_here(config.device);
   Profile profile;
   profile.machine = here.machine;
   profile.instructions = here.instructions;
@@ -33,7 +34,7 @@ TEST(ProfileOrigin, IsRefusedWithAllThatDiffersWhereItIsThatOfAnotherMachine) {
   const auto refusal = [&](const Profile& profile, bool foreign = false) {
     std::ofstream(file) << text_of(profile);
     try {
-      require_own_profile(config, foreign);
+      require_own_profile(config.device, foreign);
     } catch (const Error& error) {
       EXPECT_EQ(error.code, Exit::bad_configuration);
       return std::string(error.what());

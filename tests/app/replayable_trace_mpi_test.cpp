@@ -178,7 +178,7 @@ TEST(ReplayableTrace, NamesARankThatComputesMoreSlowlyThanItsReplica) {
 /// The trace that twelve steps of a configuration leave on a machine whose prices are not those on paper.
 StepTrace trace_on_paper(const Config& config, const ChangeOnPaper& truth) {
   const RunPlan known = make_run_plan(config), plan = make_run_plan(config, Purpose::training, {}, 1, truth);
-  MadeRun run{.grid = degrees_of(config), .plan = plan.training};
+  MadeRun run{.grid = degrees_of(config.grid), .plan = plan.training};
   run.paper = durations_of(run.plan.program, plan.outline, plan.network);
   for (std::size_t stage = 0; stage < run.paper.size(); ++stage)
     for (std::size_t index = 0; index < run.paper[stage].size(); ++index)

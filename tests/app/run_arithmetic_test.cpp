@@ -1,6 +1,7 @@
 // The name of a training's arithmetic, over the whole table of settings: a program of its own, alone
 // thorough
 #include "app/run/run_arithmetic.h"
+#include "config/config.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

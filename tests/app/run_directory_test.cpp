@@ -13,6 +13,7 @@
 
 #include "app/run/run_lock.h"
 #include "app/train/stop_request.h"
+#include "config/config.h"
 #include "core/check.h"
 #include "core/terminate.h"
 

@@ -1,5 +1,6 @@
 // Inputs of a training by their contents: a program of its own, alone
 #include "app/run/run_inputs.h"
+#include "config/config.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

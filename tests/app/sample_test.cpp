@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "config/sections/generate.h"
 #include "core/check.h"
 
 namespace mindpipe {

@@ -1,5 +1,6 @@
 // ranks: 4
 #include "app/train/trace_file.h"
+#include "config/config.h"
 
 #include <gtest/gtest.h>
 #include <mpi.h>

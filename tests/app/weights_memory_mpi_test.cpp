@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "app/run/weights.h"
+#include "config/config.h"
 #include "peak_growth.h"
 
 // Memory of each rank while weights are written and read, whose largest tensors are several times as large.

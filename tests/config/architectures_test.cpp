@@ -10,6 +10,7 @@
 #include <set>
 #include <sstream>
 
+#include "config/config.h"
 #include "config/settings.h"
 #include "core/text.h"
 

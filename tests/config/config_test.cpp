@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "config/document.h"
+#include "config/settings.h"
 #include "core/check.h"
 
 namespace mindpipe {

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <fstream>
 
+#include "config/config.h"
 #include "config/open_settings.h"
 #include "core/check.h"
 

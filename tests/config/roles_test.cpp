@@ -3,6 +3,7 @@
 #include <map>
 #include <set>
 
+#include "config/config.h"
 #include "config/settings.h"
 
 // What becomes of each setting when a run goes on from a checkpoint: a table of its own, so that a new

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "config/config.h"
 #include "core/check.h"
 #include "tiny_tokenizer.h"
 

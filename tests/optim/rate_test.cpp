@@ -5,6 +5,9 @@
 #include <cmath>
 #include <numbers>
 
+#include "config/kinds.h"
+#include "config/sections/optimizer.h"
+
 namespace mindpipe {
 namespace {
 

@@ -5,6 +5,7 @@
 
 #include <fstream>
 
+#include "config/config.h"
 #include "core/check.h"
 #include "plan/cost_model.h"
 #include "plan/network_on_paper.h"

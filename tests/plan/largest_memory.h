@@ -1,6 +1,7 @@
 #pragma once
 #include <algorithm>
 
+#include "config/config.h"
 #include "plan/run_plan.h"
 
 namespace mindpipe {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "config/config.h"
 #include "core/bulk_parts.h"
 #include "program/choose_rooms.h"
 #include "program/sample_outline.h"

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "config/config.h"
 #include "plan/memory_limits.h"
 #include "program/sample_outline.h"
 

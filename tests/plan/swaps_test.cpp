@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "config/config.h"
 #include "plan/memory_limits.h"
 
 // Plans in which tapes of some blocks wait on the host.

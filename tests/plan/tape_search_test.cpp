@@ -171,7 +171,7 @@ TEST(TapeSearch, IsNearTheBestOfEveryCutWithEveryChoice) {
                        least = largest_memory(c, WhichBlocks::block);
     c.memory.device_limit =
         least + static_cast<std::int64_t>(static_cast<double>(most - least) * (random() % 1000) / 1000);
-    const LayoutSearch search = search_layouts(c, num_ranks(degrees_of(c)), tapes_free);
+    const LayoutSearch search = search_layouts(c, num_ranks(degrees_of(c.grid)), tapes_free);
     const std::int64_t chosen_step = search.best.empty() ? 0 : search.all[search.best.front()].step,
                        best = best_of_all(c, chosen_step);
     ASSERT_EQ(search.best.empty(), best == 0) << number;
@@ -227,7 +227,7 @@ TEST(TapeSearch, OfEveryScheduleIsNoLongerThanAllBlocksAlikeAndFitsWhereTheyDo) 
       if (least == 0 || one.memory < least) least = one.memory;
     }
     c.memory.device_limit = least + (most - least) * static_cast<std::int64_t>(random() % 100) / 100;
-    const LayoutSearch search = search_layouts(c, num_ranks(degrees_of(c)), tapes_free);
+    const LayoutSearch search = search_layouts(c, num_ranks(degrees_of(c.grid)), tapes_free);
     ASSERT_FALSE(search.best.empty()) << number;
     const LayoutCandidate& chosen = search.all[search.best.front()];
     for (const LayoutCandidate& one : alike(c))

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <random>
 
+#include "config/config.h"
 #include "core/check.h"
 
 namespace mindpipe {

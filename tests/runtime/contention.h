@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "comm/port_records.h"
+#include "config/config.h"
 #include "program/clock/transfer.h"
 #include "runtime/measured_bubble.h"
 #include "runtime/ranks.h"

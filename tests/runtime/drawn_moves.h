@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "config/config.h"
 #include "core/check.h"
 #include "plan/run_plan.h"
 #include "program/moving_step.h"

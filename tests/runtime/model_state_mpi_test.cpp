@@ -24,7 +24,7 @@ struct Kept {
 
 Kept kept_of(Worker& worker) {
   Kept kept;
-  for (const std::string_view slot : state_names(worker.config()))
+  for (const std::string_view slot : state_names(worker.config().train, worker.config().optimizer))
     worker.state().gather(slot, tensors_for_files(worker.stage().model()),
                           [&](const std::byte* words, std::size_t bytes) {
                             std::vector<float>& all = kept.slots[slot];
@@ -130,7 +130,7 @@ TEST(ModelState, WithoutOneOfItsSlotsOrTheAppliedStepsOtherBitsCome) {
     const Kept kept = kept_of(*one);
     const Outcome wanted = outcome_of_more_steps(*one, steps_before, steps_after);
 
-    std::vector<std::string_view> forgotten = state_names(config);
+    std::vector<std::string_view> forgotten = state_names(config.train, config.optimizer);
     if (config.optimizer.kind == OptimizerKind::adamw)
       forgotten.push_back(applied_steps);  // SGD does not ask for them
     for (const std::string_view slot : forgotten) {

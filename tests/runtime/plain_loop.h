@@ -21,7 +21,7 @@ class PlainLoop {
         memory_(Memory::Kind::host),
         backend_(std::make_unique<WrongBackend>(make_cpu_backend(memory_, 1, "auto"), mistakes)),
         tensor_(*backend_, layout_.tensor_shards),
-        context_{*backend_, tensor_, compute_dtype(config), false, config.seed},
+        context_{*backend_, tensor_, compute_dtype(config.train), false, config.seed},
         model_(make_model(config, context_)),
         kept_(memory_, MemoryClass::activations, 16 << 20),
         scratch_(memory_, MemoryClass::workspace, 16 << 20),
@@ -284,7 +284,7 @@ class PlainLoop {
 
   Sha256::Digest digest() {
     Sha256 sha;
-    for (const std::string_view slot : state_names(config_))
+    for (const std::string_view slot : state_names(config_.train, config_.optimizer))
       for (std::size_t u = 0; u < states_.size(); ++u) {
         const Unit& unit = *model_->units()[u];
         State& state = states_[u];

@@ -125,7 +125,7 @@ void play_on_this_rank(unsigned seed) {
   const RunPlan plan = make_run_plan(config);
   Lists lists{.outline = plan.outline, .program = plan.training.program};
   const auto say = [&](const char* what) {
-    const int stage = coord_at(degrees_of(config), world.rank).pipeline;
+    const int stage = coord_at(degrees_of(config.grid), world.rank).pipeline;
     const std::string here = bits_of(config, lists.program.ranks[stage], world);
     std::string all(here.size() * static_cast<std::size_t>(world.size), ' ');
     const int size = static_cast<int>(here.size());

@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <thread>
 
+#include "program/lists/stretches.h"
 #include "runtime/parity_compare.h"
 #include "runtime/stretches.h"
 

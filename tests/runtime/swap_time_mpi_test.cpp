@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <numeric>
 
+#include "config/config.h"
 #include "core/clock.h"
 #include "runtime/ranks.h"
 #include "runtime/worker.h"

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "optim/unit_optimizer.h"
+#include "state/residency.h"
 #include "state/stages_on_paper.h"
 
 namespace mindpipe {
@@ -52,7 +53,9 @@ struct Shares {
 
   Shares(const Config& config, const std::vector<std::unique_ptr<PaperModel>>& as_ranks_have_it,
          const StageRanks& stage, const std::vector<char>& is_here)
-      : models(as_ranks_have_it), ranks(stage), tensors(saved_tensors(config, models[0]->model())) {
+      : models(as_ranks_have_it),
+        ranks(stage),
+        tensors(saved_tensors(state_names(config.train, config.optimizer), models[0]->model())) {
     what = fmt::format("tensor {} data {}{}", ranks.tensor, ranks.data, ranks.sharded ? " in parts" : "");
     file_pieces = shared_out(models[0]->model(), tensors, ranks, is_here);
     for (const auto& other : models) {
@@ -247,7 +250,7 @@ TEST(FileShares, SavedAreTheMastersOrTheValuesAndEveryMoment) {
     c.optimizer.kind = kind;
     c.optimizer.momentum = 0.9;
     std::map<std::string, int> folders;
-    for (const SavedTensor& saved : saved_tensors(c, models[0]->model())) {
+    for (const SavedTensor& saved : saved_tensors(state_names(c.train, c.optimizer), models[0]->model())) {
       EXPECT_EQ(saved.bytes(), saved.tensor.count() * 4);
       folders[saved.path.substr(0, saved.path.size() - saved.tensor.name.size()) + " " +
               std::string(saved.slot)] += 1;

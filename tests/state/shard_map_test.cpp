@@ -4,6 +4,7 @@
 
 #include <map>
 
+#include "config/kinds.h"
 #include "state/shard_map_sample.h"
 
 namespace mindpipe {

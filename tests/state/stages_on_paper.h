@@ -22,7 +22,7 @@ class PaperStage final : public PaperModel {
   PaperStage(const Config& config, int tensor, int rank)
       : communicator_(*backend_, config.reproducible.tensor, OnPaper{tensor, rank}),
         stage_(config, make_layout(config, {}),
-               LayerContext{*backend_, communicator_, compute_dtype(config), false, config.seed}, {}) {}
+               LayerContext{*backend_, communicator_, compute_dtype(config.train), false, config.seed}, {}) {}
   const Model& model() const override { return stage_.model(); }
 
  private:
@@ -41,7 +41,7 @@ class LargeTensors final : public PaperModel {
     const auto unit = [&](const std::vector<ParamSpec>& params) {
       Unit& made = model_.add_unit("unit" + std::to_string(model_.units().size()));
       for (const ParamSpec& param : params) made.add(param);
-      made.lay_out({logical, logical / tensor, logical / tensor * rank}, 1, 0, compute_dtype(config));
+      made.lay_out({logical, logical / tensor, logical / tensor * rank}, 1, 0, compute_dtype(config.train));
     };
     const auto spec = [](const std::vector<Piece>& pieces, std::int64_t columns, Split split) {
       ParamSpec made;

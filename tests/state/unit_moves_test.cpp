@@ -61,9 +61,9 @@ class MovingStage {
         tensor_(*backend_, config_.reproducible.tensor, OnPaper{c.tensor, c.tensor - 1}),
         alone_(*backend_, 1),
         stage_(config_, make_layout(config_, {}),
-               LayerContext{*backend_, tensor_, compute_dtype(config_), false, config_.seed}, {{0, 6}}),
-        residency_(stage_, config_, groups_),
-        updates_(stage_, residency_, config_, groups_) {
+               LayerContext{*backend_, tensor_, compute_dtype(config_.train), false, config_.seed}, {{0, 6}}),
+        residency_(stage_, config_.train, config_.optimizer, groups_),
+        updates_(stage_, residency_, config_.train, config_.optimizer, config_.device.kind, groups_) {
     residency_.allocate({.keeps = ResidencyPlan::subnets, .ways = channels, .way = most});
     updates_.allocate_for_subnets(100);
     if (kind == Memory::Kind::host) fill(name);

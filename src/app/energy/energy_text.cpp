@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "app/run/json_line.h"
+#include "config/config.h"
 #include "core/text.h"
 #include "energy/carbon.h"
 #include "energy/forecast.h"

@@ -3,9 +3,10 @@
 
 #include "app/energy/account.h"
 #include "app/energy/slack_advice.h"
-#include "config/config.h"
 
 namespace mindpipe {
+
+struct Config;
 
 /// The energy of a run's starts, as far as it is known.
 struct RunSoFar {

@@ -8,6 +8,8 @@
 
 #include "comm/device_transports.h"
 #include "comm/gather_bytes.h"
+#include "config/sections/device.h"
+#include "config/sections/energy.h"
 #include "core/check.h"
 #include "core/log.h"
 #include "core/text.h"
@@ -33,9 +35,9 @@ std::string told_of(const GpuInUse& gpu) {
 
 }  // namespace
 
-GpuInUse gpu_of_rank(const Config& config, const std::vector<RankPlace>& places, int rank) {
+GpuInUse gpu_of_rank(const DeviceConfig& device, const std::vector<RankPlace>& places, int rank) {
   GpuInUse gpu;
-  if (config.device.kind != DeviceKind::cuda) return gpu;
+  if (device.kind != DeviceKind::cuda) return gpu;
   const std::vector<int> here = ranks_beside(places, rank);
   gpu.number = static_cast<int>(std::find(here.begin(), here.end(), rank) - here.begin());
   if (const char* visible = std::getenv("CUDA_VISIBLE_DEVICES")) gpu.visible = visible;
@@ -65,12 +67,12 @@ JobNode node_of_rank(const World& world, const std::vector<RankPlace>& places, c
   return node;
 }
 
-OpenedMeters open_meters(const Config& config, const JobNode& node) {
-  const EnergyMeter wanted = config.energy.meter;
+OpenedMeters open_meters(const EnergyConfig& energy, const DeviceConfig& device, const JobNode& node) {
+  const EnergyMeter wanted = energy.meter;
   const bool automatic = wanted == EnergyMeter::automatic;
   OpenedMeters opened;
   if (wanted == EnergyMeter::none || wanted == EnergyMeter::estimate ||
-      (automatic && !row_of(config.device.kind).computes))
+      (automatic && !row_of(device.kind).computes))
     return opened;
   const auto take = [&](std::unique_ptr<Meter> meter, const std::string& why) {
     MP_REQUIRE(meter || automatic, Exit::bad_configuration,
@@ -82,24 +84,24 @@ OpenedMeters open_meters(const Config& config, const JobNode& node) {
   if (wanted == EnergyMeter::nvml || (automatic && node.computes_on_gpus)) {
     std::unique_ptr<Meter> gpus;
     if (!node.computes_on_gpus)
-      why = fmt::format("device.kind is {}, so no rank of this node computes on a GPU", config.device.kind);
+      why = fmt::format("device.kind is {}, so no rank of this node computes on a GPU", device.kind);
     else if (!node.why_no_gpus.empty()) why = node.why_no_gpus;
     else gpus = Nvml::open(NvmlLibrary::usual, node.gpus, why);
     take(std::move(gpus), why);
     if (automatic && opened.meters.empty()) return opened;  // processors alone are a small part of it
   }
   if (wanted == EnergyMeter::rapl || automatic) {
-    auto processors = Powercap::open(config.energy.powercap, why);
+    auto processors = Powercap::open(energy.powercap, why);
     take(std::move(processors), why);
   }
   return opened;
 }
 
-void say_caps(const World& world, const Config& config, const std::vector<RankPlace>& places,
+void say_caps(const World& world, const EnergyConfig& energy, const std::vector<RankPlace>& places,
               const JobNode& node) {
   std::string mine;
   if (world.rank == node.leader) {
-    std::vector<std::string> caps = powercap_caps(config.energy.powercap);
+    std::vector<std::string> caps = powercap_caps(energy.powercap);
     if (node.computes_on_gpus) {
       const std::vector<std::string> gpus = gpu_caps(NvmlLibrary::usual, node.gpus);
       caps.insert(caps.end(), gpus.begin(), gpus.end());

@@ -4,14 +4,16 @@
 #include <vector>
 
 #include "comm/affinity.h"
-#include "config/config.h"
 #include "energy/gpus.h"
 #include "energy/meter.h"
 
 namespace mindpipe {
 
+struct DeviceConfig;
+struct EnergyConfig;
+
 /// How this rank's GPU is named, where device.kind is cuda. `places`: where all ranks run.
-GpuInUse gpu_of_rank(const Config& config, const std::vector<RankPlace>& places, int rank);
+GpuInUse gpu_of_rank(const DeviceConfig& device, const std::vector<RankPlace>& places, int rank);
 
 /// A rank's machine, as all ranks agree on it at the start.
 struct JobNode {
@@ -30,10 +32,10 @@ struct OpenedMeters {
   std::string left_out;
 };
 /// Opens meters as energy.meter says, or refuses; called on the node's leader.
-OpenedMeters open_meters(const Config& config, const JobNode& node);
+OpenedMeters open_meters(const EnergyConfig& energy, const DeviceConfig& device, const JobNode& node);
 
 /// Has rank 0 say what power each node allows. Collective over the world.
-void say_caps(const World& world, const Config& config, const std::vector<RankPlace>& places,
+void say_caps(const World& world, const EnergyConfig& energy, const std::vector<RankPlace>& places,
               const JobNode& node);
 
 }  // namespace mindpipe

@@ -3,6 +3,7 @@
 #include "app/run/json_read.h"
 #include "app/verbs/main_verb.h"
 #include "comm/gather_bytes.h"
+#include "config/config.h"
 #include "core/input_file.h"
 #include "core/log.h"
 #include "core/log_mark.h"
@@ -39,8 +40,8 @@ std::unique_ptr<RunEnergy> make_run_energy(Worker& worker, const std::vector<Ran
   const EnergyConfig& energy = worker.config().energy;
   if (energy.meter == EnergyMeter::none && !energy.cap) return nullptr;
   const World& world = worker.world();
-  const JobNode node = node_of_rank(world, places, gpu_of_rank(worker.config(), places, world.rank));
-  if (energy.cap) say_caps(world, worker.config(), places, node);
+  const JobNode node = node_of_rank(world, places, gpu_of_rank(worker.config().device, places, world.rank));
+  if (energy.cap) say_caps(world, energy, places, node);
   if (energy.meter == EnergyMeter::none) return nullptr;
   return std::make_unique<RunEnergy>(worker, places, node, directory, begun);
 }
@@ -72,7 +73,7 @@ void RunEnergy::begin_account(const std::string& path) {
 }
 
 void RunEnergy::open_meters(const std::vector<RankPlace>& places, const JobNode& node) {
-  OpenedMeters opened = mindpipe::open_meters(worker_.config(), node);
+  OpenedMeters opened = mindpipe::open_meters(worker_.config().energy, worker_.config().device, node);
   std::vector<std::string> names;
   for (const auto& meter : opened.meters) names.push_back(meter->describe());
   if (!names.empty()) words_ = "metered: " + join(names, ", ") + "\n";

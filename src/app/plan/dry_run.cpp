@@ -10,6 +10,7 @@
 #include "app/plan/proof_text.h"
 #include "app/verbs/main_verb.h"
 #include "comm/reduction.h"
+#include "config/config.h"
 #include "core/text.h"
 #include "plan/cost_model.h"
 #include "plan/memory_limits.h"

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "config/config.h"
 #include "core/check.h"
 #include "core/text.h"
 #include "plan/searched_settings.h"

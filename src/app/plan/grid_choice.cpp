@@ -6,6 +6,7 @@
 #include "app/plan/open_choice.h"
 #include "app/run/resume.h"
 #include "comm/affinity.h"
+#include "config/config.h"
 #include "core/check.h"
 #include "core/launcher.h"
 #include "plan/layout_search.h"
@@ -75,13 +76,13 @@ std::optional<Config> on_one_rank(const std::string& file, std::vector<std::stri
 Coord best_grid(const Config& config, int ranks) {
   const std::vector<std::string> settings = best_settings(config, {}, ranks);
   return settings.empty() ? nearest_grids({1, 1, 1, 1}, ranks, {}, 1).front()
-                          : degrees_of(with_settings(config, settings));
+                          : degrees_of(with_settings(config, settings).grid);
 }
 
 Config with_degrees(const Config& config, int ranks, Purpose purpose) {
   const Coord shape = open_degrees(config) > 1
                           ? best_grid(config, ranks)
-                          : resolve_grid(degrees_of(config), ranks, fits(config, purpose));
+                          : resolve_grid(degrees_of(config.grid), ranks, fits(config, purpose));
   try {
     return on_grid(config, shape);
   } catch (const Error& error) {
@@ -108,7 +109,7 @@ Config read_for_ranks(const std::string& file, const std::vector<std::string>& o
       known.insert(known.end(), shards.begin(), shards.end());
       return read_for_ranks(file, known, ranks, written);
     }
-    const std::string advice = advice_instead(degrees_of(*any), ranks, fits(*any, Purpose::training));
+    const std::string advice = advice_instead(degrees_of(any->grid), ranks, fits(*any, Purpose::training));
     if (advice.empty()) throw;
     fail(error.code, "{}{}", error.what(), advice);
   }
@@ -120,7 +121,7 @@ Config with_any_grid(const Config& given, int ranks) {
   Config config = given;
   ReproducibleConfig& shards = config.reproducible;
   shards = {std::max({1, shards.tensor, config.grid.tensor}), std::max({1, shards.data, config.grid.data})};
-  Coord wanted = degrees_of(config);
+  Coord wanted = degrees_of(config.grid);
   for (Axis axis : axes) wanted[axis] = std::max(1, wanted[axis]);
   if (num_ranks(wanted) == ranks) return with_degrees(config, ranks, Purpose::reading);
   config.schedule.chunks = 1;  // both divide training's work

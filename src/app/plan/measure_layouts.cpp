@@ -6,6 +6,7 @@
 
 #include "app/run/run.h"
 #include "comm/text_of_rank_0.h"
+#include "config/config.h"
 #include "core/clock.h"
 #include "core/log.h"
 #include "core/middle.h"

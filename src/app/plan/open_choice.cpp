@@ -7,6 +7,7 @@
 #include "app/plan/plan_comparison.h"
 #include "app/plan/tapes_text.h"
 #include "comm/text_of_rank_0.h"
+#include "config/config.h"
 #include "core/check.h"
 #include "core/clock.h"
 #include "core/log.h"
@@ -64,7 +65,7 @@ SearchFreedom freedom_to_train(const Config& config, const std::set<std::string>
 }
 
 int open_degrees(const Config& config) {
-  const Coord degrees = degrees_of(config);
+  const Coord degrees = degrees_of(config.grid);
   return static_cast<int>(
       std::count_if(axes.begin(), axes.end(), [&](Axis axis) { return degrees[axis] == 0; }));
 }

@@ -19,6 +19,7 @@
 #include "app/train/report_end.h"
 #include "app/verbs/main_verb.h"
 #include "app/verbs/verbs.h"
+#include "config/config.h"
 #include "core/launcher.h"
 #include "core/text.h"
 #include "io/file.h"
@@ -81,7 +82,7 @@ std::string prices_text(const Config& config, const RunPlan& plan) {
     return fmt::format("the device {} (device.description)", device_name(config));
   const Profile profile = read_profile(config.device.profile);
   const bool is_foreign =
-      row_of(config.device.kind).computes && !foreign_in(profile, origin_here(config)).empty();
+      row_of(config.device.kind).computes && !foreign_in(profile, origin_here(config.device)).empty();
   return fmt::format(
       "{} (device.profile: {}, {} rank{} of {} thread{}{}{}{})", config.device.profile, profile.machine,
       profile.ranks, profile.ranks == 1 ? "" : "s", profile.threads, profile.threads == 1 ? "" : "s",
@@ -212,7 +213,7 @@ int plan(const Arguments& arguments, const Config& given) {
   const std::string& json = arguments.layouts.json;
   MP_REQUIRE(json.empty() || arguments.layouts.search || arguments.simulate, Exit::usage,
              "plan --json: figures of what? (add --simulate or --search)");
-  require_own_profile(given, arguments.foreign_profile);
+  require_own_profile(given.device, arguments.foreign_profile);
   if (arguments.layouts.search) return plan_search(arguments, given);
   if (launch().rank != 0) return 0;
   const int ranks = arguments.ranks > 0 ? arguments.ranks : ranks_of_grid(given);

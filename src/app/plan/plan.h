@@ -1,9 +1,9 @@
 #pragma once
 #include <string>
 
-#include "config/config.h"
-
 namespace mindpipe {
+
+struct Config;
 
 /// What a configuration would do on `ranks` ranks: blocks, tapes and memory of every stage, and the order of
 /// its passes; or, simulated, how long a step takes and how much of it each stage is idle.

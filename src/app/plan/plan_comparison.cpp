@@ -7,6 +7,7 @@
 #include "app/plan/grid_choice.h"
 #include "app/run/json_line.h"
 #include "app/train/report_end.h"
+#include "config/config.h"
 #include "core/text.h"
 #include "plan/searched_settings.h"
 

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "app/plan/plan_goal.h"
+#include "config/config.h"
 #include "plan/layout_search.h"
 
 namespace mindpipe {

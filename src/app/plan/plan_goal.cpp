@@ -3,6 +3,7 @@
 #include <charconv>
 
 #include "app/run/run_directory.h"
+#include "config/config.h"
 #include "core/check.h"
 #include "energy/carbon.h"
 #include "energy/powers.h"

@@ -2,6 +2,8 @@
 #include <optional>
 #include <string>
 
+#include "config/sections/energy.h"
+#include "config/sections/plan.h"
 #include "plan/layout_search.h"
 
 namespace mindpipe {

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "app/plan/plan_subnets.h"
+#include "config/config.h"
 #include "core/text.h"
 #include "plan/moves_on_paper.h"
 #include "plan/network_on_paper.h"

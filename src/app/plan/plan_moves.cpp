@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "config/config.h"
 #include "core/text.h"
 #include "plan/moves_of_run.h"
 #include "program/moving_step.h"

@@ -7,6 +7,7 @@
 
 #include "app/report/drawing.h"
 #include "app/report/pictures.h"
+#include "config/config.h"
 #include "core/text.h"
 #include "plan/run_plan.h"
 #include "plan/searched_settings.h"

@@ -1,6 +1,7 @@
 #include "app/plan/plan_ports.h"
 
 #include "app/run/json_line.h"
+#include "config/config.h"
 #include "core/text.h"
 #include "plan/port_changes.h"
 

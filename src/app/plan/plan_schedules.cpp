@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "config/config.h"
 #include "core/text.h"
 #include "plan/layout_search.h"
 #include "plan/layout_space.h"

@@ -1,10 +1,11 @@
 #pragma once
 #include <string>
 
-#include "config/config.h"
 #include "program/outline.h"
 
 namespace mindpipe {
+
+struct Config;
 
 /// A table of the schedules that the configuration's pipeline can have: how long a step of each is on paper,
 /// and how large its tapes and all its memory are on the rank that has the most; or why it cannot be. Empty

@@ -19,6 +19,7 @@
 #include "app/train/report_end.h"
 #include "app/verbs/main_verb.h"
 #include "comm/text_of_rank_0.h"
+#include "config/config.h"
 #include "core/launcher.h"
 #include "core/middle.h"
 #include "core/text.h"

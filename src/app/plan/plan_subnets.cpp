@@ -6,6 +6,7 @@
 #include "app/plan/plan_lanes.h"
 #include "app/plan/plan_ports.h"
 #include "app/train/report_end.h"
+#include "config/config.h"
 #include "config/models/prices.h"
 #include "core/text.h"
 #include "plan/network_on_paper.h"

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "app/verbs/doctor.h"
+#include "config/sections/device.h"
 #include "core/check.h"
 #include "core/sha256.h"
 #include "core/text.h"
@@ -13,9 +14,9 @@
 namespace mindpipe {
 namespace {
 
-std::string instructions_here(const Config& config) {
-  if (config.device.kind == DeviceKind::cuda) return gpu_devices();
-  return config.device.instructions == "auto" ? instruction_sets() : config.device.instructions;
+std::string instructions_here(const DeviceConfig& device) {
+  if (device.kind == DeviceKind::cuda) return gpu_devices();
+  return device.instructions == "auto" ? instruction_sets() : device.instructions;
 }
 
 std::string digest_of_kernels(const std::string& file) {
@@ -29,9 +30,9 @@ std::string digest_of_kernels(const std::string& file) {
 
 }  // namespace
 
-ProfileOrigin origin_here(const Config& config) {
-  return {fmt::format("{}, {}", processor_here(), config.device.kind), instructions_here(config),
-          digest_of_kernels(config.device.kernels)};
+ProfileOrigin origin_here(const DeviceConfig& device) {
+  return {fmt::format("{}, {}", processor_here(), device.kind), instructions_here(device),
+          digest_of_kernels(device.kernels)};
 }
 
 std::string foreign_in(const Profile& profile, const ProfileOrigin& here) {
@@ -47,13 +48,13 @@ std::string foreign_in(const Profile& profile, const ProfileOrigin& here) {
   return join(differences, "; ");
 }
 
-void require_own_profile(const Config& config, bool foreign) {
-  if (config.device.profile.empty() || foreign || !row_of(config.device.kind).computes) return;
-  const std::string differences = foreign_in(read_profile(config.device.profile), origin_here(config));
+void require_own_profile(const DeviceConfig& device, bool foreign) {
+  if (device.profile.empty() || foreign || !row_of(device.kind).computes) return;
+  const std::string differences = foreign_in(read_profile(device.profile), origin_here(device));
   MP_REQUIRE(differences.empty(), Exit::bad_configuration,
              "device.profile: {} was measured elsewhere ({}); measure here with mindpipe-train profile, or "
              "take it all the same with --foreign-profile",
-             config.device.profile, differences);
+             device.profile, differences);
 }
 
 }  // namespace mindpipe

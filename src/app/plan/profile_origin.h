@@ -1,10 +1,11 @@
 #pragma once
 #include <string>
 
-#include "config/config.h"
 #include "config/profile.h"
 
 namespace mindpipe {
+
+struct DeviceConfig;
 
 /// What measured prices hold for, beside a model.
 struct ProfileOrigin {
@@ -12,12 +13,12 @@ struct ProfileOrigin {
   std::string instructions;  ///< instruction sets that kernels use, or the GPU
   std::string kernels;       ///< digest of the table of device.kernels; empty: there is none
 };
-ProfileOrigin origin_here(const Config& config);
+ProfileOrigin origin_here(const DeviceConfig& device);
 
 /// In what a profile's origin is not this one: "machine: X there, Y here; ..."; empty: in nothing.
 std::string foreign_in(const Profile& profile, const ProfileOrigin& here);
 
 /// Refuses a device.profile of another machine, unless `foreign`. An emulated device imitates any.
-void require_own_profile(const Config& config, bool foreign);
+void require_own_profile(const DeviceConfig& device, bool foreign);
 
 }  // namespace mindpipe

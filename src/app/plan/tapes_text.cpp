@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "config/config.h"
 #include "core/text.h"
 
 namespace mindpipe {

@@ -5,6 +5,7 @@
 #include "app/plan/profile_origin.h"
 #include "app/run/version.h"
 #include "app/train/trace_file.h"
+#include "config/config.h"
 #include "core/launcher.h"
 #include "io/file.h"
 #include "plan/layout_space.h"
@@ -28,7 +29,7 @@ TracedRun traced_run(const Config& given, int ranks, const SearchFreedom& free, 
   const TracePrices fitted =
       fit_trace_prices(trace, graph, measured_times(trace, graph, trace.clock_bound), traced.config);
   Profile profile = profile_of(fitted, given, layouts_with_prices(given, ranks, free));
-  const ProfileOrigin origin = origin_here(given);
+  const ProfileOrigin origin = origin_here(given.device);
   profile.machine = origin.machine;
   profile.instructions = origin.instructions;
   profile.kernels = origin.kernels;

@@ -1,6 +1,7 @@
 #pragma once
 #include <string>
 
+#include "config/config.h"
 #include "plan/layout_search.h"
 
 namespace mindpipe {

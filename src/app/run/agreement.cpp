@@ -4,6 +4,7 @@
 
 #include "app/run/version.h"
 #include "comm/text_of_rank_0.h"
+#include "config/config.h"
 #include "config/settings.h"
 #include "core/check.h"
 #include "core/input_file.h"

@@ -4,9 +4,11 @@
 
 #include "app/run/run_arithmetic.h"
 #include "comm/mpi.h"
-#include "config/config.h"
+#include "config/kinds.h"
 
 namespace mindpipe {
+
+struct Config;
 
 // Bits are promised among equals. A rank that is not like rank 0 fails with code 78 and says what differs.
 

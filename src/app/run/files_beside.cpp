@@ -5,6 +5,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "config/config.h"
 #include "config/models/architectures.h"
 #include "config/tokens.h"
 #include "core/input_file.h"

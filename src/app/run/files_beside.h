@@ -5,10 +5,11 @@
 #include <set>
 #include <string>
 
-#include "config/config.h"
 #include "io/file.h"
 
 namespace mindpipe {
+
+struct Config;
 
 /// Files that say what weights are, by their names in the directory.
 using Descriptions = std::map<std::string, std::string>;

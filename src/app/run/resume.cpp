@@ -10,6 +10,7 @@
 #include "app/run/version.h"
 #include "app/run/whole_checkpoint.h"
 #include "comm/text_of_rank_0.h"
+#include "config/config.h"
 #include "config/open_settings.h"
 #include "config/settings.h"
 #include "core/input_file.h"

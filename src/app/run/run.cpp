@@ -6,6 +6,7 @@
 #include "app/run/agreement.h"
 #include "app/run/run_directory.h"
 #include "comm/text_of_rank_0.h"
+#include "config/config.h"
 #include "core/input_file.h"
 #include "core/launcher.h"
 #include "core/log.h"
@@ -74,7 +75,7 @@ std::vector<Coord> Run::neighbours() const {
   std::vector<Coord> ranks;
   for (int rank = 0; rank < session_.size(); ++rank)
     if (std::string_view(places_[rank].host) == places_[session_.rank()].host)
-      ranks.push_back(coord_at(degrees_of(config_), rank));
+      ranks.push_back(coord_at(degrees_of(config_.grid), rank));
   return ranks;
 }
 

@@ -12,6 +12,7 @@
 #include "comm/affinity.h"
 #include "comm/mpi.h"
 #include "comm/watchdog.h"
+#include "config/config.h"
 #include "runtime/worker.h"
 
 namespace mindpipe {

@@ -9,6 +9,7 @@
 #include "app/run/agreement.h"
 #include "app/run/flags_CXX.h"
 #include "app/run/run_inputs.h"
+#include "config/config.h"
 #include "config/settings.h"
 #include "core/portable_math.h"
 #include "core/sha256.h"

@@ -4,9 +4,9 @@
 #include <utility>
 #include <vector>
 
-#include "config/config.h"
-
 namespace mindpipe {
+
+struct Config;
 
 /// All that a bit of a training depends on, part by part: the class of the kernels, compiler and flags, the
 /// functions of real numbers, what the code fixes (rounding points, random streams, the order of samples),

@@ -10,6 +10,7 @@
 #include "app/run/json_read.h"
 #include "app/run/run_lock.h"
 #include "app/train/stop_request.h"
+#include "config/config.h"
 #include "core/check.h"
 #include "core/line_reader.h"
 #include "core/log.h"

@@ -6,10 +6,11 @@
 
 #include "app/run/json_line.h"
 #include "app/run/json_read.h"
-#include "config/config.h"
 #include "io/file.h"
 
 namespace mindpipe {
+
+struct Config;
 
 /// What status.json says: the authority on how a run stands, for scripts.
 /// Why a run is told to have stopped that was ended at once, and has not saved its weights.

@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "app/run/whole_checkpoint.h"
+#include "config/config.h"
 #include "core/input_file.h"
 #include "core/sha256.h"
 #include "corpus/corpus.h"

@@ -1,9 +1,9 @@
 #pragma once
 #include <string>
 
-#include "config/config.h"
-
 namespace mindpipe {
+
+struct Config;
 
 /// Begins the name of a part of the arithmetic that lies in files: "contents of data.train".
 inline constexpr const char* part_of_contents = "contents of ";

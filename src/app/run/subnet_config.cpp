@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "config/config.h"
 #include "config/document.h"
 #include "config/models/choices.h"
 #include "config/rules.h"

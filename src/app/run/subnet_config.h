@@ -4,9 +4,11 @@
 #include <string>
 #include <vector>
 
-#include "config/config.h"
+#include "config/models/space.h"
 
 namespace mindpipe {
+
+struct Config;
 
 // A network of a supernet as a model of its own. Its units have the names that they have in the supernet, so
 // that its weights are some of the supernet's.

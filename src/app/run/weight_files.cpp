@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "config/sections/export.h"
 #include "core/strict_json.h"
 #include "core/text.h"
 #include "io/file.h"
@@ -104,11 +105,11 @@ WeightFiles WeightFiles::one(const Model& model, ExportConfig how, const std::st
   return files;
 }
 
-WeightFiles WeightFiles::in_directory(const Model& model, const Config& config, const std::string& directory,
-                                      const std::string& stem) {
+WeightFiles WeightFiles::in_directory(const Model& model, const ExportConfig& how,
+                                      const std::string& directory, const std::string& stem) {
   WeightFiles files;
   files.directory_ = directory;
-  files.plan(model, config.exported, stem);
+  files.plan(model, how, stem);
   return files;
 }
 

@@ -3,11 +3,12 @@
 #include <string>
 #include <vector>
 
-#include "config/config.h"
 #include "io/safetensors.h"
 #include "state/whole_tensor.h"
 
 namespace mindpipe {
+
+struct ExportConfig;
 
 /// The safetensors files that a model's weights go to: one, or parts with an index that says which has what.
 /// A function of model and settings alone, so every rank knows it.
@@ -15,8 +16,8 @@ class WeightFiles {
  public:
   /// One file, however long.
   static WeightFiles one(const Model& model, ExportConfig how, const std::string& path);
-  /// What `config.exported` says, in a directory.
-  static WeightFiles in_directory(const Model& model, const Config& config, const std::string& directory,
+  /// What `how` says, in a directory.
+  static WeightFiles in_directory(const Model& model, const ExportConfig& how, const std::string& directory,
                                   const std::string& stem);
   /// How names of parts begin in a directory: other than those that are there, which stay until the new ones
   /// are whole.

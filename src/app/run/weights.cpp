@@ -10,6 +10,7 @@
 #include "app/run/whole_checkpoint.h"
 #include "comm/gather_bytes.h"
 #include "comm/text_of_rank_0.h"
+#include "config/config.h"
 #include "core/input_file.h"
 #include "core/log.h"
 #include "io/checked_writer.h"
@@ -103,8 +104,9 @@ class SharedFiles {
 void write_together(Worker& worker, const WeightFiles& files, FilesBeside* beside = nullptr) {
   worker.settle();
   SharedFiles shared(worker.world(), files);
-  StateCopy copy(worker.config(), worker.stage(), worker.residency(), worker.wiring().all_ranks.get(),
-                 weights_for_files(worker.config(), worker.stage().model()), longest_piece_of_weights);
+  StateCopy copy(worker.stage(), worker.residency(), worker.wiring().all_ranks.get(),
+                 weights_for_files(worker.residency().slot_names(), worker.stage().model()),
+                 longest_piece_of_weights);
   const auto place_of = [&](const FilePiece& piece) {
     WeightFiles::Place place = files.place_of(copy.tensors()[piece.tensor].path);
     place.offset += files.bytes_of_words(piece.stored.first);
@@ -136,7 +138,7 @@ std::string save_weights_for_others(Worker& worker, const std::string& directory
   std::optional<FilesBeside> beside;
   if (world.rank == 0) beside.emplace(worker.config(), directory);
   const WeightFiles files =
-      WeightFiles::in_directory(worker.stage().model(), worker.config(), directory, stem);
+      WeightFiles::in_directory(worker.stage().model(), worker.config().exported, directory, stem);
   write_together(worker, files, beside ? &*beside : nullptr);
   return files.name();
 }
@@ -181,7 +183,7 @@ std::size_t write_weights_for_others(const Model& model, const Config& config, c
                                      const GiveWords& give, const Descriptions& more) {
   FilesBeside beside(config, directory, more);
   const WeightFiles files =
-      WeightFiles::in_directory(model, config, directory, WeightFiles::stem_for(directory));
+      WeightFiles::in_directory(model, config.exported, directory, WeightFiles::stem_for(directory));
   return write_alone(model, files, give, &beside);
 }
 

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <optional>
 
+#include "config/config.h"
 #include "config/document.h"
 #include "core/log.h"
 #include "runtime/checkpoint_reader.h"

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "app/verbs/main_verb.h"
+#include "config/config.h"
 #include "core/log.h"
 
 namespace mindpipe {

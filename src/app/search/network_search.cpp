@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "config/models/search.h"
+#include "config/models/space.h"
 #include "core/text.h"
 
 namespace mindpipe {
@@ -69,12 +70,12 @@ std::vector<Objective> objectives_of(const SearchConfig& search) {
   return objectives;
 }
 
-NetworkSearch::NetworkSearch(const Config& config, const NetworkMeasures& measures)
-    : config_(config), measures_(measures), told_(objectives_of(config.search)) {
-  const SearchConfig& search = config.search;
-  searcher_ = searcher_within(config.model.supernet.space,
+NetworkSearch::NetworkSearch(const SearchConfig& search, const Space& space, std::uint64_t seed,
+                             const NetworkMeasures& measures)
+    : search_(search), measures_(measures), told_(objectives_of(search)) {
+  searcher_ = searcher_within(space,
                               {.kind = search.searcher,
-                               .seed = config.seed,
+                               .seed = seed,
                                .lag = row_of(search.searcher).learns ? search.lag : search.scores,
                                .population = search.population,
                                .parents = search.parents,
@@ -116,8 +117,7 @@ void NetworkSearch::take_up(const std::vector<Score>& known, const std::string& 
 }
 
 std::optional<Subnet> NetworkSearch::next() {
-  if (scores_.size() + under_way_.size() == static_cast<std::size_t>(config_.search.scores))
-    return std::nullopt;
+  if (scores_.size() + under_way_.size() == static_cast<std::size_t>(search_.scores)) return std::nullopt;
   under_way_.push_back(proposed());
   return Subnet{under_way_.back().id, under_way_.back().choice};
 }

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "app/search/score.h"
-#include "config/config.h"
+#include "config/sections/search.h"
 #include "plan/network_measures.h"
 #include "supernet/searcher.h"
 
@@ -15,8 +15,9 @@ namespace mindpipe {
 /// losses, alike on every rank.
 class NetworkSearch {
  public:
-  /// Refuses limits that hardly any network meets. The measures outlive the search.
-  NetworkSearch(const Config& config, const NetworkMeasures& measures);
+  /// Refuses limits that hardly any network meets. The settings and the measures outlive the search.
+  NetworkSearch(const SearchConfig& search, const Space& space, std::uint64_t seed,
+                const NetworkMeasures& measures);
 
   /// Takes what an earlier start has scored, the first ids. Fails where these are not the networks that this
   /// search scores. `file`: where they stand.
@@ -27,13 +28,13 @@ class NetworkSearch {
   const Score& hear(double loss, const std::array<double, 2>& halves);
 
   const std::vector<Score>& scores() const { return scores_; }
-  bool is_over() const { return static_cast<int>(scores_.size()) == config_.search.scores; }
+  bool is_over() const { return static_cast<int>(scores_.size()) == search_.scores; }
 
  private:
   Score proposed();
   void tell(const Score& score);
 
-  const Config& config_;
+  const SearchConfig& search_;
   const NetworkMeasures& measures_;
   std::unique_ptr<Searcher> searcher_;
   std::vector<Objective> told_;  ///< to the searcher, in its order

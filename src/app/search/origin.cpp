@@ -2,6 +2,7 @@
 
 #include "app/run/json_line.h"
 #include "app/run/json_read.h"
+#include "config/config.h"
 #include "config/models/search.h"
 #include "config/settings.h"
 #include "core/crc32c.h"

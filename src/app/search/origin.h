@@ -2,9 +2,9 @@
 #include <map>
 #include <string>
 
-#include "config/config.h"
-
 namespace mindpipe {
+
+struct Config;
 
 /// What the scores of a search depend on, by name: settings, and the weights.
 using ScoreOrigin = std::map<std::string, std::string>;

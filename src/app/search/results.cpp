@@ -8,6 +8,7 @@
 #include "app/run/subnet_config.h"
 #include "app/search/network_search.h"
 #include "app/train/report_end.h"
+#include "config/config.h"
 #include "config/models/choices.h"
 #include "config/models/search.h"
 #include "core/log.h"

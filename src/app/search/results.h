@@ -3,9 +3,10 @@
 #include <vector>
 
 #include "app/search/score.h"
-#include "config/config.h"
 
 namespace mindpipe {
+
+struct Config;
 
 /// The networks that come out of a search, the best first: of the lowest losses; of a search for a front,
 /// spread over it from the lowest loss on. Places among the scores.

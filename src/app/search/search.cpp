@@ -18,6 +18,7 @@
 #include "app/verbs/main_verb.h"
 #include "app/verbs/verbs.h"
 #include "comm/text_of_rank_0.h"
+#include "config/config.h"
 #include "config/models/search.h"
 #include "core/log.h"
 #include "core/progress.h"
@@ -78,7 +79,7 @@ class Scoring {
         directory_(directory),
         file_(directory + "/search.jsonl"),
         measures_(config_),
-        search_(config_, measures_) {}
+        search_(config_.search, config_.model.supernet.space, config_.seed, measures_) {}
 
   /// Scores what is missing, as far as nobody asks for a stop. Collective.
   void run();

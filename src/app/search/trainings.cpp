@@ -9,6 +9,7 @@
 #include "app/train/stop_request.h"
 #include "app/verbs/verbs.h"
 #include "comm/text_of_rank_0.h"
+#include "config/config.h"
 #include "config/settings.h"
 #include "core/log.h"
 #include "core/text.h"

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "config/config.h"
+
 namespace mindpipe {
 
 std::string orders_of(const Config& config) { return config.run.dir + "/orders"; }

@@ -10,6 +10,7 @@
 #include <thread>
 #include <utility>
 
+#include "config/config.h"
 #include "core/text.h"
 
 namespace mindpipe {

@@ -11,7 +11,7 @@
 
 namespace mindpipe {
 
-Guard::Guard(const Config& config, const RunProgress& begun) : rules_(config.guard) { go_on_from(begun); }
+Guard::Guard(const GuardConfig& rules, const RunProgress& begun) : rules_(rules) { go_on_from(begun); }
 
 void Guard::go_on_from(const RunProgress& progress) {
   in_a_row_ = progress.skipped_in_a_row;

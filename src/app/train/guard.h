@@ -4,7 +4,7 @@
 #include <deque>
 #include <string>
 
-#include "config/config.h"
+#include "config/sections/run.h"
 #include "io/manifest.h"
 #include "runtime/step_feed.h"
 #include "runtime/subnet_reports.h"
@@ -16,7 +16,7 @@ namespace mindpipe {
 class Guard {
  public:
   /// `begun`: how far the run had come when it was taken up.
-  Guard(const Config& config, const RunProgress& begun);
+  Guard(const GuardConfig& rules, const RunProgress& begun);
 
   /// Judges the next step. Once there is trouble, later steps are not judged.
   void hear(const StepScalars& scalars);

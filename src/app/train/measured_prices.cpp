@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "app/train/report_end.h"
+#include "config/config.h"
 #include "core/text.h"
 #include "io/file.h"
 #include "supernet/sampler.h"

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "config/config.h"
 #include "core/log.h"
 #include "core/middle.h"
 #include "core/text.h"

@@ -6,6 +6,7 @@
 #include "app/plan/plan_subnets.h"
 #include "app/train/measured_prices.h"
 #include "app/verbs/main_verb.h"
+#include "config/config.h"
 #include "core/log_mark.h"
 #include "core/middle.h"
 #include "core/text.h"

@@ -6,6 +6,7 @@
 
 #include "app/run/resume.h"
 #include "app/run/run_directory.h"
+#include "config/config.h"
 #include "core/log.h"
 #include "core/mapped_file.h"
 #include "core/sha256.h"

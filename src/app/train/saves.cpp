@@ -7,6 +7,7 @@
 #include "app/run/agreement.h"
 #include "app/run/resume.h"
 #include "app/run/version.h"
+#include "config/config.h"
 #include "core/log.h"
 #include "core/text.h"
 #include "supernet/sampler.h"

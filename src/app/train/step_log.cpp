@@ -5,6 +5,7 @@
 
 #include "app/run/resume.h"
 #include "app/run/run_history.h"
+#include "config/config.h"
 #include "core/log.h"
 #include "core/text.h"
 #include "optim/rate.h"

@@ -1,6 +1,7 @@
 #include "app/train/step_training.h"
 
 #include "app/run/resume.h"
+#include "config/config.h"
 #include "core/log.h"
 #include "core/text.h"
 #include "optim/rate.h"

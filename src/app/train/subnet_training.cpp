@@ -5,6 +5,7 @@
 
 #include "app/plan/plan_lanes.h"
 #include "app/plan/plan_subnets.h"
+#include "config/config.h"
 #include "core/log.h"
 #include "optim/rate.h"
 #include "runtime/diagnose.h"

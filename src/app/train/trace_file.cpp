@@ -7,6 +7,7 @@
 #include "app/run/version.h"
 #include "app/train/subnet_rows.h"
 #include "comm/text_of_rank_0.h"
+#include "config/config.h"
 #include "core/log.h"
 #include "io/file.h"
 #include "runtime/gather_texts.h"

@@ -16,6 +16,7 @@
 #include "app/train/subnet_training.h"
 #include "app/train/trace_file.h"
 #include "app/verbs/verbs.h"
+#include "config/config.h"
 #include "config/models/choices.h"
 #include "config/tokens.h"
 #include "core/launcher.h"
@@ -256,7 +257,7 @@ int train_on_this_job(const Arguments& arguments, const Config& given) {
 }  // namespace
 
 int train(const Arguments& arguments, const Config& given) {
-  require_own_profile(given, arguments.foreign_profile);
+  require_own_profile(given.device, arguments.foreign_profile);
   if (!arguments.dry_run) return train_on_this_job(arguments, given);
   if (launch().rank == 0)
     dry_run(given, arguments.ranks > 0 ? arguments.ranks : ranks_of_grid(given), arguments.open);

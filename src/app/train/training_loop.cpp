@@ -2,6 +2,7 @@
 
 #include "app/train/stop_request.h"
 #include "app/verbs/main_verb.h"
+#include "config/config.h"
 #include "core/log.h"
 #include "core/text.h"
 
@@ -25,7 +26,7 @@ TrainingLoop::TrainingLoop(Run& run, RunDirectory* directory, Corpus& corpus, He
       report_(run),
       energy_(energy),
       log_(run, directory, report_, begun, energy),
-      guard_(run.config(), begun),
+      guard_(run.config().guard, begun),
       agreed_(begun.step),
       faults_(run, begun.step),
       done_(begun.step),

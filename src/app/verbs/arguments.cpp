@@ -5,6 +5,7 @@
 
 #include "app/run/version.h"
 #include "app/verbs/verbs.h"
+#include "config/settings.h"
 #include "core/check.h"
 #include "core/text.h"
 

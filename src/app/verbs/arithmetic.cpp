@@ -1,5 +1,6 @@
 #include "app/run/run_arithmetic.h"
 #include "app/run/run_inputs.h"
+#include "config/config.h"
 
 #include "app/plan/grid_choice.h"
 #include "app/verbs/main_verb.h"

@@ -14,6 +14,7 @@
 #include "app/run/weights.h"
 #include "app/run/whole_checkpoint.h"
 #include "app/verbs/main_verb.h"
+#include "config/config.h"
 #include "plan/cost_model.h"
 
 namespace mindpipe {

@@ -8,6 +8,7 @@
 
 #include "app/verbs/main_verb.h"
 #include "app/verbs/verbs.h"
+#include "core/check.h"
 #include "corpus/import.h"
 #include "corpus/inspect.h"
 #include "corpus/synthesize.h"

@@ -3,6 +3,7 @@
 #include "app/train/evaluation.h"
 #include "app/verbs/main_verb.h"
 #include "app/verbs/verbs.h"
+#include "config/config.h"
 #include "config/tokens.h"
 #include "core/log.h"
 #include "io/file.h"

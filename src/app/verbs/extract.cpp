@@ -10,6 +10,7 @@
 #include "app/verbs/checkpoint_tools.h"
 #include "app/verbs/main_verb.h"
 #include "app/verbs/verbs.h"
+#include "config/config.h"
 #include "config/document.h"
 #include "config/models/choices.h"
 #include "core/input_file.h"

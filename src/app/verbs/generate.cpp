@@ -5,6 +5,7 @@
 #include "app/verbs/main_verb.h"
 #include "app/verbs/sample.h"
 #include "app/verbs/verbs.h"
+#include "config/config.h"
 #include "config/tokens.h"
 #include "core/log.h"
 #include "corpus/chat_template.h"

@@ -4,6 +4,7 @@
 
 #include "app/verbs/main_verb.h"
 #include "app/verbs/verbs.h"
+#include "config/config.h"
 #include "config/models/architectures.h"
 #include "config/settings.h"
 #include "core/log_mark.h"

@@ -8,6 +8,7 @@
 #include "app/run/resume.h"
 #include "app/train/stop_request.h"
 #include "app/verbs/verbs.h"
+#include "config/config.h"
 #include "core/check.h"
 #include "core/launcher.h"
 

@@ -12,6 +12,7 @@
 #include "app/verbs/verbs.h"
 #include "comm/link_times.h"
 #include "comm/text_of_rank_0.h"
+#include "config/config.h"
 #include "core/clock.h"
 #include "core/launcher.h"
 #include "core/log.h"
@@ -147,7 +148,7 @@ int profile(const Arguments& arguments, const Config& given) {
   Run run(arguments, config, [&](const Config& known, const World&) { return known; });
   config.device.threads = run.threads();
   Profile measured = Profiling(run, config, layouts).measure(arguments.profile.budget);
-  const ProfileOrigin origin = origin_here(config);
+  const ProfileOrigin origin = origin_here(config.device);
   measured.machine = origin.machine;
   measured.instructions = origin.instructions;
   measured.kernels = origin.kernels;

@@ -6,6 +6,7 @@
 #include "app/train/trace_file.h"
 #include "app/verbs/main_verb.h"
 #include "app/verbs/verbs.h"
+#include "config/config.h"
 #include "core/input_file.h"
 #include "core/launcher.h"
 #include "core/log.h"

@@ -5,6 +5,7 @@
 #include <limits>
 #include <numeric>
 
+#include "config/sections/generate.h"
 #include "core/check.h"
 #include "core/portable_math.h"
 

@@ -3,10 +3,11 @@
 #include <optional>
 #include <vector>
 
-#include "config/config.h"
 #include "core/random.h"
 
 namespace mindpipe {
+
+struct GenerateConfig;
 
 /// The first of the logits after which no token can be drawn: a NaN, an infinity, or the largest where that
 /// is minus infinity; else nothing.

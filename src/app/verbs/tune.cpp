@@ -2,6 +2,7 @@
 #include "app/run/run.h"
 #include "app/verbs/main_verb.h"
 #include "app/verbs/verbs.h"
+#include "config/config.h"
 #include "hardware.h"
 #include "io/file.h"
 #include "plan/cost_model.h"

@@ -3,13 +3,14 @@
 #include <string>
 
 #include "app/verbs/arguments.h"
-#include "config/config.h"
 
 namespace CLI {
 class App;
 }
 
 namespace mindpipe {
+
+struct Config;
 
 /// What a word like `train` on the command line asks for.
 struct Verb {

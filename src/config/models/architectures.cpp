@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "config/config.h"
 #include "config/rules.h"
 #include "config/settings.h"
 #include "core/strict_json.h"

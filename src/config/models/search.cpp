@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "config/config.h"
 #include "core/text.h"
 
 namespace mindpipe {
@@ -96,6 +97,10 @@ std::vector<Setting> search_settings(SearchConfig& s) {
       "for `factor` times the steps",
       count);
   return all;
+}
+
+int steps_of_networks(const Config& config) {
+  return config.search.steps > 0 ? config.search.steps : config.train.steps;
 }
 
 bool asks_for(const SearchConfig& search, Objective objective) {
