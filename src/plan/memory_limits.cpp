@@ -7,7 +7,8 @@
 namespace mindpipe {
 namespace {
 
-constexpr const char* usual_advice = "take a smaller train.micro_batch or more stages";
+constexpr const char* usual_advice =
+    "take a smaller train.micro_batch or more stages, or let train.recompute and train.swap be auto";
 
 void require_below(const RunPlan& plan, const BytesByClass& bytes, int stage, std::int64_t limit,
                    const char* name_of_limit, const std::string& advice = usual_advice) {
@@ -17,12 +18,10 @@ void require_below(const RunPlan& plan, const BytesByClass& bytes, int stage, st
                                     ? fmt::format(" (attention's {:.1f} MiB of the workspace are estimated)",
                                                   static_cast<double>(kernels.attention) / 1048576.0)
                                     : "";
-  MP_REQUIRE(
-      limit == 0 || total <= limit, Exit::out_of_memory,
-      "memory: a rank of stage {} will need {:.1f} MiB, and {} is {:.1f} MiB; {}, or let train.recompute "
-      "and train.swap be auto. Predicted{}:\n{}",
-      stage, static_cast<double>(total) / 1048576.0, name_of_limit, static_cast<double>(limit) / 1048576.0,
-      advice, estimated, ledger_of(bytes));
+  MP_REQUIRE(limit == 0 || total <= limit, Exit::out_of_memory,
+             "memory: a rank of stage {} will need {:.1f} MiB, and {} is {:.1f} MiB; {}. Predicted{}:\n{}",
+             stage, static_cast<double>(total) / 1048576.0, name_of_limit,
+             static_cast<double>(limit) / 1048576.0, advice, estimated, ledger_of(bytes));
 }
 
 /// What the rank of a stage that needs the most has on its device.
@@ -37,13 +36,18 @@ void require_on_device(const RunPlan& plan, std::int64_t limit, const std::strin
     require_below(plan, on_device(plan, stage), stage, limit, "memory.device_limit", advice);
 }
 
+std::string advice_on_step(const Config& config) {
+  const LayoutChoice layout = layout_of(config);
+  return what_would_fit(config, layout, false) +
+         (fits_with_other_tapes(config, layout) ? "; train.recompute and train.swap may be auto" : "");
+}
+
 }  // namespace
 
 void require_within(const RunPlan& plan, const Config& config) {
   const std::int64_t limit = config.memory.device_limit;
   if (!fits(plan, limit))
-    require_on_device(plan, limit,
-                      plan.trains_steps() ? what_would_fit(config, layout_of(config), false) : usual_advice);
+    require_on_device(plan, limit, plan.trains_steps() ? advice_on_step(config) : usual_advice);
   require_host_fit(plan, config.memory.host_limit);
 }
 
@@ -60,10 +64,10 @@ void require_host_fit(const RunPlan& plan, std::int64_t limit) {
   for (int stage = 0; stage < static_cast<int>(plan.host_memory.size()); ++stage) {
     const std::int64_t all = plan.most_on_host(stage), tapes = plan.segments_on_host(stage);
     if (limit == 0 || all <= limit) continue;
-    MP_REQUIRE(tapes > 0, Exit::out_of_memory,
+    MP_REQUIRE(all - tapes <= limit, Exit::out_of_memory,
                "memory: a rank of stage {} will keep {} of masters and moments on its host, and "
                "memory.host_limit is {}; take more stages, train.zero: 1, or memory.optimizer: device",
-               stage, bytes(all), bytes(limit));
+               stage, bytes(all - tapes), bytes(limit));
     fail(Exit::out_of_memory,
          "memory: a rank of stage {} will keep {} of swapped tapes{} on its host, and memory.host_limit is "
          "{}; "

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "config/config.h"
 #include "plan/group_choice.h"
 #include "plan/memory_limits.h"
 #include "program/schedules/pass_clock.h"
@@ -68,8 +69,9 @@ class StepWithin {
     return room;
   }
 
-  /// Says to the schedule which tapes each stage may have.
-  void allow(const Bytes& room) {
+  /// Says to the schedule which tapes each stage may have: so many percent of its room.
+  void allow(Bytes room, int percent) {
+    for (std::int64_t& bytes : room) bytes = bytes * percent / 100;
     Outline& outline = plan_.outline;
     outline.tapes_room = std::ranges::max(room);
     const std::int64_t most = most_tapes(outline, config_.schedule.kind);
@@ -79,31 +81,35 @@ class StepWithin {
   }
 
   /// The schedule's own tapes, where they fit; else those that each stage has room for. What lies beside
-  /// tapes depends on the order, so a step that does not fit is planned again. An order that is searched may
-  /// be shorter with more than its own.
+  /// tapes depends on the order, so steps with less than that are tried too, and the shortest that fits is
+  /// taken. An order that is searched may be shorter with more than its own.
   void choose_tapes_within() {
-    constexpr int most_tries = 3;
+    constexpr int parts_of_room[] = {100, 97, 93, 85};
     const ScheduleKind schedule = config_.schedule.kind;
-    const bool may_fill = schedule == ScheduleKind::searched && plan_.outline.tapes_percent == 0;
-    RunPlan found = with(step(plan_.outline, schedule));
-    Bytes room = room_for_tapes(found);
-    if (fits(found, limit_)) {
-      if (may_fill && std::ranges::max(room) > own_tapes(plan_.outline, schedule)) {
-        const Outline own = plan_.outline;
-        allow(room);
-        RunPlan filled = with(step(plan_.outline, schedule));
-        if (fits(filled, limit_) && length_of(filled) < length_of(found)) found = std::move(filled);
-        else plan_.outline = own;
-      }
-    } else {
-      for (int tries = 0; tries < most_tries && !fits(found, limit_) && std::ranges::min(room) > 0; ++tries) {
-        allow(room);
-        found = with(step(plan_.outline, schedule));
-        std::ranges::transform(room, room_for_tapes(found), room.begin(),
-                               [](std::int64_t a, std::int64_t b) { return std::min(a, b); });
-      }
+    RunPlan best = with(step(plan_.outline, schedule));
+    const bool fitted = fits(best, limit_);
+    const Bytes room = room_for_tapes(best);
+    const bool may_fill = schedule == ScheduleKind::searched && plan_.outline.tapes_percent == 0 &&
+                          std::ranges::max(room) > own_tapes(plan_.outline, schedule);
+    if (fitted ? !may_fill : std::ranges::min(room) <= 0) return take(std::move(best));
+    for (const int percent : parts_of_room) {
+      allow(room, percent);
+      RunPlan tried = with(step(plan_.outline, schedule));
+      if (is_better(tried, best)) best = std::move(tried);
+      if (fitted) break;
     }
-    plan_.training = std::move(found.training);
+    take(std::move(best));
+  }
+
+  void take(RunPlan best) {
+    plan_.outline = std::move(best.outline);
+    plan_.training = std::move(best.training);
+  }
+
+  /// A step that fits is better than one that does not, and of two that fit the shorter one.
+  bool is_better(const RunPlan& tried, const RunPlan& best) const {
+    if (!fits(tried, limit_)) return false;
+    return !fits(best, limit_) || length_of(tried) < length_of(best);
   }
 
   static std::int64_t length_of(const RunPlan& plan) { return plan.training.expected.step; }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "config/config.h"
+
 namespace mindpipe {
 namespace {
 
@@ -11,30 +13,34 @@ bool fits(const Config& config, const LayoutChoice& layout) {
   return one.fate == LayoutCandidate::Fate::simulated;
 }
 
-bool fits(const Config& config, LayoutChoice layout, bool any_tapes) {
-  if (fits(config, layout)) return true;
+bool fits(const Config& config, const LayoutChoice& layout, bool any_tapes) {
+  return fits(config, layout) || (any_tapes && fits_with_other_tapes(config, layout));
+}
+
+}  // namespace
+
+bool fits_with_other_tapes(const Config& config, LayoutChoice layout) {
   const ChosenBlocks none = WhichBlocks::none, all = WhichBlocks::block;
   for (const auto& [again, away] : {std::pair(all, none), std::pair(none, all)}) {
     layout.recompute = again;
     layout.swap = away;
-    if (any_tapes && fits(config, layout)) return true;
+    if (fits(config, layout)) return true;
   }
   return false;
 }
-
-}  // namespace
 
 std::string what_would_fit(const Config& config, const LayoutChoice& layout, bool any_tapes) {
   const int micro_batch = layout.micro_batch > 0 ? layout.micro_batch : config.train.micro_batch;
   std::string text;
   std::vector<int> smaller = micro_batches_of(config, {.micro_batch = true}, layout.grid.data);
-  std::reverse(smaller.begin(), smaller.end());
+  std::erase_if(smaller, [&](int samples) { return samples >= micro_batch; });
   LayoutChoice other = layout;
-  const auto fitting = std::find_if(smaller.begin(), smaller.end(), [&](int samples) {
+  const auto too_large = std::partition_point(smaller.begin(), smaller.end(), [&](int samples) {
     other.micro_batch = samples;
-    return samples < micro_batch && fits(config, other, any_tapes);
+    return fits(config, other, any_tapes);
   });
-  if (fitting != smaller.end()) text += fmt::format("with train.micro_batch={} it would fit", *fitting);
+  if (too_large != smaller.begin())
+    text += fmt::format("with train.micro_batch={} it would fit", *std::prev(too_large));
   other = layout;
   other.cuts.clear();
   for (const int times : {2, 4, 8}) {

@@ -44,8 +44,12 @@ TEST(StepWithin, SearchesAnOrderForTheMemoryThatThereIs) {
     const std::int64_t limit = limit_with_tapes(own, share);
     const RunPlan within = make_run_plan(even_gpt2("searched", limit));
     EXPECT_TRUE(fits(within, limit)) << share;
-    if (share >= 1) EXPECT_LE(length_of(within), length_of(own)) << share;
-    if (before > 0) EXPECT_LE(length_of(within), before) << share;
+    if (share >= 1) {
+      EXPECT_LE(length_of(within), length_of(own)) << share;
+    }
+    if (before > 0) {
+      EXPECT_LE(length_of(within), before) << share;
+    }
     before = length_of(within);
   }
 }

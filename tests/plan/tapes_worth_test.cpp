@@ -26,7 +26,7 @@ LayoutCandidate simulated(const Config& config, WhichBlocks recompute, WhichBloc
 }
 
 bool fits_with_chosen_tapes(const Config& config) {
-  return !search_layouts(config, num_ranks(degrees_of(config)), free_tapes).best.empty();
+  return !search_layouts(config, num_ranks(degrees_of(config.grid)), free_tapes).best.empty();
 }
 
 TEST(TapesWorth, AWideModelInTwoThirdsOfItsMemoryIsHardlySlower) {
@@ -37,7 +37,7 @@ TEST(TapesWorth, AWideModelInTwoThirdsOfItsMemoryIsHardlySlower) {
   const auto kept = static_cast<double>(simulated(c, WhichBlocks::none, WhichBlocks::none).step);
   const auto again = static_cast<double>(simulated(c, WhichBlocks::block, WhichBlocks::none).step);
   c.memory.device_limit = largest_memory(c, WhichBlocks::none) * 65 / 100;
-  const LayoutSearch search = search_layouts(c, num_ranks(degrees_of(c)), free_tapes);
+  const LayoutSearch search = search_layouts(c, num_ranks(degrees_of(c.grid)), free_tapes);
   ASSERT_FALSE(search.best.empty());
   const LayoutCandidate& chosen = search.all[search.best.front()];
   RecordProperty("chosen", fmt::format("{:.3f}", static_cast<double>(chosen.step) / kept));

@@ -148,6 +148,26 @@ TEST(FollowedWaits, AreThoseThatAreFoundTheSlowWay) {
   }
 }
 
+// Subnets that move in many parts have thousands of actions between a move and the passes that wait for it.
+TEST(FollowedWaits, KnowWhatQueuesHadWaitedForLongBefore) {
+  FollowedWaits waits;
+  waits.add(action_of(ActionKind::receive), 0);
+  const ListEntry move = waits.newest();
+  for (int i = 0; i < 10'000; ++i) waits.add(action_of(ActionKind::reduce), 0);
+  Action pass = action_of(ActionKind::forward);
+  waits.add(pass, 0);
+  EXPECT_FALSE(waits.has_ended(move));
+  pass.after = {static_cast<int>(move.place)};
+  waits.add(pass, 0);
+  EXPECT_TRUE(waits.has_ended(move));
+  pass.after.clear();
+  waits.add(pass, 0);
+  EXPECT_TRUE(waits.has_ended(move)) << "behind a pass that has waited";
+  pass.after = {static_cast<int>(move.place)};
+  waits.thin(pass, 0);
+  EXPECT_TRUE(pass.after.empty());
+}
+
 // A sum may run beside the one before it; it ends after it.
 TEST(FollowedWaits, OfSumsKnowThatTheOneBeforeMayStillRun) {
   const Action pass = action_of(ActionKind::forward), sum = action_of(ActionKind::reduce);

@@ -39,7 +39,7 @@ std::string cost_of_all(const Config& config, LayoutChoice layout, const ChosenB
 
 std::string tapes_text(const Config& config, const RunPlan& plan, const LayoutChoice& layout,
                        const SearchFreedom& free) {
-  if (!free.swap && !(free.recompute && layout.recompute.are_some())) return "";
+  if (!free.swap && !free.recompute) return "";
   std::string text = "tapes of blocks: ";
   for (int stage = 0; stage < plan.outline.stages; ++stage)
     text += (stage > 0 ? "; " : "") + fates_on(plan, layout.recompute, stage);

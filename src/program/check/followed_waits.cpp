@@ -10,6 +10,13 @@ void FollowedWaits::merge(Clock& into, const Clock& other) {
     into[queue] = std::max(into[queue], other[queue]);
 }
 
+void FollowedWaits::merge_ended(Clock& into, std::int64_t place, std::int64_t newest) const {
+  if (newest - place < kept) return merge(into, ends_[place % kept]);
+  const std::size_t queue = queues_[place % known];
+  if (into.size() <= queue) into.resize(queue + 1, -1);
+  into[queue] = std::max(into[queue], place);
+}
+
 int FollowedWaits::queue_number(const Action& action) {
   const QueueKey key = queue_of(action);
   const auto [known, fresh] = numbers_.try_emplace(key, static_cast<int>(lines_.size()));
@@ -26,11 +33,11 @@ void FollowedWaits::thin(Action& action, std::int64_t begin) {
   now_ = lines_[queue_number(action)].begins;
   for (std::size_t left = after.size(); left-- > 0;) {
     const std::int64_t place = begin + after[left];
-    if (place < 0 || newest_.place + 1 - place >= kept) continue;
-    const ListEntry earlier{place, queues_[place % kept]};
+    if (place < 0 || newest_.place + 1 - place >= known) continue;
+    const ListEntry earlier{place, queues_[place % known]};
     if (earlier.queue < static_cast<int>(now_.size()) && now_[earlier.queue] >= place)
       after.erase(after.begin() + static_cast<std::ptrdiff_t>(left));
-    else merge(now_, ends_[place % kept]);
+    else merge_ended(now_, place, newest_.place + 1);
   }
 }
 
@@ -42,13 +49,11 @@ void FollowedWaits::add(const Action& action, std::int64_t begin) {
   for (const int after : action.after) {
     const std::int64_t place = begin + after;
     awaited_.push_back(place);
-    if (place >= 0 && newest_.place - place < kept) merge(now_, ends_[place % kept]);
+    if (place >= 0 && newest_.place - place < known) merge_ended(now_, place, newest_.place);
   }
-  if (static_cast<std::int64_t>(ends_.size()) < kept) {
-    ends_.emplace_back();
-    queues_.emplace_back();
-  }
-  queues_[newest_.place % kept] = newest_.queue;
+  if (std::ssize(ends_) < kept) ends_.emplace_back();
+  if (std::ssize(queues_) < known) queues_.emplace_back();
+  queues_[newest_.place % known] = newest_.queue;
   Clock& ended = ends_[newest_.place % kept];
   ended = now_;
   merge(ended, line.ends);

@@ -35,10 +35,13 @@ class FollowedWaits {
     Clock ends;    ///< what has ended when its newest action has
     bool runs_ahead = false;
   };
-  /// How many entries' clocks are kept. What waits for an older one proves no more than that this has ended.
-  static constexpr std::int64_t kept = 4096;
+  /// How many entries' clocks are kept, and of how many more the queues. What waits for an entry whose clock
+  /// is not kept proves no more than that this one has ended, and those before it in its queue.
+  static constexpr std::int64_t kept = 4096, known = std::int64_t{1} << 20;
 
   static void merge(Clock& into, const Clock& other);
+  /// What has ended where an earlier entry has.
+  void merge_ended(Clock& into, std::int64_t place, std::int64_t newest) const;
   int queue_number(const Action& action);
 
   std::map<QueueKey, int> numbers_;
