@@ -1,8 +1,11 @@
 // thorough
 #include <gtest/gtest.h>
 
+#include <ctime>
+
 #include "plan/largest_memory.h"
 #include "plan/layout_search.h"
+#include "plan/priced_blocks.h"
 
 // What a choice for each block's tape is worth, on paper, where memory is short.
 namespace mindpipe {
@@ -44,6 +47,34 @@ TEST(TapesWorth, AWideModelInTwoThirdsOfItsMemoryIsHardlySlower) {
   EXPECT_LE(chosen.memory, c.memory.device_limit);
   EXPECT_LE(static_cast<double>(chosen.step), 1.03 * kept);
   EXPECT_GE(again, 1.22 * kept);
+}
+
+double processor_seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
+
+// On one core, which may be half as fast as that for which the figures are: 0.2 and 10 seconds.
+TEST(TapesWorth, TwoHundredBlocksOnSixteenStagesAreChosenInSeconds) {
+  constexpr double patience = 2;
+  Config c = read_config(
+      MINDPIPE_SOURCE_DIR "/configs/gpt2-124m.yaml",
+      {"model.layers=99", "model.vocabulary=512", "device.kind=cuda", "device.description=h200",
+       "grid.pipeline=16", "grid.data=1", "grid.tensor=1", "reproducible.data=1", "reproducible.tensor=1",
+       "train.zero=0", "train.batch=64", "train.micro_batch=1", "schedule.kind=1f1b"});
+  const std::int64_t most = largest_memory(c, WhichBlocks::none),
+                     least = largest_memory(c, WhichBlocks::block);
+  PricedBlocks blocks;
+  ASSERT_EQ(blocks.laid_out(c).all_blocks(), 200);
+  for (const int percent : {20, 50, 80}) {
+    c.memory.device_limit = least + (most - least) * percent / 100;
+    double begin = processor_seconds();
+    EXPECT_FALSE(blocks.cuts_fitting(c, {.swaps = true, .hidden = 1}, 100).empty());
+    const double formulas = processor_seconds() - begin;
+    begin = processor_seconds();
+    EXPECT_TRUE(fits_with_chosen_tapes(c));
+    const double all = processor_seconds() - begin;
+    std::printf("%d %%: %.2f s, with the simulator %.1f s\n", percent, formulas, all);
+    EXPECT_LE(formulas, patience * 0.2);
+    EXPECT_LE(all, patience * 10);
+  }
 }
 
 /// The largest micro-batch, in steps of `unit` samples, of which sixteen are a batch that fits.
