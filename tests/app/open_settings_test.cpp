@@ -105,6 +105,24 @@ TEST_F(OpenSettings, ASearchWritesTheSameBytesOnOneAndEightRanks) {
   for (int repetition = 0; repetition < 20; ++repetition) ASSERT_EQ(written(1), alone);
 }
 
+TEST_F(OpenSettings, TapesThatAreChosenAreTheSameOnOneAndEightRanks) {
+  const auto written = [&](int ranks) {
+    const std::string file = (root_ / "tapes.json").string();
+    const Answer answer = run_command(
+        on_ranks(ranks) +
+        "plan --search --ranks 8 --config configs/gpt2-124m.yaml model.vocabulary=512 model.layers=24 "
+        "device.kind=cuda device.description=h200 grid.pipeline=8 grid.data=1 grid.tensor=1 train.batch=16 "
+        "reproducible.tensor=1 reproducible.data=1 train.zero=0 train.micro_batch=2 schedule.kind=1f1b "
+        "train.recompute=auto train.swap=auto memory.device_limit=900MiB device.links.copies=40e9 --json " +
+        file);
+    EXPECT_EQ(answer.code, 0) << answer.text;
+    EXPECT_THAT(answer.text, AllOf(HasSubstr("tapes of blocks: stage 0 keeps "), HasSubstr("keeping all: "),
+                                   HasSubstr("swapping all: "), HasSubstr("what binds: ")));
+    return read("tapes.json");
+  };
+  EXPECT_EQ(written(1), written(8));
+}
+
 TEST_F(OpenSettings, ARunThatGoesOnIsSearchedAnewAndKeepsItsArithmetic) {
   const std::string settings = " --config " + (root_ / "tiny.yaml").string() +
                                " train.batch=16 model.layers=3 reproducible.data=2 train.evaluate_every=0 " +
