@@ -135,7 +135,7 @@ std::optional<Order> order_known(const Outline& outline, const PriceList& prices
   if (!order) return {};
   if (StepOrder(outline, prices, *order).run({}) < 0)
     refuse_order(known.path, "the stages wait for each other for ever");
-  if (largest_slab_alone(*order, outline) > tapes_asked(outline))
+  if (outline.tapes_percent > 0 && largest_slab_alone(*order, outline) > tapes_asked(outline))
     refuse_order(known.path, fmt::format("its tapes take more than schedule.memory, {:.2f}, allows",
                                          outline.tapes_percent / 100.0));
   return order;
@@ -254,6 +254,7 @@ Order order_of_step(const Outline& outline, ScheduleKind schedule, const Network
   const std::int64_t limit = most_tapes(outline, schedule);
   OrderInSlab best = schedule == ScheduleKind::searched ? searched_in_slab(outline, prices, limit)
                                                         : in_slab(order, outline, prices, limit);
+  if (outline.tapes_percent == 0) return std::move(best.order);
   if (const std::int64_t bytes = largest_slab_alone(best.order, outline); bytes > tapes_asked(outline))
     fail(Exit::bad_configuration,
          "schedule.memory is {:.2f}, but the smallest tapes found for schedule {} take {:.2f} of 1f1b's here "

@@ -238,7 +238,7 @@ void dry_run(const Config& given, int ranks, const std::set<std::string>& open) 
   const Config config = on_paper(given, ranks, open);
   RunPlan plan = make_run_plan(config);
   print(dry_run_text(config, plan));
-  print(tapes_chosen(given, config, open));
+  print(tapes_chosen(given, config, plan, open));
   print(proof_text(config, plan) + "\n");
   require_within(plan, config);
   plan_moves(config, plan);  // which refuses those that there is no memory for

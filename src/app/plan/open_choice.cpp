@@ -104,10 +104,15 @@ std::vector<std::string> best_settings(const Config& given, const std::set<std::
   return settings;
 }
 
-std::string tapes_chosen(const Config& given, const Config& chosen, const std::set<std::string>& open) {
+bool chooses_tapes(const Config& given, const std::set<std::string>& open) {
   const SearchFreedom free = freedom_to_train(given, open);
-  if (!free.swap && !free.recompute) return "";
-  const RunPlan plan = make_run_plan(chosen);
+  return free.swap || free.recompute;
+}
+
+std::string tapes_chosen(const Config& given, const Config& chosen, const RunPlan& plan,
+                         const std::set<std::string>& open) {
+  const SearchFreedom free = freedom_to_train(given, open);
+  if (!chooses_tapes(given, open)) return "";
   return binding_text(given, plan) + tapes_text(given, plan, layout_of(chosen), free);
 }
 
@@ -124,11 +129,11 @@ Config with_best_settings(const Config& config, const std::set<std::string>& ope
     info("the best on paper for {} ranks, found in {}: {}", world.size, human_seconds(seconds_since(begin)),
          join(settings, " "));
   const Config chosen = with_settings(config, settings);
-  if (world.rank == 0)
-    if (std::string text = tapes_chosen(config, chosen, open); !text.empty()) {
-      text.pop_back();
-      info("{}", text);
-    }
+  if (world.rank == 0 && chooses_tapes(config, open)) {
+    std::string text = tapes_chosen(config, chosen, make_run_plan(chosen), open);
+    text.pop_back();
+    info("{}", text);
+  }
   return chosen;
 }
 

@@ -9,6 +9,8 @@
 
 namespace mindpipe {
 
+struct RunPlan;
+
 /// What plan --search may choose: the settings of a layout that no file or command line names, or that they
 /// leave open (auto). `train.micro_batch`, which changes bits, has to be left open.
 SearchFreedom freedom_of(const Config& config, const WrittenKeys& written);
@@ -31,9 +33,12 @@ void take_open_batches(Config& config, const std::set<std::string>& open);
 /// only degrees are open and no grid is allowed.
 std::vector<std::string> best_settings(const Config& config, const std::set<std::string>& open, int ranks);
 
+/// Whether it is open what becomes of tapes.
+bool chooses_tapes(const Config& given, const std::set<std::string>& open);
 /// What binds a plan whose tapes were left open, what becomes of them, and what other choices would take;
 /// empty: none were.
-std::string tapes_chosen(const Config& given, const Config& chosen, const std::set<std::string>& open);
+std::string tapes_chosen(const Config& given, const Config& chosen, const RunPlan& plan,
+                         const std::set<std::string>& open);
 
 /// The configuration of a job where what is left open is the best on paper. Rank 0 searches, and tells.
 /// Collective over the job.
