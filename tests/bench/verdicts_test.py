@@ -13,6 +13,7 @@ import noise
 import peers
 import running
 import verdicts
+import versions
 from figures import OF_TOKENIZERS, figures
 
 TILES = verdicts.Machine(machine.TILES, packed_weights=False)
@@ -256,6 +257,22 @@ class Figures(unittest.TestCase):
         rows = self.judged(comparisons=alone)
         self.assertEqual(rows["speed f32"]["verdict"], "not measurable here: no PyTorch")
         self.assertEqual((rows["start"]["verdict"], rows["step f32"]["verdict"]), ("met", "met"))
+
+
+class Versions(unittest.TestCase):
+    def test_the_interval_leaves_out_as_many_at_each_end_as_the_binomial_distribution_allows(self):
+        # 2 x 0.5^6 = 3.1 % for 6, 2 x (1 + 9) / 2^9 = 3.9 % for 9, 2 x (1 + 12 + 66) / 2^12 = 3.9 % for 12
+        for count, left_out in ((6, 0), (8, 0), (9, 1), (11, 1), (12, 2), (20, 5)):
+            ratios = [1 + 0.01 * (7 * i % count) for i in range(count)]
+            ordered = sorted(ratios)
+            self.assertEqual(versions.interval_of(ratios), (ordered[left_out], ordered[-1 - left_out]), count)
+
+    def test_five_repeats_have_no_interval(self):
+        self.assertIsNone(versions.interval_of([0.99, 1, 1.01, 1.02, 0.98]))
+        self.assertIn("new at 1.000 of old's speed, too few for an interval (0.980, 0.990, ",
+                      versions.line_of("lanes", [0.99, 1, 1.01, 1.02, 0.98]))
+        self.assertIn("new at 1.005 of old's speed, 95 %: 0.980 to 1.030 (0.980, 0.990, ",
+                      versions.line_of("lanes", [0.99, 1, 1.01, 1.02, 0.98, 1.03]))
 
 
 if __name__ == "__main__":
