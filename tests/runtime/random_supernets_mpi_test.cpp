@@ -1,4 +1,4 @@
-// ranks: 2 4 8
+// ranks: 2 4 8, thorough ranks: 1 2 3 4 5 6 8 10 12 16
 #include "random_supernets.h"
 
 #include <gtest/gtest.h>
@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <optional>
+#include <string_view>
 
 #include "core/check.h"
 #include "runtime/supernet_runs.h"
@@ -15,9 +16,11 @@
 namespace mindpipe {
 namespace {
 
-/// All of them that have so many ranks, where `make test-supernets` asks; else the first few.
+/// All of them that have so many ranks; of a quick test the first few.
 std::vector<int> numbers_on(int ranks) {
-  const std::size_t most = std::getenv("MINDPIPE_ALL_SUBNETS") != nullptr ? random_supernets : 4;
+  const char* tier = std::getenv("MINDPIPE_CASES");
+  const bool is_quick = tier != nullptr && std::string_view(tier) == "quick";
+  const std::size_t most = is_quick ? 4 : random_supernets;
   std::vector<int> numbers;
   for (int number = 1; number <= random_supernets && numbers.size() < most; ++number)
     if (RandomSupernet(number).ranks() == ranks) numbers.push_back(number);
