@@ -124,26 +124,29 @@ TEST(Stretches, AConflictThatIsDroppedIsFound) {
 #ifdef __SANITIZE_ADDRESS__
 constexpr double patience = 10;
 #else
-constexpr double patience = 2;  // processors are half as fast
+constexpr double patience = 1;
 #endif
 
-// On one core: 64 subnets over 16 stages.
+// Time of the processor for 64 subnets over 16 stages, the median of those amid a run: a third of what is
+// allowed on one core of a Zen 4.
 TEST(Stretches, ArePlannedWrittenAndCheckedInMilliseconds) {
   for (const auto& [micro_batches, most_ms] : {std::pair{1, 4.0}, {4, 10.0}}) {
     const Outline outline = sample_space(16, 96, micro_batches);
     const auto subnets = sample_subnets(outline, Draw::permutation, 64 * 6, 1);
-    double best = 1e9;
+    std::vector<double> times;
     for (int turn = 0; turn < 5; ++turn) {
       Stretches stretches(outline, sample_network(micro_batches), {.admission = 32}, {7});
       for (int i = 0; i < 6; ++i) {
         const std::clock_t start = std::clock();
         stretches.next(std::span(subnets).subspan(64 * i, 64), i == 5);
         const double took = 1e3 * static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
-        if (i > 0 && i < 5) best = std::min(best, took);
+        if (i > 0 && i < 5) times.push_back(took);
       }
     }
-    RecordProperty("milliseconds_" + std::to_string(micro_batches), std::to_string(best));
-    EXPECT_LT(best, patience * most_ms) << micro_batches << " micro-batches";
+    std::nth_element(times.begin(), times.begin() + std::ssize(times) / 2, times.end());
+    const double median = times[times.size() / 2];
+    RecordProperty("milliseconds_" + std::to_string(micro_batches), std::to_string(median));
+    EXPECT_LT(median, patience * most_ms) << micro_batches << " micro-batches";
   }
 }
 
