@@ -225,7 +225,7 @@ bench-efficiency: configure ## one small model to one loss with five batches and
 	cmake --build $(BUILD) -j $(JOBS) --target mindpipe-train
 	python3 scripts/bench/efficiency.py --binary $(BUILD)/mindpipe-train $(EFFICIENCY)
 
-bench-versions: configure ## an older build against this one, in turn, on a machine that runs nothing else: 15 minutes (VERSIONS="../old/build/mindpipe-train --only f32,data")
+bench-versions: configure ## an older build against this one, in turn, on a machine that runs nothing else: 20 minutes (VERSIONS="../old/build/mindpipe-train --only f32,lanes")
 	cmake --build $(BUILD) -j $(JOBS) --target mindpipe-train
 	python3 scripts/bench/versions.py --binary $(BUILD)/mindpipe-train $(VERSIONS)
 
