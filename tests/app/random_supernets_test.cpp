@@ -1,13 +1,14 @@
 // thorough
 #include "random_supernets.h"
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include "app/plan/dry_run.h"
 #include "app/plan/grid_choice.h"
 #include "app/the_program.h"
 #include "app/verdicts.h"
 #include "core/check.h"
+#include "plan/memory_limits.h"
 
 // What plan and --dry-run say of a supernet that is drawn is what its start plans, in this process for all;
 // the real program does it for a few, whose runs leave the bits of one rank.
