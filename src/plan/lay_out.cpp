@@ -7,6 +7,7 @@
 #include "plan/network_on_paper.h"
 #include "program/clock/transfer.h"
 #include "program/partition.h"
+#include "program/schedules/cuts_of_v.h"
 #include "state/layout.h"
 
 namespace mindpipe {
@@ -21,7 +22,18 @@ std::vector<int> cuts_of(const Config& config, const std::vector<std::int64_t>& 
                                                  : balanced_cuts(costs, chunks);
 }
 
+bool cuts_know_tapes(const Config& config) {
+  return row_of(config.schedule.kind).in_v && config.schedule.cuts.empty() &&
+         config.train.recompute != ChosenBlocks(WhichBlocks::block);
+}
+
 void lay_out(Outline& outline, const Config& config) {
+  lay_out_roughly(outline, config);
+  if (cuts_know_tapes(config))
+    outline.first_block = cuts_of_v(outline, config.schedule.kind, network_on_paper(config));
+}
+
+void lay_out_roughly(Outline& outline, const Config& config) {
   const Layout layout = make_layout(config, {});
   outline.stages = config.grid.pipeline;
   outline.lanes = config.grid.supernet;

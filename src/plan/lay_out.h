@@ -15,5 +15,9 @@ std::vector<int> cuts_of(const Config& config, const std::vector<std::int64_t>& 
 
 /// Says how the priced blocks of an outline lie on the configuration's grid, and how a batch is divided.
 void lay_out(Outline& outline, const Config& config);
+/// Lays an outline out as lay_out does, but with the cuts of a V balanced by time alone, at once.
+void lay_out_roughly(Outline& outline, const Config& config);
+/// Whether the cuts of lay_out are not those of lay_out_roughly.
+bool cuts_know_tapes(const Config& config);
 
 }  // namespace mindpipe

@@ -78,7 +78,7 @@ void take_stock(LayoutSearch& search, const Config& config, int ranks, const Sea
       const auto refused = refusal_of([&] {
         if (is_supernet) return search.all.push_back(subnets.candidate(config, layout));
         const Config known = with_layout(config, layout);
-        const LayoutSketch sketch(known, blocks.laid_out(known));
+        const LayoutSketch sketch(known, blocks.laid_out_roughly(known), true);
         const std::vector<int>& balanced = sketch.outline.first_block;
         search.all.push_back(sketch.candidate(layout, balanced));
         if (!free.cuts) return;

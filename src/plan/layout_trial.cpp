@@ -7,6 +7,7 @@
 #include "config/config.h"
 #include "core/refusal.h"
 #include "plan/group_choice.h"
+#include "plan/lay_out.h"
 #include "plan/memory_limits.h"
 #include "plan/moves_of_run.h"
 #include "plan/network_on_paper.h"
@@ -14,6 +15,7 @@
 #include "plan/run_plan.h"
 #include "plan/subnet_search.h"
 #include "program/partition.h"
+#include "program/schedules/order_in_slab.h"
 #include "program/schedules/step_order.h"
 
 namespace mindpipe {
@@ -42,6 +44,16 @@ bool is_dearer(LayoutCandidate& candidate, std::int64_t with_all_rooms, const St
   return true;
 }
 
+/// Cuts that know tapes make a step shorter, by 10 % at most where that was looked at.
+constexpr int percent_of_rough_cuts = 90;
+
+/// What a step of a schedule that puts weight gradients off lasts by the inner clock.
+std::int64_t step_by_clock(const Config& known, const Outline& outline) {
+  const ScheduleKind schedule = known.schedule.kind;
+  return step_without_gaps(make_order(schedule, request_of(outline)), outline,
+                           PriceList(outline, network_on_paper(known)), most_tapes(outline, schedule));
+}
+
 /// Notes what each stage has beyond the limit.
 void take_excess(LayoutCandidate& candidate, const std::vector<std::int64_t>& bytes, std::int64_t limit) {
   candidate.over.clear();
@@ -60,11 +72,12 @@ void unless_refused(LayoutCandidate& candidate, Look look) {
 
 }  // namespace
 
-LayoutSketch::LayoutSketch(const Config& known, const Outline& laid_out)
+LayoutSketch::LayoutSketch(const Config& known, const Outline& laid_out, bool roughly)
     : outline(laid_out),
       network(network_on_paper(known)),
       step(outline, network, row_of(known.schedule.kind).splits_backward),
-      fills(outline.chunks == 1) {}
+      fills(outline.chunks == 1),
+      open_cuts(roughly && cuts_know_tapes(known)) {}
 
 std::vector<int> LayoutSketch::first_block(const LayoutChoice& layout) const {
   return layout.cuts.empty() ? outline.first_block
@@ -73,9 +86,10 @@ std::vector<int> LayoutSketch::first_block(const LayoutChoice& layout) const {
 
 LayoutCandidate LayoutSketch::candidate(LayoutChoice layout, const std::vector<int>& first_block) const {
   if (first_block != outline.first_block) layout.cuts.assign(first_block.begin() + 1, first_block.end() - 1);
-  const std::int64_t least = least_memory(outline, first_block, fills, layout.recompute);
+  const bool may_move = open_cuts && layout.cuts.empty();
+  const std::int64_t least = may_move ? 0 : least_memory(outline, first_block, fills, layout.recompute);
   return {.layout = std::move(layout),
-          .bound = step.of(first_block),
+          .bound = may_move ? step.least_work() / outline.stages : step.of(first_block),
           .least_memory = least,
           .least_work = step.least_work() * num_ranks(layout.grid) / layout.grid.pipeline};
 }
@@ -126,9 +140,15 @@ void time_layout(const Config& config, LayoutCandidate& candidate, PricedBlocks&
   bool is_planned_whole = false;
   unless_refused(candidate, [&] {
     const Config known = with_layout(config, candidate.layout);
+    const auto is_too_long = [&](const Outline& laid_out, int percent) {
+      return is_dearer(candidate, step_by_clock(known, laid_out) / 100 * percent, price, most);
+    };
+    candidate.fate = Fate::slower;
+    if (cuts_know_tapes(known) && is_too_long(blocks.laid_out_roughly(known), percent_of_rough_cuts)) return;
     const Outline& outline = blocks.laid_out(known);
     require_few_actions(outline, known.schedule.kind);
     const LayoutSketch sketch(known, outline);
+    if (cuts_know_tapes(known) && is_too_long(outline, 100)) return;
     if (row_of(known.schedule.kind).has_groups) {  // which a whole plan chooses
       is_planned_whole =
           most == 0 ||

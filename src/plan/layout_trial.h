@@ -21,8 +21,9 @@ struct LayoutSketch {
   Network network;
   StepBound step;
   bool fills;
+  bool open_cuts;  ///< a layout without cuts has others than the outline has, which nobody knows yet
 
-  LayoutSketch(const Config& known, const Outline& laid_out);
+  LayoutSketch(const Config& known, const Outline& laid_out, bool roughly = false);
   LayoutSketch(const LayoutSketch&) = delete;
   LayoutSketch& operator=(const LayoutSketch&) = delete;
 

@@ -27,9 +27,13 @@ std::vector<std::int64_t> host_room(const Config& config, const Outline& outline
 
 }  // namespace
 
+PricedBlocks::Key PricedBlocks::key_of(const Config& config, WhichBlocks recompute) {
+  return {config.grid.tensor, config.train.sequence_parallel, recompute,
+          row_of(config.schedule.kind).splits_backward, config.train.micro_batch};
+}
+
 PricedBlocks::Priced& PricedBlocks::priced_model(const Config& config, WhichBlocks recompute) {
-  const auto key = std::tuple(config.grid.tensor, config.train.sequence_parallel, recompute,
-                              row_of(config.schedule.kind).splits_backward, config.train.micro_batch);
+  const Key key = key_of(config, recompute);
   const auto found = known_.find(key);
   if (found != known_.end()) return found->second;
   Config alike = config;
@@ -47,11 +51,26 @@ Outline& PricedBlocks::priced(const Config& config, WhichBlocks recompute) {
   return model.outline;
 }
 
+const Outline& PricedBlocks::laid_out_roughly(const Config& config) {
+  if (!cuts_know_tapes(config)) return laid_out(config);
+  Outline& outline = priced(config, config.train.recompute.kind);
+  lay_out_roughly(outline, config);
+  return outline;
+}
+
 const Outline& PricedBlocks::laid_out(const Config& config) {
   const ChosenBlocks &recomputed = config.train.recompute, &swapped = config.train.swap;
   if (!recomputed.are_some() && !swapped.any()) {
     Outline& outline = priced(config, recomputed.kind);
-    lay_out(outline, config);
+    lay_out_roughly(outline, config);
+    if (!cuts_know_tapes(config)) return outline;
+    std::vector<int>& cuts = cuts_of_v_[{key_of(config, recomputed.kind), config.grid.pipeline,
+                                         config.grid.data, config.schedule.kind}];
+    if (cuts.empty()) {
+      lay_out(outline, config);
+      cuts = outline.first_block;
+    }
+    outline.first_block = cuts;
     return outline;
   }
   const Outline& again = priced(config, WhichBlocks::block);

@@ -6,6 +6,7 @@
 #include <tuple>
 #include <vector>
 
+#include "config/kinds.h"
 #include "plan/cost_model.h"
 #include "plan/tape_cuts.h"
 
@@ -16,6 +17,8 @@ class PricedBlocks {
  public:
   /// The blocks as they lie on the configuration's grid, until another configuration is asked for.
   const Outline& laid_out(const Config& config);
+  /// The blocks as lay_out_roughly lays them, of a configuration that chooses no single blocks.
+  const Outline& laid_out_roughly(const Config& config);
   /// What becomes of the tapes of a configuration that computes none or some of them again, or swaps them, so
   /// that those of each stage take `over` bytes less than they do; empty: as many less as are missing to
   /// memory.device_limit by what is known of the blocks alone. No value: nothing is enough.
@@ -35,11 +38,16 @@ class PricedBlocks {
     Outline outline;
     std::map<int, std::vector<std::int64_t>> shares;  ///< by data ranks: each unit's largest, bytes
   };
+  /// Tensor ranks, sequence parallel, what is computed again, whether backwards are split, micro-batch.
+  using Key = std::tuple<int, bool, WhichBlocks, bool, int>;
+  static Key key_of(const Config& config, WhichBlocks recompute);
   Priced& priced_model(const Config& config, WhichBlocks recompute);
   Outline& priced(const Config& config, WhichBlocks recompute);
   static const std::vector<std::int64_t>& shares_of(Priced& priced, int data);
 
-  std::map<std::tuple<int, bool, WhichBlocks, bool, int>, Priced> known_;
+  std::map<Key, Priced> known_;
+  /// Cuts that know tapes: also by pipeline ranks, data ranks and schedule.
+  std::map<std::tuple<Key, int, int, ScheduleKind>, std::vector<int>> cuts_of_v_;
   Outline mixed_;  ///< where some blocks are computed again, or swapped
 };
 

@@ -10,7 +10,7 @@
 #include "program/check/checker.h"
 #include "program/fewest.h"
 #include "program/lists/write_step.h"
-#include "program/schedules/order_search.h"
+#include "program/schedules/order_in_slab.h"
 #include "program/schedules/order_text.h"
 #include "program/schedules/pass_clock.h"
 
@@ -71,61 +71,6 @@ StepRooms rooms_of_step(const Outline& outline, StepOrder& step) {
   return rooms;
 }
 
-/// Rooms of tapes leave gaps between them: what an order may hold at a time is lowered so far, in such steps
-/// of what 1f1b holds, until its slab keeps the limit. So a larger limit tries what smaller ones do.
-constexpr int least_percent = 80, percents_at_once = 1;
-/// Gaps of orders that are searched are known afterwards only, and an order that stands still with some bytes
-/// may go on with fewer: they are sought with less until they fit, down to the latter where a limit is given.
-constexpr int searched_percents[] = {100, 90, 80, 70, 60, 50, 40, 30, 20};
-
-/// Bytes of a stage's slab of tapes; `enough` or fewer: it could be smaller.
-std::int64_t slab_of(const std::vector<Pass>& passes, const Outline& outline, std::int64_t enough) {
-  std::vector<Action> list;
-  for (const Pass& pass : passes) {
-    Action& action = list.emplace_back();
-    action.kind = pass.kind;
-    action.chunk = pass.chunk;
-    action.micro_batch = pass.micro_batch;
-  }
-  const auto sizes = [&](int chunk, bool) { return sizes_of_rooms(outline, chunk); };
-  return static_cast<std::int64_t>(
-      place_tapes(list, sizes, static_cast<std::size_t>(std::max<std::int64_t>(enough, 0))).bytes);
-}
-
-/// Bytes of the slab of tapes of the stage that has the largest, each with what Outline::fewer_tapes says;
-/// `most` or more: one stage has as many.
-std::int64_t largest_slab(const Order& order, const Outline& outline,
-                          std::int64_t most = std::numeric_limits<std::int64_t>::max()) {
-  std::int64_t largest = 0;
-  for (int stage = 0; stage < outline.stages && largest < most; ++stage) {
-    const std::int64_t fewer = outline.fewer_tapes_of(stage);
-    largest = std::max(largest, fewer + slab_of(order[stage], outline, largest - fewer));
-  }
-  return largest;
-}
-
-/// Bytes of the largest slab without what Outline::fewer_tapes says: what schedule.memory is about.
-std::int64_t largest_slab_alone(const Order& order, const Outline& outline) {
-  std::int64_t largest = 0;
-  for (const std::vector<Pass>& passes : order)
-    largest = std::max(largest, slab_of(passes, outline, largest));
-  return largest;
-}
-
-/// An order with weight gradients, as its tapes lie in the slab.
-struct OrderInSlab {
-  Order order;
-  std::int64_t bytes = std::numeric_limits<std::int64_t>::max();
-  std::int64_t step = 0;  ///< by the inner clock
-
-  /// Takes another one that keeps a limit, or comes nearer to it, and is the shorter of two that keep it.
-  void improve(OrderInSlab other, std::int64_t limit) {
-    const bool keeps = bytes <= limit, other_keeps = other.bytes <= limit;
-    const bool is_better = keeps && other_keeps ? other.step < step : other.bytes < bytes;
-    if (is_better) *this = std::move(other);
-  }
-};
-
 /// The order that an earlier start has searched, where it asked the same; refuses one that cannot run. Its
 /// lists are proved as others are.
 std::optional<Order> order_known(const Outline& outline, const PriceList& prices, const KnownOrder& known,
@@ -141,56 +86,6 @@ std::optional<Order> order_known(const Outline& outline, const PriceList& prices
   return order;
 }
 
-/// Puts the weight gradients of an order where its slab keeps a limit and the step is the shortest by the
-/// inner clock, or where the slab comes nearest to the limit.
-OrderInSlab in_slab(const Order& order, const Outline& outline, const PriceList& prices, std::int64_t limit) {
-  const PassClock clock(outline, prices);
-  const auto with_rule = [&](const WeightRule& rule, std::int64_t most) {
-    OrderInSlab made{.order = with_weight_gradients(order, clock, rule)};
-    made.step = clock.run(made.order, {.puts_off = false}, false).step;
-    made.bytes = largest_slab(made.order, outline, most);
-    return made;
-  };
-  OrderInSlab best;
-  if (OrderInSlab whole = with_rule({.puts_off = false}, limit + 1); whole.bytes <= limit)
-    best = std::move(whole);
-  const auto try_rule = [&](const WeightRule& rule) {
-    OrderInSlab tried = with_rule(rule, std::max(best.bytes, limit + 1));
-    const bool keeps = tried.bytes <= limit;
-    best.improve(std::move(tried), limit);
-    return keeps;
-  };
-  const std::int64_t less = std::max<std::int64_t>(1, tapes_of_1f1b(outline) * percents_at_once / 100);
-  for (const int quarters : {4, 3, 2, 1})
-    for (std::int64_t most = limit; most * 100 >= limit * least_percent; most = (most - 1) / less * less) {
-      const WeightRule rule{.quarters = quarters, .most_tapes = most};
-      const std::int64_t step = clock.run(order, rule, false).step;
-      if (step < 0 || (best.bytes <= limit && step >= best.step) || try_rule(rule)) break;
-    }
-  if (best.bytes > limit) try_rule({.most_tapes = 1});  // as few as can be
-  return best;
-}
-
-/// The shortest order found within a limit, or the one that comes nearest to it.
-OrderInSlab searched_in_slab(const Outline& outline, const PriceList& prices, std::int64_t limit) {
-  OrderInSlab best;
-  for (const ScheduleKind row : all_kinds<ScheduleKind>())
-    if (row_of(row).in_v && row != ScheduleKind::searched)
-      best.improve(in_slab(make_order(row, request_of(outline)), outline, prices, limit), limit);
-  const bool is_limited = outline.tapes_percent > 0 || !outline.fewer_tapes.empty();
-  const auto search = [&](std::int64_t most) {
-    OrderInSlab found = in_slab(search_order(outline, prices, most), outline, prices, limit);
-    const bool keeps = found.bytes <= limit;
-    best.improve(std::move(found), limit);
-    return keeps;
-  };
-  for (const int percent : searched_percents)
-    if ((!is_limited && percent < least_percent) || search(limit * percent / 100)) break;
-  // More room leads elsewhere, which may be worse than what is found without it.
-  if (const std::int64_t own = own_tapes(outline, ScheduleKind::searched); own < limit) search(own);
-  return best;
-}
-
 /// The percent of 1f1b's tapes that a schedule is known to keep where it was refused with fewer.
 int percent_kept(const Outline& outline, ScheduleKind schedule, const PriceList& prices, std::int64_t bytes) {
   const std::int64_t of_1f1b = tapes_of_1f1b(outline);
@@ -198,7 +93,7 @@ int percent_kept(const Outline& outline, ScheduleKind schedule, const PriceList&
   if (schedule != ScheduleKind::searched) return kept;
   for (int percent = outline.tapes_percent + 1; percent < kept; percent += 1 + percent / 10)
     if (const std::int64_t limit = of_1f1b * percent / 100;
-        searched_in_slab(outline, prices, limit).bytes <= limit)
+        searched_in_slab(outline, prices, limit, false).bytes <= limit)
       return percent;
   return kept;
 }

@@ -44,11 +44,9 @@ void find_rooms(RankMemory& memory, const std::vector<Action>& list, const Outli
 
 void sum_bytes(RankMemory& memory, const std::vector<Action>& list, const Outline& outline, int rank) {
   const auto at = [&](MemoryClass kind) -> std::int64_t& { return memory.bytes[static_cast<int>(kind)]; };
-  std::int64_t waiting_bytes = 0;
   for (int chunk = 0; chunk < outline.all_chunks(); ++chunk) {
     if (outline.rank_of(chunk) != rank) continue;
     memory.arena_bytes = std::max(memory.arena_bytes, outline.bytes_beside_segments(chunk));
-    waiting_bytes = std::max(waiting_bytes, put_off_in(outline, chunk));
     for (int block = outline.first_block[chunk]; block < outline.first_block[chunk + 1]; ++block)
       at(MemoryClass::workspace) = std::max(at(MemoryClass::workspace), outline.cost(block).workspace);
     for (const UnitUse& use : outline.uses_in(outline.first_block[chunk], outline.first_block[chunk + 1])) {
@@ -70,9 +68,7 @@ void sum_bytes(RankMemory& memory, const std::vector<Action>& list, const Outlin
       at(MemoryClass::optimizer) += outline.units[unit].state;
     }
   for (std::int64_t slab : memory.slabs) at(MemoryClass::gradients) += slab;
-  const TapeSizes sizes{static_cast<std::size_t>(memory.arena_bytes),
-                        static_cast<std::size_t>(waiting_bytes)};
-  TapeSlab slab = place_tapes(list, [&](int, bool) { return sizes; });
+  TapeSlab slab = place_tapes(list, [&](int chunk, bool) { return sizes_of_rooms(outline, chunk); });
   add_segments(slab, list,
                [&](int block) { return static_cast<std::size_t>(outline.bytes_in_segment(block)); });
   at(MemoryClass::activations) = static_cast<std::int64_t>(slab.bytes);

@@ -74,18 +74,20 @@ struct RoomsOfList {
     for (Lying& one : waiting) one.bytes = sizes_of(one.whose.first, true).waiting;
   }
 
-  /// Whether each tape has an arena.
-  bool are_numbered() const {
-    return std::all_of(tapes.begin(), tapes.end(), [](const Lying& tape) { return tape.arena >= 0; });
+  /// Whether each tape has an arena, and none is larger than another.
+  bool fill_arenas() const {
+    return std::all_of(tapes.begin(), tapes.end(), [&](const Lying& tape) {
+      return tape.arena >= 0 && tape.bytes == tapes.front().bytes;
+    });
   }
 
-  /// Each arena behind the others, as large as the largest that is ever there.
+  /// Each arena behind the others.
   std::size_t in_arenas() {
     std::size_t bytes = 0;
-    std::map<int, std::size_t> arenas;
-    for (const Lying& tape : tapes) arenas[tape.arena] = std::max(arenas[tape.arena], tape.bytes);
-    for (auto& [number, size] : arenas) bytes += std::exchange(size, bytes);
-    for (Lying& tape : tapes) tape.at = arenas[tape.arena];
+    for (Lying& tape : tapes) {
+      tape.at = tape.arena * tape.bytes;
+      bytes = std::max(bytes, tape.at + tape.bytes);
+    }
     return bytes;
   }
 
@@ -123,7 +125,7 @@ TapeSlab place_tapes(const std::vector<Action>& list,
                      std::size_t enough) {
   RoomsOfList best(list, sizes_of);
   TapeSlab slab;
-  if (best.waiting.empty() && best.are_numbered()) {
+  if (best.waiting.empty() && best.fill_arenas()) {
     slab.bytes = best.in_arenas();
   } else {
     slab.bytes = best.lowest(true, false, std::numeric_limits<std::size_t>::max());

@@ -40,9 +40,9 @@ struct TapeSizes {
 };
 
 /// Places the tapes of a list: each arena (Action::tape) behind the others where all backwards are whole and
-/// arenas are numbered; else each room as low as it can lie, tapes first, or all as they come if that takes
-/// fewer bytes. `sizes_of`: of a chunk whose backward is whole, or in halves. `enough`: bytes from which on
-/// fewer are of no use.
+/// all tapes alike; else each room as low as it can lie, tapes first, or all as they come if that takes fewer
+/// bytes. `sizes_of`: of a chunk whose backward is whole, or in halves. `enough`: bytes from which on fewer
+/// are of no use.
 TapeSlab place_tapes(const std::vector<Action>& list,
                      const std::function<TapeSizes(int chunk, bool in_halves)>& sizes_of,
                      std::size_t enough = 0);

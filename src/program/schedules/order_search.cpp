@@ -13,9 +13,11 @@
 namespace mindpipe {
 namespace {
 
-/// Orders that are improved; tries of each, as many as look at so many passes together.
+/// Orders that are improved; tries of each, in each round as many as look at so many passes together.
 constexpr std::size_t most_starts = 3;
 constexpr std::size_t passes_looked_at = 1'200'000, least_tries = 2000, most_tries = 8000;
+/// Three tries in four move a pass that decides when the step ends.
+constexpr std::size_t deciding = 3, of_tries = 4;
 /// How far a try moves a pass: a short way most of the time.
 constexpr unsigned short_way = 3, long_way = 12, one_in_is_long = 4;
 /// Micro-batches under way on a stage are tried from the number of stages on, in sixths of it.
@@ -48,8 +50,9 @@ bool move(std::vector<Pass>& passes, const Pass& pass, std::size_t way, bool lat
 struct Found {
   Order order;
   int quarters = 4;
-  std::int64_t step = too_large;  ///< nanoseconds, where the limit is kept
-  std::int64_t tapes = 0;         ///< bytes
+  std::int64_t step = too_large;      ///< nanoseconds, where the limit is kept
+  std::int64_t tapes = 0;             ///< bytes
+  std::vector<PlaceOfPass> critical;  ///< passes that decide when it ends
 };
 
 bool is_better(const Found& a, const Found& b) {
@@ -58,7 +61,8 @@ bool is_better(const Found& a, const Found& b) {
 
 class OrderSearch {
  public:
-  OrderSearch(const PassClock& clock, std::int64_t most_tapes) : clock_(clock), most_tapes_(most_tapes) {}
+  OrderSearch(const PassClock& clock, std::int64_t most_tapes, std::size_t rounds)
+      : clock_(clock), most_tapes_(most_tapes), rounds_(rounds) {}
 
   /// Takes an order among those to improve if it is one of the best few, with the best of these rules
   /// of weight gradients.
@@ -84,12 +88,13 @@ class OrderSearch {
   }
 
  private:
-  /// Whether an order goes on to its end, by the inner clock.
-  bool time(const Order& order, Found& one) const {
-    const PassClock::Run run =
-        clock_.run(order, {.quarters = one.quarters, .most_tapes = most_tapes_}, false);
+  /// Whether an order goes on to its end, by the inner clock, or beyond what it may last.
+  bool time(const Order& order, Found& one, std::int64_t longest = too_large) const {
+    PassClock::Run run =
+        clock_.run(order, {.quarters = one.quarters, .most_tapes = most_tapes_}, false, longest);
     one.step = run.most_tapes > most_tapes_ ? too_large : run.step;
     one.tapes = run.most_tapes;
+    one.critical = std::move(run.critical);
     return run.step >= 0;
   }
 
@@ -106,15 +111,18 @@ class OrderSearch {
     }
     std::size_t passes_of_all = 0;
     for (const std::vector<Pass>& passes : one.order) passes_of_all += passes.size();
-    const std::size_t tries = std::clamp(passes_looked_at / passes_of_all, least_tries, most_tries);
+    const std::size_t tries = rounds_ * std::clamp(passes_looked_at / passes_of_all, least_tries, most_tries);
     std::minstd_rand random(1);
     const auto below = [&](std::size_t end) { return static_cast<std::size_t>(random()) % end; };
     Found tried{.quarters = one.quarters};
+    time(one.order, one);
     const std::size_t stages = one.order.size();
     for (std::size_t k = 0; k < tries; ++k) {
-      const std::size_t first = below(stages),
+      const bool decides = below(of_tries) < deciding && !one.critical.empty();
+      const PlaceOfPass chosen = decides ? one.critical[below(one.critical.size())] : PlaceOfPass{};
+      const std::size_t first = decides ? chosen.stage : below(stages),
                         last = below(2) == 0 ? first : std::min(stages - 1, first + 1 + below(stages - 1));
-      const Pass pass = one.order[first][below(one.order[first].size())];
+      const Pass pass = one.order[first][decides ? chosen.place : below(one.order[first].size())];
       const std::size_t way = 1 + below(below(one_in_is_long) == 0 ? long_way : short_way);
       const bool later = below(2) == 0;
       const std::vector<std::vector<Pass>> before(one.order.begin() + first, one.order.begin() + last + 1);
@@ -125,9 +133,10 @@ class OrderSearch {
         is_moved |= move(one.order[stage], {pass.kind, chunk, pass.micro_batch}, way, later);
       }
       if (!is_moved) continue;
-      if (time(one.order, tried) && tried.step <= one.step) {
+      if (time(one.order, tried, one.step) && tried.step <= one.step) {
         one.step = tried.step;
         one.tapes = tried.tapes;
+        one.critical = std::move(tried.critical);
       } else {
         std::copy(before.begin(), before.end(), one.order.begin() + first);
       }
@@ -136,14 +145,16 @@ class OrderSearch {
 
   const PassClock& clock_;
   std::int64_t most_tapes_;
+  std::size_t rounds_;
   std::vector<Found> found_;
 };
 
 }  // namespace
 
-Order search_order(const Outline& outline, const PriceList& prices, std::int64_t most_tapes) {
+Order search_order(const Outline& outline, const PriceList& prices, std::int64_t most_tapes,
+                   std::size_t rounds) {
   const PassClock clock(outline, prices);
-  OrderSearch search(clock, most_tapes);
+  OrderSearch search(clock, most_tapes, rounds);
   const OrderRequest request = request_of(outline);
   for (const ScheduleKind kind : all_kinds<ScheduleKind>())
     if (row_of(kind).in_v && kind != ScheduleKind::searched)

@@ -10,6 +10,8 @@ namespace mindpipe {
 /// and of orders in which each stage runs what it can begin soonest, improved by moving passes within their
 /// stages. It counts its tries and looks at no clock, so all ranks and machines find the same. Where no order
 /// keeps the limit, the one that needs the fewest bytes.
-Order search_order(const Outline& outline, const PriceList& prices, std::int64_t most_tapes);
+/// `rounds`: how many tries it makes, in multiples of a short search.
+Order search_order(const Outline& outline, const PriceList& prices, std::int64_t most_tapes,
+                   std::size_t rounds = 12);
 
 }  // namespace mindpipe

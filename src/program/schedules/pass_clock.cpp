@@ -79,17 +79,29 @@ PassClock::PassClock(const Outline& outline, const PriceList& prices)
   }
 }
 
+std::int64_t PassClock::longest_work() const {
+  std::vector<std::int64_t> work(stages_, 0);
+  for (const ChunkPasses& chunk : chunks_)
+    work[chunk.stage] += micro_batches_ * (chunk.forward + std::min(chunk.whole, chunk.input + chunk.weight));
+  return *std::max_element(work.begin(), work.end());
+}
+
 /// The stages of one run: how far each has come in its passes, and what it holds.
 class PassClock::Stages {
  public:
-  Stages(const PassClock& clock, const Order& order, const WeightRule& rule, bool writes)
+  Stages(const PassClock& clock, const Order& order, const WeightRule& rule, bool writes,
+         std::int64_t longest)
       : clock_(clock),
         order_(order),
         rule_(rule),
         writes_(writes),
+        longest_(longest),
         stages_(clock.stages_),
-        ends_(2 * clock.chunks_.size() * clock.micro_batches_, never) {
+        ends_(2 * clock.chunks_.size() * clock.micro_batches_, never),
+        begun_(ends_.size()) {
     for (int stage = 0; stage < clock.stages_; ++stage) stages_[stage].held = clock.held_[stage];
+    for (const ChunkPasses& chunk : clock.chunks_)
+      stages_[chunk.stage].left += clock.micro_batches_ * (chunk.forward + chunk.input + chunk.weight);
     if (writes) run_.order.resize(clock.stages_);
   }
 
@@ -99,14 +111,24 @@ class PassClock::Stages {
     while (!may_go_on.empty()) {
       const int stage = may_go_on.back();
       may_go_on.pop_back();
-      while (begin_next(stage, may_go_on)) continue;
+      while (begin_next(stage, may_go_on)) {
+        if (longest_ == no_limit || !is_beyond(stages_[stage])) continue;
+        run_.step = std::max(longest_, stages_[stage].free + stages_[stage].left - 1) + 1;
+        return std::move(run_);
+      }
     }
     for (int stage = 0; stage < clock_.stages_; ++stage) {
       Stage& here = stages_[stage];
       if (here.next < order_[stage].size()) run_.step = -1;
+      run_.most_tapes = std::max(run_.most_tapes, here.most);
+      run_.beyond += std::max<std::int64_t>(0, here.most - rule_.most_tapes);
       while (!here.put_off.empty()) run_weights(stage);
-      if (run_.step >= 0) run_.step = std::max(run_.step, here.free);
+      if (run_.step >= 0 && here.free > run_.step) {
+        run_.step = here.free;
+        last_ = stage;
+      }
     }
+    if (run_.step > 0 && rule_.puts_off && !writes_) follow_back();
     return std::move(run_);
   }
 
@@ -114,13 +136,43 @@ class PassClock::Stages {
   static constexpr std::int64_t never = -1;
   struct Stage {
     std::size_t next = 0;                     ///< pass
-    std::int64_t free = 0, held = 0;          ///< when the stage is free; bytes of tapes
+    std::int64_t free = 0;                    ///< when the stage is free
+    std::int64_t left = 0;                    ///< nanoseconds of passes in halves that have yet to begin
+    std::int64_t held = 0, most = 0;          ///< bytes of tapes
     std::deque<std::pair<int, int>> put_off;  ///< chunk and micro-batch of weight gradients, the oldest first
   };
 
+  /// A pass that has begun.
+  struct Begun {
+    int place = 0;        ///< in its stage's order
+    bool waited = false;  ///< for what it reads
+  };
+
+  std::size_t number_of(bool forward, int chunk, int micro_batch) const {
+    return (static_cast<std::size_t>(chunk) * 2 + (forward ? 1 : 0)) * clock_.micro_batches_ + micro_batch;
+  }
   std::int64_t& end_of(bool forward, int chunk, int micro_batch) {
-    return ends_[(static_cast<std::size_t>(chunk) * 2 + (forward ? 1 : 0)) * clock_.micro_batches_ +
-                 micro_batch];
+    return ends_[number_of(forward, chunk, micro_batch)];
+  }
+
+  /// Notes which passes had to wait for each other, from the last one of the stage that ends last.
+  void follow_back() {
+    int stage = last_, place = static_cast<int>(order_[stage].size()) - 1;
+    while (place >= 0) {
+      run_.critical.push_back({stage, place});
+      const Pass& pass = order_[stage][place];
+      const bool forward = pass.kind == ActionKind::forward;
+      const Begun& begun = begun_[number_of(forward, pass.chunk, pass.micro_batch)];
+      if (!begun.waited) {
+        --place;
+        continue;
+      }
+      if (forward && pass.chunk == 0) break;
+      const bool turns = !forward && pass.chunk + 1 == static_cast<int>(clock_.chunks_.size());
+      const int chunk = turns ? pass.chunk : forward ? pass.chunk - 1 : pass.chunk + 1;
+      stage = clock_.chunks_[chunk].stage;
+      place = begun_[number_of(forward || turns, chunk, pass.micro_batch)].place;
+    }
   }
 
   /// When what a pass reads is there; never: it is not known yet.
@@ -137,11 +189,16 @@ class PassClock::Stages {
     return arrives(false, pass.chunk + 1, clock_.chunks_[pass.chunk + 1].down);
   }
 
+  bool is_beyond(const Stage& stage) const {
+    return stage.free + stage.left > longest_ || stage.held > rule_.most_tapes;
+  }
+
   void run_weights(int stage) {
     Stage& here = stages_[stage];
     const auto [chunk, micro_batch] = here.put_off.front();
     here.put_off.pop_front();
     here.free += clock_.chunks_[chunk].weight;
+    here.left -= clock_.chunks_[chunk].weight;
     here.held -= clock_.chunks_[chunk].saved + clock_.chunks_[chunk].put_off;
     if (writes_) run_.order[stage].push_back({ActionKind::backward_weight, chunk, micro_batch});
   }
@@ -179,11 +236,14 @@ class PassClock::Stages {
     const ChunkPasses& chunk = clock_.chunks_[pass.chunk];
     const bool forward = pass.kind == ActionKind::forward;
     make_room(stage, pass, input);
+    begun_[number_of(forward, pass.chunk, pass.micro_batch)] = {static_cast<int>(here.next) - 1,
+                                                                input > here.free};
     const bool is_half = rule_.puts_off || pass.kind == ActionKind::backward_input;
     here.free = std::max(here.free, input) + (forward ? chunk.forward : is_half ? chunk.input : chunk.whole);
+    here.left -= forward ? chunk.forward : chunk.input;
     if (forward) here.held += chunk.saved;
     else if (rule_.puts_off) here.held += chunk.put_off;
-    run_.most_tapes = std::max(run_.most_tapes, here.held);
+    here.most = std::max(here.most, here.held);
     if (!forward && rule_.puts_off) here.put_off.emplace_back(pass.chunk, pass.micro_batch);
     else if (!forward) here.held -= chunk.saved;
     if (writes_)
@@ -201,13 +261,17 @@ class PassClock::Stages {
   const Order& order_;
   const WeightRule& rule_;
   bool writes_;
+  std::int64_t longest_;  ///< nanoseconds beyond which a run is left
   Run run_;
+  int last_ = 0;  ///< the stage that ends last
   std::vector<Stage> stages_;
   std::vector<std::int64_t> ends_;  ///< when each pass ends, nanoseconds
+  std::vector<Begun> begun_;        ///< passes that have begun
 };
 
-PassClock::Run PassClock::run(const Order& order, const WeightRule& rule, bool writes) const {
-  return Stages(*this, order, rule, writes).run();
+PassClock::Run PassClock::run(const Order& order, const WeightRule& rule, bool writes,
+                              std::int64_t longest) const {
+  return Stages(*this, order, rule, writes, longest).run();
 }
 
 namespace {

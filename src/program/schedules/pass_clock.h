@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "program/clock/prices.h"
@@ -33,6 +34,11 @@ struct ChunkPasses {
   std::int64_t saved = 0, put_off = 0;
 };
 
+/// Where a pass stands in an order.
+struct PlaceOfPass {
+  int stage = 0, place = 0;
+};
+
 /// An inner clock for orders: what a step takes where rooms are enough and nothing but passes and the
 /// messages between them takes time. A pass starts at the largest of three ends: those of the pass before it
 /// on its stage, of what it reads, and of the weight gradients that have to make room for it. Much faster
@@ -42,14 +48,22 @@ class PassClock {
   struct Run {
     std::int64_t step = 0;        ///< nanoseconds
     std::int64_t most_tapes = 0;  ///< bytes of the stage that has the most, Outline::fewer_tapes counted
+    std::int64_t beyond = 0;      ///< bytes that all stages together have beyond the rule's limit at a time
     Order order;                  ///< with the weight gradients, where backwards are split
+    std::vector<PlaceOfPass>
+        critical;  ///< passes that decide when the step ends, the last first; none if written
   };
   PassClock(const Outline& outline, const PriceList& prices);
 
   /// Runs an order of forwards and whole backwards, or, where the rule puts nothing off, one that has its
   /// weight gradients. `writes`: whether Run::order is wanted. A step of -1: the order stands still.
-  Run run(const Order& order, const WeightRule& rule, bool writes) const;
+  /// `longest`: a run that cannot but last longer, or breaks the rule's limit, is left there, with a step
+  /// beyond that.
+  Run run(const Order& order, const WeightRule& rule, bool writes,
+          std::int64_t longest = std::numeric_limits<std::int64_t>::max()) const;
 
+  /// Nanoseconds that the passes of the stage with the most work take: a step takes as long at least.
+  std::int64_t longest_work() const;
   const std::vector<ChunkPasses>& chunks() const { return chunks_; }
   /// What a stage holds from the beginning: Outline::fewer_tapes.
   const std::vector<std::int64_t>& held() const { return held_; }

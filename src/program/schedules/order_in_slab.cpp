@@ -1,0 +1,120 @@
+#include "program/schedules/order_in_slab.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "program/make_program.h"
+#include "program/place.h"
+#include "program/schedules/order_search.h"
+#include "program/tape_slab.h"
+
+namespace mindpipe {
+namespace {
+
+/// Rooms of tapes leave gaps between them: what an order may hold at a time is lowered so far, in such steps
+/// of what 1f1b holds, until its slab keeps the limit. So a larger limit tries what smaller ones do.
+constexpr int least_percent = 80;
+/// Gaps of orders that are searched are known afterwards only, and an order that stands still with some bytes
+/// may go on with fewer: they are sought with less until they fit, down to the latter where a limit is given.
+constexpr int searched_percents[] = {100, 90, 80, 70, 60, 50, 40, 30, 20};
+
+/// Bytes of a stage's slab of tapes; `enough` or fewer: it could be smaller.
+std::int64_t slab_of(const std::vector<Pass>& passes, const Outline& outline, std::int64_t enough) {
+  std::vector<Action> list;
+  for (const Pass& pass : passes) {
+    Action& action = list.emplace_back();
+    action.kind = pass.kind;
+    action.chunk = pass.chunk;
+    action.micro_batch = pass.micro_batch;
+  }
+  const auto sizes = [&](int chunk, bool) { return sizes_of_rooms(outline, chunk); };
+  return static_cast<std::int64_t>(
+      place_tapes(list, sizes, static_cast<std::size_t>(std::max<std::int64_t>(enough, 0))).bytes);
+}
+
+/// Bytes of the slab of tapes of the stage that has the largest, each with what Outline::fewer_tapes says;
+/// `enough` or fewer: it could be smaller; `most` or more: one stage has as many.
+std::int64_t largest_slab(const Order& order, const Outline& outline, std::int64_t enough,
+                          std::int64_t most) {
+  std::int64_t largest = 0;
+  for (int stage = 0; stage < outline.stages && largest < most; ++stage) {
+    const std::int64_t fewer = outline.fewer_tapes_of(stage);
+    largest = std::max(largest, fewer + slab_of(order[stage], outline, std::max(largest, enough) - fewer));
+  }
+  return largest;
+}
+
+}  // namespace
+
+std::int64_t largest_slab_alone(const Order& order, const Outline& outline) {
+  std::int64_t largest = 0;
+  for (const std::vector<Pass>& passes : order)
+    largest = std::max(largest, slab_of(passes, outline, largest));
+  return largest;
+}
+
+OrderInSlab in_slab(const Order& order, const Outline& outline, const PriceList& prices, std::int64_t limit,
+                    int percents_at_once) {
+  const PassClock clock(outline, prices);
+  const auto with_rule = [&](const WeightRule& rule, std::int64_t most) {
+    OrderInSlab made{.order = with_weight_gradients(order, clock, rule)};
+    made.step = clock.run(made.order, {.puts_off = false}, false).step;
+    made.bytes = largest_slab(made.order, outline, limit, most);
+    return made;
+  };
+  OrderInSlab best;
+  if (OrderInSlab whole = with_rule({.puts_off = false}, limit + 1); whole.bytes <= limit)
+    best = std::move(whole);
+  const auto try_rule = [&](const WeightRule& rule) {
+    OrderInSlab tried = with_rule(rule, std::max(best.bytes, limit + 1));
+    const bool keeps = tried.bytes <= limit;
+    best.improve(std::move(tried), limit);
+    return keeps;
+  };
+  const std::int64_t less = std::max<std::int64_t>(1, tapes_of_1f1b(outline) * percents_at_once / 100);
+  for (const int quarters : {4, 3, 2, 1})
+    for (std::int64_t most = limit; most * 100 >= limit * least_percent; most = (most - 1) / less * less) {
+      const WeightRule rule{.quarters = quarters, .most_tapes = most};
+      const std::int64_t step = clock.run(order, rule, false).step;
+      if (step < 0 || (best.bytes <= limit && step >= best.step) || try_rule(rule)) break;
+    }
+  if (best.bytes > limit) try_rule({.most_tapes = 1});  // as few as can be
+  return best;
+}
+
+std::int64_t step_without_gaps(const Order& order, const Outline& outline, const PriceList& prices,
+                               std::int64_t limit) {
+  const PassClock clock(outline, prices);
+  std::int64_t least = clock.run(order, {.puts_off = false}, false).step;
+  for (const int quarters : {4, 3, 2, 1})
+    least = std::min(least, clock.run(order, {.quarters = quarters, .most_tapes = limit}, false).step);
+  return least;
+}
+
+OrderInSlab searched_in_slab(const Outline& outline, const PriceList& prices, std::int64_t limit,
+                             bool is_long) {
+  OrderInSlab best;
+  for (const ScheduleKind row : all_kinds<ScheduleKind>())
+    if (row_of(row).in_v && row != ScheduleKind::searched)
+      best.improve(in_slab(make_order(row, request_of(outline)), outline, prices, limit), limit);
+  const bool is_limited = outline.tapes_percent > 0 || !outline.fewer_tapes.empty();
+  const auto search = [&](std::int64_t most, std::size_t rounds = 1) {
+    OrderInSlab found = in_slab(search_order(outline, prices, most, rounds), outline, prices, limit);
+    const bool keeps = found.bytes <= limit;
+    best.improve(std::move(found), limit);
+    return keeps;
+  };
+  constexpr std::size_t long_rounds = 12;
+  for (const int percent : searched_percents) {
+    if (!is_limited && percent < least_percent) break;
+    const std::int64_t most = limit * percent / 100;
+    if (!search(most)) continue;
+    if (is_long) search(most, long_rounds);
+    break;
+  }
+  // More room leads elsewhere, which may be worse than what is found without it.
+  if (const std::int64_t own = own_tapes(outline, ScheduleKind::searched); own < limit) search(own);
+  return best;
+}
+
+}  // namespace mindpipe
