@@ -67,15 +67,12 @@ CostModel::CostModel(const Config& config, const Layout& layout)
     : train_(config.train),
       optimizer_(config.optimizer),
       schedule_(config.schedule.kind),
-      device_(config.device.kind),
       trains_subnets_(row_of(config.model.kind).trains_subnets),
       layout_(layout),
       memory_(Memory::Kind::counted),
       backend_(make_pricing_backend(memory_, description_of(config))),
       workspace_(workspace_of(config)),
       tensor_(*backend_, layout.tensor_shards, OnPaper{layout.grid.tensor, layout.coord.tensor}),
-      data_(*backend_, layout.data_shards, OnPaper{layout.grid.data, layout.coord.data}),
-      pipeline_(*backend_, layout.grid.pipeline, OnPaper{layout.grid.pipeline, layout.coord.pipeline}),
       passes_(config, layout, *backend_, memory_, tensor_) {
   if (!config.device.profile.empty()) profile_ = read_profile(config.device.profile);
   backend_->tell(*workspace_);
@@ -208,14 +205,12 @@ CostModel::Footprint CostModel::training_footprint(int first, int last) {
 CostModel::Footprint CostModel::training_footprint(int first, int last, Tape::WeightGradients made) {
   Footprint footprint = pass(first, last, made, true).footprint;
   forget_footprint();
-  const Groups groups{tensor_, data_, pipeline_};
-  Residency units(stage(), train_, optimizer_, groups);
-  GradientUpdates updates(stage(), units, train_, optimizer_, device_, groups);
+  GradientFolds folds(stage(), tensor_);
   for (int block = first; block < last; ++block)
     for (int unit : model().blocks()[block].units) {
       if (model().units()[unit]->flat_count() == 0) continue;
-      updates.fold({unit, block}, 0);
-      footprint.zeros = std::max(footprint.zeros, updates.zeros_bytes(*model().units()[unit]));
+      folds.fold({unit, block}, 0);
+      footprint.zeros = std::max(footprint.zeros, folds.zeros_bytes(*model().units()[unit]));
     }
   footprint.exchange = std::max(footprint.exchange, tensor_.scratch_bytes());
   return footprint;

@@ -12,7 +12,7 @@
 #include "make_backend.h"
 #include "plan/block_passes.h"
 #include "program/outline.h"
-#include "state/gradient_updates.h"
+#include "state/gradient_folds.h"
 
 namespace mindpipe {
 
@@ -41,7 +41,7 @@ class CostModel {
     std::size_t waiting = 0;                   ///< beside it, in the first half of a backward and behind it
     std::size_t scratch = 0;                   ///< scratch of the compute queue
     std::size_t exchange = 0;                  ///< arrivals of the tensor group, before they are added
-    std::size_t zeros = 0;                     ///< zeros of GradientUpdates
+    std::size_t zeros = 0;                     ///< zeros of GradientFolds
     Workspace backend;                         ///< working memory of kernels and libraries
     std::map<int, std::size_t> segments = {};  ///< segments of a chunk's swapped blocks, not on its tape
     void include(const Footprint& other);      ///< the larger of each
@@ -104,13 +104,12 @@ class CostModel {
   TrainConfig train_;
   OptimizerConfig optimizer_;
   ScheduleKind schedule_;
-  DeviceKind device_;
   bool trains_subnets_;
   Layout layout_;
   Memory memory_;
   std::unique_ptr<PricingBackend> backend_;
   std::unique_ptr<WorkspaceOnPaper> workspace_;
-  Communicator tensor_, data_, pipeline_;
+  Communicator tensor_;
   std::vector<std::uint8_t> choice_;  ///< supernet: the candidates that are priced
   TensorSums sums_;                   ///< since they were last taken
   BlockPasses passes_;

@@ -34,7 +34,7 @@ void require_whole(const RankState& state, const Action& forward) {
 /// At the end of a data shard the gradients that a backward has completed go to the binary counter.
 void fold(const RankState& state, const Action& action, std::span<const UnitUse> uses) {
   for (const UnitUse& use : uses)
-    if (action.fold) state.updates.fold(use, action.shard, pass_of(action)->makes);
+    if (action.fold) state.updates.folds().fold(use, action.shard, pass_of(action)->makes);
 }
 
 }  // namespace
@@ -88,7 +88,8 @@ Request Actions::start(Script& script, const Action& action, const StepInput& in
     case ActionKind::reduce:
       return {Request::reductions, reduce(action)};
     case ActionKind::gather:
-      return {Request::reductions, updates.gather(wires_.reductions, action.unit, action.part, action.parts)};
+      return {Request::reductions,
+              updates.sums().gather(wires_.reductions, action.unit, action.part, action.parts)};
     case ActionKind::fetch:
       return copy(script, action, state_.residency.ways_of_fetch(action.unit));
     case ActionKind::evict:
@@ -178,17 +179,17 @@ std::string Actions::describe(const Script& script, const Action& action, const 
 }
 
 std::int64_t Actions::bytes_of(const Action& action) const {
-  const GradientUpdates& updates = state_.updates;
+  const GradientSums& sums = state_.updates.sums();
   switch (action.kind) {
     case ActionKind::reduce:
-      return updates.sent_by_reduce({action.unit, action.first}, action.part, action.parts);
+      return sums.sent_by_reduce({action.unit, action.first}, action.part, action.parts);
     case ActionKind::gather:
-      return updates.sent_by_gather(action.unit, action.part, action.parts);
+      return sums.sent_by_gather(action.unit, action.part, action.parts);
     case ActionKind::send:
     case ActionKind::receive:
       if (action.payload == Payload::unit_gradient)
         return static_cast<std::int64_t>(
-            updates.exchanged_part({action.unit, action.first}, action.part, action.parts).bytes());
+            sums.exchanged_part({action.unit, action.first}, action.part, action.parts).bytes());
       return action.bytes;
     case ActionKind::fetch:
     case ActionKind::evict:
@@ -210,7 +211,7 @@ Tensor Actions::message_of(const Script& script, const Action& action) {
   if (is_move(action)) return state_.residency.part(action);
   if (action.payload != Payload::unit_gradient) return rooms_of(script).message(action);
   if (state_.windows != nullptr) return state_.windows->part(action);
-  return state_.updates.exchanged_part({action.unit, action.first}, action.part, action.parts);
+  return state_.updates.sums().exchanged_part({action.unit, action.first}, action.part, action.parts);
 }
 
 Request Actions::copy(const Script& script, const Action& action,
@@ -231,7 +232,7 @@ Reductions::Request Actions::reduce(const Action& action) {
                                   action.parts);
   const UnitUse use{action.unit, action.first};
   const auto begin = [&] {
-    return state_.updates.reduce(wires_.reductions, use, action.part, action.parts, action.apart >= 0);
+    return state_.updates.sums().reduce(wires_.reductions, use, action.part, action.parts, action.apart >= 0);
   };
   if (action.slab < 0) return begin();
   // A backward of another subnet may be under way that adds to the unit's gradient in a slab of its own.
@@ -305,7 +306,7 @@ void Actions::backward(Script& script, const Action& action, const StepInput& in
   const std::span<const UnitUse> uses =
       state_.residency.readers().uses(action.owner.number, action.first, action.last);
   if (action.clears)
-    for (const UnitUse& use : uses) state_.updates.clear(use);
+    for (const UnitUse& use : uses) state_.updates.folds().clear(use);
   rooms.open_room(action, true);
   slot.between = state_.stage.backward(action.first, action.last, slot.between, tape);
   if (action.segment >= 0 && makes_gradients(action)) rooms.close_segment(action);

@@ -69,8 +69,8 @@ class Actions {
   void leave(Feed& feed) { std::erase(feeds_, &feed); }
   /// Moves what has been begun.
   void progress();
-  /// Brings together values that the newest step has left in shares (GradientUpdates::settle).
-  void settle() { state_.updates.settle(wires_.reductions); }
+  /// Brings together values that the newest step has left in shares (GradientSums::settle).
+  void settle() { state_.updates.sums().settle(wires_.reductions); }
   /// An action of a script as those know it who wait for it.
   static std::string describe(const Script& script, const Action& action);
   /// What was begun and has not ended, and whose share of it is missing, in words.

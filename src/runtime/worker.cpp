@@ -105,7 +105,7 @@ void Worker::make_stage() {
 
 void Worker::reserve() {
   const RankFootprint& footprint = plan_.footprints[layout().coord.pipeline];
-  updates_->reserve(footprint.passes.zeros);
+  updates_->folds().reserve(footprint.passes.zeros);
   wiring_.reserve(footprint);
   backend_->reserve(footprint.passes.backend);
 }

@@ -137,7 +137,7 @@ Outcome outcome_with_skips(const Config& config, const World& world, int steps) 
   train_some(worker, steps, outcome, [&](int step) {
     const Coord& at = worker.layout().coord;
     if (step % 4 == 3 && at.pipeline + at.data + at.tensor == 0)
-      worker.updates().spoil_next(std::numeric_limits<float>::infinity());
+      worker.updates().folds().spoil_next(std::numeric_limits<float>::infinity());
   });
   outcome.state = worker.state().digest();
   return outcome;

@@ -177,9 +177,9 @@ void Faults::happen(const Injection& injection) {
     case FaultKind::exit:
       std::_Exit(argument.empty() ? code_without_argument : std::stoi(argument));
     case FaultKind::nan:
-      return run_.worker().updates().spoil_next(std::numeric_limits<float>::quiet_NaN());
+      return run_.worker().updates().folds().spoil_next(std::numeric_limits<float>::quiet_NaN());
     case FaultKind::inf:
-      return run_.worker().updates().spoil_next(std::numeric_limits<float>::infinity());
+      return run_.worker().updates().folds().spoil_next(std::numeric_limits<float>::infinity());
     case FaultKind::flip:
       return flip(run_.worker().backend(), element_of(injection), place_in(injection).bit);
     case FaultKind::slow:
