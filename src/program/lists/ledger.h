@@ -22,6 +22,12 @@ struct Room {
   std::vector<User> before;  ///< the last users of what lay there before
 };
 
+/// The numbered one of rooms that are made when they are first named.
+inline Room& room_at(std::vector<Room>& rooms, int number) {
+  if (number >= static_cast<int>(rooms.size())) rooms.resize(number + 1);
+  return rooms[number];
+}
+
 /// Lets the actions of a rank's list wait for those that use the same rooms. Nothing waits within the compute
 /// queue, where each action ends before the next one begins.
 class Ledger {

@@ -11,12 +11,6 @@ namespace {
 
 constexpr std::int64_t bytes_of_scalars = 3 * 8;  // loss, valid tokens, squares of the gradient
 
-/// The numbered one of rooms that are made when they are first named.
-Room& at(std::vector<Room>& rooms, int number) {
-  if (number >= static_cast<int>(rooms.size())) rooms.resize(number + 1);
-  return rooms[number];
-}
-
 /// Lets an action come behind the newest one of the compute queue, if it stands among these.
 void follow_computed(const std::vector<Action>& earlier, Action& action) {
   const auto newest = std::find_if(earlier.rbegin(), earlier.rend(),
@@ -36,8 +30,12 @@ ListWriter::ListWriter(const Outline& outline, int rank, const Rings& rings, con
 }
 
 ListWriter::ListWriter(const Outline& outline, int rank, const Rings& rings, std::int64_t window)
-    : outline_(outline), rank_(rank), window_(window), units_(outline.units.size()), segments_(outline) {
-  for (const auto& [key, numbers] : rings) rings_.try_emplace(key, numbers, key.peer == rank);
+    : outline_(outline),
+      rank_(rank),
+      window_(window),
+      boundaries_(outline, rank, rings),
+      units_(outline.units.size()),
+      segments_(outline) {
   for (const int unit : outline.units_of_rank(outline.stage_of_rank(rank)))
     if (window > 0 && outline.units[unit].shared) shared_units_.push_back(unit);
 }
@@ -125,43 +123,18 @@ void ListWriter::pass(ActionKind kind, const Task& task) {
   if (goes_on && outline_.sharded_optimizer && task.owner.of == Owner::step)
     for (const UnitUse& use : outline_.uses_in(task.first, task.last))
       ledger_.read(units_[use.unit], place_, action);
-  if (goes_on || goes_back) cross(task, goes_on ? 1 : -1, action);
+  if (goes_on || goes_back) boundaries_.cross(task, goes_on ? 1 : -1, ledger_, place_, action);
   if (outline_.swaps()) segments_.pass(task, ledger_, place_, action);
   if (makes_gradients(action) && !shared_units_.empty())
     ledger_.write(windows_[action.owner.number / window_].added, place_, action);
   const bool goes_on_with = std::exchange(goes_on_, task.goes_on);
-  if (task.slab >= 0 && !goes_on_with) ledger_.write(at(slabs_, task.slab), place_, action);
+  if (task.slab >= 0 && !goes_on_with) ledger_.write(room_at(slabs_, task.slab), place_, action);
   for (int block = task.first; block < task.last && task.slab >= 0; ++block)
     added_[{task.slab, block}].overwrite({place_, action.queue});
   if (!slabs_of_block_.empty() && adds_to_gradients(action))
     for (int block = task.first; block < task.last; ++block)
-      for (const int slab : slabs_of_block_[block]) ledger_.write(at(slabs_, slab), place_, action);
+      for (const int slab : slabs_of_block_[block]) ledger_.write(room_at(slabs_, slab), place_, action);
   put(std::move(action), task.lasts);
-}
-
-/// What a pass takes in from the chunk before it on its way, and leaves for the one behind. Where no message
-/// comes to a slot, the pass itself is the first to use it. A backward in pieces takes it in with all of
-/// them, and leaves it with the last.
-void ListWriter::cross(const Task& task, int way, Action& action) {
-  const int from = rank_beside(task.chunk - way, rank_, outline_),
-            to = rank_beside(task.chunk + way, rank_, outline_);
-  const bool is_last = !task.goes_on;
-  BufferRing* arrived = nullptr;
-  if (task.owner.of == Owner::subnet) {
-    Room& slot = at(slots_, task.slot);
-    if (from >= 0) ledger_.read(slot, place_, action);
-    else ledger_.write(slot, place_, action);
-  } else if (from >= 0) {
-    arrived = &ring(from, way > 0, false);
-    action.from_buffer = arrived->oldest().number;
-    ledger_.read(arrived->oldest().room, place_, action);
-  }
-  if (to >= 0 && is_last) {
-    Buffer& out = ring(to, way > 0, true).fill();
-    action.to_buffer = out.number;
-    ledger_.write(out.room, place_, action);
-  }
-  if (arrived != nullptr && is_last) arrived->empty_oldest();
 }
 
 void ListWriter::message(const Task& task) {
@@ -178,7 +151,7 @@ void ListWriter::message(const Task& task) {
   action.last = action.first;
   bool is_first = true;
   const std::int64_t all = payloads[0].second + payloads[1].second;
-  Room& room = leaves ? leave(task, action) : arrive(task, action, is_first);
+  Room& room = leaves ? boundaries_.leave(task, action) : boundaries_.arrive(task, action, is_first);
   for (const auto& [payload, bytes] : payloads) {
     if (!travels(payload, bytes)) continue;
     action.ticket = tickets_++;
@@ -191,30 +164,6 @@ void ListWriter::message(const Task& task) {
     const bool is_one = task.payload != Payload::none || bytes == all;
     put(action, is_one ? task.lasts : payload_lasts(task, bytes, all, payload == payloads[0].first));
   }
-}
-
-/// A message leaves from the buffer of its turn, or that was filled first.
-Room& ListWriter::leave(const Task& task, Action& send) {
-  BufferRing& buffers = ring(task.peer, task.with_forward, true);
-  Buffer& buffer = task.turn < 0 ? buffers.oldest() : buffers.at(task.turn);
-  if (task.turn < 0) buffers.empty_oldest();
-  send.peer = task.peer;
-  send.from_buffer = buffer.number;
-  return buffer.room;
-}
-
-/// In a slot, a forward's input lies where the micro-batch before it was, and a gradient follows the forward
-/// of its own.
-Room& ListWriter::arrive(const Task& task, Action& receive, bool& is_first) {
-  receive.peer = task.rank;
-  receive.chunk += task.with_forward ? 1 : -1;
-  receive.tape = task.slot;
-  if (task.slot >= 0) return at(slots_, task.slot);
-  BufferRing& buffers = ring(task.rank, task.with_forward, false);
-  Buffer& buffer = task.turn < 0 ? buffers.fill() : buffers.at(task.turn);
-  is_first = task.turn < 0 || std::exchange(buffer.turn, task.turn) != task.turn;
-  receive.to_buffer = buffer.number;
-  return buffer.room;
 }
 
 void ListWriter::sum(const Task& task) {
@@ -231,9 +180,9 @@ void ListWriter::sum(const Task& task) {
     ledger_.follow(windows_[task.owner.number].added, action);
   } else if (task.owner.of == Owner::subnet) {
     ledger_.follow(added_[{task.slab, task.block}], action);
-    at(slabs_, task.slab).readers.push_back({last, action.queue});
+    room_at(slabs_, task.slab).readers.push_back({last, action.queue});
   } else {
-    Room& slab = at(slabs_, task.slab < 0 ? task.block : task.slab);
+    Room& slab = room_at(slabs_, task.slab < 0 ? task.block : task.slab);
     if (last < 0) ledger_.follow(slab, action);
     else ledger_.read(slab, last, action);
   }
@@ -306,7 +255,7 @@ void ListWriter::update(const Task& task) {
     ledger_.write(slots_of_state_[turn->second], place_, action);
   if (const auto came = came_gradients_.find(task.unit); came != came_gradients_.end())
     ledger_.read(came->second, place_, action);
-  if (task.slab >= 0) ledger_.write(at(slabs_, task.slab), place_, action);
+  if (task.slab >= 0) ledger_.write(room_at(slabs_, task.slab), place_, action);
   // The subnet's first forward has waited for their states.
   for (const int unit : task.units) units_[unit].overwrite({place_, action.queue});
   put(std::move(action), task.lasts);

@@ -8,16 +8,15 @@
 #include "program/clock/task.h"
 #include "program/clock/transfer.h"
 #include "program/list_stretch.h"
-#include "program/lists/buffer_ring.h"
+#include "program/lists/boundary_rooms.h"
 #include "program/lists/segment_rooms.h"
 #include "program/schedules/gradient_turns.h"
 
 namespace mindpipe {
 
 /// Writes the list of one rank: the actions that tasks are there, each waiting for what it needs.
-/// - What a task of a subnet brings arrives in its slot; what others bring, in a ring.
-/// - Tickets count communication: a writer that is told the same tasks of all ranks in the same order as the
-///   others (but for passes and updates, which others may leave out) counts by itself.
+/// Tickets count communication: a writer that is told the same tasks of all ranks in the same order as the
+/// others (but for passes and updates, which others may leave out) counts by itself.
 class ListWriter {
  public:
   /// Writes a step. `turns`: those of gradients in slabs, or none. `outline` and `turns` stay as they are.
@@ -41,14 +40,8 @@ class ListWriter {
   void put(Action action, std::int64_t time);
   void put_parts(const Task& task, Action action, const Transfer& transfer);
   bool takes_part(const Task& task);
-  BufferRing& ring(int peer, bool with_forward, bool outgoing) {
-    return rings_.at({peer, with_forward, outgoing || peer == rank_});
-  }
   void pass(ActionKind kind, const Task& task);
-  void cross(const Task& task, int way, Action& action);
   void message(const Task& task);
-  Room& leave(const Task& task, Action& send);
-  Room& arrive(const Task& task, Action& receive, bool& is_first);
   void sum(const Task& task);
   void scalars(const Task& task);
   void update(const Task& task);
@@ -70,8 +63,7 @@ class ListWriter {
   std::int64_t tickets_ = 0;            ///< communications so far
   bool goes_on_ = false;                ///< whether the newest pass is a piece that another follows
   ListStretch stretch_;
-  std::map<RingKey, BufferRing> rings_;
-  std::vector<Room> slots_;
+  BoundaryRooms boundaries_;
   /// Where gradients add up: slabs of subnets; of a step slabs, or each block's own place.
   std::vector<Room> slabs_;
   std::vector<std::vector<int>> slabs_of_block_;       ///< where a step adds up what each block makes
