@@ -37,10 +37,37 @@ void fold(const RankState& state, const Action& action, std::span<const UnitUse>
     if (action.fold) state.updates.folds().fold(use, action.shard, pass_of(action)->makes);
 }
 
+/// A device's queue has a copy whole. An imitated device's is made at once, and lasts as long as on paper.
+bool copies_at_once(const Script& script, const RankState& state) {
+  return script.device_times || state.stage.context().backend.memory().kind() != Memory::Kind::host;
+}
+
 }  // namespace
 
+/// Whose part is missing is said in ranks of the job, so no other ranks stand here.
+std::string described(const Script& script, const Action& action) {
+  if (!script.trains()) {
+    const std::string what{is_message(action) ? name_of(action.payload) : name_of(action.kind)};
+    return fmt::format("{} of micro-batch {} of batch {} in line", what, action.micro_batch,
+                       action.owner.number + 1);
+  }
+  if (is_move(action) && script.outline.moves_blocks()) {
+    const auto [from, to] = script.outline.way_of(action.units.front()).value();
+    return fmt::format("the state of unit{} {}, which move{} from stage {} to stage {}",
+                       action.units.size() == 1 ? "" : "s", joined(action.units),
+                       action.units.size() == 1 ? "s" : "", from, to);
+  }
+  if (is_move(action))
+    return fmt::format("the state of {} unit{}{}", action.units.size(), action.units.size() == 1 ? "" : "s",
+                       of_owner(action));
+  if (action.payload == Payload::unit_gradient)
+    return fmt::format("the gradient of unit {} in block {}{}", action.unit, action.first, of_owner(action));
+  if (!is_message(action)) return to_string(action);
+  return fmt::format("{} of micro-batch {}{}", name_of(action.payload), action.micro_batch, of_owner(action));
+}
+
 Actions::Actions(const RankState& state, Wires wires, const WorkMemory& memory)
-    : state_(state), wires_(wires), copies_(state.stage.context().backend) {
+    : state_(state), carriers_(wires, state.stage.context().backend) {
   take_rooms(memory);
   if (memory.subnets) subnets_.emplace(state.stage, *memory.subnets, scratch_);
 }
@@ -80,102 +107,32 @@ Request Actions::start(Script& script, const Action& action, const StepInput& in
       return {};
     }
     case ActionKind::send:
-      return {Request::channels, wires_.channels->send(action.peer, channel_of(action.payload),
-                                                       message_of(script, action), class_of(action))};
+      return carriers_.send(action.peer, channel_of(action.payload), message_of(script, action),
+                            class_of(action));
     case ActionKind::receive:
-      return {Request::channels,
-              wires_.channels->receive(action.peer, channel_of(action.payload), message_of(script, action))};
+      return carriers_.receive(action.peer, channel_of(action.payload), message_of(script, action));
     case ActionKind::reduce:
       return {Request::reductions, reduce(action)};
     case ActionKind::gather:
       return {Request::reductions,
-              updates.sums().gather(wires_.reductions, action.unit, action.part, action.parts)};
+              updates.sums().gather(carriers_.reductions(), action.unit, action.part, action.parts)};
     case ActionKind::fetch:
-      return copy(script, action, state_.residency.ways_of_fetch(action.unit));
+      return carriers_.copy(action.kind, state_.residency.ways_of_fetch(action.unit),
+                            copies_at_once(script, state_));
     case ActionKind::evict:
-      return copy(script, action, state_.residency.ways_of_evict(action.unit));
+      return carriers_.copy(action.kind, state_.residency.ways_of_evict(action.unit),
+                            copies_at_once(script, state_));
     case ActionKind::stash:
     case ActionKind::unstash:
-      return copy(script, action, std::array{rooms_of(script).segment_way(action)});
+      return carriers_.copy(action.kind, std::array{rooms_of(script).segment_way(action)},
+                            copies_at_once(script, state_));
   }
   fail(Exit::internal, "an action of no kind");
 }
 
-bool Actions::is_done(const Request& request) const {
-  switch (request.carrier) {
-    case Request::nobody:
-      return true;
-    case Request::channels:
-      return wires_.channels->done(request.number);
-    case Request::reductions:
-      return wires_.reductions.done(request.number);
-    case Request::copies:
-      return copies_.done(request.number);
-  }
-  return true;
-}
-
-std::optional<std::int64_t> Actions::take_end(const Request& request) {
-  switch (request.carrier) {
-    case Request::nobody:
-    case Request::copies:
-      break;
-    case Request::channels:
-      return wires_.channels->take_end(request.number);
-    case Request::reductions:
-      return wires_.reductions.take_end(request.number);
-  }
-  return {};
-}
-
 void Actions::progress() {
-  const auto move_on = [&] {
-    if (wires_.channels != nullptr && wires_.channels->under_way() > 0) wires_.channels->progress();
-    if (wires_.reductions.under_way() > 0) wires_.reductions.progress();
-  };
-  move_on();
-  copies_.progress();
-  // Ports decide when all is offered that is known of.
-  if (wires_.ports != nullptr && wires_.ports->serve(now_ns())) move_on();
+  carriers_.progress();
   for (Feed* feed : feeds_) feed->progress();
-}
-
-/// Whose part is missing is said in ranks of the job, so no other ranks stand here.
-std::string Actions::describe(const Script& script, const Action& action) {
-  if (!script.trains()) {
-    const std::string what{is_message(action) ? name_of(action.payload) : name_of(action.kind)};
-    return fmt::format("{} of micro-batch {} of batch {} in line", what, action.micro_batch,
-                       action.owner.number + 1);
-  }
-  if (is_move(action) && script.outline.moves_blocks()) {
-    const auto [from, to] = script.outline.way_of(action.units.front()).value();
-    return fmt::format("the state of unit{} {}, which move{} from stage {} to stage {}",
-                       action.units.size() == 1 ? "" : "s", joined(action.units),
-                       action.units.size() == 1 ? "s" : "", from, to);
-  }
-  if (is_move(action))
-    return fmt::format("the state of {} unit{}{}", action.units.size(), action.units.size() == 1 ? "" : "s",
-                       of_owner(action));
-  if (action.payload == Payload::unit_gradient)
-    return fmt::format("the gradient of unit {} in block {}{}", action.unit, action.first, of_owner(action));
-  if (!is_message(action)) return to_string(action);
-  return fmt::format("{} of micro-batch {}{}", name_of(action.payload), action.micro_batch, of_owner(action));
-}
-
-std::string Actions::describe(const Script& script, const Action& action, const Request& request) const {
-  std::string text = describe(script, action);
-  if (is_done(request)) return text;
-  switch (request.carrier) {
-    case Request::nobody:
-      break;
-    case Request::channels:
-      return text + ", " + wires_.channels->describe(request.number);
-    case Request::reductions:
-      return text + ", " + wires_.reductions.describe(request.number);
-    case Request::copies:
-      return text + ", " + copies_.describe(request.number);
-  }
-  return text;
 }
 
 std::int64_t Actions::bytes_of(const Action& action) const {
@@ -214,25 +171,14 @@ Tensor Actions::message_of(const Script& script, const Action& action) {
   return state_.updates.sums().exchanged_part({action.unit, action.first}, action.part, action.parts);
 }
 
-Request Actions::copy(const Script& script, const Action& action,
-                      std::span<const std::pair<Tensor, Tensor>> ways) {
-  // A device's queue has a copy whole. An imitated device's is made at once, and lasts as long as on paper.
-  const bool at_once =
-      script.device_times || state_.stage.context().backend.memory().kind() != Memory::Kind::host;
-  Request newest;
-  for (const auto& [from, to] : ways)
-    newest = {Request::copies, copies_.begin(name_of(action.kind), from, to)};
-  if (at_once) copies_.finish();
-  return newest;
-}
-
 Reductions::Request Actions::reduce(const Action& action) {
   if (state_.windows != nullptr && state_.stage.model().is_shared(action.unit))
-    return state_.windows->reduce(wires_.reductions, action.owner.number, action.unit, action.part,
+    return state_.windows->reduce(carriers_.reductions(), action.owner.number, action.unit, action.part,
                                   action.parts);
   const UnitUse use{action.unit, action.first};
   const auto begin = [&] {
-    return state_.updates.sums().reduce(wires_.reductions, use, action.part, action.parts, action.apart >= 0);
+    return state_.updates.sums().reduce(carriers_.reductions(), use, action.part, action.parts,
+                                        action.apart >= 0);
   };
   if (action.slab < 0) return begin();
   // A backward of another subnet may be under way that adds to the unit's gradient in a slab of its own.
@@ -241,18 +187,19 @@ Reductions::Request Actions::reduce(const Action& action) {
 }
 
 void Actions::forward(Script& script, const Action& action, const StepInput& given) {
-  const bool trains = script.trains(), begins = action.micro_batch == 0;
+  const bool trains = script.trains();
+  // A step does not wait for what comes to it before its end.
+  const bool begins_subnet = trains && state_.windows != nullptr && action.micro_batch == 0;
   const std::vector<int>& cut = script.outline.first_block;
   const bool in_pieces = trains && script.outline.swaps();
   const bool goes_on = in_pieces && action.first != cut[action.chunk];
-  const bool asks = !trains || (state_.windows != nullptr && begins);
-  const StepInput& input = asks ? script.feed->bring(action) : given;
+  const StepInput& input = !trains || begins_subnet ? script.feed->bring(action) : given;
   require_whole(state_, action);
   if (trains) {
-    if (state_.windows != nullptr && begins) state_.windows->count(action.owner.number, input.valid);
+    if (begins_subnet) state_.windows->count(action.owner.number, input.valid);
     state_.residency.values().bind(action.owner.number);
     see(script, state_, action);
-    if (begins && state_.windows != nullptr)  // a step does not wait for what comes to it before its end
+    if (begins_subnet)
       for (const Residency::Arrival& one : state_.residency.take_arrivals(action.owner.number))
         script.feed->came(one.reader, one.unit, one.due, one.version);
     state_.residency.require_due(action.owner.number, action.first, action.last);

@@ -2,11 +2,8 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <utility>
 
-#include "comm/channel.h"
-#include "comm/reduction.h"
-#include "runtime/copies.h"
+#include "runtime/carriers.h"
 #include "runtime/feed.h"
 #include "runtime/pass_rooms.h"
 #include "runtime/script.h"
@@ -14,15 +11,6 @@
 #include "state/shared_windows.h"
 
 namespace mindpipe {
-
-/// What a rank is wired to. Channels are none where there is one stage.
-struct Wires {
-  Channels* channels = nullptr;
-  Reductions& reductions;
-  Waiting& waiting;
-  PaperPorts* ports = nullptr;       ///< where a device is imitated: what messages and sums pass
-  const Network* network = nullptr;  ///< there: the network that plans were made for
-};
 
 /// What a rank holds of a run.
 struct RankState {
@@ -38,6 +26,9 @@ struct WorkMemory {
   std::optional<PassMemory> subnets = {};
   std::size_t scratch = 0;  ///< scratch of the compute queue
 };
+
+/// An action of a script as those know it who wait for it.
+std::string described(const Script& script, const Action& action);
 
 /// What an action does, whoever drives it and whatever list it stands in. Passes, updates and the sum of
 /// scalars are done when `start` returns (or put into the device's queue); messages, sums over data and
@@ -56,28 +47,17 @@ class Actions {
     if (is_move(action) && script.trains()) state_.residency.ended(action);
     if (action.kind == ActionKind::evict) state_.residency.evicted(action.unit);
   }
-  /// Whether what was begun has ended, as far as the last progress saw.
-  bool is_done(const Request& request) const;
-  /// When what was begun and is done had passed the ports, if any. Asked once.
-  std::optional<std::int64_t> take_end(const Request& request);
-  /// Whether one more sum or gather may begin beside what is under way.
-  bool may_begin(const Action& action) const {
-    return !is_collective(action) || wires_.reductions.may_begin(class_of(action));
-  }
   /// Lets a feed move on what travels beside its list wherever messages are moved on; or no more.
   void join(Feed& feed) { feeds_.push_back(&feed); }
   void leave(Feed& feed) { std::erase(feeds_, &feed); }
   /// Moves what has been begun.
   void progress();
   /// Brings together values that the newest step has left in shares (GradientSums::settle).
-  void settle() { state_.updates.sums().settle(wires_.reductions); }
-  /// An action of a script as those know it who wait for it.
-  static std::string describe(const Script& script, const Action& action);
-  /// What was begun and has not ended, and whose share of it is missing, in words.
-  std::string describe(const Script& script, const Action& action, const Request& request) const;
+  void settle() { state_.updates.sums().settle(carriers_.reductions()); }
   /// Bytes that an action sends from here (a receive: brings). A list has the average over the data ranks.
   std::int64_t bytes_of(const Action& action) const;
 
+  Carriers& carriers() { return carriers_; }
   /// The compute queue's scratch: empty between two scripts' runs.
   Arena& scratch() { return scratch_; }
   /// Where a script's passes work.
@@ -90,13 +70,10 @@ class Actions {
   void update(Script& script, const Action& action, const StepInput& input);
   void update_subnet(const Script& script, const Action& action, const StepInput& input);
   Reductions::Request reduce(const Action& action);
-  /// Begins the copies of an action, from the first to the second of each way.
-  Request copy(const Script& script, const Action& action, std::span<const std::pair<Tensor, Tensor>> ways);
   Tensor message_of(const Script& script, const Action& action);
 
   RankState state_;
-  Wires wires_;
-  Copies copies_;
+  Carriers carriers_;
   Arena scratch_;
   std::optional<PassRooms> passes_, subnets_;
   std::vector<Feed*> feeds_;

@@ -50,6 +50,12 @@ int Cursors::missing(const Action& action) const {
   return found == action.after.end() ? -1 : *found;
 }
 
+int Cursors::awaited(int compute_head, const std::vector<Action>& list) const {
+  if (compute_head >= 0) return missing(list[compute_head]);
+  const auto left = std::find_if(others.begin(), others.end(), [](const Line& l) { return !l.is_over(); });
+  return left->head();
+}
+
 const Cursors::Line* Cursors::line_of(const Action& action) const {
   const QueueKey key = queue_of(action);
   const auto found =

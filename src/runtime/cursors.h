@@ -62,6 +62,9 @@ class Cursors {
   }
   /// The first action that `action` comes after and that has not ended; -1: all have.
   int missing(const Action& action) const;
+  /// The action that the compute queue's head waits for; where there is none (-1), one of those that are
+  /// left.
+  int awaited(int compute_head, const std::vector<Action>& list) const;
   /// The queue that an action waits in, unless that is the compute queue; null: it is, or it has ended.
   const Line* line_of(const Action& action) const;
 

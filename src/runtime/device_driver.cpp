@@ -27,7 +27,8 @@ void DeviceDriver::put(Script& script, StepInputs inputs, std::size_t first, std
     order.before(backend_, index);
     times.before(index, order.queue(index));
     const Request request = actions_.start(script, action, input_of(action, inputs));
-    MP_CHECK(actions_.is_done(request), "{} is not carried by the device's queues", to_string(action));
+    MP_CHECK(actions_.carriers().is_done(request), "{} is not carried by the device's queues",
+             to_string(action));
     actions_.ended(script, action);
     times.behind(index, order.queue(index));
     order.behind(backend_, index);

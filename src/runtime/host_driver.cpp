@@ -44,7 +44,8 @@ bool HostDriver::advance(Cursors::Line& line) {
   while (begin(line)) {
   }
   for (std::size_t k = 0; k < line.count && puts_off_ends(); ++k)
-    if (Cursors::Begun& begun = line.begun[k]; begun.met_ns == 0 && actions_.is_done(begun.request))
+    if (Cursors::Begun& begun = line.begun[k];
+        begun.met_ns == 0 && actions_.carriers().is_done(begun.request))
       begun.met_ns = now_ns();
   if (line.count == 0 || !has_ended(line.begun[0], line.head())) return false;
   const int index = line.actions[line.next++];
@@ -67,7 +68,7 @@ bool HostDriver::begin(Cursors::Line& line) {
   const int index = line.actions[at];
   const Action& action = script_->list[index];
   // No new part begins while a higher class waits.
-  if (!script_->cursors.may_start(action) || !actions_.may_begin(action)) return false;
+  if (!script_->cursors.may_start(action) || !actions_.carriers().may_begin(action)) return false;
   const std::int64_t moment = script_->pacer.paces() ? moment_of(line, at) : now_ns();
   script_->recorder.start(index, moment);
   const PaperPorts::Begins begins(ports_, moment, price_of(action, index));
@@ -95,7 +96,7 @@ std::optional<std::int64_t> HostDriver::price_of(const Action& action, int index
 
 bool HostDriver::has_ended(Cursors::Begun& begun, int index) {
   if (puts_off_ends()) return begun.met_ns != 0 && now_ns() - begun.met_ns >= script_->pacer.time_of(index);
-  if (!actions_.is_done(begun.request)) return false;
+  if (!actions_.carriers().is_done(begun.request)) return false;
   if (imitates_ && is_copy(script_->list[index])) {
     begun.met_ns = begun.moment + script_->pacer.time_of(index);
     return now_ns() >= begun.met_ns;
@@ -110,7 +111,8 @@ bool HostDriver::has_ended(Cursors::Begun& begun, int index) {
 
 std::int64_t HostDriver::end_of(const Cursors::Begun& begun) {
   if (!imitates_) return now_ns();
-  return begun.met_ns != 0 ? begun.met_ns : actions_.take_end(begun.request).value_or(begun.moment);
+  return begun.met_ns != 0 ? begun.met_ns
+                           : actions_.carriers().take_end(begun.request).value_or(begun.moment);
 }
 
 std::int64_t HostDriver::longer(int index, std::int64_t computes_ns) const {
@@ -134,8 +136,9 @@ void HostDriver::run_compute(int index) {
   actions_.start(script, action, input_of(action, inputs_));
   if (slowness_.slows_work() && !script.pacer.paces()) spin(index, now_ns() - start - (waited_ns() - waited));
   script.computes = -1;
-  Ran ran{start, now_ns(), waited_ns() - waited, start};
-  if (script.pacer.paces()) ran = imitated(index, ran);
+  ComputeTimes ran{start, now_ns(), waited_ns() - waited, start};
+  if (script.pacer.paces())
+    ran = paper_.last(script, index, ran, longer(index, paper_.computes(script, index)));
   script.recorder.start(index, ran.posted);
   script.recorder.end(index, ran.end);
   script.cursors.ended[index] = 1;
@@ -157,73 +160,16 @@ void HostDriver::give_back_wait(std::int64_t late) {
   newest_wait_ = {};
 }
 
-/// Lets what has been called last as long as it takes on paper, whatever its operations are. On an imitated
-/// device it begins when what it comes after has ended there, so that a host that is late makes up for it.
-HostDriver::Ran HostDriver::imitated(int index, const Ran& called) {
-  Script& script = *script_;
-  const Action& action = script.list[index];
-  const std::int64_t paper = script.pacer.time_of(index);
-  Ran ran{called.start, 0, called.inside, called.start};
-  if (imitates_) ran.start = ran.posted = std::max(script.pacer.ready(action, index), device_free_ns_);
-  if (imitates_ && is_communication(action)) ran.start = std::max(ran.start, called.end);
-  const Load load = load_of(action, paper);
-  const std::int64_t sums =
-      is_pass(action) && network_ != nullptr ? std::min(paper, network_->tensor_time(action)) : 0;
-  const std::int64_t lasts = paper + longer(index, paper - sums);
-  ran.end = ran.start;
-  const int turns = load.takes > 0 ? load.stretches(action.sums) : 1;
-  for (int turn = 0; turn < turns; ++turn) {
-    const auto of_turn = [&](std::int64_t whole) {
-      return whole * (turn + 1) / turns - whole * turn / turns;
-    };
-    ran.end += of_turn(lasts - load.takes - load.latency);
-    waiting_.until_time(ran.end);
-    if (load.takes > 0)
-      ran.end = passes_ports(load.level, of_turn(load.takes), ran.end) + of_turn(load.latency);
-  }
-  waiting_.until_time(ran.end);
-  if (is_pass(action) && network_ != nullptr) ran.inside = ran.end - ran.start - lasts + sums;
-  device_free_ns_ = ran.end;
-  script.pacer.end(index, ran.end);
-  return ran;
-}
-
-/// What the sums inside a pass ask of ports, where they can meet others.
-Load HostDriver::load_of(const Action& action, std::int64_t lasts) const {
-  const Outline& outline = script_->outline;
-  if (ports_ == nullptr || !is_pass(action) || action.sums == 0 ||
-      !network_->tensor_meets(outline.ranks() > 1, outline.data > 1))
-    return {};
-  return network_->tensor_load({action.sums, action.bytes}, lasts);
-}
-
-/// A stretch of sums leaves this rank for itself, as the ranks that share its products are alike.
-std::int64_t HostDriver::passes_ports(Level level, std::int64_t takes, std::int64_t offered) {
-  constexpr int itself = -1;
-  const PaperPorts::Number leaves = ports_->offer(level, TrafficClass::tensor, itself, takes, offered);
-  std::optional<PaperPorts::Number> comes;
-  std::optional<std::int64_t> arrived;
-  waiting_.until(
-      [&] {
-        move_others();
-        ports_->serve(now_ns());
-        if (const auto begun = ports_->take_begun(leaves))
-          comes = ports_->expect(level, TrafficClass::tensor, itself, begun->first, begun->second);
-        if (comes && !arrived) arrived = ports_->take_arrived(*comes);
-        return arrived.has_value();
-      },
-      [] { return std::string("the ports that tensor sums pass"); });
-  return *arrived;
-}
-
 /// Waits until the compute queue's head may start, all is over, or what is missing has ended.
 void HostDriver::wait(int index) {
-  const int reason = awaited(index);
+  const int reason = script_->cursors.awaited(index, script_->list);
   const std::int64_t start = now_ns();
   waiting_.until(
       [&] {
         move_others();
-        return may_go_on(index, reason);
+        const Cursors& cursors = script_->cursors;
+        return cursors.ended[reason] || (index >= 0 && cursors.may_start(script_->list[index])) ||
+               cursors.is_over();
       },
       [&] { return describe_wait(reason); });
   const std::int64_t waited = now_ns() - start;
@@ -231,21 +177,6 @@ void HostDriver::wait(int index) {
                   index >= 0 ? script_->list[index].waits : WaitReason::input};
   wait_for(script_->spent, newest_wait_.missing) += waited;
   wait_because(script_->waits, newest_wait_.why) += waited;
-}
-
-bool HostDriver::may_go_on(int index, int reason) const {
-  const Cursors& cursors = script_->cursors;
-  return cursors.ended[reason] || (index >= 0 && cursors.may_start(script_->list[index])) ||
-         cursors.is_over();
-}
-
-/// The action that the compute queue waits for; at the end of a step, one of those that are left.
-int HostDriver::awaited(int compute_head) const {
-  const Cursors& cursors = script_->cursors;
-  if (compute_head >= 0) return cursors.missing(script_->list[compute_head]);
-  const auto left = std::find_if(cursors.others.begin(), cursors.others.end(),
-                                 [](const Cursors::Line& l) { return !l.is_over(); });
-  return left->head();
 }
 
 /// The message or sum at the bottom of a wait, and whose part of it is missing. What is awaited may itself
@@ -257,12 +188,15 @@ std::string HostDriver::describe_wait(int awaited) const {
     const Cursors::Line* line = script.cursors.line_of(script.list[awaited]);
     if (line == nullptr) break;
     const int head = line->head();
-    if (line->count > 0) return actions_.describe(script, script.list[head], line->begun[0].request);
+    if (line->count > 0) {
+      const std::string missing = actions_.carriers().describe(line->begun[0].request);
+      return described(script, script.list[head]) + (missing.empty() ? "" : ", " + missing);
+    }
     const int earlier = script.cursors.missing(script.list[head]);
     awaited = earlier >= 0 ? earlier : head;
     if (earlier < 0) break;
   }
-  return Actions::describe(script, script.list[awaited]);
+  return described(script, script.list[awaited]);
 }
 
 }  // namespace mindpipe

@@ -1,5 +1,6 @@
 #pragma once
 #include "runtime/actions.h"
+#include "runtime/paper_compute.h"
 #include "runtime/slowness.h"
 
 namespace mindpipe {
@@ -17,8 +18,10 @@ class HostDriver {
       : actions_(actions),
         waiting_(wires.waiting),
         ports_(wires.ports),
-        network_(wires.network),
-        imitates_(backend.memory().kind() == Memory::Kind::counted) {}
+        imitates_(backend.memory().kind() == Memory::Kind::counted),
+        paper_(wires, imitates_, [this] { move_others(); }) {}
+  HostDriver(const HostDriver&) = delete;
+  HostDriver& operator=(const HostDriver&) = delete;
 
   /// Runs a script from where it stands. What is still under way then moves on in `move_others`, for which
   /// script and inputs stay where they are, and in the next run, which is the same script's.
@@ -31,11 +34,6 @@ class HostDriver {
   void move_others();
 
  private:
-  /// When an action of the compute queue ran, how much of that it waited for other ranks, and when it was
-  /// ready: an imitated sum of scalars starts when all of its ranks are.
-  struct Ran {
-    std::int64_t start = 0, end = 0, inside = 0, posted = 0;
-  };
   /// The newest wait of the compute queue since its last action.
   struct Waited {
     std::int64_t ns = 0;
@@ -55,27 +53,21 @@ class HostDriver {
   bool puts_off_ends() const { return script_->pacer.paces() && !imitates_; }
   std::int64_t end_of(const Cursors::Begun& begun);
   void run_compute(int index);
-  Ran imitated(int index, const Ran& called);
   void give_back_wait(std::int64_t late);
-  Load load_of(const Action& action, std::int64_t lasts) const;
-  std::int64_t passes_ports(Level level, std::int64_t takes, std::int64_t offered);
   void wait(int index);
-  bool may_go_on(int index, int reason) const;
-  int awaited(int compute_head) const;
   std::string describe_wait(int awaited) const;
   std::int64_t waited_ns() const { return static_cast<std::int64_t>(waiting_.seconds() * 1e9); }
 
   Actions& actions_;
   Waiting& waiting_;
   PaperPorts* ports_;
-  const Network* network_;
-  bool imitates_;             ///< a device of which nothing but time is there
+  bool imitates_;  ///< a device of which nothing but time is there
+  PaperCompute paper_;
   Script* script_ = nullptr;  ///< the one that runs, or of which something is under way
   StepInputs inputs_;
   bool moving_ = false;
   Slowness slowness_;
   Waited newest_wait_;
-  std::int64_t device_free_ns_ = 0;  ///< when the last pass of an imitated device ended
 };
 
 }  // namespace mindpipe
