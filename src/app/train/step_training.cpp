@@ -33,7 +33,7 @@ void StepTraining::train() {
   const auto step = static_cast<int>(done_);
   limit_ = run_.step_limit(report_.seconds_each());
   run_.watchdog().arm(limit_, fmt::format("step {}{}", step + 1, tell_move()), "watchdog.step");
-  ask_wishes();
+  wishes_.ask(done_, ahead, balances());
   const std::int64_t start = now_ns(), first = first_sample(step);
   faults_.before(step, first);
   const std::optional<StepScalars> known =
@@ -44,7 +44,7 @@ void StepTraining::train() {
   if (norms_every > 0 && done_ % norms_every == norms_every - 1 && row_of(config_.device.kind).computes)
     log_.measured(squares_of_tensors(worker_));
   if (energy_ != nullptr) energy_->look();
-  hear_wishes();  // before others agree: a diagnosis, an evaluation
+  wishes_.hear(newest());  // before others agree: a diagnosis, an evaluation
   balance(seconds);
   ++done_;
   if (known) add(*known);
@@ -53,15 +53,15 @@ void StepTraining::train() {
 /// Hears how long stages work, behind a step that took so long.
 void StepTraining::balance(double seconds) {
   if (!balancer_) return;
-  const auto news = balancer_->hear(own_heard(), seconds);
+  const auto news = balancer_->hear(wishes_.own(), seconds);
   if (!news) return;
   info("{}", news->sentence);
   log_.balances(static_cast<int>(done_), *news);
 }
 
-Agreement::Numbers StepTraining::own_wishes() {
+Wishes::Numbers StepTraining::balances() {
   if (!balancer_) return {};
-  Agreement::Numbers mine(balancer_->numbers());
+  Wishes::Numbers mine(balancer_->numbers());
   balancer_->say(done_, mine);
   return mine;
 }

@@ -15,13 +15,13 @@ class StepTraining final : public TrainingLoop {
   void train() override;
   std::string newest() const override { return fmt::format("step {}", done_); }
   std::string place() const override { return newest(); }
-  std::int64_t ahead() const override { return 3; }  // the step that begins, the next, and one to spare
-  Agreement::Numbers own_wishes() override;
   void add_remaining() override;
   bool may_go_back() const override;
   bool goes_back() override;
 
+  static constexpr std::int64_t ahead = 3;  ///< the step that begins, the next, and one to spare
   std::string tell_move();
+  Wishes::Numbers balances();
   void balance(double seconds);
   void add(const StepScalars& scalars);
   void go_back();

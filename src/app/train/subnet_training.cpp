@@ -57,15 +57,12 @@ std::int64_t SubnetTraining::ahead() const {
   return 3 * SubnetFeed::longest_stretch + config_.supernet.window;
 }
 
-/// One more than the subnet behind which there is trouble; 0: there is none.
-Agreement::Numbers SubnetTraining::own_wishes() {
-  return {guard_.is_in_trouble() ? static_cast<std::uint64_t>(guard_.found_at()) + 1 : 0};
-}
-
 void SubnetTraining::agree() {
-  ask_wishes();
-  hear_wishes();
-  if (const std::uint64_t behind_trouble = own_heard().front(); behind_trouble > 0)
+  // One more than the subnet behind which there is trouble; 0: there is none.
+  wishes_.ask(done_, ahead(),
+              {guard_.is_in_trouble() ? static_cast<std::uint64_t>(guard_.found_at()) + 1 : 0});
+  wishes_.hear(newest());
+  if (const std::uint64_t behind_trouble = wishes_.own().front(); behind_trouble > 0)
     fail(Exit::diverged, "subnet {} is one of {} in a row that updated nothing (guard.skips); {}",
          behind_trouble - 1, config_.guard.skips, diagnose_weights(worker_));
 }
@@ -88,7 +85,7 @@ void SubnetTraining::admits(std::int64_t first, std::int64_t end) {
 }
 
 bool SubnetTraining::wishes_to_drain() {
-  return wish_to_stop() != no_stop || saves_.due_by_time() || guard_.is_in_trouble();
+  return wishes_.to_stop(done_, ahead()) != Wishes::no_stop || saves_.due_by_time() || guard_.is_in_trouble();
 }
 
 void SubnetTraining::hear(const SubnetScalars& scalars) {

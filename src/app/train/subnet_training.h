@@ -15,8 +15,6 @@ class SubnetTraining final : public TrainingLoop, private SubnetCalls {
   std::string newest() const override { return fmt::format("subnet {}", done_ - 1); }
   std::string place() const override { return "after " + newest(); }
   std::string of_what_evaluated() const override;
-  std::int64_t ahead() const override;
-  Agreement::Numbers own_wishes() override;
   void agree() override;
 
   void load(const Subnet& subnet, StepInput& input) override;
@@ -26,6 +24,7 @@ class SubnetTraining final : public TrainingLoop, private SubnetCalls {
   void hear(const SubnetScalars& scalars) override;
 
   void tell_costs() const;
+  std::int64_t ahead() const;
   std::int64_t next_drain() const;
 };
 

@@ -9,8 +9,17 @@
 namespace mindpipe {
 namespace {
 
-/// What ranks tell each other: of each number the largest is heard. Behind these come a kind's own.
-enum Wish : std::size_t { stop, save_by_time, still_writes, wishes };
+/// None: nothing is held twice, or computed. Collective.
+std::optional<Replicas> replicas_of(Run& run) {
+  const Config& config = run.config();
+  if (!row_of(config.device.kind).computes) return {};
+  std::optional<Replicas> replicas(run.worker());
+  if (replicas->are_held()) return replicas;
+  if (config.guard.replicas_every > 0)
+    info("guard.replicas_every is {}, but no rank holds what another does: there is nothing to compare",
+         config.guard.replicas_every);
+  return {};
+}
 
 }  // namespace
 
@@ -24,17 +33,17 @@ TrainingLoop::TrainingLoop(Run& run, RunDirectory* directory, Corpus& corpus, He
       validation_(validation),
       saves_(saves),
       report_(run),
+      wishes_(run, directory, saves, report_),
       energy_(energy),
       log_(run, directory, report_, begun, energy),
       guard_(run.config().guard, begun),
       agreed_(begun.step),
       faults_(run, begun.step),
-      done_(begun.step),
-      walltime_(run.config().run.max_walltime) {}
+      done_(begun.step) {}
 
 void TrainingLoop::run() {
   stop_after_step();
-  make_replicas();
+  if (std::optional<Replicas> held = replicas_of(run_)) replicas_.emplace(std::move(*held));
   begin();
   do {
     while (goes_on()) {
@@ -57,16 +66,6 @@ void TrainingLoop::run() {
   compare_replicas();  // who goes on from here has one copy of each weight
   save_newest();
   saves_.finish();
-}
-
-void TrainingLoop::make_replicas() {
-  if (!row_of(config_.device.kind).computes) return;
-  replicas_.emplace(worker_);
-  if (replicas_->are_held()) return;
-  if (config_.guard.replicas_every > 0)
-    info("guard.replicas_every is {}, but no rank holds what another does: there is nothing to compare",
-         config_.guard.replicas_every);
-  replicas_.reset();
 }
 
 bool TrainingLoop::is_evaluated() const {
@@ -101,39 +100,13 @@ void TrainingLoop::report(const std::vector<std::string>& notes) {
     print(fmt::format("{}: {}\n", name, to_string(evaluation)));
 }
 
-TrainingLoop::StopWish TrainingLoop::wish_to_stop() const {
-  if (directory_ != nullptr && directory_->stop_asked()) return by_file;
-  if (stop_asked()) return by_signal_or_time;
-  if (!run_.is_rank_0() || walltime_ == 0) return no_stop;
-  const double seconds = static_cast<double>(ahead()) * report_.seconds_each();
-  const bool is_late = run_.seconds() + seconds + saves_.seconds_to_save(done_, ahead()) > walltime_;
-  return is_late ? by_signal_or_time : no_stop;
-}
-
-void TrainingLoop::ask_wishes() {
-  Agreement::Numbers mine(wishes);
-  mine[stop] = wish_to_stop();
-  mine[save_by_time] = saves_.due_by_time() ? 1 : 0;
-  mine[still_writes] = saves_.writes() ? 1 : 0;
-  const Agreement::Numbers own = own_wishes();
-  mine.insert(mine.end(), own.begin(), own.end());
-  worker_.wiring().agreement->ask(std::move(mine));
-}
-
-void TrainingLoop::hear_wishes() {
-  heard_ = worker_.wiring().agreement->answer(
-      [this] { return fmt::format("all ranks to say what they wish after {}", newest()); });
-}
-
-std::span<const std::uint64_t> TrainingLoop::own_heard() const { return std::span(heard_).subspan(wishes); }
-
 void TrainingLoop::heed() {
   agree();
-  if (heard_[stop] > 0 && done_ < config_.train.steps)
+  if (wishes_.stop() != Wishes::no_stop && done_ < config_.train.steps)
     stopped_ = fmt::format("stopped after {} as asked{}", newest(),
-                           heard_[stop] == by_file ? " by the file STOP" : "");
-  save_due_ = heard_[save_by_time] > 0 || saves_.due(done_);
-  saves_.attend(heard_[still_writes] == 0);
+                           wishes_.stop() == Wishes::by_file ? " by the file STOP" : "");
+  save_due_ = wishes_.is_save_due() || saves_.due(done_);
+  saves_.attend(!wishes_.still_writes());
 }
 
 void TrainingLoop::save() {

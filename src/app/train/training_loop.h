@@ -1,6 +1,5 @@
 #pragma once
 #include <optional>
-#include <span>
 #include <string>
 
 #include "app/run/run.h"
@@ -12,6 +11,7 @@
 #include "app/train/run_comparison.h"
 #include "app/train/saves.h"
 #include "app/train/step_log.h"
+#include "app/train/wishes.h"
 #include "runtime/replicas.h"
 
 namespace mindpipe {
@@ -29,7 +29,7 @@ class TrainingLoop {
   virtual ~TrainingLoop() = default;
 
   /// Lets rank 0 stop the run in time for this many seconds since its start.
-  void end_within(double seconds) { walltime_ = seconds; }
+  void end_within(double seconds) { wishes_.end_within(seconds); }
   /// Holds what is trained against another run; on rank 0.
   void compare_with(RunComparison* comparison) { comparison_ = comparison; }
   /// Trains, and tells of all that is trained. Collective.
@@ -55,10 +55,6 @@ class TrainingLoop {
   /// The place where the training is, as an evaluation names it, and what is evaluated there.
   virtual std::string place() const = 0;
   virtual std::string of_what_evaluated() const { return ""; }
-  /// How many steps or subnets a stop comes behind its wish, at most.
-  virtual std::int64_t ahead() const = 0;
-  /// What this kind tells between ranks beside the wishes of all kinds.
-  virtual Agreement::Numbers own_wishes() = 0;
   /// Lets the ranks agree at a place, where they have not done so on their way to it.
   virtual void agree() {}
   /// Tells of what was trained before this place and is known late.
@@ -71,13 +67,6 @@ class TrainingLoop {
   std::int64_t first_sample(std::int64_t step) {
     return saves_.progress().first_sample(step, config_.train.batch);
   }
-  /// Whether this rank wishes a stop, and why.
-  enum StopWish : std::uint64_t { no_stop, by_signal_or_time, by_file };
-  StopWish wish_to_stop() const;
-  void ask_wishes();
-  void hear_wishes();
-  /// What all ranks have said of a kind's own wishes.
-  std::span<const std::uint64_t> own_heard() const;
 
   Run& run_;
   const Config& config_;
@@ -87,6 +76,7 @@ class TrainingLoop {
   HeldOut* validation_;
   Saves& saves_;
   EndReport report_;
+  Wishes wishes_;
   RunEnergy* energy_;
   RunComparison* comparison_ = nullptr;  ///< may be none
   StepLog log_;
@@ -99,7 +89,6 @@ class TrainingLoop {
   std::string stopped_;
 
  private:
-  void make_replicas();
   void compare_replicas();
   bool is_evaluated() const;
   void evaluate();
@@ -108,8 +97,6 @@ class TrainingLoop {
   void save_newest();
   void write_last();
 
-  double walltime_;           ///< seconds of the run in which it has to end; 0: any
-  Agreement::Numbers heard_;  ///< wishes of all ranks, as last heard
   bool save_due_ = false;
   HeldOutEvaluation last_found_;  ///< by the last evaluation of this start
 };
