@@ -115,13 +115,21 @@ void check_guard(const Config& c, const Complaints& complain) {
                    c.guard.rollbacks);
 }
 
+/// Refuses a setting of models that train in steps, if `is_set`, where subnets are trained.
+template <class... Parts>
+void require_steps(const Config& c, const Complaints& complain, bool is_set, const std::string& key,
+                   fmt::format_string<Parts...> sentence, Parts&&... parts) {
+  complain.require(!is_set || !row_of(c.model.kind).trains_subnets, key, sentence,
+                   std::forward<Parts>(parts)...);
+}
+
 /// What is swapped is copied on the rank where it was made, in a step.
 void check_swaps(const Config& c, const Complaints& complain) {
   const ChosenBlocks &swap = c.train.swap, &again = c.train.recompute;
   if (!swap.any()) return;
-  complain.require(!row_of(c.model.kind).trains_subnets, "train.swap",
-                   "is {} and model.kind {} (a supernet's subnets go through as they come: leave it out)",
-                   swap.text(), c.model.kind);
+  require_steps(c, complain, true, "train.swap",
+                "is {} and model.kind {} (a supernet's subnets go through as they come: leave it out)",
+                swap.text(), c.model.kind);
   const auto both =
       std::find_if(again.numbers.begin(), again.numbers.end(), [&](int block) { return swap.has(block); });
   if (both != again.numbers.end())
@@ -153,9 +161,9 @@ void check_grid(const Config& c, const Complaints& complain) {
   complain.require(row_of(s.kind).splits_backward || s.memory == 0, "schedule.memory",
                    "is {} and schedule.kind {} (only {} put weight gradients off)", s.memory, s.kind,
                    names_with<ScheduleKind>(&ScheduleRow::splits_backward, ", "));
-  complain.require(!row_of(c.model.kind).trains_subnets || !c.train.recompute.are_some(), "train.recompute",
-                   "is {} and model.kind {} (its blocks are one of several candidates: none or block)",
-                   c.train.recompute.text(), c.model.kind);
+  require_steps(c, complain, c.train.recompute.are_some(), "train.recompute",
+                "is {} and model.kind {} (its blocks are one of several candidates: none or block)",
+                c.train.recompute.text(), c.model.kind);
   check_swaps(c, complain);
   complain.require(std::is_sorted(s.cuts.begin(), s.cuts.end(), std::less_equal<>()), "schedule.cuts",
                    "is [{}] (each cut lies behind the one before)", joined(s.cuts));
@@ -168,8 +176,8 @@ void check_grid(const Config& c, const Complaints& complain) {
 /// Units of supernets, and those that change their stage, would take their state along from host to host.
 void check_memory(const Config& c, const Complaints& complain) {
   if (c.memory.optimizer == StatePlace::device) return;
-  complain.require(
-      !row_of(c.model.kind).trains_subnets, "memory.optimizer",
+  require_steps(
+      c, complain, true, "memory.optimizer",
       "is {}, but model.kind is {}, whose units travel with their masters and moments (leave it out)",
       c.memory.optimizer, c.model.kind);
   complain.require(
@@ -182,10 +190,10 @@ void check_repartition(const Config& c, const Complaints& complain) {
   const std::vector<CutAt>& at = c.repartition.at;
   if (!c.repartition.moves()) return;
   const char* moving = at.empty() ? "repartition.every" : "repartition.at";
-  complain.require(!row_of(c.model.kind).trains_subnets, moving,
-                   "moves blocks, but model.kind is {}, whose units move by their versions, and not between "
-                   "steps (leave it out; supernet.cuts: own lets blocks run on several stages)",
-                   c.model.kind);
+  require_steps(c, complain, true, moving,
+                "moves blocks, but model.kind is {}, whose units move by their versions, and not between "
+                "steps (leave it out; supernet.cuts: own lets blocks run on several stages)",
+                c.model.kind);
   complain.require(
       c.grid.pipeline != 1, moving,
       "moves blocks between stages, but the pipeline has one stage (take a larger grid.pipeline, or "

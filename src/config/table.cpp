@@ -9,6 +9,7 @@ namespace mindpipe {
 #define SETTING(role, member, ...) Setting(#member, &c.member, __VA_ARGS__).playing(Setting::Role::role)
 
 std::vector<Setting> common_settings(Config& c) {  // table
+  const bool in_steps = !row_of(c.model.kind).trains_subnets;
   using Unit = Setting::Unit;
   constexpr double many = 1 << 30;
   constexpr Range count{1, many}, any_count{0, many}, share{0, 1, false, true};
@@ -78,8 +79,8 @@ std::vector<Setting> common_settings(Config& c) {  // table
           "schedule.kind", &c.schedule.kind,
           "order of forwards and backwards in the pipeline; supernets: causal (each subnet sees all updates "
           "of those before it), or, to compare with, bulk or free, whose bits depend on the layout")
-          .playing(row_of(c.model.kind).trains_subnets ? Setting::Role::arithmetic : Setting::Role::layout)
-          .or_searched(!row_of(c.model.kind).trains_subnets),
+          .playing(in_steps ? Setting::Role::layout : Setting::Role::arithmetic)
+          .or_searched(in_steps),
       SETTING(layout, schedule.chunks,
               "pieces of the model on each stage (" +
                   names_with<ScheduleKind>(&ScheduleRow::has_chunks, ", ") +

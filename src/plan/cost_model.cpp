@@ -67,7 +67,6 @@ CostModel::CostModel(const Config& config, const Layout& layout)
     : train_(config.train),
       optimizer_(config.optimizer),
       schedule_(config.schedule.kind),
-      trains_subnets_(row_of(config.model.kind).trains_subnets),
       layout_(layout),
       memory_(Memory::Kind::counted),
       backend_(make_pricing_backend(memory_, description_of(config))),
@@ -255,7 +254,7 @@ UnitCost CostModel::cost_of(const Unit& unit) const {
   cost.state = gradients * (std::ssize(optimizer_.moments()) + (unit.dtype() == DType::bf16 ? 1 : 0));
   cost.tensors = static_cast<int>(unit.params().size());
   const bool in_shares = train_.zero > 0 && layout_.grid.data > 1;
-  const int counters = trains_subnets_ ? 2 : 1;
+  const int counters = row_of(schedule_).of_subnets ? 2 : 1;
   cost.moved = counters * std::int64_t{8} +
                (in_shares ? cost.share : gradients) * (1 + std::ssize(optimizer_.moments()));
   const double clears = profile_ ? profile_->clear : backend_->device().bytes,

@@ -104,7 +104,6 @@ class CostModel {
   TrainConfig train_;
   OptimizerConfig optimizer_;
   ScheduleKind schedule_;
-  bool trains_subnets_;
   Layout layout_;
   Memory memory_;
   std::unique_ptr<PricingBackend> backend_;

@@ -296,7 +296,7 @@ LayoutSearch search_layouts(const Config& given, int ranks, const SearchFreedom&
     settle(search, config, wanted);
   }
   const bool chooses_blocks = free.swap || (free.recompute && is_one_grid);
-  if (chooses_blocks && limit > 0 && !search.best.empty() && !row_of(config.model.kind).trains_subnets) {
+  if (chooses_blocks && limit > 0 && !search.best.empty()) {
     improve_tapes(search, config, free, blocks);
     settle(search, config, wanted);
   }

@@ -16,6 +16,11 @@ struct SearchedSetting {
   bool (*is_said)(const LayoutChoice&) = nullptr;
   bool is_for_the_asking = false;  ///< whether it is searched only where a file leaves it open
   bool is_compared = true;         ///< whether its other values are other ways to run a model
+
+  /// Whether a model of this kind has it.
+  bool is_of(const ModelConfig& model) const {
+    return row_of(model.kind).trains_subnets ? of_subnets : of_steps;
+  }
 };
 const std::vector<SearchedSetting>& searched_settings();
 

@@ -50,8 +50,8 @@ class Worker {
   void go_to(std::int64_t done);
   /// Feeds the training step. A worker that only reads, or trains subnets, has none.
   StepFeed& steps() { return *steps_; }
-  /// The training step as this rank runs it.
-  Script& training() { return steps_->script(); }
+  /// What this rank runs to train: the step, or subnets.
+  Script& training() { return subnets_ ? subnets_->script() : steps_->script(); }
   /// Feeds the training of subnets; null where steps are trained.
   SubnetFeed* subnets() { return subnets_.get(); }
   /// Evaluates and scores.

@@ -145,7 +145,8 @@ std::vector<Subnet> first_subnets(const Config& config) {
 }
 
 std::string hash_of_choices(const Config& config, std::int64_t subnets) {
-  if (kind_named<SamplerKind>(config.supernet.sampler)) return "";
+  if (!row_of(config.model.kind).trains_subnets || kind_named<SamplerKind>(config.supernet.sampler))
+    return "";
   const auto stream = stream_of(config);
   Sha256 sha;
   for (std::int64_t id = 0; id < subnets; ++id) {

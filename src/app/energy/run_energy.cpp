@@ -17,10 +17,6 @@ constexpr std::int64_t shortest_window_ns = 2'000'000'000;
 /// Counters move in steps: nothing is claimed for less.
 constexpr std::int64_t shortest_claim_ns = 1'000'000'000;
 
-Script& script_of(Worker& worker) {
-  return worker.subnets() != nullptr ? worker.subnets()->script() : worker.training();
-}
-
 constexpr std::string_view unfinished = "\"run_unfinished_starts\": ";
 
 /// The text of energy.json with another number of starts that did not come to their end.
@@ -99,7 +95,7 @@ void RunEnergy::open_meters(const std::vector<RankPlace>& places, const JobNode&
 
 void RunEnergy::look() {
   const std::int64_t now = now_ns(),
-                     busy = script_of(worker_).spent.work() + worker_.forwards().script().spent.work();
+                     busy = worker_.training().spent.work() + worker_.forwards().script().spent.work();
   const bool is_kept = work_.add({now, static_cast<double>(busy) * 1e-9});
   if (!reader_ || !is_kept || now - window_ns_ < shortest_window_ns) return;
   reader_->begin_window();
@@ -125,7 +121,7 @@ RankEnergy RunEnergy::mine() {
   RankEnergy mine;
   mine.leader = leader_;
   mine.begin_ns = begin_ns_;
-  mine.spent = worker_.executor().spent(script_of(worker_));
+  mine.spent = worker_.executor().spent(worker_.training());
   mine.evaluated = worker_.executor().spent(worker_.forwards().script());
   if (reader_) {
     reader_->stop();

@@ -17,11 +17,9 @@ namespace {
 
 /// All settings of a layout that a model of this kind has, but those that are searched for the asking.
 SearchFreedom all_of(const Config& config) {
-  const bool trains_subnets = row_of(config.model.kind).trains_subnets;
   SearchFreedom all;
   for (const SearchedSetting& setting : searched_settings())
-    all.*setting.free =
-        !setting.is_for_the_asking && (trains_subnets ? setting.of_subnets : setting.of_steps);
+    all.*setting.free = !setting.is_for_the_asking && setting.is_of(config.model);
   return all;
 }
 

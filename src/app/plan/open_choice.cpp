@@ -32,18 +32,17 @@ void require_searched(const Config& config, const std::set<std::string>& open) {
 template <class MayBeChosen>
 SearchFreedom freedom(const Config& config, const std::set<std::string>& open, MayBeChosen may_be_chosen) {
   require_searched(config, open);
-  const bool trains_subnets = row_of(config.model.kind).trains_subnets;
   SearchFreedom free;
   for (const SearchedSetting& setting : searched_settings()) {
     const bool is_open = open.count(setting.key) > 0;
-    free.*setting.free = (trains_subnets ? setting.of_subnets : setting.of_steps) &&
+    free.*setting.free = setting.is_of(config.model) &&
                          (is_open || (!setting.is_for_the_asking && may_be_chosen(setting.key)));
   }
-  for (const auto& [axis, degree] : {std::pair(&SearchFreedom::pipeline, config.grid.pipeline),
+  for (const auto& [axis, degree] : {std::pair(&SearchFreedom::supernet, config.grid.supernet),
+                                     std::pair(&SearchFreedom::pipeline, config.grid.pipeline),
                                      std::pair(&SearchFreedom::data, config.grid.data),
                                      std::pair(&SearchFreedom::tensor, config.grid.tensor)})
     free.*axis |= degree == 0;
-  free.supernet |= trains_subnets && config.grid.supernet == 0;
   return free;
 }
 

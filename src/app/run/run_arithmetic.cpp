@@ -37,7 +37,7 @@ std::vector<RunArithmetic::Part> parts_of_flags(bool on_gpu) {
 
 /// Whether bits follow the layout: a supernet's schedule that keeps no causal order.
 bool follows_layout(const Config& config) {
-  return row_of(config.model.kind).trains_subnets && config.schedule.kind != ScheduleKind::causal;
+  return row_of(config.schedule.kind).of_subnets && config.schedule.kind != ScheduleKind::causal;
 }
 
 /// Whether a setting of the layout says which subnet reads which version, where nothing else does.

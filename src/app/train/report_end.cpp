@@ -126,7 +126,7 @@ std::string EndReport::text_of_steps(const std::vector<TimeSpent>& stages,
 /// speeds by which blocks may be moved. Collective.
 std::string EndReport::text_of_cut() {
   Worker& worker = run_.worker();
-  if (run_.trains_subnets() || !worker.plan().blocks_may_move) return "";
+  if (!worker.plan().blocks_may_move) return "";
   const auto [spent, steps] = worker.steps().since_taken();
   const RunPlan& plan = worker.plan();
   std::vector<std::int64_t> of_ranks(static_cast<std::size_t>(worker.world().size), 0);
@@ -177,8 +177,7 @@ std::string EndReport::text_of_subnets(const std::vector<TimeSpent>& stages) {
 void EndReport::print_table(const std::vector<std::string>& notes) {
   Worker& worker = run_.worker();
   const bool subnets = run_.trains_subnets();
-  const std::vector<TimeSpent> stages =
-      of_stages(worker, worker.executor().spent(subnets ? worker.subnets()->script() : worker.training()));
+  const std::vector<TimeSpent> stages = of_stages(worker, worker.executor().spent(worker.training()));
   std::string text = subnets ? text_of_subnets(stages) : "";
   const std::string cut = text_of_cut();
   if (!run_.is_rank_0() || trained() == 0) return;

@@ -127,7 +127,7 @@ Manifest Saves::manifest_after(std::int64_t steps) const {
   manifest.arithmetic = run_.arithmetic().text();
   manifest.settings = lasting_settings(config);
   manifest.earlier = history_.earlier();
-  if (row_of(config.model.kind).trains_subnets) manifest.choices = hash_of_choices(config, steps);
+  manifest.choices = hash_of_choices(config, steps);
   manifest.grid = named(run_.worker().layout().grid);
   return manifest;
 }

@@ -66,7 +66,7 @@ bool write_results(Run& run, TraceClock& clock) {
   if (config.trace.steps == 0) return false;
   write_trace(worker, config.run.dir + "/trace.json");
   info("trace of the last steps: {}/trace.json (ui.perfetto.dev opens it)", config.run.dir);
-  if (run.trains_subnets() && worker.layout().grid.supernet > 1) return false;  // lanes are not replayed
+  if (worker.layout().grid.supernet > 1) return false;  // lanes are not replayed
   // Whoever reads a directory of weights takes all of its safetensors for weights.
   const std::string path = replayable_trace_of(config.run.dir);
   std::error_code said_by_the_writer;
@@ -163,7 +163,6 @@ bool ends_amid_window(const Config& config, std::int64_t done) {
 /// Refuses to train on amid a window, and with other subnets than those that were trained: a sampler's file
 /// may have changed.
 void require_same_stream(const Config& config, const Resumed& from) {
-  if (!row_of(config.model.kind).trains_subnets) return;
   const std::int64_t done = from.manifest.progress.step, window = config.supernet.window;
   MP_REQUIRE(hash_of_choices(config, done) == from.manifest.choices, Exit::bad_configuration,
              "{}: was trained with other subnets than the first {} that supernet.sampler, {}, names now (its "
