@@ -52,11 +52,6 @@ SumBook::Network* SumBook::network() {
   return found == networks_.end() ? nullptr : &found->second;
 }
 
-SumBook::Block* SumBook::block_of(Network& network, int block) {
-  const int place = block - network.first;
-  return place < 0 || place >= std::ssize(network.blocks) ? nullptr : &network.blocks[place];
-}
-
 template <class... Words>
 void SumBook::wrong_gradient(const UnitUse& use, fmt::format_string<Words...> sentence, Words&&... words) {
   const std::string shard =
@@ -101,7 +96,7 @@ void SumBook::pass(Network& network) {
   if (is_forward(action)) return reads(network);
   const MadeGradients made = pass_of(action)->makes;
   for (int number = action.first; number < action.last; ++number) {
-    Block* const block = block_of(network, number);
+    Block* const block = network.block(number);
     if (block == nullptr || block->units.empty()) continue;
     if (action.clears) block->at_once.chain = block->later.chain = {true};
     for (Half* half : {&block->at_once, &block->later}) {
@@ -161,7 +156,7 @@ void SumBook::folds(int number, Block& block, Half& half) {
 
 /// The gradient of a use here has to be all that the ranks' shares of the batch make.
 void SumBook::require_gradient(Network& network, const UnitUse& use) {
-  Block* const block = block_of(network, use.block);
+  Block* const block = network.block(use.block);
   if (block == nullptr || std::find(block->units.begin(), block->units.end(), use.unit) == block->units.end())
     return wrong_gradient(use, "is not made here");
   const int made = std::min(block->at_once.folded, block->later.folded);
@@ -176,7 +171,7 @@ void SumBook::reduce() {
   Network* const known = network();
   if (known == nullptr) return;
   require_gradient(*known, use);
-  Block* const block = block_of(*known, use.block);
+  Block* const block = known->block(use.block);
   if (block == nullptr) return;
   Parts& summed = block->summed[use.unit];
   if (!summed.add(action)) wrong_gradient(use, "is summed over data in other parts");
@@ -194,7 +189,7 @@ void SumBook::exchange() {
   if (!sent_[{use, action.peer}].add(action)) wrong_gradient(use, "leaves out of order, or a second time");
   Network& step = networks_.begin()->second;
   require_gradient(step, use);
-  if (Block* const block = block_of(step, use.block); block != nullptr && !block->summed[use.unit].is_whole())
+  if (Block* const block = step.block(use.block); block != nullptr && !block->summed[use.unit].is_whole())
     wrong_gradient(use, "leaves before all of it is summed over data");
 }
 
@@ -218,7 +213,7 @@ void SumBook::sum_scalar() {
         return;
       }
       require_gradient(step, place);
-      if (!block_of(step, place.block)->summed[unit].is_whole())
+      if (!step.block(place.block)->summed[unit].is_whole())
         wrong_gradient(place, "is not summed over data, or not all of it");
     };
     require_use(0);
@@ -250,7 +245,7 @@ void SumBook::update_subnet() {
   if (known == nullptr) return;
   require_losses(*known);
   for (int number = action.first; number < action.last; ++number) {
-    Block* const block = block_of(*known, number);
+    Block* const block = known->block(number);
     if (block == nullptr) continue;
     for (const int unit : block->units) {
       require_gradient(*known, {unit, number});

@@ -47,6 +47,11 @@ class SumBook {
     int first = 0;
     std::vector<Block> blocks;
     std::vector<char> has_loss = {};  ///< by micro-batch, where the head is
+    /// A block that its passes go over; null: it is none.
+    Block* block(int number) {
+      const int place = number - first;
+      return place < 0 || place >= std::ssize(blocks) ? nullptr : &blocks[place];
+    }
   };
   /// A unit's values on the data ranks that share them: whole once all shares have come, until the update.
   struct Values {
@@ -57,7 +62,6 @@ class SumBook {
 
   bool is_summed_apart(int unit) const;
   Network* network();
-  Block* block_of(Network& network, int block);
   Values& values_of(int unit) {
     return values_.try_emplace(unit, Values{.is_whole = !reading_.outline.sharded_optimizer}).first->second;
   }
