@@ -132,11 +132,12 @@ void UnitOptimizer::place_apart(Memory& memory, const std::vector<char>& apart) 
     gradients_apart_.push_back(one != 0 ? gradient_arena_.take({count}, DType::f32) : Tensor{});
 }
 
-void UnitOptimizer::write(Backend& backend, std::string_view slot, std::int64_t first, const Tensor& values) {
+void UnitOptimizer::write(Backend& backend, std::string_view state, std::int64_t first,
+                          const Tensor& values) {
   const std::int64_t begin = std::max(first, begin_), end = std::min(first + values.count(), end_);
   if (begin >= end) return;
   for (const auto& [name, kept] : states()) {
-    if (name != slot) continue;
+    if (name != state) continue;
     backend.copy(values.range(begin - first, end - begin), kept.range(begin - begin_, end - begin));
     if (name != "master") moments_are_zero_ = false;
   }

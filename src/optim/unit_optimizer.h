@@ -40,10 +40,10 @@ class UnitOptimizer {
   std::size_t gradient_bytes() const;  ///< bytes of this share of one use's gradient
 
   /// Copies f32 `values`, those of the unit's flat order from element `first` on, into what is kept here of
-  /// the slot of that name; into nothing where the slot is not kept.
-  void write(Backend& backend, std::string_view slot, std::int64_t first, const Tensor& values);
+  /// the state of that name; into nothing where the state is not kept.
+  void write(Backend& backend, std::string_view state, std::int64_t first, const Tensor& values);
   void clear_moments(Backend& backend);  ///< makes them what they are before the first step
-  /// Hears that moments were written where `slots` says.
+  /// Hears that moments were written where `states` says.
   void moments_have_arrived() { moments_are_zero_ = false; }
 
   /// Masters and moments that are kept on the host have a place on the device from here on, or none any more.
@@ -72,13 +72,13 @@ class UnitOptimizer {
   std::int64_t begin() const { return begin_; }  ///< first element of this share, in the unit's flat order
   std::int64_t end() const { return end_; }
   Unit& unit() const { return unit_; }
-  /// State slots by name, in the order of ranges(): "master" (when values are rounded) and the moments.
+  /// States by name, in the order of ranges(): "master" (when values are rounded) and the moments.
   std::vector<std::pair<std::string, Tensor>> states() const;
 
  private:
   Tensor gradient(const FlatRange& range, int use = 0) const { return state(gradient_share(use), range); }
-  Tensor state(const Tensor& slot, const FlatRange& range) const {
-    return slot.range(range.flat - begin_, range.count);
+  Tensor state(const Tensor& whole, const FlatRange& range) const {
+    return whole.range(range.flat - begin_, range.count);
   }
 
   /// Masters (none: the values are), and moments in the order of OptimizerConfig::moments; none where nothing

@@ -57,11 +57,11 @@ TapeChoice choice_of(const std::vector<TapeFate>& fates, const TapeRules& rules)
 
 std::optional<TapeChoice> choose_tapes(const Outline& kept, const Outline& again,
                                        const std::vector<int>& in_flight,
-                                       const std::vector<std::int64_t>& room, const TapeRules& rules) {
+                                       const std::vector<std::int64_t>& limits, const TapeRules& rules) {
   std::vector<TapeFate> fates(kept.all_blocks(), TapeFate::kept);
   for (int stage = 0; stage < kept.stages; ++stage) {
     const std::vector<BlocksInFlight> runs = runs_of(kept, in_flight, stage);
-    const auto chosen = choose_stage_tapes(kept, again, stage, runs, room[stage], rules);
+    const auto chosen = choose_stage_tapes(kept, again, stage, runs, limits[stage], rules);
     if (!chosen) return std::nullopt;
     auto next = chosen->fates.begin();
     for (const BlocksInFlight& run : runs) {

@@ -34,7 +34,8 @@ struct TapeRules {
   /// takes the fewest bytes, however long.
   double hidden = 0;
   Link copies = {};
-  std::vector<std::int64_t> host_room = {};  ///< bytes of each stage's segments on the host; empty: no limit
+  std::vector<std::int64_t> host_limits =
+      {};  ///< bytes of each stage's segments on the host; empty: no limit
   static constexpr double smallest = -1;
 
   /// Whether this may become of a block that can be recomputed and swapped, of so many in flight.
@@ -44,14 +45,14 @@ struct TapeRules {
 /// The choice that gives each block its fate.
 TapeChoice choice_of(const std::vector<TapeFate>& fates, const TapeRules& rules);
 
-/// Which blocks to compute again and which to swap so that each stage's tapes fit into `room` bytes, with the
+/// Which blocks to compute again and which to swap so that each stage's tapes fit into `limits`, with the
 /// least time of its passes and copies, then the fewest bytes copied: exact while a stage's kinds of blocks
 /// have few combinations, else by the time that a byte costs. Of one kind the lowest blocks of a chunk are
 /// swapped, since copies travel under the passes of those above; then come those computed again, whose second
-/// forwards find the room of those above. `kept` and `again`: the model with no block computed again and with
-/// all; `in_flight`: micro-batches that a chunk keeps at once. None: nothing is enough.
+/// forwards find the memory of those above. `kept` and `again`: the model with no block computed again and
+/// with all; `in_flight`: micro-batches that a chunk keeps at once. None: nothing is enough.
 std::optional<TapeChoice> choose_tapes(const Outline& kept, const Outline& again,
                                        const std::vector<int>& in_flight,
-                                       const std::vector<std::int64_t>& room, const TapeRules& rules);
+                                       const std::vector<std::int64_t>& limits, const TapeRules& rules);
 
 }  // namespace mindpipe

@@ -15,7 +15,7 @@ namespace mindpipe {
 namespace {
 
 /// What the host of each stage has left for segments beside masters and moments; empty: no limit.
-std::vector<std::int64_t> host_room(const Config& config, const Outline& outline) {
+std::vector<std::int64_t> host_limits(const Config& config, const Outline& outline) {
   std::vector<std::int64_t> room;
   for (int stage = 0; stage < outline.stages && config.memory.host_limit > 0; ++stage) {
     room.push_back(config.memory.host_limit);
@@ -112,7 +112,7 @@ std::vector<CutOfTapes> PricedBlocks::cuts_fitting(const Config& config, TapeRul
   without.train.recompute = without.train.swap = WhichBlocks::none;
   const std::vector<int> held = in_flight(without);
   const Outline& kept = laid_out(without);
-  rules.host_room = host_room(config, kept);
+  rules.host_limits = host_limits(config, kept);
   return cuts_of_tapes(kept, priced(config, WhichBlocks::block), held, rules, limit * percent / 100);
 }
 
@@ -130,7 +130,7 @@ std::optional<TapeChoice> PricedBlocks::fitting(const Config& config, const std:
   for (std::size_t stage = 0; stage < room.size(); ++stage)
     room[stage] = over.empty() ? std::min(room[stage], config.memory.device_limit - beside[stage])
                                : room[stage] - over[stage];
-  rules.host_room = host_room(config, kept);
+  rules.host_limits = host_limits(config, kept);
   return choose_tapes(kept, priced(config, WhichBlocks::block), held, room, rules);
 }
 

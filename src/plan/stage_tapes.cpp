@@ -36,7 +36,7 @@ class StageChoice {
   StageChoice(const Outline& kept, const Outline& again, int stage, const std::vector<BlocksInFlight>& runs,
               const TapeRules& rules)
       : kept_(kept), runs_(runs), rules_(rules), first_(runs.front().first) {
-    if (!rules.host_room.empty()) host_room_ = rules.host_room[stage];
+    if (!rules.host_limits.empty()) host_limit_ = rules.host_limits[stage];
     chosen_.assign(runs.back().last - first_, TapeFate::kept);
     using Key = std::tuple<int, std::int64_t, std::int64_t, std::int64_t, bool, bool, bool>;
     std::map<Key, Alike> alike;
@@ -77,23 +77,23 @@ class StageChoice {
   }
 
   /// Makes the choice; whether one fits.
-  bool fit(std::int64_t room) {
+  bool fit(std::int64_t limit) {
     if (rules_.hidden == TapeRules::smallest) {
       make_smallest();
       return true;
     }
     std::int64_t combinations = 1;
     for (const Alike& kind : kinds_)
-      if ((combinations *= kind.combinations()) > most_combinations) return fit_by_worth(room);
-    try_all(0, 0, 0, 0, room);
+      if ((combinations *= kind.combinations()) > most_combinations) return fit_by_worth(limit);
+    try_all(0, 0, 0, 0, limit);
     if (best_) chosen_ = best_->second;
     return best_.has_value();
   }
 
  private:
-  /// Whether the host has room for one more block of a kind.
-  bool has_room(const Alike& kind, std::int64_t on_host) const {
-    return !host_room_ || on_host + kind.copied * kind.in_flight <= *host_room_;
+  /// Whether one more block of a kind fits on the host.
+  bool fits_on_host(const Alike& kind, std::int64_t on_host) const {
+    return !host_limit_ || on_host + kind.copied * kind.in_flight <= *host_limit_;
   }
 
   TapeFate fate_of(int block) const { return chosen_[block - first_]; }
@@ -114,11 +114,11 @@ class StageChoice {
   }
 
   void try_all(std::size_t number, std::int64_t again, std::int64_t copied, std::int64_t on_host,
-               std::int64_t room) {
+               std::int64_t limit) {
     const Cost cost = cost_of(again, copied);
-    if ((best_ && cost >= best_->first) || (host_room_ && on_host > *host_room_)) return;
+    if ((best_ && cost >= best_->first) || (host_limit_ && on_host > *host_limit_)) return;
     if (number == kinds_.size()) {
-      if (bytes() <= room) best_.emplace(cost, chosen_);
+      if (bytes() <= limit) best_.emplace(cost, chosen_);
       return;
     }
     const Alike& kind = kinds_[number];
@@ -133,18 +133,18 @@ class StageChoice {
                                  : i < away + computed ? TapeFate::again
                                                        : TapeFate::kept);
         try_all(number + 1, again + computed * kind.more_time, copied + away * kind.copied,
-                on_host + away * kind.copied * kind.in_flight, room);
+                on_host + away * kind.copied * kind.in_flight, limit);
       }
   }
 
-  /// Takes for each kind what needs the fewest bytes, as far as the host has room.
+  /// Takes for each kind what needs the fewest bytes, as far as they fit on the host.
   void make_smallest() {
     std::int64_t on_host = 0;
     for (const Alike& kind : kinds_) {
       const std::int64_t again = kind.in_flight * kind.leaves,
                          away = slots_of_swapped(kind.in_flight) * kind.copied;
       for (const int block : kind.blocks) {
-        const bool swaps = kind.swaps && (!kind.computes || away < again) && has_room(kind, on_host);
+        const bool swaps = kind.swaps && (!kind.computes || away < again) && fits_on_host(kind, on_host);
         choose(block, swaps           ? TapeFate::away
                       : kind.computes ? TapeFate::again
                       : kind.keeps    ? TapeFate::kept
@@ -156,30 +156,30 @@ class StageChoice {
 
   /// Swaps what costs the most time for each byte if it is computed again, while copies are hidden; then
   /// computes again what costs the least, until the rest fits.
-  bool fit_by_worth(std::int64_t room) {
+  bool fit_by_worth(std::int64_t limit) {
     std::vector<Alike> order = kinds_;
     std::stable_sort(order.begin(), order.end(),
                      [](const Alike& a, const Alike& b) { return a.time_of_byte() > b.time_of_byte(); });
     for (const Alike& kind : order)
       for (const int block : kind.blocks)
         if (!kind.keeps) choose(block, kind.computes ? TapeFate::again : TapeFate::away);
-    if (bytes() <= room) return true;
+    if (bytes() <= limit) return true;
     std::int64_t copied = 0, on_host = 0;
     for (const Alike& kind : order)
       for (const int block : kind.blocks) {
         const bool is_hidden = cost_of(0, copied + kind.copied).first <= static_cast<double>(passes_);
-        if (!kind.swaps || rules_.hidden == 0 || !is_hidden || !has_room(kind, on_host)) break;
+        if (!kind.swaps || rules_.hidden == 0 || !is_hidden || !fits_on_host(kind, on_host)) break;
         on_host += kind.copied * kind.in_flight;
         copied += kind.copied;
         choose(block, TapeFate::away);
-        if (bytes() <= room) return true;
+        if (bytes() <= limit) return true;
       }
     std::reverse(order.begin(), order.end());
     for (const Alike& kind : order)
       for (const int block : kind.blocks) {
         if (!kind.computes || fate_of(block) != TapeFate::kept) continue;
         choose(block, TapeFate::again);
-        if (bytes() <= room) return true;
+        if (bytes() <= limit) return true;
       }
     return false;
   }
@@ -191,17 +191,17 @@ class StageChoice {
   std::vector<Alike> kinds_;
   std::vector<TapeFate> chosen_;  ///< from the first block of the first run on
   std::optional<std::pair<Cost, std::vector<TapeFate>>> best_;
-  std::optional<std::int64_t> host_room_;
+  std::optional<std::int64_t> host_limit_;
   std::int64_t passes_ = 0;  ///< time of a forward and a backward of the stage
 };
 
 }  // namespace
 
 std::optional<StageTapes> choose_stage_tapes(const Outline& kept, const Outline& again, int stage,
-                                             const std::vector<BlocksInFlight>& runs, std::int64_t room,
+                                             const std::vector<BlocksInFlight>& runs, std::int64_t limit,
                                              const TapeRules& rules) {
   StageChoice choice(kept, again, stage, runs, rules);
-  if (!choice.fit(room)) return std::nullopt;
+  if (!choice.fit(limit)) return std::nullopt;
   return choice.tapes();
 }
 

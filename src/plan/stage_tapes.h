@@ -24,7 +24,7 @@ struct StageTapes {
 /// Which blocks of one stage to compute again and which to swap, as choose_tapes says. None: nothing is
 /// enough. (The smallest tapes may still be too large.)
 std::optional<StageTapes> choose_stage_tapes(const Outline& kept, const Outline& again, int stage,
-                                             const std::vector<BlocksInFlight>& runs, std::int64_t room,
+                                             const std::vector<BlocksInFlight>& runs, std::int64_t limit,
                                              const TapeRules& rules);
 
 /// Bytes of the tapes of a run, of all micro-batches in flight together.

@@ -59,24 +59,24 @@ class StepWithin {
   using Bytes = std::vector<std::int64_t>;
 
   /// What each stage can give to tapes as an outline counts them, beside all else that it holds.
-  Bytes room_for_tapes(const RunPlan& plan) const {
-    Bytes room;
+  Bytes left_for_tapes(const RunPlan& plan) const {
+    Bytes left;
     for (int stage = 0; stage < plan.outline.stages; ++stage) {
       const RankMemory& counted = plan.training.placement.ranks[stage];
-      room.push_back(limit_ - total_of(plan.most_memory(stage)) +
+      left.push_back(limit_ - total_of(plan.most_memory(stage)) +
                      counted.bytes[static_cast<int>(MemoryClass::activations)]);
     }
-    return room;
+    return left;
   }
 
-  /// Says to the schedule which tapes each stage may have: so many percent of its room.
-  void allow(Bytes room, int percent) {
-    for (std::int64_t& bytes : room) bytes = bytes * percent / 100;
+  /// Says to the schedule which tapes each stage may have: so many percent of what is left to it.
+  void allow(Bytes left, int percent) {
+    for (std::int64_t& bytes : left) bytes = bytes * percent / 100;
     Outline& outline = plan_.outline;
-    outline.tapes_room = std::ranges::max(room);
+    outline.tapes_limit = std::ranges::max(left);
     const std::int64_t most = most_tapes(outline, config_.schedule.kind);
     outline.fewer_tapes.clear();
-    for (const std::int64_t bytes : room)
+    for (const std::int64_t bytes : left)
       outline.fewer_tapes.push_back(std::max<std::int64_t>(0, most - bytes));
   }
 
@@ -84,16 +84,16 @@ class StepWithin {
   /// tapes depends on the order, so steps with less than that are tried too, and the shortest that fits is
   /// taken. An order that is searched may be shorter with more than its own.
   void choose_tapes_within() {
-    constexpr int parts_of_room[] = {100, 97, 93, 85};
+    constexpr int percents[] = {100, 97, 93, 85};
     const ScheduleKind schedule = config_.schedule.kind;
     RunPlan best = with(step(plan_.outline, schedule));
     const bool fitted = fits(best, limit_);
-    const Bytes room = room_for_tapes(best);
+    const Bytes left = left_for_tapes(best);
     const bool may_fill = schedule == ScheduleKind::searched && plan_.outline.tapes_percent == 0 &&
-                          std::ranges::max(room) > own_tapes(plan_.outline, schedule);
-    if (fitted ? !may_fill : std::ranges::min(room) <= 0) return take(std::move(best));
-    for (const int percent : parts_of_room) {
-      allow(room, percent);
+                          std::ranges::max(left) > own_tapes(plan_.outline, schedule);
+    if (fitted ? !may_fill : std::ranges::min(left) <= 0) return take(std::move(best));
+    for (const int percent : percents) {
+      allow(left, percent);
       RunPlan tried = with(step(plan_.outline, schedule));
       if (is_better(tried, best)) best = std::move(tried);
       if (fitted) break;

@@ -137,16 +137,16 @@ class CutSearch {
   /// The tapes of blocks [first, last) on a stage: alike for runs of the same kinds of blocks. None: they do
   /// not fit.
   const StageTapes* tapes_of(int stage, int first, int last, const Beside& beside) {
-    const std::int64_t room = limit_ - beside.bytes() - bytes_of_buffers(kept_, first, last);
+    const std::int64_t left = limit_ - beside.bytes() - bytes_of_buffers(kept_, first, last);
     std::vector<int> kinds(kind_.begin() + first, kind_.begin() + last);
     kinds.push_back(last < kept_.all_blocks() ? kind_[last] : -1);  // what leaves
-    const std::int64_t host = rules_.host_room.empty() ? 0 : rules_.host_room[stage];
+    const std::int64_t host = rules_.host_limits.empty() ? 0 : rules_.host_limits[stage];
     const auto [found, is_new] =
-        known_.try_emplace(std::tuple(std::move(kinds), in_flight_[stage], room, host));
+        known_.try_emplace(std::tuple(std::move(kinds), in_flight_[stage], left, host));
     if (is_new) {
       const BlocksInFlight run{first, last, in_flight_[stage]};
-      found->second = choose_stage_tapes(kept_, again_, stage, {run}, room, rules_);
-      if (found->second && found->second->bytes > room) found->second.reset();
+      found->second = choose_stage_tapes(kept_, again_, stage, {run}, left, rules_);
+      if (found->second && found->second->bytes > left) found->second.reset();
     }
     return found->second ? &*found->second : nullptr;
   }

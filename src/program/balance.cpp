@@ -41,9 +41,9 @@ bool can_follow(const std::vector<int>& from, const std::vector<int>& next) {
   return true;
 }
 
-std::vector<int> moved_towards(const std::vector<int>& from, const std::vector<int>& to, int room) {
+std::vector<int> moved_towards(const std::vector<int>& from, const std::vector<int>& to, int most) {
   std::vector<int> next = from;
-  for (std::size_t i = 0; i < from.size(); ++i) next[i] += std::clamp(to[i] - from[i], -room, room);
+  for (std::size_t i = 0; i < from.size(); ++i) next[i] += std::clamp(to[i] - from[i], -most, most);
   return next;
 }
 
@@ -63,14 +63,14 @@ std::vector<std::int64_t> costs_of(const Outline& outline) {
 
 }  // namespace
 
-std::vector<std::vector<int>> cuts_between(const Outline& outline, const std::vector<int>& to, int room) {
+std::vector<std::vector<int>> cuts_between(const Outline& outline, const std::vector<int>& to, int most) {
   const std::vector<int> tied = tied_blocks(outline);
   std::vector<int> here = outline.first_block, goal = here;
   for (std::size_t i = 1; i + 1 < here.size(); ++i) goal[i] = within_ties(tied, here[i], to[i]);
   std::vector<std::vector<int>> cuts;
   if (!std::is_sorted(goal.begin(), goal.end(), std::less_equal<>())) return cuts;
   while (here != goal) {
-    std::vector<int> next = moved_towards(here, goal, room);
+    std::vector<int> next = moved_towards(here, goal, most);
     if (!can_follow(here, next)) next = moved_towards(here, goal, 1);
     cuts.push_back(here = std::move(next));
   }

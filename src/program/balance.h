@@ -33,9 +33,9 @@ struct Balancing {
   std::uint64_t digest() const;
 };
 
-/// The cuts through which `from` becomes `to`, each with boundaries moved by `room` blocks at most, none of
+/// The cuts through which `from` becomes `to`, each with boundaries moved by `most` blocks at most, none of
 /// them across a whole stage. Boundaries stop before blocks that share a table, which stay where they are.
-std::vector<std::vector<int>> cuts_between(const Outline& outline, const std::vector<int>& to, int room);
+std::vector<std::vector<int>> cuts_between(const Outline& outline, const std::vector<int>& to, int most);
 
 /// Balances the stages of a training by what they report. All ranks that hear the same whole numbers decide
 /// the same: nothing else is asked.

@@ -34,7 +34,7 @@ void require_movable(const Outline& outline) {
 
 }  // namespace
 
-Outline moving_step(const Outline& outline, const std::vector<int>& next, int room) {
+Outline moving_step(const Outline& outline, const std::vector<int>& next, int most) {
   require_movable(outline);
   MP_CHECK(
       next.size() == outline.first_block.size() && next.front() == 0 && next.back() == outline.all_blocks(),
@@ -44,10 +44,10 @@ Outline moving_step(const Outline& outline, const std::vector<int>& next, int ro
   for (int stage = 1; stage < outline.stages; ++stage) {
     const int from = outline.first_block[stage], to = next[stage];
     MP_REQUIRE(
-        std::abs(to - from) <= room, Exit::bad_configuration,
+        std::abs(to - from) <= most, Exit::bad_configuration,
         "the boundary before block {} would move to block {}, by {} blocks, and a rank has room for {} "
         "(move it in several steps, or raise repartition.room)",
-        from, to, std::abs(to - from), room);
+        from, to, std::abs(to - from), most);
   }
   const Outline after = moving.after_move();
   for (int block = 0; block < outline.all_blocks(); ++block) {

@@ -113,9 +113,9 @@ struct Outline {
   /// Percent of 1f1b's largest tapes that a schedule which puts weight gradients off may have; 0: as many as
   /// are the schedule's own.
   int tapes_percent = 0;
-  /// Bytes that the stage with the most room has for tapes of such a schedule, 0: nobody has asked; and by
-  /// how much fewer each stage may have than the schedule, none: all alike.
-  std::int64_t tapes_room = 0;
+  /// Bytes that the stage with the most memory left has for tapes of such a schedule, 0: nobody has asked;
+  /// and by how much fewer each stage may have than the schedule, none: all alike.
+  std::int64_t tapes_limit = 0;
   std::vector<std::int64_t> fewer_tapes = {};
   std::int64_t fewer_tapes_of(int stage) const { return fewer_tapes.empty() ? 0 : fewer_tapes[stage]; }
   /// Bytes of a part of sums, gathers, exchanges and moves, alike on all ranks.

@@ -92,12 +92,12 @@ MeasuredPass BlockTimer::time(int block, const std::function<bool(int passes, do
           .block = passes_.model().blocks()[block].name};
 }
 
-double BlockTimer::seconds_of(const std::function<void()>& work) {
+double BlockTimer::seconds_of(const std::function<void()>& call) {
   std::vector<double> seconds;
   for (int time = 0; time < 9; ++time) {
     backend_->synchronize();
     const std::int64_t start = now_ns();
-    work();
+    call();
     backend_->synchronize();
     if (time > 1) seconds.push_back(seconds_since(start));
   }

@@ -25,7 +25,7 @@ class BlockTimer {
 
  private:
   void allocate(int block);
-  double seconds_of(const std::function<void()>& work);
+  double seconds_of(const std::function<void()>& call);
 
   Layout layout_;
   CostModel& counted_;

@@ -110,7 +110,8 @@ std::string damage_of(const World& world, const Manifest& manifest, const std::s
 }
 
 void require_same_tensors(Worker& worker, const Manifest& manifest, const std::string& directory) {
-  const std::vector<SavedTensor> own = saved_tensors(worker.residency().slot_names(), worker.stage().model());
+  const std::vector<SavedTensor> own =
+      saved_tensors(worker.residency().state_names(), worker.stage().model());
   const std::size_t most = std::max(own.size(), manifest.tensors.size());
   for (std::size_t i = 0; i < most; ++i) {
     const std::string here =
@@ -129,17 +130,17 @@ void require_same_tensors(Worker& worker, const Manifest& manifest, const std::s
 
 namespace {
 
-/// Sets what this rank keeps from the file, whatever that holds, slot by slot as they lie in it.
+/// Sets what this rank keeps from the file, whatever that holds, state by state as they lie in it.
 void load_values(Worker& worker, const Manifest& manifest, const std::string& directory,
                  const BlockChecks& checks) {
   const CheckpointFile file(directory, manifest.file_bytes);
   const std::vector<SavedTensor> saved =
-      saved_tensors(worker.residency().slot_names(), worker.stage().model());
+      saved_tensors(worker.residency().state_names(), worker.stage().model());
   for (std::size_t i = 0, end = 0; i < saved.size(); i = end) {
-    const std::string_view slot = saved[i].slot;
+    const std::string_view state = saved[i].state;
     std::vector<WholeTensor> tensors;
     std::map<std::string, std::int64_t> offsets;
-    for (end = i; end < saved.size() && saved[end].slot == slot; ++end) {
+    for (end = i; end < saved.size() && saved[end].state == state; ++end) {
       tensors.push_back(saved[end].tensor);
       offsets[saved[end].tensor.name] = manifest.tensors[end].offset;
     }
@@ -150,8 +151,8 @@ void load_values(Worker& worker, const Manifest& manifest, const std::string& di
       checks.wait_up_to(offset + count * word);
       file.read(offset, to, count * word);
     };
-    if (slot == "value" || slot == "master") worker.state().load_weights(tensors, read);
-    else worker.state().load(slot, tensors, read);
+    if (state == "value" || state == "master") worker.state().load_weights(tensors, read);
+    else worker.state().load(state, tensors, read);
   }
   worker.state().set_unit_counters(manifest.units);
   worker.state().set_applied_steps(manifest.progress.applied);

@@ -55,11 +55,11 @@ void CheckpointWriter::join() {
   if (thread_.joinable()) thread_.join();
 }
 
-/// Does `work` on the thread, or at once where the run has no room for a copy of its state.
-template <class Work>
-void CheckpointWriter::in_background(Work work) {
-  if (worker_.copy_memory() == nullptr) return work();
-  thread_ = std::thread(work);
+/// Makes a call on the thread, or at once where the run has no room for a copy of its state.
+template <class Call>
+void CheckpointWriter::in_background(Call call) {
+  if (worker_.copy_memory() == nullptr) return call();
+  thread_ = std::thread(call);
 }
 
 void CheckpointWriter::begin(Manifest manifest, const std::string& configuration) {
@@ -131,11 +131,11 @@ void CheckpointWriter::copy_aside() {
 }
 
 void CheckpointWriter::write_as_it_comes() {
-  std::vector<std::byte> room(copy_->mine().empty() ? 0 : static_cast<std::size_t>(longest_file_piece));
+  std::vector<std::byte> buffer(copy_->mine().empty() ? 0 : static_cast<std::size_t>(longest_file_piece));
   std::unique_ptr<MpiFile> parallel;
   if (worker_.config().checkpoint.writer == CheckpointWriterKind::mpiio)
     parallel = std::make_unique<MpiFile>(worker_.world(), place_->file());
-  copy_->gather([&](const FilePiece&) { return room.data(); },
+  copy_->gather([&](const FilePiece&) { return buffer.data(); },
                 [&](const FilePiece& file_piece, const std::byte* words) {
                   if (!parallel) return writer_->write(offset_of(file_piece), words, file_piece.bytes());
                   parallel->write(offset_of(file_piece), words, file_piece.bytes());

@@ -75,8 +75,8 @@ class CheckpointWriter {
   /// Takes away what there is of the checkpoint and keeps the reason, with the room that it needs and has.
   void give_up(const std::string& problem);
   void join();
-  template <class Work>
-  void in_background(Work work);
+  template <class Call>
+  void in_background(Call call);
 
   Worker& worker_;
   std::string run_directory_;

@@ -25,28 +25,28 @@ std::string text_of(const Replicas::Copy& copy) { return fmt::format("{} ({})", 
 
 }  // namespace
 
-Replicas::Replicas(Worker& worker) : worker_(worker), slots_(worker.residency().slot_names()) {
+Replicas::Replicas(Worker& worker) : worker_(worker), states_(worker.residency().state_names()) {
   const int units = static_cast<int>(worker.stage().model().units().size());
   are_held_ = worker.group(Axis::data).size() > 1 || worker.group(Axis::tensor).size() > 1;
   for (int unit = 0; unit < units && !are_held_; ++unit) are_held_ = has_other_homes(unit);
 }
 
-void Replicas::add_parts(std::string_view slot, int index) {
+void Replicas::add_parts(std::string_view state, int index) {
   const Unit& unit = worker_.stage().unit(index);
   const UnitOptimizer& share = worker_.residency().share(index);
-  const bool is_value = slot == "value";
-  if (!worker_.residency().newest(index, slot)) return;
+  const bool is_value = state == "value";
+  if (!worker_.residency().newest(index, state)) return;
   const std::int64_t begin = is_value ? 0 : share.begin(), end = is_value ? unit.flat_count() : share.end();
   for (int p = 0; p < static_cast<int>(unit.params().size()); ++p)
     for (int shard = 0; shard < unit.local_shards(p); ++shard) {
       const std::int64_t offset = unit.flat_offset(p, shard), first = std::max(begin, offset),
                          last = std::min(end, offset + unit.shard_shape(p).count());
-      if (first < last) parts_.push_back({slot, index, p, shard, first, last - first});
+      if (first < last) parts_.push_back({state, index, p, shard, first, last - first});
     }
 }
 
 bool Replicas::is_alike_over_data(const Part& part) const {
-  return worker_.group(Axis::data).size() > 1 && (part.slot == "value" || !worker_.residency().is_sharded());
+  return worker_.group(Axis::data).size() > 1 && (part.state == "value" || !worker_.residency().is_sharded());
 }
 
 bool Replicas::is_alike_over_tensor(const Part& part) const {
@@ -57,9 +57,9 @@ bool Replicas::is_alike_over_tensor(const Part& part) const {
 /// A part that no other rank has is not read.
 std::uint64_t Replicas::hash_of(const Part& part) const {
   if (!is_alike_over_data(part) && !is_alike_over_tensor(part) && !has_other_homes(part.unit)) return 0;
-  const std::int64_t begin = part.slot == "value" ? 0 : worker_.residency().share(part.unit).begin();
+  const std::int64_t begin = part.state == "value" ? 0 : worker_.residency().share(part.unit).begin();
   return worker_.backend().hash(
-      worker_.residency().newest(part.unit, part.slot).range(part.first - begin, part.count));
+      worker_.residency().newest(part.unit, part.state).range(part.first - begin, part.count));
 }
 
 /// Compares the homes of units along one axis: ranks that are none add nothing.
@@ -101,8 +101,8 @@ std::string Replicas::difference() {
   if (!are_held_) return "";
   worker_.settle();
   parts_.clear();  // blocks may have moved
-  for (const std::string_view slot : slots_)
-    for (const int unit : worker_.stage().local_units()) add_parts(slot, unit);
+  for (const std::string_view state : states_)
+    for (const int unit : worker_.stage().local_units()) add_parts(state, unit);
   std::vector<std::uint64_t> hashes;
   for (const Part& part : parts_) hashes.push_back(hash_of(part));
   return differ(hashes) ? name_odd_ones(hashes) : "";
@@ -117,12 +117,12 @@ std::string Replicas::name_odd_ones(const std::vector<std::uint64_t>& hashes) {
     const Part& part = parts_[i];
     const Unit& unit = worker_.stage().unit(part.unit);
     const bool whole = unit.params()[part.param].split == Split::none;
-    const auto slot = std::find(slots_.begin(), slots_.end(), part.slot) - slots_.begin();
-    own += fmt::format("{} {} {} {} {} {} {}\n", part.unit, part.param, slot,
+    const auto state = std::find(states_.begin(), states_.end(), part.state) - states_.begin();
+    own += fmt::format("{} {} {} {} {} {} {}\n", part.unit, part.param, state,
                        whole ? -1 : unit.shards().first + part.shard, part.first,
                        has_other_homes(part.unit) ? -1 : layout.program_rank(), hashes[i]);
   }
-  // Tensor, slot, shard, first element, and where a unit has one home that home.
+  // Tensor, state, shard, first element, and where a unit has one home that home.
   std::map<std::tuple<int, int, int, int, std::int64_t, int>, std::vector<Copy>> copies;
   std::string all;
   gather_texts(
@@ -143,18 +143,18 @@ std::string Replicas::name_odd_ones(const std::vector<std::uint64_t>& hashes) {
       words >> copy.rank >> copy.host;
       continue;
     }
-    int unit = 0, param = 0, slot = 0, shard = 0, home = 0;
+    int unit = 0, param = 0, state = 0, shard = 0, home = 0;
     std::int64_t first = 0;
-    words >> unit >> param >> slot >> shard >> first >> home >> copy.hash;
-    copies[{unit, param, slot, shard, first, home}].push_back(copy);
+    words >> unit >> param >> state >> shard >> first >> home >> copy.hash;
+    copies[{unit, param, state, shard, first, home}].push_back(copy);
   }
   // What goes wrong in a tensor reaches others with the next step.
   std::string found;
   std::set<std::pair<int, int>> tensors;
   for (const auto& [key, of_tensor] : copies) {
-    const auto& [unit, param, slot, shard, first, home] = key;
+    const auto& [unit, param, state, shard, first, home] = key;
     const std::string tensor =
-        fmt::format("{} ({})", worker_.stage().model().units()[unit]->tensor_name(param), slots_[slot]);
+        fmt::format("{} ({})", worker_.stage().model().units()[unit]->tensor_name(param), states_[state]);
     const std::string differ = odd_ones(tensor, of_tensor);
     if (!differ.empty() && tensors.insert({unit, param}).second) found = differ;
   }

@@ -34,13 +34,13 @@ class Replicas {
   static std::string odd_ones(const std::string& tensor, const std::vector<Copy>& copies);
 
  private:
-  /// The part of a tensor's shard that this rank keeps of one slot.
+  /// The part of a tensor's shard that this rank keeps of one state.
   struct Part {
-    std::string_view slot;
+    std::string_view state;
     int unit = 0, param = 0, shard = 0;
     std::int64_t first = 0, count = 0;  ///< in the unit's flat order
   };
-  void add_parts(std::string_view slot, int unit);
+  void add_parts(std::string_view state, int unit);
   bool is_alike_over_data(const Part& part) const;
   bool is_alike_over_tensor(const Part& part) const;
   /// Whether other stages, or lanes, hold a unit too. A candidate of a supernet is newest in one lane alone.
@@ -54,7 +54,7 @@ class Replicas {
   std::string name_odd_ones(const std::vector<std::uint64_t>& hashes);
 
   Worker& worker_;
-  std::vector<std::string_view> slots_;
+  std::vector<std::string_view> states_;
   std::vector<Part> parts_;
   bool are_held_ = false;
 };

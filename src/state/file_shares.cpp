@@ -17,7 +17,7 @@ ShardRange shards_of(const Unit& unit, const StageRanks& ranks, int tensor_rank)
 }
 
 bool in_shares(const SavedTensor& saved, const StageRanks& ranks) {
-  return ranks.sharded && ranks.data > 1 && saved.slot != "value" && saved.slot != older_state;
+  return ranks.sharded && ranks.data > 1 && saved.state != "value" && saved.state != older_state;
 }
 
 const StackedPiece& piece_of(const SavedTensor& saved) { return saved.tensor.pieces.front(); }
@@ -103,18 +103,18 @@ class Candidates {
 
 }  // namespace
 
-std::vector<SavedTensor> saved_tensors(const std::vector<std::string_view>& slots, const Model& model) {
+std::vector<SavedTensor> saved_tensors(const std::vector<std::string_view>& states, const Model& model) {
   std::vector<SavedTensor> all;
-  const auto add = [&](const std::string& folder, std::string_view slot) {
-    for (WholeTensor& tensor : tensors_of_pieces(model, is_moment(slot))) {
+  const auto add = [&](const std::string& folder, std::string_view state) {
+    for (WholeTensor& tensor : tensors_of_pieces(model, is_moment(state))) {
       const std::string path = folder + tensor.name;
-      all.push_back({path, slot, std::move(tensor)});
+      all.push_back({path, state, std::move(tensor)});
     }
   };
-  for (const std::string_view slot : slots) {
-    if (slot == "value" && slot_of_weights(slots) != slot) continue;  // the masters say what it is
-    if (is_moment(slot)) add(fmt::format("/optim/{}/", slot), slot);
-    else add("/model/", slot);
+  for (const std::string_view state : states) {
+    if (state == "value" && state_of_weights(states) != state) continue;  // the masters say what it is
+    if (is_moment(state)) add(fmt::format("/optim/{}/", state), state);
+    else add("/model/", state);
   }
   for (WholeTensor& tensor : tensors_of_pieces(model)) {
     if (!model.is_shared(tensor.pieces.front().unit)) continue;
@@ -124,12 +124,12 @@ std::vector<SavedTensor> saved_tensors(const std::vector<std::string_view>& slot
   return all;
 }
 
-std::vector<SavedTensor> weights_for_files(const std::vector<std::string_view>& slots, const Model& model) {
-  const std::string_view slot = slot_of_weights(slots);
+std::vector<SavedTensor> weights_for_files(const std::vector<std::string_view>& states, const Model& model) {
+  const std::string_view state = state_of_weights(states);
   std::vector<SavedTensor> all;
   for (WholeTensor& tensor : tensors_for_files(model)) {
     const std::string name = tensor.name;
-    all.push_back({name, slot, std::move(tensor)});
+    all.push_back({name, state, std::move(tensor)});
   }
   return all;
 }

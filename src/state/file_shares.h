@@ -9,19 +9,19 @@
 // Who brings what of a run's state into a file that holds it as whole tensors.
 namespace mindpipe {
 
-/// A tensor of a file: one slot of a parameter's pieces, whole, in f32. A checkpoint has a tensor for each
+/// A tensor of a file: one state of a parameter's pieces, whole, in f32. A checkpoint has a tensor for each
 /// piece.
 struct SavedTensor {
-  std::string path;       ///< "/model/layers.0.mlp.up.weight", "/optim/m/..."
-  std::string_view slot;  ///< a name of state_names
+  std::string path;        ///< "/model/layers.0.mlp.up.weight", "/optim/m/..."
+  std::string_view state;  ///< a name of state_names
   WholeTensor tensor;
   std::int64_t bytes() const { return tensor.count() * static_cast<std::int64_t>(sizeof(float)); }
 };
-/// All tensors of a run's state, which keeps `slots`, in the order of the file: weights (masters where values
-/// are rounded), then what the optimizer keeps of them.
-std::vector<SavedTensor> saved_tensors(const std::vector<std::string_view>& slots, const Model& model);
+/// All tensors of a run's state, which keeps `states`, in the order of the file: weights (masters where
+/// values are rounded), then what the optimizer keeps of them.
+std::vector<SavedTensor> saved_tensors(const std::vector<std::string_view>& states, const Model& model);
 /// The weights (masters where values are rounded) in the tensors of files that others read.
-std::vector<SavedTensor> weights_for_files(const std::vector<std::string_view>& slots, const Model& model);
+std::vector<SavedTensor> weights_for_files(const std::vector<std::string_view>& states, const Model& model);
 
 /// The ranks of one stage, which have its units between them.
 struct StageRanks {

@@ -71,22 +71,22 @@ bool ModelState::gives(const StackedPiece& piece) {
 
 /// The words of all ranks: each puts in those it gives, zeros elsewhere; the sum, two words at a time, is
 /// exact whatever they mean.
-void ModelState::gather(std::string_view slot, const std::vector<WholeTensor>& tensors,
+void ModelState::gather(std::string_view state, const std::vector<WholeTensor>& tensors,
                         const TakeWords& take) {
   std::vector<Communicator*> groups{&groups_.tensor, &groups_.pipeline};
-  // Values are whole on every data rank; the optimizer's slots may be in parts, each on one rank.
-  if (slot != "value" && residency_.is_sharded()) groups.push_back(&groups_.data);
+  // Values are whole on every data rank; the optimizer's states may be in parts, each on one rank.
+  if (state != "value" && residency_.is_sharded()) groups.push_back(&groups_.data);
   int ranks = 1;
   for (Communicator* group : groups) ranks = std::max(ranks, group->size());
 
-  StagingBuffer room = staging();
-  auto* words = room.host<std::byte>();
+  StagingBuffer buffer = staging();
+  auto* words = buffer.host<std::byte>();
   // What arrives in a sum takes as much room as what is summed, and an alignment for each rank.
   const std::size_t bytes =
-      ranks == 1 ? room.bytes() : (room.bytes() - static_cast<std::size_t>(ranks) * alignment) / 2;
+      ranks == 1 ? buffer.bytes() : (buffer.bytes() - static_cast<std::size_t>(ranks) * alignment) / 2;
   const auto most = static_cast<std::int64_t>(bytes / 8 * 2);
   std::byte* arriving = words + aligned(static_cast<std::size_t>(most) * 4);
-  StateReader reader(backend(), residency_, slot);
+  StateReader reader(backend(), residency_, state);
   std::int64_t filled = 0;
   const auto pass = [&] {
     std::memset(words + filled * 4, 0, filled % 2 * 4);
@@ -112,12 +112,12 @@ void ModelState::gather(std::string_view slot, const std::vector<WholeTensor>& t
   if (filled > 0) pass();
 }
 
-/// Sets slots of a unit to what `give` says, as much at a time as the staging buffer takes.
-void ModelState::fill(int index, Slots slots, StagingBuffer& staging, const GiveElements& give) {
+/// Sets states of a unit to what `give` says, as much at a time as the staging buffer takes.
+void ModelState::fill(int index, States states, StagingBuffer& staging, const GiveElements& give) {
   Unit& unit = stage_.unit(index);
   UnitOptimizer& optimizer = residency_.share(index);
-  const auto includes = [&](std::string_view slot) {
-    return std::find(slots.begin(), slots.end(), slot) != slots.end();
+  const auto includes = [&](std::string_view state) {
+    return std::find(states.begin(), states.end(), state) != states.end();
   };
   const bool with_older = includes(older_state), with_values = includes("value") || with_older;
   Elements kept{0, unit.flat_count()};
@@ -132,13 +132,13 @@ void ModelState::fill(int index, Slots slots, StagingBuffer& staging, const Give
             : Tensor{};
     if (with_values && unit.dtype() == DType::f32) backend().copy(given, values);
     else if (with_values) backend().convert({given, values});
-    for (const std::string_view slot : slots) optimizer.write(backend(), slot, flat.first, given);
+    for (const std::string_view state : states) optimizer.write(backend(), state, flat.first, given);
   }
   backend().synchronize();
 }
 
-void ModelState::load(Slots slots, const std::vector<WholeTensor>& tensors, const ReadElements& read) {
-  StagingBuffer room = staging();
+void ModelState::load(States states, const std::vector<WholeTensor>& tensors, const ReadElements& read) {
+  StagingBuffer buffer = staging();
   for (int index : stage_.local_units()) {
     const Unit& unit = stage_.unit(index);
     PiecePlaces places;
@@ -146,8 +146,8 @@ void ModelState::load(Slots slots, const std::vector<WholeTensor>& tensors, cons
       for (const StackedPiece& piece : tensor.pieces)
         if (piece.unit == index) places.emplace_back(&tensor, piece);
     if (places.empty()) continue;
-    const bool draws_rest = slots.size() > 1 && count_of(unit, places) < count_of(unit);
-    fill(index, slots, room, [&](Elements flat, float* to) {
+    const bool draws_rest = states.size() > 1 && count_of(unit, places) < count_of(unit);
+    fill(index, states, buffer, [&](Elements flat, float* to) {
       if (draws_rest) initial_values(unit, seed_, 1, flat, to);
       else std::fill_n(to, flat.count(), 0.0f);
       for (const auto& [tensor, piece] : places)
@@ -159,12 +159,12 @@ void ModelState::load(Slots slots, const std::vector<WholeTensor>& tensors, cons
   }
 }
 
-void ModelState::load(std::string_view slot, const std::vector<WholeTensor>& tensors,
+void ModelState::load(std::string_view state, const std::vector<WholeTensor>& tensors,
                       const ReadElements& read) {
-  const std::vector<std::string_view>& slots = residency_.slot_names();
-  MP_CHECK(slot == older_state || std::find(slots.begin(), slots.end(), slot) != slots.end(),
-           "this run keeps no slot '{}'", slot);
-  load(Slots{slot}, tensors, read);
+  const std::vector<std::string_view>& states = residency_.state_names();
+  MP_CHECK(state == older_state || std::find(states.begin(), states.end(), state) != states.end(),
+           "this run keeps no slot '{}'", state);
+  load(States{state}, tensors, read);
 }
 
 void ModelState::clear_moments() {
@@ -174,15 +174,15 @@ void ModelState::clear_moments() {
 
 void ModelState::initialize(int threads) {
   if (backend().memory().kind() == Memory::Kind::counted) return;
-  StagingBuffer room = staging();
+  StagingBuffer buffer = staging();
   for (int index : stage_.local_units())
-    fill(index, {"value", "master"}, room,
+    fill(index, {"value", "master"}, buffer,
          [&](Elements flat, float* to) { initial_values(stage_.unit(index), seed_, threads, flat, to); });
   clear_moments();
 }
 
 void ModelState::gather_weights(const TakeWords& take) {
-  gather(slot_of_weights(residency_.slot_names()), tensors_for_files(stage_.model()), take);
+  gather(state_of_weights(residency_.state_names()), tensors_for_files(stage_.model()), take);
 }
 
 void ModelState::load_weights(const ReadElements& read) {
@@ -224,20 +224,20 @@ void ModelState::set_applied_steps(std::int64_t count) {
     decisions->set_applied(all_units, count);
 }
 
-/// Digest of all slots of the parameters that no rank of the tensor group has alone: one rank gives them to
+/// Digest of all states of the parameters that no rank of the tensor group has alone: one rank gives them to
 /// all, so the others' are in no other digest.
-Sha256::Digest ModelState::digest_of_copies(const std::vector<std::string_view>& slots) {
-  StagingBuffer room = staging();
-  auto* words = room.host<std::byte>();
+Sha256::Digest ModelState::digest_of_copies(const std::vector<std::string_view>& states) {
+  StagingBuffer buffer = staging();
+  auto* words = buffer.host<std::byte>();
   Sha256 sha;
-  for (const std::string_view slot : slots) {
-    StateReader reader(backend(), residency_, slot);
+  for (const std::string_view state : states) {
+    StateReader reader(backend(), residency_, state);
     for (int u : stage_.local_units()) {
       const Unit& unit = stage_.unit(u);
       for (int p = 0; p < static_cast<int>(unit.params().size()); ++p) {
         const std::int64_t all = unit.params()[p].split == Split::none ? unit.shard_shape(p).count() : 0;
-        for (std::int64_t first = 0; first < all; first += room.most_floats()) {
-          const std::int64_t count = std::min(room.most_floats(), all - first);
+        for (std::int64_t first = 0; first < all; first += buffer.most_floats()) {
+          const std::int64_t count = std::min(buffer.most_floats(), all - first);
           std::memset(words, 0, static_cast<std::size_t>(count) * 4);
           reader.read(u, unit.flat_offset(p, 0) + first, count, words);
           sha.add(words, static_cast<std::size_t>(count) * 4);
@@ -249,19 +249,19 @@ Sha256::Digest ModelState::digest_of_copies(const std::vector<std::string_view>&
 }
 
 Sha256::Digest ModelState::digest(std::string_view values) {
-  std::vector<std::string_view> slots = residency_.slot_names();
-  slots.front() = values;
+  std::vector<std::string_view> states = residency_.state_names();
+  states.front() = values;
   const bool digests = groups_.tensor.rank() == 0 && groups_.pipeline.rank() == 0;
   Sha256 sha;
-  for (const std::string_view slot : slots)
-    gather(slot, tensors_of_pieces(stage_.model(), is_moment(slot)),
+  for (const std::string_view state : states)
+    gather(state, tensors_of_pieces(stage_.model(), is_moment(state)),
            [&](const std::byte* words, std::size_t bytes) {
              if (digests) sha.add(words, bytes);
            });
   std::vector<std::int64_t> digest = integers_of(digests ? sha.end() : Sha256::Digest{});
   groups_.tensor.sum_integers(digest, TrafficClass::files);
   groups_.pipeline.sum_integers(digest, TrafficClass::files);
-  require_alike(groups_.tensor, integers_of(digest_of_copies(slots)));
+  require_alike(groups_.tensor, integers_of(digest_of_copies(states)));
   require_alike(groups_.data, digest);
   Sha256::Digest all;
   std::copy(digest.begin(), digest.end(), all.begin());

@@ -12,12 +12,12 @@
 
 namespace mindpipe {
 
-/// Whether a slot is one of the optimizer's, which running statistics do not have.
-inline bool is_moment(std::string_view slot) {
-  return slot != "value" && slot != "master" && slot != older_state;
+/// Whether a state is one of the optimizer's, which running statistics do not have.
+inline bool is_moment(std::string_view state) {
+  return state != "value" && state != "master" && state != older_state;
 }
 
-/// Everything that a training run carries from one step to the next, as whole tensors: the slots of all
+/// Everything that a training run carries from one step to the next, as whole tensors: the states of all
 /// units, whichever ranks have them, and the count of applied steps. To be used between two steps.
 class ModelState {
  public:
@@ -30,19 +30,19 @@ class ModelState {
 
   /// Receives f32 words.
   using TakeWords = std::function<void(const std::byte* words, std::size_t bytes)>;
-  /// Hands one slot to `take`, some bytes at a time: `tensors`, one after the other, as they are stored.
+  /// Hands one state to `take`, some bytes at a time: `tensors`, one after the other, as they are stored.
   /// Collective; every rank takes.
-  void gather(std::string_view slot, const std::vector<WholeTensor>& tensors, const TakeWords& take);
+  void gather(std::string_view state, const std::vector<WholeTensor>& tensors, const TakeWords& take);
   /// Gives elements first, first + step, ... of a tensor as it is stored.
   using ReadElements = std::function<void(const WholeTensor& tensor, std::int64_t first, std::int64_t step,
                                           std::int64_t count, float* to)>;
-  /// Sets one slot from what `read` gives; each element of the slot stands in one of `tensors`. Every rank
+  /// Sets one state from what `read` gives; each element of the state stands in one of `tensors`. Every rank
   /// reads for itself what it keeps.
-  void load(std::string_view slot, const std::vector<WholeTensor>& tensors, const ReadElements& read);
+  void load(std::string_view state, const std::vector<WholeTensor>& tensors, const ReadElements& read);
 
   /// Sets the weights, and masters with them. What stands in none of `tensors` is drawn as at first.
   void load_weights(const std::vector<WholeTensor>& tensors, const ReadElements& read) {
-    load(Slots{"value", "master"}, tensors, read);
+    load(States{"value", "master"}, tensors, read);
   }
   /// Name, users, updates and uses of every unit, whichever rank has it. Collective over the pipeline.
   std::vector<CheckpointUnit> unit_counters();
@@ -59,9 +59,9 @@ class ModelState {
   /// Sets the count that the next step goes on from, on this rank.
   void set_applied_steps(std::int64_t steps);
 
-  /// SHA-256 over all slots as whole tensors of f32 words, slot by slot, in model order: the same on every
+  /// SHA-256 over all states as whole tensors of f32 words, state by state, in model order: the same on every
   /// layout with equal bits. Fails where ranks differ in what all of them hold. Collective. `values`:
-  /// "value", or those of another slot in their place.
+  /// "value", or those of another state in their place.
   Sha256::Digest digest(std::string_view values = "value");
 
  private:
@@ -70,17 +70,17 @@ class ModelState {
     Decisions* decisions = residency_.decisions();
     return decisions == nullptr || decisions->is_of_step() ? nullptr : decisions;
   }
-  using Slots = std::initializer_list<std::string_view>;
+  using States = std::initializer_list<std::string_view>;
   /// Writes elements `flat` of a unit's flat order, in f32.
   using GiveElements = std::function<void(Elements flat, float* to)>;
 
   Backend& backend() { return stage_.context().backend; }
   StagingBuffer staging() { return {backend(), scratch_, staging_bytes_}; }
   bool gives(const StackedPiece& piece);
-  void fill(int unit, Slots slots, StagingBuffer& staging, const GiveElements& give);
-  void load(Slots slots, const std::vector<WholeTensor>& tensors, const ReadElements& read);
+  void fill(int unit, States states, StagingBuffer& staging, const GiveElements& give);
+  void load(States states, const std::vector<WholeTensor>& tensors, const ReadElements& read);
   void clear_moments();
-  Sha256::Digest digest_of_copies(const std::vector<std::string_view>& slots);
+  Sha256::Digest digest_of_copies(const std::vector<std::string_view>& states);
 
   std::uint64_t seed_;
   Stage& stage_;

@@ -8,18 +8,18 @@
 namespace mindpipe {
 
 std::vector<std::string_view> state_names(const TrainConfig& train, const OptimizerConfig& optimizer) {
-  std::vector<std::string_view> slots{"value"};
-  if (train.precision == Precision::bf16) slots.push_back("master");
+  std::vector<std::string_view> states{"value"};
+  if (train.precision == Precision::bf16) states.push_back("master");
   const auto moments = optimizer.moments();
-  slots.insert(slots.end(), moments.begin(), moments.end());
-  return slots;
+  states.insert(states.end(), moments.begin(), moments.end());
+  return states;
 }
 
 Residency::Residency(Stage& stage, const TrainConfig& train, const OptimizerConfig& optimizer, Groups groups)
     : stage_(stage),
       pipeline_(groups.pipeline),
       optimizer_(optimizer),
-      slot_names_(state_names(train, optimizer)),
+      state_names_(mindpipe::state_names(train, optimizer)),
       data_rank_(groups.data.rank()),
       data_ranks_(groups.data.size()),
       is_sharded_(train.zero > 0 && groups.data.size() > 1),
@@ -136,14 +136,14 @@ void Residency::require_whole(int unit) const {
            stage_.unit(unit).name());
 }
 
-Tensor Residency::newest(int unit, std::string_view slot) const {
-  if (slot == "value") {
+Tensor Residency::newest(int unit, std::string_view state) const {
+  if (state == "value") {
     require_whole(unit);
     return values_.newest(unit);
   }
-  if (slot == older_state) return values_.older(unit);
+  if (state == older_state) return values_.older(unit);
   for (const auto& [name, part] : share(unit).states())
-    if (name == slot) return part;
+    if (name == state) return part;
   return {};
 }
 

@@ -11,12 +11,12 @@
 
 namespace mindpipe {
 
-/// The slots, by name: what a run keeps of each element of its parameters, the value and what the optimizer
+/// The states, by name: what a run keeps of each element of its parameters, the value and what the optimizer
 /// adds to it.
 std::vector<std::string_view> state_names(const TrainConfig& train, const OptimizerConfig& optimizer);
-/// The slot that has the exact weights: masters, where values are rounded.
-inline std::string_view slot_of_weights(const std::vector<std::string_view>& slots) {
-  return std::find(slots.begin(), slots.end(), "master") == slots.end() ? "value" : "master";
+/// The state that has the exact weights: masters, where values are rounded.
+inline std::string_view state_of_weights(const std::vector<std::string_view>& states) {
+  return std::find(states.begin(), states.end(), "master") == states.end() ? "value" : "master";
 }
 
 /// What a rank keeps of its units: values alone, what steps take besides, or what subnets do.
@@ -57,7 +57,7 @@ class Residency {
   const Optimizers& shares() const { return shares_; }
   bool is_sharded() const { return is_sharded_; }
   /// What is kept of each element, as state_names says.
-  const std::vector<std::string_view>& slot_names() const { return slot_names_; }
+  const std::vector<std::string_view>& state_names() const { return state_names_; }
   /// Hears that an update has moved a unit's values on; where masters are sharded, this rank's share of them.
   void updated(int unit);
   /// Hears that a unit's values are brought together.
@@ -74,8 +74,8 @@ class Residency {
   bool is_whole(int unit) const { return in_shares_[static_cast<std::size_t>(unit)] == 0; }
   /// Makes sure that whoever reads a unit's values finds them whole.
   void require_whole(int unit) const;
-  /// What this rank has of a slot by name: the newest values, those a window older, a master, a moment.
-  Tensor newest(int unit, std::string_view slot) const;
+  /// What this rank has of a state by name: the newest values, those a window older, a master, a moment.
+  Tensor newest(int unit, std::string_view state) const;
   /// The decisions that count how often gradients were applied; null: there are none.
   void count_by(Decisions& decisions) { decisions_ = &decisions; }
   Decisions* decisions() const { return decisions_; }
@@ -113,7 +113,7 @@ class Residency {
   Stage& stage_;
   Communicator& pipeline_;
   OptimizerConfig optimizer_;
-  std::vector<std::string_view> slot_names_;
+  std::vector<std::string_view> state_names_;
   int data_rank_, data_ranks_;
   bool is_sharded_, in_order_ = false, own_cuts_ = false;
   Optimizers shares_;

@@ -103,9 +103,9 @@ std::vector<StateCopy::Parcel> StateCopy::incoming(const FilePiece& file_piece) 
 void StateCopy::pack(const FilePiece& file_piece, const ElementRun& run, std::byte* words,
                      std::int64_t step) {
   const SavedTensor& saved = tensors_[file_piece.tensor];
-  if (!reader_ || slot_ != saved.slot) {
-    slot_ = saved.slot;
-    reader_ = std::make_unique<StateReader>(stage_.context().backend, residency_, slot_);
+  if (!reader_ || state_ != saved.state) {
+    state_ = saved.state;
+    reader_ = std::make_unique<StateReader>(stage_.context().backend, residency_, state_);
   }
   reader_->read(saved.tensor.pieces.front().unit, run.flat, run.count, words, step);
 }

@@ -16,7 +16,7 @@ class StateCopy {
  public:
   /// `ranks`: all of the job; none where there is only this one.
   StateCopy(Stage& stage, const Residency& residency, Group* ranks)
-      : StateCopy(stage, residency, ranks, saved_tensors(residency.slot_names(), stage.model()),
+      : StateCopy(stage, residency, ranks, saved_tensors(residency.state_names(), stage.model()),
                   longest_file_piece) {}
   /// A copy of other tensors than a checkpoint's, in file_pieces of at most `longest` bytes.
   StateCopy(Stage& stage, const Residency& residency, Group* ranks, std::vector<SavedTensor> tensors,
@@ -55,7 +55,7 @@ class StateCopy {
   int here_;  ///< this rank's number in the stage
   std::vector<std::vector<FilePiece>> of_writer_;
   std::unique_ptr<StateReader> reader_;
-  std::string_view slot_;  ///< slot that the reader reads
+  std::string_view state_;  ///< state that the reader reads
   std::vector<std::byte> sent_, received_;
 };
 

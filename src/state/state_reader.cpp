@@ -11,8 +11,8 @@ void StateReader::open(int index) {
   if (index == unit_) return;
   unit_ = index;
   // An empty part has no state of its own, and its neighbours have all of it.
-  begin_ = slot_ == "value" || slot_ == older_state ? 0 : residency_.share(index).begin();
-  kept_ = residency_.newest(index, slot_);
+  begin_ = state_ == "value" || state_ == older_state ? 0 : residency_.share(index).begin();
+  kept_ = residency_.newest(index, state_);
   data_ = kept_.as<std::byte>();
   if (host_reads(backend_)) return;
   copy_.resize(kept_.bytes());

@@ -30,22 +30,22 @@ void check_id(TokenId id, std::size_t place, const Tokenizer& tokenizer) {
 }
 
 std::string StreamDecoder::add(TokenId id) {
-  window_.push_back(id);
-  const std::string text = tokenizer_.decode(window_, with_special_);
+  recent_.push_back(id);
+  const std::string text = tokenizer_.decode(recent_, with_special_);
   if (text.size() <= printed_bytes_ || ends_within_character(text)) return "";
   std::string fresh = text.substr(printed_bytes_);
-  // Tokens before these ids stay in the window, since a decoder may treat the first token otherwise than
-  // others.
-  window_.erase(window_.begin(), window_.begin() + static_cast<std::ptrdiff_t>(printed_ids_));
-  printed_ids_ = window_.size();
-  printed_bytes_ = tokenizer_.decode(window_, with_special_).size();
+  // Tokens before these ids stay among the recent ones, since a decoder may treat the first token otherwise
+  // than others.
+  recent_.erase(recent_.begin(), recent_.begin() + static_cast<std::ptrdiff_t>(printed_ids_));
+  printed_ids_ = recent_.size();
+  printed_bytes_ = tokenizer_.decode(recent_, with_special_).size();
   return fresh;
 }
 
 std::string StreamDecoder::finish() {
-  const std::string text = tokenizer_.decode(window_, with_special_);
+  const std::string text = tokenizer_.decode(recent_, with_special_);
   std::string rest = text.size() > printed_bytes_ ? text.substr(printed_bytes_) : "";
-  window_.clear();
+  recent_.clear();
   printed_ids_ = 0;
   printed_bytes_ = 0;
   return rest;

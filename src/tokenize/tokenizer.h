@@ -93,9 +93,9 @@ class StreamDecoder {
   const Tokenizer& tokenizer_;
   bool with_special_;
   std::vector<TokenId>
-      window_;  ///< ids since a place where the text was whole, with one such place before it
-  std::size_t printed_ids_ = 0;    ///< first ids of window_ whose text was given out
-  std::size_t printed_bytes_ = 0;  ///< first bytes of the window's text that were given out
+      recent_;  ///< ids since a place where the text was whole, with one such place before it
+  std::size_t printed_ids_ = 0;    ///< first ids of recent_ whose text was given out
+  std::size_t printed_bytes_ = 0;  ///< first bytes of their text that were given out
 };
 
 /// The tokenizer of a file or folder: "bytes", tokenizer.json, vocab.json beside merges.txt, vocab.txt,

@@ -82,7 +82,7 @@ class Recorder {
   const HostCounts& host(std::size_t held_index) const { return row(held_index).host; }
   std::size_t actions(std::size_t held_index) const { return row(held_index).actions; }
   /// How many times there is room for.
-  std::size_t room() const { return times_.capacity(); }
+  std::size_t capacity() const { return times_.capacity(); }
 
  private:
   struct Row {

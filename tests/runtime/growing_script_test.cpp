@@ -215,7 +215,7 @@ TEST(GrowingScript, HoldsNoMoreAfterAThousandStretchesThanAfterAHundred) {
     Script& script = play.script();
     std::size_t queue = script.cursors.compute.actions.size();
     for (const Cursors::Line& line : script.cursors.others) queue = std::max(queue, line.actions.size());
-    sizes.push_back({script.list.size(), script.cursors.ended.size(), queue, script.recorder.room()});
+    sizes.push_back({script.list.size(), script.cursors.ended.size(), queue, script.recorder.capacity()});
   };
   EXPECT_EQ(play.mistakes(nullptr), 0);
   ASSERT_GT(sizes.size(), 1000u);

@@ -211,7 +211,7 @@ TEST(NoWait, AThousandStretchesHoldNoMoreThanAHundred) {
     EXPECT_LE(script.list.size(), 3 * of_stretch);
     EXPECT_EQ(script.cursors.ended.size(), script.list.size());
     EXPECT_LE(script.cursors.compute.actions.size(), script.list.size());
-    rooms.push_back(script.recorder.room());
+    rooms.push_back(script.recorder.capacity());
   }
   ASSERT_GE(rooms.size(), 1000u);
   EXPECT_EQ(rooms[100], rooms.back());

@@ -17,7 +17,7 @@ using Held = std::map<std::int64_t, ElementRun>;
 
 /// The runs that a rank has of a saved tensor by its own layout, neighbours joined.
 Held held_of(const Unit& own, const SavedTensor& saved, const StageRanks& ranks, int data_rank) {
-  const bool in_shares = ranks.sharded && saved.slot != "value";
+  const bool in_shares = ranks.sharded && saved.state != "value";
   const Elements part =
       in_shares ? Elements{share_edge(own, ranks.data, data_rank), share_edge(own, ranks.data, data_rank + 1)}
                 : Elements{0, own.flat_count()};
@@ -167,7 +167,7 @@ struct Shares {
   std::int64_t written_by(int number, bool free = false) const {
     std::int64_t bytes = 0;
     for (const FilePiece& file_piece : file_pieces) {
-      const bool bound = ranks.sharded && tensors[file_piece.tensor].slot != "value";
+      const bool bound = ranks.sharded && tensors[file_piece.tensor].state != "value";
       if (file_piece.writer == number && !(free && bound)) bytes += file_piece.bytes();
     }
     return bytes;
@@ -253,7 +253,7 @@ TEST(FileShares, SavedAreTheMastersOrTheValuesAndEveryMoment) {
     for (const SavedTensor& saved : saved_tensors(state_names(c.train, c.optimizer), models[0]->model())) {
       EXPECT_EQ(saved.bytes(), saved.tensor.count() * 4);
       folders[saved.path.substr(0, saved.path.size() - saved.tensor.name.size()) + " " +
-              std::string(saved.slot)] += 1;
+              std::string(saved.state)] += 1;
     }
     return folders;
   };

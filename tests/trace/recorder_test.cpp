@@ -75,7 +75,7 @@ TEST(Recorder, TakesWhatEndsManyStretchesLater) {
 TEST(Recorder, ForgetsWhatNobodyAsksForAnyMore) {
   Recorder recorder(4);
   for (int stretch = 0; stretch < 1000; ++stretch) recorder.begin_stretch(25, stretch == 0 ? 0 : 25);
-  EXPECT_LE(recorder.room(), 4u * (4 * 25 + 25));
+  EXPECT_LE(recorder.capacity(), 4u * (4 * 25 + 25));
 }
 
 }  // namespace

@@ -105,7 +105,7 @@ void write_together(Worker& worker, const WeightFiles& files, FilesBeside* besid
   worker.settle();
   SharedFiles shared(worker.world(), files);
   StateCopy copy(worker.stage(), worker.residency(), worker.wiring().all_ranks.get(),
-                 weights_for_files(worker.residency().slot_names(), worker.stage().model()),
+                 weights_for_files(worker.residency().state_names(), worker.stage().model()),
                  longest_piece_of_weights);
   const auto place_of = [&](const FilePiece& piece) {
     WeightFiles::Place place = files.place_of(copy.tensors()[piece.tensor].path);
@@ -113,9 +113,9 @@ void write_together(Worker& worker, const WeightFiles& files, FilesBeside* besid
     return place;
   };
   // Bytes that lie within a page of memory as within one of the file go to the device by the shortest way.
-  std::vector<std::byte> room(static_cast<std::size_t>(longest_piece_of_weights + 2 * file_page));
-  const auto address = reinterpret_cast<std::uintptr_t>(room.data());
-  std::byte* page = room.data() + (file_page - address % file_page) % file_page;
+  std::vector<std::byte> buffer(static_cast<std::size_t>(longest_piece_of_weights + 2 * file_page));
+  const auto address = reinterpret_cast<std::uintptr_t>(buffer.data());
+  std::byte* page = buffer.data() + (file_page - address % file_page) % file_page;
   copy.gather([&](const FilePiece& piece) { return page + place_of(piece).offset % file_page; },
               [&](const FilePiece& piece, const std::byte* words) {
                 const WeightFiles::Place place = place_of(piece);

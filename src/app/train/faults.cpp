@@ -34,7 +34,7 @@ bool lasts(const Injection& injection) {
 
 /// Where a bit is: parts between slashes, of which those that are left out mean the first.
 struct BitPlace {
-  std::string tensor, slot;
+  std::string tensor, state;
   std::int64_t element = 0, bit = 12;
 };
 
@@ -45,7 +45,7 @@ BitPlace place_in(const Injection& injection) {
   for (int i = 0; std::getline(parts, part, '/'); ++i) {
     if (part.empty()) continue;
     if (i == 0) place.tensor = part;
-    else if (i == 1) place.slot = part;
+    else if (i == 1) place.state = part;
     else {
       MP_REQUIRE(i <= 3 && is_plain_integer(part) && part.size() < 16, Exit::usage,
                  "--inject {}: {} is no number (flip@RANK:STEP:TENSOR/SLOT/ELEMENT/BIT)", injection.text,
@@ -202,13 +202,13 @@ Tensor Faults::element_of(const Injection& injection) {
     for (int p = 0; p < static_cast<int>(unit.params().size()); ++p) {
       if (!place.tensor.empty() && unit.tensor_name(p) != place.tensor) continue;
       const UnitOptimizer& share = worker.residency().share(index);
-      const bool is_value = place.slot == "value";
-      const Tensor kept = worker.residency().newest(index, place.slot);
+      const bool is_value = place.state == "value";
+      const Tensor kept = worker.residency().newest(index, place.state);
       const std::int64_t first = unit.flat_offset(p, 0) - (is_value ? 0 : share.begin()) + place.element;
       MP_REQUIRE(kept && place.element < unit.shard_shape(p).count() && first >= 0 && first < kept.count() &&
                      place.bit < 8 * static_cast<std::int64_t>(bytes_of(kept.dtype)),
                  Exit::bad_configuration, "--inject {}: rank {} has no such element of {} of {}",
-                 injection.text, injection.rank, place.slot, unit.tensor_name(p));
+                 injection.text, injection.rank, place.state, unit.tensor_name(p));
       return kept.range(first, 1);
     }
   }

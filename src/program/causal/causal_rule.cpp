@@ -111,12 +111,12 @@ bool CausalRule::next_update(int rank, Task& task) {
   if (windows_.may_update(rank, task)) return true;
   const std::int64_t id = turns_.take(rank);
   if (id < 0) return false;
-  const StageProgress& work = subnets_.at(id, rank);
+  const StageProgress& progress = subnets_.at(id, rank);
   const int stage = outline_.stage_of_rank(rank);
   task = of_subnet(TaskKind::update, id, rank);
-  task.slab = work.slab;
+  task.slab = progress.slab;
   if (outline_.has_moves()) task.units = units_.emplace_back(subnets_.units(id, rank));
-  task.lasts = prices_.update(stage, work.update, stage + 1 == outline_.stages);
+  task.lasts = prices_.update(stage, progress.update, stage + 1 == outline_.stages);
   return true;
 }
 
@@ -127,23 +127,23 @@ bool CausalRule::next_backward(int rank, Task& task, WaitReason& why) {
   const std::size_t count = here.to_backward.size(), first = drawn(count);
   for (std::size_t k = 0; k < count; ++k) {
     const std::int64_t id = here.to_backward[(first + k) % count];
-    StageProgress& work = subnets_.at(id, rank);
-    if (work.slab < 0 && !rooms_.take_slab(id, rank)) {
+    StageProgress& progress = subnets_.at(id, rank);
+    if (progress.slab < 0 && !rooms_.take_slab(id, rank)) {
       because(why, WaitReason::room);
       continue;
     }
-    const int micro_batch = work.backwards++;
-    if (work.backwards == work.gradients) erase_sorted(here.to_backward, id);
+    const int micro_batch = progress.backwards++;
+    if (progress.backwards == progress.gradients) erase_sorted(here.to_backward, id);
     task = of_subnet(TaskKind::backward, id, rank);
     task.micro_batch = micro_batch;
     task.clears = micro_batch == 0;
     task.fold = (micro_batch + 1) % outline_.micro_batches_of_shard() == 0;
     task.slot = subnets_.slot(id, rank, micro_batch);
-    task.slab = work.slab;
-    task.sums = work.backward.sums;
-    task.take(prices_.pass(stage, work.backward, task.clears));
+    task.slab = progress.slab;
+    task.sums = progress.backward.sums;
+    task.take(prices_.pass(stage, progress.backward, task.clears));
     if (!pieces_.divides(task)) return true;
-    work.sums_left = work.update.units;
+    progress.sums_left = progress.update.units;
     pieces_.begin(task);
     return pieces_.take(rank, task);
   }
@@ -163,16 +163,16 @@ Source::Answer CausalRule::next_forward(int rank, const Clock& clock, Task& task
       because(why, has_owner ? WaitReason::owner : WaitReason::room);
       continue;
     }
-    StageProgress& work = subnets_.at(id, rank);
-    const Price price = prices_.pass(stage, work.forward, false);
+    StageProgress& progress = subnets_.at(id, rank);
+    const Price price = prices_.pass(stage, progress.forward, false);
     if (rules_.holds_back && holds_back(rank, price.lasts, clock)) return Answer::waits;
-    const int micro_batch = work.forwards++;
-    if (work.forwards == work.arrived) erase_sorted(here.to_forward, id);
+    const int micro_batch = progress.forwards++;
+    if (progress.forwards == progress.arrived) erase_sorted(here.to_forward, id);
     rooms_.take_slots(id, rank, micro_batch);
     task = of_subnet(TaskKind::forward, id, rank);
     task.micro_batch = micro_batch;
     task.slot = subnets_.slot(id, rank, micro_batch);
-    task.sums = work.forward.sums;
+    task.sums = progress.forward.sums;
     task.take(price);
     return Answer::begins;
   }
@@ -210,8 +210,8 @@ void CausalRule::ended(const Task& task, Clock& clock) {
     case TaskKind::message:
       return arrive(task, clock);
     case TaskKind::sum:
-      if (StageProgress& work = subnets_.at(id, task.rank);
-          --work.sums_left == 0 && work.ended == outline_.micro_batches)
+      if (StageProgress& progress = subnets_.at(id, task.rank);
+          --progress.sums_left == 0 && progress.ended == outline_.micro_batches)
         turns_.complete(id, task.rank, clock);
       return;
     case TaskKind::move:
@@ -248,24 +248,24 @@ void CausalRule::arrive(const Task& message, Clock& clock) {
   clock.touch(message.peer);
   const std::int64_t id = message.owner.number;
   Rank& there = ranks_[message.peer];
-  StageProgress& work = subnets_.at(id, message.peer);
-  ++(message.with_forward ? work.arrived : work.gradients);
+  StageProgress& progress = subnets_.at(id, message.peer);
+  ++(message.with_forward ? progress.arrived : progress.gradients);
   insert_sorted(message.with_forward ? there.to_forward : there.to_backward, id);
 }
 
 void CausalRule::end_backward(const Task& pass, Clock& clock) {
   const std::int64_t id = pass.owner.number;
-  StageProgress& work = subnets_.at(id, pass.rank);
-  if (work.sums_left > 0) sum(pass, clock);
+  StageProgress& progress = subnets_.at(id, pass.rank);
+  if (progress.sums_left > 0) sum(pass, clock);
   if (pass.goes_on) return;
   rooms_.give_slot_back(pass.rank, pass.slot);
   if (pass.chunk > 0) {
     clock.touch(pass.rank - 1);
     send(pass, false, clock);
   }
-  if (++work.ended < outline_.micro_batches) return;
+  if (++progress.ended < outline_.micro_batches) return;
   windows_.pass(id, pass.rank, clock);
-  if (work.sums_left == 0) turns_.complete(id, pass.rank, clock);
+  if (progress.sums_left == 0) turns_.complete(id, pass.rank, clock);
 }
 
 /// Sums over data the gradients that the last backward has completed, one unit after the other, the last
@@ -312,14 +312,14 @@ bool CausalRule::at_rest(Clock& clock) {
 
 /// What keeps a subnet from going on on a rank; empty: it has nothing to begin there.
 std::string CausalRule::awaited_by(std::int64_t id, int rank) const {
-  const StageProgress& work = subnets_.at(id, rank);
-  if (work.backwards < work.gradients) return "a gradient slab";
-  if (work.forwards == work.arrived) return "";
+  const StageProgress& progress = subnets_.at(id, rank);
+  if (progress.backwards < progress.gradients) return "a gradient slab";
+  if (progress.forwards == progress.arrived) return "";
   if (!windows_.has_version(id, rank))
     return fmt::format("the update of window {} of what all share", id / rules_.window - 2);
   if (!turns_.may_forward(id, rank))
-    return work.missing > 0 ? fmt::format("{} units, which older subnets have used", work.missing)
-                            : std::string("the update of an older group");
+    return progress.missing > 0 ? fmt::format("{} units, which older subnets have used", progress.missing)
+                                : std::string("the update of an older group");
   return "a slot";
 }
 

@@ -39,13 +39,13 @@ void SubnetsInFlight::add(const Subnet& subnet) {
   cuts_.insert(cuts_.end(), cut.begin(), cut.end());
   for (int stage = 0; stage < stages_; ++stage) {
     const int rank = outline_.rank_of_subnet(subnet.id, stage);
-    StageProgress& work = at(subnet.id, rank);
+    StageProgress& progress = at(subnet.id, rank);
     for (int block = cut[stage]; block < cut[stage + 1]; ++block) {
       int number = 0;
       outline_.for_candidates(subnet.choice, block, [&](int candidate) {
         const BlockCost& cost = outline_.cost(block, candidate);
-        work.forward.add(cost, traits_of_pass(ActionKind::forward));
-        work.backward.add(cost, traits_of_pass(ActionKind::backward));
+        progress.forward.add(cost, traits_of_pass(ActionKind::forward));
+        progress.backward.add(cost, traits_of_pass(ActionKind::backward));
         for (const int unit : outline_.units_used[block][candidate])
           if (!outline_.units[unit].shared) add_use(subnet.id, block, number++, unit, rank);
       });
@@ -57,10 +57,10 @@ void SubnetsInFlight::add(const Subnet& subnet) {
 void SubnetsInFlight::add_use(std::int64_t id, int block, int number, int unit, int rank) {
   MP_CHECK(number < most_units_, "block {}: a subnet with {} units, and at most {} are expected", block,
            number + 1, most_units_);
-  StageProgress& work = at(id, rank);
+  StageProgress& progress = at(id, rank);
   use(id, block, number).unit = unit;
-  prices_.add(work.update, unit);
-  work.backward.clear += outline_.units[unit].clear;
+  prices_.add(progress.update, unit);
+  progress.backward.clear += outline_.units[unit].clear;
   User& newest = newest_[unit];
   if (newest.id < 0)  // every lane has it at home
     newest.rank = outline_.lane_of_rank(rank) * stages_ + outline_.rank_of_block(block);
@@ -72,7 +72,7 @@ void SubnetsInFlight::add_use(std::int64_t id, int block, int number, int unit, 
     before.next_rank = rank;
   }
   if (moves) add_move(id, unit, newest, rank, waits);
-  if (waits || moves) ++work.missing;
+  if (waits || moves) ++progress.missing;
   newest = {id, block, number, rank};
 }
 

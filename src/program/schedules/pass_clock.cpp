@@ -44,8 +44,8 @@ std::int64_t own_tapes(const Outline& outline, ScheduleKind schedule) {
 std::int64_t most_tapes(const Outline& outline, ScheduleKind schedule) {
   if (!row_of(schedule).splits_backward) return 0;
   if (outline.tapes_percent > 0) return tapes_asked(outline);
-  return schedule == ScheduleKind::searched && outline.tapes_room > 0 ? outline.tapes_room
-                                                                      : own_tapes(outline, schedule);
+  return schedule == ScheduleKind::searched && outline.tapes_limit > 0 ? outline.tapes_limit
+                                                                       : own_tapes(outline, schedule);
 }
 
 PassClock::PassClock(const Outline& outline, const PriceList& prices)
