@@ -117,10 +117,11 @@ Request Actions::start(Script& script, const Action& action, const StepInput& in
       return {Request::reductions,
               updates.sums().gather(carriers_.reductions(), action.unit, action.part, action.parts)};
     case ActionKind::fetch:
-      return carriers_.copy(action.kind, state_.residency.ways_of_fetch(action.unit),
+      return carriers_.copy(action.kind,
+                            state_.residency.fetched().ways_of_fetch(state_.residency.share(action.unit)),
                             copies_at_once(script, state_));
     case ActionKind::evict:
-      return carriers_.copy(action.kind, state_.residency.ways_of_evict(action.unit),
+      return carriers_.copy(action.kind, FetchedStates::ways_of_evict(state_.residency.share(action.unit)),
                             copies_at_once(script, state_));
     case ActionKind::stash:
     case ActionKind::unstash:

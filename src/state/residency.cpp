@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "config/sections/train.h"
-#include "program/state_slots.h"
 
 namespace mindpipe {
 
@@ -100,29 +99,8 @@ void Residency::allocate(const ResidencyPlan& plan) {
                     plan.keeps == ResidencyPlan::steps ? shares_apart(stage_.model(), unit, *plan.placed)
                                                        : std::vector<char>{},
                     plan.host);
-  if (plan.host != nullptr) make_slots();
+  if (plan.host != nullptr) fetched_.allocate(memory, shares_);
   moves_.allocate(plan.ways, plan.way);
-}
-
-void Residency::make_slots() {
-  StateSlots slots;
-  for (const auto& [unit, share] : shares_) slots.add(static_cast<std::int64_t>(share->bytes()));
-  slots_arena_ = Arena(stage_.context().backend.memory(), MemoryClass::optimizer,
-                       static_cast<std::size_t>(slots.bytes()));
-  while (std::ssize(slots_) < slots.count) slots_.push_back(slots_arena_.take({slots.largest}, DType::u8));
-}
-
-std::vector<std::pair<Tensor, Tensor>> Residency::ways_of_fetch(int unit) {
-  UnitOptimizer& coming = share(unit);
-  if (coming.bytes() == 0) return {};
-  coming.take_slot(slots_[fetches_++ % slots_.size()].data);
-  return coming.fetched();
-}
-
-std::vector<std::pair<Tensor, Tensor>> Residency::ways_of_evict(int unit) const {
-  std::vector<std::pair<Tensor, Tensor>> ways = share(unit).fetched();
-  for (auto& [kept, here] : ways) std::swap(kept, here);
-  return ways;
 }
 
 void Residency::updated(int unit) {

@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "state/decisions.h"
+#include "state/fetched_states.h"
 #include "state/gradient_slabs.h"
 #include "state/unit_moves.h"
 #include "state/unit_values.h"
@@ -52,6 +52,7 @@ class Residency {
   UnitValues& values() { return values_; }
   GradientSlabs& gradients() { return gradients_; }
   Readers& readers() { return readers_; }
+  FetchedStates& fetched() { return fetched_; }
   /// This rank's share of a unit's masters and moments.
   UnitOptimizer& share(int unit) const { return *shares_.at(unit); }
   const Optimizers& shares() const { return shares_; }
@@ -62,12 +63,6 @@ class Residency {
   void updated(int unit);
   /// Hears that a unit's values are brought together.
   void gathered(int unit) { in_shares_[static_cast<std::size_t>(unit)] = 0; }
-  /// Whence and whither a unit's masters and moments go: from the host into the next of the device's slots,
-  /// and back.
-  std::vector<std::pair<Tensor, Tensor>> ways_of_fetch(int unit);
-  std::vector<std::pair<Tensor, Tensor>> ways_of_evict(int unit) const;
-  /// Hears that they are on the host again.
-  void evicted(int unit) { share(unit).leave_slot(); }
   /// The part of a unit's newest values that this rank updates.
   Tensor own_values(int unit) const;
   /// Whether this rank has all of a unit's newest values.
@@ -108,7 +103,6 @@ class Residency {
 
  private:
   UnitOptimizer& make_share(int unit);
-  void make_slots();
 
   Stage& stage_;
   Communicator& pipeline_;
@@ -121,9 +115,7 @@ class Residency {
   GradientSlabs gradients_;
   Readers readers_;
   UnitMoves moves_;
-  Arena slots_arena_;
-  std::vector<Tensor> slots_;  ///< places on the device of masters and moments that are kept on the host
-  std::size_t fetches_ = 0;
+  FetchedStates fetched_;
   std::vector<char> in_shares_;  ///< by unit
   std::vector<char> updated_;    ///< by unit: in the step under way, here
   Decisions* decisions_ = nullptr;
