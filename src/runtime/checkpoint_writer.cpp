@@ -34,6 +34,31 @@ std::byte* in_page_of(std::int64_t offset, std::byte* next) {
   return next + ((offset - address) % file_page + file_page) % file_page;
 }
 
+void take_offsets(Manifest& manifest, const std::string& text) {
+  std::istringstream numbers(text);
+  numbers >> manifest.file_bytes;
+  for (CheckpointTensor& tensor : manifest.tensors) numbers >> tensor.offset;
+}
+
+std::int64_t offset_of(const Manifest& manifest, const FilePiece& file_piece) {
+  return manifest.tensors[file_piece.tensor].offset +
+         file_piece.stored.first * static_cast<std::int64_t>(sizeof(float));
+}
+
+/// Takes in all of the file that is no tensor's.
+void note_skeleton(CheckedWriter& writer, const Manifest& manifest) {
+  std::vector<const CheckpointTensor*> by_offset;
+  for (const CheckpointTensor& tensor : manifest.tensors) by_offset.push_back(&tensor);
+  std::sort(by_offset.begin(), by_offset.end(),
+            [](const CheckpointTensor* a, const CheckpointTensor* b) { return a->offset < b->offset; });
+  std::int64_t end = 0;
+  for (const CheckpointTensor* tensor : by_offset) {
+    writer.note_as_it_is(end, tensor->offset - end);
+    end = tensor->offset + tensor->bytes;
+  }
+  writer.note_as_it_is(end, manifest.file_bytes - end);
+}
+
 }  // namespace
 
 CheckpointWriter::CheckpointWriter(Worker& worker, std::string run_directory, Made made)
@@ -102,19 +127,8 @@ bool CheckpointWriter::make_file() {
     }
   }
   told = text_of_rank_0(worker_.world(), told);
-  if (!told.empty()) take_offsets(told);
+  if (!told.empty()) take_offsets(manifest_, told);
   return !told.empty();
-}
-
-void CheckpointWriter::take_offsets(const std::string& text) {
-  std::istringstream numbers(text);
-  numbers >> manifest_.file_bytes;
-  for (CheckpointTensor& tensor : manifest_.tensors) numbers >> tensor.offset;
-}
-
-std::int64_t CheckpointWriter::offset_of(const FilePiece& file_piece) const {
-  return manifest_.tensors[file_piece.tensor].offset +
-         file_piece.stored.first * static_cast<std::int64_t>(sizeof(float));
 }
 
 void CheckpointWriter::copy_aside() {
@@ -122,8 +136,8 @@ void CheckpointWriter::copy_aside() {
   std::byte* next = worker_.copy_memory();
   copy_->gather(
       [&](const FilePiece& file_piece) {
-        next = in_page_of(offset_of(file_piece), next);
-        parts_.push_back({offset_of(file_piece), next, file_piece.bytes()});
+        next = in_page_of(offset_of(manifest_, file_piece), next);
+        parts_.push_back({offset_of(manifest_, file_piece), next, file_piece.bytes()});
         next += file_piece.bytes();
         return const_cast<std::byte*>(parts_.back().words);
       },
@@ -137,9 +151,10 @@ void CheckpointWriter::write_as_it_comes() {
     parallel = std::make_unique<MpiFile>(worker_.world(), place_->file());
   copy_->gather([&](const FilePiece&) { return buffer.data(); },
                 [&](const FilePiece& file_piece, const std::byte* words) {
-                  if (!parallel) return writer_->write(offset_of(file_piece), words, file_piece.bytes());
-                  parallel->write(offset_of(file_piece), words, file_piece.bytes());
-                  writer_->note(offset_of(file_piece), words, file_piece.bytes());
+                  if (!parallel)
+                    return writer_->write(offset_of(manifest_, file_piece), words, file_piece.bytes());
+                  parallel->write(offset_of(manifest_, file_piece), words, file_piece.bytes());
+                  writer_->note(offset_of(manifest_, file_piece), words, file_piece.bytes());
                 });
   if (parallel) parallel->close();
   if (parallel) writer_->take_problem(parallel->problem());
@@ -147,23 +162,9 @@ void CheckpointWriter::write_as_it_comes() {
   write_parts();
 }
 
-/// Takes in all of the file that is no tensor's.
-void CheckpointWriter::note_skeleton() {
-  std::vector<const CheckpointTensor*> by_offset;
-  for (const CheckpointTensor& tensor : manifest_.tensors) by_offset.push_back(&tensor);
-  std::sort(by_offset.begin(), by_offset.end(),
-            [](const CheckpointTensor* a, const CheckpointTensor* b) { return a->offset < b->offset; });
-  std::int64_t end = 0;
-  for (const CheckpointTensor* tensor : by_offset) {
-    writer_->note_as_it_is(end, tensor->offset - end);
-    end = tensor->offset + tensor->bytes;
-  }
-  writer_->note_as_it_is(end, manifest_.file_bytes - end);
-}
-
 void CheckpointWriter::write_parts() {
   for (const Part& part : parts_) writer_->write(part.offset, part.words, part.bytes);
-  if (is_rank_0()) note_skeleton();
+  if (is_rank_0()) note_skeleton(*writer_, manifest_);
   writer_->finish();
   written_ = true;
 }

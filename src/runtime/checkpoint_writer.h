@@ -65,11 +65,8 @@ class CheckpointWriter {
   bool is_rank_0() const { return worker_.world().rank == 0; }
   void make_copy();
   bool make_file();
-  void take_offsets(const std::string& text);
-  std::int64_t offset_of(const FilePiece& file_piece) const;
   void copy_aside();
   void write_as_it_comes();
-  void note_skeleton();
   void write_parts();
   void publish();
   /// Takes away what there is of the checkpoint and keeps the reason, with the room that it needs and has.
