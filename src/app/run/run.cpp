@@ -21,6 +21,32 @@ namespace {
 /// Most bytes of an order of passes in a file: of more passes than can be planned.
 constexpr std::int64_t largest_order = std::int64_t{16} << 20;
 
+/// A watchdog that is there before MPI, of a rank that began at `start_ns`.
+std::unique_ptr<Watchdog> armed_watchdog(const Config& config, const std::string& roll,
+                                         std::int64_t start_ns) {
+  auto watchdog = std::make_unique<Watchdog>(launch().rank);
+  if (!roll.empty()) watchdog->call_roll_in(roll, std::vector<std::string>(launch().ranks));
+  watchdog->arm(config.watchdog.start, "start", "watchdog.start");
+  watchdog->begin_wait("all ranks to begin (MPI_Init)", start_ns);
+  return watchdog;
+}
+
+/// The ranks on the machine of a rank, itself among them.
+std::vector<Coord> neighbours(const std::vector<RankPlace>& places, int own, const GridConfig& grid) {
+  std::vector<Coord> ranks;
+  for (int rank = 0; rank < static_cast<int>(places.size()); ++rank)
+    if (std::string_view(places[rank].host) == places[own].host)
+      ranks.push_back(coord_at(degrees_of(grid), rank));
+  return ranks;
+}
+
+/// The order of passes that an earlier start in the run's directory has searched. Collective.
+KnownOrder known_order(const Run& run) {
+  const std::string path = run.config().run.dir + "/" + passes_file;
+  return {path, text_of_rank_0(run.world(),
+                               run.is_rank_0() ? read_text_if_there(path, largest_order).value_or("") : "")};
+}
+
 }  // namespace
 
 Run::Run(const Arguments& arguments, const Config& config, const OnRanks& on_ranks, const std::string& roll)
@@ -30,7 +56,7 @@ Run::Run(const Arguments& arguments, const Config& config, const OnRanks& on_ran
       injections_(arguments.injections),
       open_(arguments.open),
       was_searched_(is_searched(config, arguments.open)),
-      watchdog_(armed_watchdog(config, roll)),
+      watchdog_(armed_watchdog(config, roll, start_ns_)),
       session_(argc_, argv_),
       config_(on_ranks(agreed(config), world())) {
   set_log_rank(session_.rank());
@@ -53,14 +79,6 @@ const Config& Run::agreed(const Config& given) {
   return given;
 }
 
-std::unique_ptr<Watchdog> Run::armed_watchdog(const Config& config, const std::string& roll) const {
-  auto watchdog = std::make_unique<Watchdog>(launch().rank);
-  if (!roll.empty()) watchdog->call_roll_in(roll, std::vector<std::string>(launch().ranks));
-  watchdog->arm(config.watchdog.start, "start", "watchdog.start");
-  watchdog->begin_wait("all ranks to begin (MPI_Init)", start_ns_);
-  return watchdog;
-}
-
 void Run::find_places(int threads) {
   places_ = all_places(session_.world(), place_of_this_rank(threads));
   if (roll_.empty()) return;
@@ -68,15 +86,6 @@ void Run::find_places(int threads) {
   for (const RankPlace& place : places_)
     where.push_back(fmt::format(" on {} (process {})", place.host, place.process));
   watchdog_->call_roll_in(roll_, where);
-}
-
-/// The ranks on this rank's machine, itself among them.
-std::vector<Coord> Run::neighbours() const {
-  std::vector<Coord> ranks;
-  for (int rank = 0; rank < session_.size(); ++rank)
-    if (std::string_view(places_[rank].host) == places_[session_.rank()].host)
-      ranks.push_back(coord_at(degrees_of(config_.grid), rank));
-  return ranks;
 }
 
 double step_limit(double said, double median_seconds, double seconds_on_paper) {
@@ -111,24 +120,19 @@ int Run::threads() const {
   return config_.device.threads > 0 ? config_.device.threads : fair_threads(places_, session_.rank());
 }
 
-KnownOrder Run::known_order() const {
-  const std::string path = config_.run.dir + "/" + passes_file;
-  return {path,
-          text_of_rank_0(world(), is_rank_0() ? read_text_if_there(path, largest_order).value_or("") : "")};
-}
-
 void Run::make_worker(Purpose purpose, std::int64_t batches, const MakeBackend& make) {
   Config mine = config_;
   mine.device.threads = threads();
   const bool on_host = row_of(mine.device.kind).memory == Memory::Kind::host;
   if (on_host) require_sensible(mine.device.threads, places_[session_.rank()]);
   const bool searches = purpose == Purpose::training && mine.schedule.kind == ScheduleKind::searched;
-  RunPlan plan = make_run_plan(mine, purpose, {}, batches, {}, searches ? known_order() : KnownOrder{});
+  RunPlan plan = make_run_plan(mine, purpose, {}, batches, {}, searches ? known_order(*this) : KnownOrder{});
   require_stashes(plan, mine.train.swap);
   if (on_host) {
-    const bool crowded = plan.copies_state && !fits_here(plan, neighbours(), memory_here());
+    const bool crowded = plan.copies_state &&
+                         !fits_here(plan, neighbours(places_, session_.rank(), config_.grid), memory_here());
     if (any_rank(world(), crowded)) plan.save_without_copy();
-    require_fit_here(plan, neighbours(), memory_here());
+    require_fit_here(plan, neighbours(places_, session_.rank(), config_.grid), memory_here());
   }
   worker_ = std::make_unique<Worker>(mine, world(), std::move(plan), make, make_transports, watchdog_.get());
   // Each rank looks at its own files: nodes may have others at one path.

@@ -80,10 +80,6 @@ class Run {
   const Config& agreed(const Config& given);
   /// Finds out where all ranks run. Collective.
   void find_places(int threads);
-  std::vector<Coord> neighbours() const;
-  /// The order of passes that an earlier start in the run's directory has searched. Collective.
-  KnownOrder known_order() const;
-  std::unique_ptr<Watchdog> armed_watchdog(const Config& config, const std::string& roll) const;
 
   std::int64_t start_ns_ = now_ns();
   int argc_;
