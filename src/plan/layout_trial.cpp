@@ -141,7 +141,8 @@ void time_layout(const Config& config, LayoutCandidate& candidate, PricedBlocks&
   unless_refused(candidate, [&] {
     const Config known = with_layout(config, candidate.layout);
     const auto is_too_long = [&](const Outline& laid_out, int percent) {
-      return is_dearer(candidate, step_by_clock(known, laid_out) / 100 * percent, price, most);
+      require_few_actions(laid_out, known.schedule.kind);
+      return most > 0 && is_dearer(candidate, step_by_clock(known, laid_out) / 100 * percent, price, most);
     };
     candidate.fate = Fate::slower;
     if (cuts_know_tapes(known) && is_too_long(blocks.laid_out_roughly(known), percent_of_rough_cuts)) return;

@@ -58,19 +58,24 @@ const Outline& PricedBlocks::laid_out_roughly(const Config& config) {
   return outline;
 }
 
+void PricedBlocks::lay_out_as_before(Outline& outline, const Config& config) {
+  lay_out_roughly(outline, config);
+  if (!cuts_know_tapes(config)) return;
+  const ChosenBlocks &recomputed = config.train.recompute, &swapped = config.train.swap;
+  std::vector<int>& cuts = cuts_of_v_[{key_of(config, recomputed.kind), config.grid.pipeline,
+                                       config.grid.data, config.schedule.kind, recomputed, swapped}];
+  if (cuts.empty()) {
+    lay_out(outline, config);
+    cuts = outline.first_block;
+  }
+  outline.first_block = cuts;
+}
+
 const Outline& PricedBlocks::laid_out(const Config& config) {
   const ChosenBlocks &recomputed = config.train.recompute, &swapped = config.train.swap;
   if (!recomputed.are_some() && !swapped.any()) {
     Outline& outline = priced(config, recomputed.kind);
-    lay_out_roughly(outline, config);
-    if (!cuts_know_tapes(config)) return outline;
-    std::vector<int>& cuts = cuts_of_v_[{key_of(config, recomputed.kind), config.grid.pipeline,
-                                         config.grid.data, config.schedule.kind}];
-    if (cuts.empty()) {
-      lay_out(outline, config);
-      cuts = outline.first_block;
-    }
-    outline.first_block = cuts;
+    lay_out_as_before(outline, config);
     return outline;
   }
   const Outline& again = priced(config, WhichBlocks::block);
@@ -87,7 +92,7 @@ const Outline& PricedBlocks::laid_out(const Config& config) {
     mixed_.swapped[block] = swapped.has(block) && can_change[block] != 0 ? 1 : 0;
     if (recomputed.has(block) && !mixed_.is_swapped(block)) mixed_.blocks[block] = again.blocks[block];
   }
-  lay_out(mixed_, config);
+  lay_out_as_before(mixed_, config);
   return mixed_;
 }
 

@@ -6,7 +6,7 @@
 #include <tuple>
 #include <vector>
 
-#include "config/kinds.h"
+#include "config/chosen_blocks.h"
 #include "plan/cost_model.h"
 #include "plan/tape_cuts.h"
 
@@ -43,11 +43,14 @@ class PricedBlocks {
   static Key key_of(const Config& config, WhichBlocks recompute);
   Priced& priced_model(const Config& config, WhichBlocks recompute);
   Outline& priced(const Config& config, WhichBlocks recompute);
+  /// Lays an outline out with cuts that know tapes as they were found before.
+  void lay_out_as_before(Outline& outline, const Config& config);
   static const std::vector<std::int64_t>& shares_of(Priced& priced, int data);
 
   std::map<Key, Priced> known_;
-  /// Cuts that know tapes: also by pipeline ranks, data ranks and schedule.
-  std::map<std::tuple<Key, int, int, ScheduleKind>, std::vector<int>> cuts_of_v_;
+  /// Cuts that know tapes: also by pipeline ranks, data ranks, schedule, and the blocks that are computed
+  /// again or swapped.
+  std::map<std::tuple<Key, int, int, ScheduleKind, ChosenBlocks, ChosenBlocks>, std::vector<int>> cuts_of_v_;
   Outline mixed_;  ///< where some blocks are computed again, or swapped
 };
 

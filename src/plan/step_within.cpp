@@ -5,6 +5,7 @@
 
 #include "config/config.h"
 #include "plan/group_choice.h"
+#include "plan/lay_out.h"
 #include "plan/memory_limits.h"
 #include "program/schedules/pass_clock.h"
 
@@ -23,7 +24,7 @@ class StepWithin {
     plan_.groups = config_.schedule.groups;
     const bool is_open = plan_.groups.forward.empty() || plan_.groups.backward.empty();
     if (row_of(schedule).has_groups && is_open) return choose_groups_within();
-    if (row_of(schedule).splits_backward && limit_ > 0) return choose_tapes_within();
+    if (row_of(schedule).splits_backward && limit_ > 0) return choose_tapes();
     plan_.training = step(plan_.outline, schedule);
   }
 
@@ -82,34 +83,55 @@ class StepWithin {
 
   /// The schedule's own tapes, where they fit; else those that each stage has room for. What lies beside
   /// tapes depends on the order, so steps with less than that are tried too, and the shortest that fits is
-  /// taken. An order that is searched may be shorter with more than its own.
-  void choose_tapes_within() {
-    constexpr int percents[] = {100, 97, 93, 85};
+  /// taken; with still less where none does. An order that is searched may be shorter with more than its own.
+  RunPlan tapes_within() {
+    constexpr int percents[] = {100, 97, 93, 85, 70, 55, 40, 25}, fewest_to_choose = 85;
     const ScheduleKind schedule = config_.schedule.kind;
     RunPlan best = with(step(plan_.outline, schedule));
     const bool fitted = fits(best, limit_);
     const Bytes left = left_for_tapes(best);
     const bool may_fill = schedule == ScheduleKind::searched && plan_.outline.tapes_percent == 0 &&
                           std::ranges::max(left) > own_tapes(plan_.outline, schedule);
-    if (fitted ? !may_fill : std::ranges::min(left) <= 0) return take(std::move(best));
+    if (fitted ? !may_fill : std::ranges::min(left) <= 0) return best;
     for (const int percent : percents) {
+      if (percent < fewest_to_choose && fits(best, limit_)) break;
       allow(left, percent);
       RunPlan tried = with(step(plan_.outline, schedule));
       if (is_better(tried, best)) best = std::move(tried);
       if (fitted) break;
     }
-    take(std::move(best));
+    return best;
   }
 
-  void take(RunPlan best) {
+  /// Cuts of a V know how large tapes are, and nothing of what lies beside them: where no step fits, balanced
+  /// ones are tried, too.
+  void choose_tapes() {
+    const Outline known = plan_.outline;
+    RunPlan best = tapes_within();
+    if (!fits(best, limit_) && cuts_know_tapes(config_)) {
+      Outline rough = known;
+      lay_out_roughly(rough, config_);
+      plan_.outline = known;
+      plan_.outline.first_block = rough.first_block;
+      if (RunPlan other = tapes_within(); is_better(other, best)) best = std::move(other);
+    }
     plan_.outline = std::move(best.outline);
     plan_.training = std::move(best.training);
   }
 
-  /// A step that fits is better than one that does not, and of two that fit the shorter one.
+  /// A step that fits is better than one that does not; of two that fit the shorter one is, of others the one
+  /// that needs less.
   bool is_better(const RunPlan& tried, const RunPlan& best) const {
-    if (!fits(tried, limit_)) return false;
-    return !fits(best, limit_) || length_of(tried) < length_of(best);
+    const bool fits_so = fits(tried, limit_), fitted = fits(best, limit_);
+    if (fits_so != fitted) return fits_so;
+    return fits_so ? length_of(tried) < length_of(best) : most_of(tried) < most_of(best);
+  }
+
+  static std::int64_t most_of(const RunPlan& plan) {
+    std::int64_t most = 0;
+    for (int stage = 0; stage < plan.outline.stages; ++stage)
+      most = std::max(most, total_of(plan.most_memory(stage)));
+    return most;
   }
 
   static std::int64_t length_of(const RunPlan& plan) { return plan.training.expected.step; }

@@ -152,8 +152,9 @@ Order order_of_step(const Outline& outline, ScheduleKind schedule, const Network
   if (outline.tapes_percent == 0) return std::move(best.order);
   if (const std::int64_t bytes = largest_slab_alone(best.order, outline); bytes > tapes_asked(outline))
     fail(Exit::bad_configuration,
-         "schedule.memory is {:.2f}, but the smallest tapes found for schedule {} take {:.2f} of 1f1b's here "
-         "(allow as much, or take more micro-batches or another schedule)",
+         "schedule.memory is {:.2f}, and no order of schedule {} was found that keeps it; {:.2f} would do "
+         "here "
+         "(or take more micro-batches, or another schedule)",
          outline.tapes_percent / 100.0, row_of(schedule).name,
          percent_kept(outline, schedule, prices, bytes) / 100.0);
   return std::move(best.order);

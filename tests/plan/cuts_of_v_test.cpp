@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
+#include <tuple>
 #include <utility>
 
 #include "config/config.h"
@@ -59,11 +61,21 @@ TEST(CutsOfV, KeepTheTapesOfASchedule) {
 
 TEST(CutsOfV, AreTheSameWhereTheyAreRemembered) {
   PricedBlocks blocks;
+  std::set<std::vector<int>> different;
   for (const char* schedule : {"zb-v", "v-half", "zb-v"})
-    for (const int stages : {4, 8}) {
-      const Config config = staged("bert-large", stages, schedule);
-      EXPECT_EQ(blocks.laid_out(config).first_block, make_run_plan(config).outline.first_block);
-    }
+    for (const auto& [stages, data, micro_batch] : {std::tuple{4, 1, 2}, {8, 1, 2}, {4, 2, 2}, {4, 1, 1}})
+      for (const ChosenBlocks& recomputed : {ChosenBlocks(), ChosenBlocks({1, 2, 3, 4, 5, 6})}) {
+        Config config = staged("bert-large", stages, schedule);
+        config.grid.data = config.reproducible.data = data;
+        config.train.micro_batch = micro_batch;
+        config.train.recompute = recomputed;
+        config.device.links.ranks_per_node = 4;  // data ranks make messages leave their node
+        const std::vector<int> cuts = blocks.laid_out(config).first_block;
+        EXPECT_EQ(cuts, make_run_plan(config).outline.first_block)
+            << schedule << ' ' << stages << ' ' << data;
+        different.insert(cuts);
+      }
+  EXPECT_GE(different.size(), 8U);
 }
 
 TEST(CutsOfV, AreThoseThatWereSaid) {

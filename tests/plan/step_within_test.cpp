@@ -65,5 +65,13 @@ TEST(StepWithin, TakesTheOrderThatWasFoundBefore) {
   EXPECT_EQ(again.training.program.ranks, first.training.program.ranks);
 }
 
+TEST(StepWithin, ComesNearToALimitThatNothingKeeps) {
+  const RunPlan own = make_run_plan(even_gpt2("searched", 0));
+  const std::int64_t limit = limit_with_tapes(own, 0.05);
+  const RunPlan nearest = make_run_plan(even_gpt2("searched", limit));
+  EXPECT_FALSE(fits(nearest, limit));
+  EXPECT_LT(total_of(nearest.most_memory(0)), total_of(own.most_memory(0)));
+}
+
 }  // namespace
 }  // namespace mindpipe

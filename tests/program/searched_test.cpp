@@ -97,9 +97,9 @@ TEST(SearchedOrders, KeepTheTapesThatWereAskedForOrAreRefusedWithWhatTheyNeed) {
     ADD_FAILURE() << "a tenth of 1f1b's tapes";
   } catch (const Error& error) {
     EXPECT_EQ(error.code, Exit::bad_configuration);
-    const std::string said = error.what(), before = "schedule searched take 0.";
+    const std::string said = error.what(), before = "was found that keeps it; 0.";
     ASSERT_THAT(said,
-                testing::HasSubstr("schedule.memory is 0.10, but the smallest tapes found for " + before));
+                testing::HasSubstr("schedule.memory is 0.10, and no order of schedule searched " + before));
     outline.tapes_percent = std::stoi(said.substr(said.find(before) + before.size(), 2));
     EXPECT_LT(outline.tapes_percent, 56) << "what the rows need";
     EXPECT_NO_THROW(make_program(outline, "searched")) << "what the sentence recommends: " << said;

@@ -4,6 +4,7 @@
 #include "plan/largest_memory.h"
 #include "plan/layout_search.h"
 #include "plan/searched_settings.h"
+#include "runtime/planned_run.h"
 #include "runtime/predicted.h"
 #include "runtime/ranks.h"
 
@@ -26,34 +27,8 @@ Config run_of(int number) {
   return resolve(c);
 }
 
-struct Trained {
-  std::vector<double> losses, norms;
-  Sha256::Digest state{};
-  bool operator==(const Trained&) const = default;
-};
-
-/// Three steps, with the memory of device and host that the plan says.
-Trained train(const Config& config) {
-  const RunPlan plan = make_run_plan(config);
-  Worker worker(config, all_ranks(), plan);
-  worker.waiting().set_crowded(true);
-  const Coord& here = worker.layout().coord;
-  EXPECT_EQ(static_cast<std::int64_t>(worker.memory().allocated()), total_of(plan.memory_of(here)));
-  EXPECT_EQ(static_cast<std::int64_t>(worker.host().allocated()), plan.host_memory[here.pipeline][here.data]);
-  Corpus corpus(config.data, Subset::train, fields_of(config), config.seed);
-  Trained trained;
-  for (int step = 0; step < 3; ++step) {
-    const auto scalars =
-        worker.step(corpus, step, static_cast<std::int64_t>(step) * config.train.batch, 1e-3);
-    trained.losses.push_back(scalars->loss);
-    trained.norms.push_back(scalars->gradient_norm);
-  }
-  trained.state = worker.state().digest();
-  return trained;
-}
-
 TEST(ChosenTapes, OfThirtyLimitsHaveTheBitsOfKeepingAllAndTheMemoryThatWasPlanned) {
-  const Trained kept = train(run_of(0));
+  const ThreeSteps kept = train_three_steps(run_of(0), make_run_plan(run_of(0)));
   int swapping = 0, recomputing = 0;
   for (int number = 0; number < limits; ++number) {
     Config c = run_of(number);
@@ -67,7 +42,8 @@ TEST(ChosenTapes, OfThirtyLimitsHaveTheBitsOfKeepingAllAndTheMemoryThatWasPlanne
     swapping += chosen.train.swap.any() ? 1 : 0;
     recomputing += chosen.train.recompute.any() ? 1 : 0;
     EXPECT_LE(largest_memory(chosen, chosen.train.recompute), c.memory.device_limit);
-    EXPECT_EQ(train(chosen), kept) << words_of(layout_of(chosen), {.recompute = true, .swap = true});
+    EXPECT_EQ(train_three_steps(chosen, make_run_plan(chosen)), kept)
+        << words_of(layout_of(chosen), {.recompute = true, .swap = true});
   }
   EXPECT_GE(swapping, limits / 6);
   EXPECT_GE(recomputing, limits / 6);

@@ -11,9 +11,10 @@
 namespace mindpipe {
 namespace {
 
-/// Micro-batches a stage that the inner clock looks at: more of them only repeat what these do.
-constexpr int micro_batches_a_stage = 4;
-/// Passes of all cuts that are tried for one limit together.
+/// Micro-batches that the inner clock looks at, four a stage or, where that is more, two: more of them only
+/// repeat what these do.
+constexpr int most_micro_batches = 64;
+/// Passes of all cuts that one climb tries, if that is enough to look at all short runs twice.
 constexpr std::int64_t passes_looked_at = 2'000'000;
 
 /// A step, and how much dearer it is for tapes beyond a limit: a percent of them, of one stage, is as bad as
@@ -26,7 +27,8 @@ class CutsOfV {
  public:
   CutsOfV(const Outline& outline, ScheduleKind schedule, const Network& network)
       : outline_(outline), network_(network) {
-    outline_.micro_batches = std::min(outline.micro_batches, micro_batches_a_stage * outline.stages);
+    const int enough = std::max(2 * outline.stages, std::min(4 * outline.stages, most_micro_batches));
+    outline_.micro_batches = std::min(outline.micro_batches, enough);
     outline_.shards = 1;
     limit_ = most_tapes(outline_, schedule);
     order_ = make_order(schedule, request_of(outline_));
@@ -67,7 +69,9 @@ class CutsOfV {
   /// and with them those between the two chunks of a stage.
   void climb(std::int64_t limit) {
     double least = price_by_clock(limit, std::numeric_limits<double>::max());
-    std::int64_t left = passes_looked_at / (2 * outline_.all_chunks() * outline_.micro_batches);
+    const int chunks = outline_.all_chunks();
+    std::int64_t left =
+        std::max<std::int64_t>(6 * chunks, passes_looked_at / (2 * chunks * outline_.micro_batches));
     const auto improve = [&](int begin, int end) {
       bool improved = false;
       for (const int way : {-1, 1}) {
@@ -81,7 +85,6 @@ class CutsOfV {
       }
       return improved;
     };
-    const int chunks = outline_.all_chunks();
     for (int length = 1; length < chunks && left > 0;) {
       bool improved = false;
       for (int begin = 1; begin + length <= chunks; ++begin) improved |= improve(begin, begin + length);

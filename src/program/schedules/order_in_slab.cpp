@@ -73,7 +73,8 @@ OrderInSlab in_slab(const Order& order, const Outline& outline, const PriceList&
   };
   const std::int64_t less = std::max<std::int64_t>(1, tapes_of_1f1b(outline) * percents_at_once / 100);
   for (const int quarters : {4, 3, 2, 1})
-    for (std::int64_t most = limit; most * 100 >= limit * least_percent; most = (most - 1) / less * less) {
+    for (std::int64_t most = limit; most > 0 && most * 100 >= limit * least_percent;
+         most = (most - 1) / less * less) {
       const WeightRule rule{.quarters = quarters, .most_tapes = most};
       const std::int64_t step = clock.run(order, rule, false).step;
       if (step < 0 || (best.bytes <= limit && step >= best.step) || try_rule(rule)) break;
