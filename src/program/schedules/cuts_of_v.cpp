@@ -59,9 +59,7 @@ class CutsOfV {
     return price_of(run.step, run.beyond, limit, 1);
   }
   double price_in_slab() const {
-    constexpr int percents_at_once = 8;
-    const OrderInSlab lies =
-        in_slab(order_, outline_, PriceList(outline_, network_), limit_, percents_at_once);
+    const OrderInSlab lies = in_slab(order_, outline_, PriceList(outline_, network_), limit_, Fit::rough);
     return price_of(lies.step, std::max<std::int64_t>(0, lies.bytes - limit_), limit_, 3);
   }
 

@@ -44,6 +44,39 @@ std::int64_t largest_slab(const Order& order, const Outline& outline, std::int64
   return largest;
 }
 
+/// Passes that are looked at to find a rule for each stage.
+constexpr std::int64_t passes_for_rule = 1'000'000;
+
+/// A rule, and the nanoseconds of a step by it.
+struct TimedRule {
+  WeightRule rule;
+  std::int64_t step = std::numeric_limits<std::int64_t>::max();
+};
+
+/// A rule for each stage, from one for all on: one stage's is changed after another's while the step gets
+/// shorter by the inner clock.
+TimedRule by_stages(const Order& order, const PassClock& clock, WeightRule rule) {
+  std::int64_t step = clock.run(order, rule, false).step, passes = 1;
+  for (const std::vector<Pass>& of_stage : order) passes += static_cast<std::int64_t>(of_stage.size());
+  if (step < 0) return {};
+  std::int64_t tries = passes_for_rule / passes;
+  rule.percents.assign(order.size(), 25 * rule.quarters);
+  for (bool improved = true; improved;) {
+    improved = false;
+    for (int& of_stage : rule.percents)
+      for (const int percent : {200, 100, 75, 50, 25, 10, 1}) {
+        if (percent == of_stage || tries-- <= 0) continue;
+        const int before = std::exchange(of_stage, percent);
+        const PassClock::Run run = clock.run(order, rule, false, step - 1);
+        const bool is_shorter = run.step < step && run.most_tapes <= rule.most_tapes;
+        if (is_shorter) step = run.step;
+        else of_stage = before;
+        improved |= is_shorter;
+      }
+  }
+  return {std::move(rule), step};
+}
+
 }  // namespace
 
 std::int64_t largest_slab_alone(const Order& order, const Outline& outline) {
@@ -54,7 +87,8 @@ std::int64_t largest_slab_alone(const Order& order, const Outline& outline) {
 }
 
 OrderInSlab in_slab(const Order& order, const Outline& outline, const PriceList& prices, std::int64_t limit,
-                    int percents_at_once) {
+                    Fit fit) {
+  const int percents_at_once = fit == Fit::close ? 1 : 8;
   const PassClock clock(outline, prices);
   const auto with_rule = [&](const WeightRule& rule, std::int64_t most) {
     OrderInSlab made{.order = with_weight_gradients(order, clock, rule)};
@@ -72,13 +106,22 @@ OrderInSlab in_slab(const Order& order, const Outline& outline, const PriceList&
     return keeps;
   };
   const std::int64_t less = std::max<std::int64_t>(1, tapes_of_1f1b(outline) * percents_at_once / 100);
-  for (const int quarters : {4, 3, 2, 1})
-    for (std::int64_t most = limit; most > 0 && most * 100 >= limit * least_percent;
-         most = (most - 1) / less * less) {
-      const WeightRule rule{.quarters = quarters, .most_tapes = most};
+  const auto lower = [&](WeightRule rule) {
+    for (; rule.most_tapes > 0 && rule.most_tapes * 100 >= limit * least_percent;
+         rule.most_tapes = (rule.most_tapes - 1) / less * less) {
       const std::int64_t step = clock.run(order, rule, false).step;
       if (step < 0 || (best.bytes <= limit && step >= best.step) || try_rule(rule)) break;
     }
+  };
+  if (fit == Fit::close) {
+    TimedRule shortest;
+    for (const int quarters : {4, 3, 2, 1})
+      if (TimedRule one = by_stages(order, clock, {.quarters = quarters, .most_tapes = limit});
+          one.step < shortest.step)
+        shortest = std::move(one);
+    lower(std::move(shortest.rule));
+  }
+  for (const int quarters : {4, 3, 2, 1}) lower({.quarters = quarters, .most_tapes = limit});
   if (best.bytes > limit) try_rule({.most_tapes = 1});  // as few as can be
   return best;
 }

@@ -24,10 +24,13 @@ struct OrderInSlab {
 /// schedule.memory is about.
 std::int64_t largest_slab_alone(const Order& order, const Outline& outline);
 
+/// How closely weight gradients are fitted into gaps and slab: roughly, where many orders are compared.
+enum class Fit { close, rough };
+
 /// Puts the weight gradients of an order where its slab keeps a limit and the step is the shortest by the
 /// inner clock, or where the slab comes nearest to the limit.
 OrderInSlab in_slab(const Order& order, const Outline& outline, const PriceList& prices, std::int64_t limit,
-                    int percents_at_once = 1);
+                    Fit fit = Fit::close);
 
 /// What a step lasts by the inner clock with weight gradients as in_slab would put them if tapes left no
 /// gaps: about the least that it can find, in a fraction of its time.

@@ -213,10 +213,11 @@ class PassClock::Stages {
     if (!forward && pass.micro_batch % clock_.of_shard_ == 0)
       while (std::any_of(here.put_off.begin(), here.put_off.end(), is_of_chunk)) run_weights(stage);
     const std::int64_t more = forward ? chunk.saved : chunk.put_off;
+    const int percent = rule_.percent_on(stage);
     while (!here.put_off.empty() && rule_.most_tapes > 0 && here.held + more > rule_.most_tapes)
       run_weights(stage);
     while (!here.put_off.empty() &&
-           4 * (input - here.free) >= rule_.quarters * clock_.chunks_[here.put_off.front().first].weight &&
+           100 * (input - here.free) >= percent * clock_.chunks_[here.put_off.front().first].weight &&
            input > here.free)
       run_weights(stage);
   }

@@ -21,9 +21,12 @@ std::int64_t most_tapes(const Outline& outline, ScheduleKind schedule);
 
 /// When weight gradients that were put off are run.
 struct WeightRule {
-  bool puts_off = true;         ///< else every backward is whole
-  int quarters = 4;             ///< into gaps of so many quarters of their time ...
-  std::int64_t most_tapes = 0;  ///< ... and before what would need more bytes on a stage; 0: no limit
+  bool puts_off = true;            ///< else every backward is whole
+  int quarters = 4;                ///< into gaps of so many quarters of their time ...
+  std::int64_t most_tapes = 0;     ///< ... and before what would need more bytes on a stage; 0: no limit
+  std::vector<int> percents = {};  ///< in place of quarters: percent of their time by stage
+
+  int percent_on(int stage) const { return percents.empty() ? 25 * quarters : percents[stage]; }
 };
 
 /// What passes of one chunk take, each in nanoseconds and bytes.
