@@ -158,7 +158,7 @@ void time_layout(const Config& config, LayoutCandidate& candidate, PricedBlocks&
                      most);
       return;
     }
-    const Order order = order_of_step(outline, known.schedule.kind, sketch.network);
+    const Order order = order_of_step(outline, known.schedule.kind, sketch.network, {}, Fit::rough);
     if (const std::int64_t limit = config.memory.device_limit; limit > 0) {
       const std::vector<std::int64_t> least = least_memory(outline, order, known.train.recompute);
       candidate.least_memory = std::ranges::max(least);
@@ -169,7 +169,8 @@ void time_layout(const Config& config, LayoutCandidate& candidate, PricedBlocks&
         return;
       }
     }
-    candidate.bound = std::max(candidate.bound, sketch.step.of(order));
+    if (!row_of(known.schedule.kind).splits_backward)  // else a closer fit may be shorter
+      candidate.bound = std::max(candidate.bound, sketch.step.of(order));
     candidate.fate = Fate::slower;
     if (most > 0 && candidate.least_cost(price) > most) return;
     const PriceList prices(outline, sketch.network);

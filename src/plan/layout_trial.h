@@ -32,8 +32,9 @@ struct LayoutSketch {
 };
 
 /// What the simulator says of one layout, without a proof of its lists and what its ranks hold (a fraction of
-/// a whole plan's work), but for groups, which follow from that. One that costs more than `most` at least is
-/// left there; 0: none.
+/// a whole plan's work), but for groups, which follow from that; with weight gradients that are put off
+/// fitted roughly, which is a percent off at most where that was looked at. One that costs more than `most`
+/// at least is left there; 0: none.
 void time_layout(const Config& config, LayoutCandidate& candidate, PricedBlocks& blocks,
                  const StepPrice& price, double most);
 

@@ -142,13 +142,13 @@ OrderRequest request_of(const Outline& outline, const MicroBatchGroups& groups) 
 }
 
 Order order_of_step(const Outline& outline, ScheduleKind schedule, const Network& network,
-                    const MicroBatchGroups& groups) {
+                    const MicroBatchGroups& groups, Fit fit) {
   Order order = make_order(schedule, request_of(outline, groups));
   if (!row_of(schedule).splits_backward) return order;
   const PriceList prices(outline, network);
   const std::int64_t limit = most_tapes(outline, schedule);
   OrderInSlab best = schedule == ScheduleKind::searched ? searched_in_slab(outline, prices, limit)
-                                                        : in_slab(order, outline, prices, limit);
+                                                        : in_slab(order, outline, prices, limit, fit);
   if (outline.tapes_percent == 0) return std::move(best.order);
   if (const std::int64_t bytes = largest_slab_alone(best.order, outline); bytes > tapes_asked(outline))
     fail(Exit::bad_configuration,

@@ -7,7 +7,7 @@
 #include "program/clock/simulate.h"
 #include "program/outline.h"
 #include "program/place.h"
-#include "program/schedules/order.h"
+#include "program/schedules/order_in_slab.h"
 
 namespace mindpipe {
 
@@ -37,9 +37,9 @@ PlannedStep plan_step(const Outline& outline, const Order& order, const Network&
 /// What a schedule is to order for an outline.
 OrderRequest request_of(const Outline& outline, const MicroBatchGroups& groups = {});
 
-/// The order of a schedule's step, with weight gradients where they are put off.
+/// The order of a schedule's step, with weight gradients where they are put off: closely fitted, or roughly.
 Order order_of_step(const Outline& outline, ScheduleKind schedule, const Network& network,
-                    const MicroBatchGroups& groups = {});
+                    const MicroBatchGroups& groups = {}, Fit fit = Fit::close);
 
 /// Plans the step of a schedule and checks it. `groups`: where the schedule has some. `known`: taken in place
 /// of a search that asks the same, or refused if it is unsound.

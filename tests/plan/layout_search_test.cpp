@@ -68,7 +68,13 @@ TEST(LayoutSearch, NoBoundIsAboveWhatIsSimulated) {
       EXPECT_LE(one.bound, one.step) << words_of(one.layout, all_free);
       LayoutCandidate whole{.layout = one.layout};
       simulate_layout(small_gpt(), whole);
-      EXPECT_EQ(whole.step, one.step) << words_of(one.layout, all_free);
+      if (row_of(one.layout.schedule).splits_backward) {  // fitted roughly
+        EXPECT_NEAR(static_cast<double>(whole.step), static_cast<double>(one.step), 0.02 * one.step)
+            << words_of(one.layout, all_free);
+        EXPECT_LE(one.bound, whole.step) << words_of(one.layout, all_free);
+      } else {
+        EXPECT_EQ(whole.step, one.step) << words_of(one.layout, all_free);
+      }
       EXPECT_LE(one.least_memory, whole.memory) << words_of(one.layout, all_free);
     }
   EXPECT_GT(layouts, 300);

@@ -23,6 +23,7 @@ double price_of(std::int64_t step, std::int64_t beyond, std::int64_t limit, doub
   return static_cast<double>(step) * (1 + weight * static_cast<double>(beyond) / static_cast<double>(limit));
 }
 
+/// The cuts that are tried for one order.
 class CutsOfV {
  public:
   CutsOfV(const Outline& outline, ScheduleKind schedule, const Network& network)
