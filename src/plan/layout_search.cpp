@@ -26,6 +26,8 @@ constexpr int most_finalists = 3;
 /// Layouts that are tried to say why another value was not chosen.
 constexpr int most_tried = 3;
 constexpr double near_costs = 1.05;
+/// Layouts whose steps are timed roughly are planned whole up to here, as one of them may be the best.
+constexpr double rough_costs = 1.02;
 /// Nobody asks how much longer than this a step would be: its bound says enough.
 constexpr double far_costs = 1.25;
 /// Where less than this lies behind a step's passes, cuts that lengthen them are not worth the simulator.
@@ -147,9 +149,10 @@ void settle(LayoutSearch& search, const Config& config, int wanted) {
     const std::vector<int> places = best_of_each(search, static_cast<int>(search.best.size()));
     for (std::size_t i = 0; i < places.size(); ++i) {
       LayoutCandidate& candidate = search.all[places[i]];
+      const double near = row_of(candidate.layout.schedule).splits_backward ? rough_costs : equal_costs;
       const bool is_wanted =
           std::cmp_less(i, wanted) ||
-          candidate.cost(search.price) <= equal_costs * search.all[places.front()].cost(search.price);
+          candidate.cost(search.price) <= near * search.all[places.front()].cost(search.price);
       if (!is_wanted || candidate.memory > 0 || candidate.fate != Fate::simulated) continue;
       simulate_layout(config, candidate);
       changed = true;
@@ -199,6 +202,8 @@ void improve_cuts(LayoutSearch& search, const Config& given, LayoutCandidate bes
   const Outline outline = blocks.laid_out(known);  // others are asked for below
   const LayoutSketch sketch(known, outline);
   std::vector<int> first_block = sketch.first_block(best.layout);
+  if (row_of(best.layout.schedule).splits_backward)  // as roughly as the others are timed
+    time_layout(config, best, blocks, search.price, 0);
   int left = most_moves;
   for (bool moved = true; moved && left > 0;) {
     moved = false;

@@ -44,8 +44,8 @@ bool is_dearer(LayoutCandidate& candidate, std::int64_t with_all_rooms, const St
   return true;
 }
 
-/// Beside what is_dearer allows: cuts that know tapes make a step shorter, by 10 % at most where that was
-/// looked at; a rule for each stage, by 1 %.
+/// Together with what is_dearer allows: cuts that know tapes make a step shorter, by 10 % at most where that
+/// was looked at; a rule for each stage, by 1 %.
 constexpr int percent_of_rough_cuts = 93, percent_of_cuts = 102;
 
 /// What a step of a schedule that puts weight gradients off lasts by the inner clock.

@@ -53,7 +53,8 @@ Outline& PricedBlocks::priced(const Config& config, WhichBlocks recompute) {
 
 const Outline& PricedBlocks::laid_out_roughly(const Config& config) {
   if (!cuts_know_tapes(config)) return laid_out(config);
-  Outline& outline = priced(config, config.train.recompute.kind);
+  const ChosenBlocks& recomputed = config.train.recompute;
+  Outline& outline = priced(config, recomputed.are_some() ? WhichBlocks::none : recomputed.kind);
   lay_out_roughly(outline, config);
   return outline;
 }

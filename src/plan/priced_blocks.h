@@ -17,7 +17,7 @@ class PricedBlocks {
  public:
   /// The blocks as they lie on the configuration's grid, until another configuration is asked for.
   const Outline& laid_out(const Config& config);
-  /// The blocks as lay_out_roughly lays them, of a configuration that chooses no single blocks.
+  /// The blocks as lay_out_roughly lays them; none are computed again where single ones are.
   const Outline& laid_out_roughly(const Config& config);
   /// What becomes of the tapes of a configuration that computes none or some of them again, or swaps them, so
   /// that those of each stage take `over` bytes less than they do; empty: as many less as are missing to

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "config/config.h"
+#include "core/refusal.h"
 #include "plan/group_choice.h"
 #include "plan/lay_out.h"
 #include "plan/memory_limits.h"
@@ -96,9 +97,8 @@ class StepWithin {
     for (const int percent : percents) {
       if (percent < fewest_to_choose && fits(best, limit_)) break;
       allow(left, percent);
-      RunPlan tried = with(step(plan_.outline, schedule));
-      if (is_better(tried, best)) best = std::move(tried);
-      if (fitted) break;
+      const bool is_nearer = improve(best, [&] { return with(step(plan_.outline, schedule)); });
+      if (fitted || (percent < fewest_to_choose && !is_nearer)) break;
     }
     return best;
   }
@@ -113,10 +113,20 @@ class StepWithin {
       lay_out_roughly(rough, config_);
       plan_.outline = known;
       plan_.outline.first_block = rough.first_block;
-      if (RunPlan other = tapes_within(); is_better(other, best)) best = std::move(other);
+      improve(best, [&] { return tapes_within(); });
     }
     plan_.outline = std::move(best.outline);
     plan_.training = std::move(best.training);
+  }
+
+  /// Takes a plan that is better, if one is made: fewer tapes may break schedule.memory, which the first plan
+  /// keeps. Whether it was.
+  template <class Make>
+  bool improve(RunPlan& best, const Make& make) const {
+    std::optional<RunPlan> other;
+    if (refusal_of([&] { other = make(); }) || !is_better(*other, best)) return false;
+    best = std::move(*other);
+    return true;
   }
 
   /// A step that fits is better than one that does not; of two that fit the shorter one is, of others the one

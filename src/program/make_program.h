@@ -37,7 +37,8 @@ PlannedStep plan_step(const Outline& outline, const Order& order, const Network&
 /// What a schedule is to order for an outline.
 OrderRequest request_of(const Outline& outline, const MicroBatchGroups& groups = {});
 
-/// The order of a schedule's step, with weight gradients where they are put off: closely fitted, or roughly.
+/// The order of a schedule's step, with weight gradients where they are put off: closely fitted, or
+/// roughly; orders that are searched closely.
 Order order_of_step(const Outline& outline, ScheduleKind schedule, const Network& network,
                     const MicroBatchGroups& groups = {}, Fit fit = Fit::close);
 

@@ -11,8 +11,8 @@
 namespace mindpipe {
 namespace {
 
-/// Micro-batches that the inner clock looks at, four a stage or, where that is more, two: more of them only
-/// repeat what these do.
+/// Micro-batches that the inner clock looks at, four a stage up to so many in all, but two a stage at least:
+/// more of them only repeat what these do.
 constexpr int most_micro_batches = 64;
 /// Passes of all cuts that one climb tries, if that is enough to look at all short runs twice.
 constexpr std::int64_t passes_looked_at = 2'000'000;

@@ -12,7 +12,8 @@ namespace mindpipe {
 namespace {
 
 /// Rooms of tapes leave gaps between them: what an order may hold at a time is lowered so far, in such steps
-/// of what 1f1b holds, until its slab keeps the limit. So a larger limit tries what smaller ones do.
+/// of what 1f1b holds, until its slab keeps the limit. So a larger limit tries what smaller ones do of rules
+/// for all stages.
 constexpr int least_percent = 80;
 /// Gaps of orders that are searched are known afterwards only, and an order that stands still with some bytes
 /// may go on with fewer: they are sought with less until they fit, down to the latter where a limit is given.
@@ -53,12 +54,13 @@ struct TimedRule {
   std::int64_t step = std::numeric_limits<std::int64_t>::max();
 };
 
-/// A rule for each stage, from one for all on: one stage's is changed after another's while the step gets
-/// shorter by the inner clock.
+/// A rule for each stage, from one for all that keeps its limit on: one stage's is changed after another's
+/// while the step gets shorter by the inner clock.
 TimedRule by_stages(const Order& order, const PassClock& clock, WeightRule rule) {
-  std::int64_t step = clock.run(order, rule, false).step, passes = 1;
+  const PassClock::Run for_all = clock.run(order, rule, false);
+  if (for_all.step < 0 || for_all.most_tapes > rule.most_tapes) return {};
+  std::int64_t step = for_all.step, passes = 1;
   for (const std::vector<Pass>& of_stage : order) passes += static_cast<std::int64_t>(of_stage.size());
-  if (step < 0) return {};
   std::int64_t tries = passes_for_rule / passes;
   rule.percents.assign(order.size(), 25 * rule.quarters);
   for (bool improved = true; improved;) {
