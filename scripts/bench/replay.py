@@ -1,16 +1,21 @@
 #!/usr/bin/env python3
 """What replay says of emulated runs, beside what is known of them.
 
-    replay.py [--binary build/mindpipe-train] [--parts culprit,clean,whatif] [--runs 40] [--seed 1] [--output runs/bench/replay.csv]
+    replay.py [--binary build/mindpipe-train] [--parts culprit,pairs,clean,whatif,lanes,starts] [--runs 40] [--seed 1]
+              [--output runs/bench/replay.csv]
 
 culprit: runs of 4 to 16 ranks with one drawn fault each (a slow rank, a link that is slow, every seventh step slow, jitter, a late begin of
 each step) that costs a step 2 % or more: whether the first cause that replay names is that one, and what it says that it costs beside what
-a step really gains without the fault. clean: half as many runs without a fault, of which nobody may be accused. whatif: other programs,
-predicted from one trace each and then run. Of all runs: how well the replay gives its own times back, and how far the medians of every
-second step are off those of the others. Ranks run at real-time priority where chrt may set it, so the machine should do nothing else."""
+a step really gains without the fault. pairs: half as many runs with two faults, both of which should be among the first three causes.
+clean: half as many runs without a fault, of which nobody may be accused. whatif: other programs, predicted from one trace each and then run;
+lanes: the same of supernets, a quarter as many. starts: four bad layouts of eight emulated ranks and of two real ones, what plan --search --from
+makes of each, and the best layout that running all of them finds. Of all runs: how well the replay gives its own times back, and how far
+the medians of every second step are off those of the others.
+Ranks run at real-time priority where chrt may set it, so the machine should do nothing else."""
 
 import argparse
 import csv
+import itertools
 import json
 import os
 import random
@@ -19,6 +24,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 
 sys.dont_write_bytecode = True
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -40,28 +46,36 @@ class Runs:
         self.binary, self.folder, self.count = binary, folder, 0
         self.first = ["chrt", "-r", "10"] if subprocess.run(["chrt", "-r", "10", "true"], capture_output=True).returncode == 0 else []
 
+    def config(self, text):
+        path = os.path.join(self.folder, "config.yaml")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+        return path
+
+    def start(self, ranks, words):
+        """What the program prints on so many ranks."""
+        command = self.first + ["mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-n", str(ranks), self.binary]
+        done = subprocess.run(command + words, capture_output=True, text=True, timeout=600)
+        if done.returncode != 0:
+            sys.exit(f"{' '.join(command + words)}\n{done.stdout}{done.stderr}")
+        return done.stdout
+
+    def run(self, text, ranks, settings, inject=""):
+        """A new run directory of a training."""
+        self.count += 1
+        run = os.path.join(self.folder, f"run-{self.count}")
+        self.start(ranks, ["train", "--config", self.config(text), f"run.dir={run}"] +
+                   [f"{key}={value}" for key, value in settings.items()] + (["--inject", inject] if inject else []))
+        return run
+
     def train(self, settings, inject=""):
         ranks = settings["grid.pipeline"] * settings.get("grid.data", 1) * settings.get("grid.tensor", 1)
         width = 192 if ranks <= 8 else 272
-        self.count += 1
-        run = os.path.join(self.folder, f"run-{self.count}")
-        config = os.path.join(self.folder, "config.yaml")
-        with open(config, "w", encoding="utf-8") as file:
-            file.write(f"run: {{dir: {run}}}\n"
-                       f"model: {{kind: gpt, layers: {max(8, 2 * settings['grid.pipeline'])}, width: {width}, heads: 4, context: 128}}\n"
-                       "data: {train: [synthetic:arithmetic]}\n"
-                       f"train: {{steps: {STEPS}, batch: 32, micro_batch: 4}}\n"
-                       "optimizer: {kind: adamw, rate: {kind: constant, peak: 1.0e-3}}\n"
-                       "device: {kind: emulated, description: core}\n")
-        command = self.first + ["mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-n", str(ranks),
-                                self.binary, "train", "--config", config]
-        command += [f"{key}={value}" for key, value in settings.items()]
-        if inject:
-            command += ["--inject", inject]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=300)
-        if done.returncode != 0:
-            sys.exit(f"{' '.join(command)}\n{done.stdout}{done.stderr}")
-        return run
+        return self.run(f"model: {{kind: gpt, layers: {max(8, 2 * settings['grid.pipeline'])}, width: {width}, heads: 4, context: 128}}\n"
+                        "data: {train: [synthetic:arithmetic]}\n"
+                        f"train: {{steps: {STEPS}, batch: 32, micro_batch: 4}}\n"
+                        "optimizer: {kind: adamw, rate: {kind: constant, peak: 1.0e-3}}\n"
+                        "device: {kind: emulated, description: core}\n", ranks, settings, inject)
 
     def replay(self, run, *what_if):
         done = subprocess.run([self.binary, "replay", run, *what_if], capture_output=True, text=True, timeout=300)
@@ -121,6 +135,27 @@ def culprits(runs, rng, count, rows):
     print(f"culprit: first cause right in {right} of {len(done)}, its cost within 15 % or 1 ms in {near}")
 
 
+def pairs(runs, rng, count, rows):
+    """Two faults at once, of different ranks."""
+    found_both = done = 0
+    while done < count:
+        settings = layout(rng, rng.choice(GRIDS))
+        (first, one), (second, other) = draw_fault(rng, settings), draw_fault(rng, settings)
+        if one[0] == other[0] and one[1:] == other[1:]:
+            continue
+        costs = [runs.replay(runs.train(settings, fault))["measured_period"] for fault in (first, second)]
+        clean = runs.replay(runs.train(settings))["measured_period"]
+        if min(costs) < (1 + WORTH) * clean:
+            continue
+        done += 1
+        causes = runs.replay(runs.train(settings, f"{first},{second}"))["causes"][:3]
+        both = all(any(names(cause, culprit) for cause in causes) for culprit in (one, other))
+        found_both += both
+        rows.append(["pairs", settings, f"{first},{second}", both, 0, 0, 0])
+        print(f"{'both' if both else 'WRONG'} {first},{second}: {'; '.join(cause['text'] for cause in causes) or 'nobody accused'}")
+    print(f"pairs: both among the first three in {found_both} of {done}")
+
+
 def clean_runs(runs, rng, count, rows):
     accused = 0
     for _ in range(count):
@@ -167,10 +202,90 @@ def what_ifs(runs, rng, count, rows):
     print(f"the printed interval holds the truth in {inside} of {sum(map(len, errors.values()))}")
 
 
+def lanes(runs, rng, count, rows):
+    """Other lanes, stages, cuts and rooms of traced supernets."""
+    with open(os.path.join(ROOT, "configs", "supernet-tiny.yaml"), encoding="utf-8") as file:
+        text = file.read().replace("configs/spaces", os.path.join(ROOT, "configs", "spaces"))
+    errors, inside = [], 0
+    grids = [{"grid.supernet": lane, "grid.pipeline": 8 // lane} for lane in (1, 2, 4)]
+    for _ in range(count):
+        base = {"device.kind": "emulated", "device.description": "core", "train.steps": 96, "trace.steps": 48, "train.evaluate_every": 0,
+                "supernet.prices": "h200", **rng.choice(grids)}
+        change = rng.choice([grid for grid in grids if grid != {key: base[key] for key in grid}] +
+                            [{"supernet.cuts": "own"}, {"supernet.admission": 2}])
+        said = runs.replay(runs.run(text, 8, base), *[f"{key}={value}" for key, value in change.items()])
+        truth = runs.replay(runs.run(text, 8, {**base, **change}))
+        if "refused" in said or "refused" in truth:
+            print(f"refused: {said.get('refused', truth.get('refused'))}")
+            continue
+        predicted = said["changes"][-1]["expected"]
+        errors.append(predicted["period"] / truth["subnets_took"] - 1)
+        inside += predicted["least"] <= truth["subnets_took"] <= predicted["most"]
+        rows.append(["lanes", base, change, abs(errors[-1]) <= 0.05, predicted["period"], truth["subnets_took"], 0])
+        print(f"{errors[-1]:+.2%} {change} of {base['grid.supernet']} x {base['grid.pipeline']} (measured now: "
+              f"{truth['measured_period'] / said['measured_period']:.3f} of before)")
+    if errors:
+        print(f"lanes: {len(errors)} what-ifs, mean {statistics.mean(map(abs, errors)):.2%} off, worst {max(map(abs, errors)):.2%}; "
+              f"the printed interval holds the truth in {inside}")
+
+
+def cuts_of(layers, stages):
+    """All ways to cut blocks (layers, and the first and last block) into stages."""
+    return ["[" + ",".join(map(str, cut)) + "]" for cut in itertools.combinations(range(1, layers + 2), stages - 1)]
+
+
+def bad_starts(stages, layers):
+    """Name, settings to begin with, and all values of what may change."""
+    uneven = "[" + ",".join(str(stage) for stage in range(1, stages)) + "]"
+    kinds = [{"schedule.kind": kind, "schedule.chunks": chunks} for kind, chunks in
+             [("1f1b", 1), ("gpipe", 1), ("zb-h1", 1), ("zb-v", 2), ("dualpipe-v", 2), ("v-half", 2), ("interleaved", 2), ("breadth-first", 2)]
+             if 2 * stages <= layers or chunks == 1]
+    return [("uneven cuts", {"schedule.cuts": uneven}, [{"schedule.cuts": cut} for cut in cuts_of(layers, stages)], False),
+            ("all computed again", {"train.recompute": "block"}, [{"train.recompute": how} for how in ("none", "block")], False),
+            ("one chunk", kinds[1], kinds, False),
+            ("small micro-batch", {"train.micro_batch": 1}, [{"train.micro_batch": size} for size in (1, 2, 4, 8)], True)]
+
+
+def starts(runs, _, most, rows):
+    """What plan --search --from RUN --measure 2 makes of bad layouts, beside the best of all that may be chosen."""
+    for ranks, layers, width, device in ((8, 10, 192, "{kind: emulated, description: core}"), (2, 6, 256, "{kind: cpu, threads: 1}")):
+        for name, start, others, moves_bits in bad_starts(ranks, layers)[:most]:
+            base = {"grid.pipeline": ranks, "grid.data": 1, "grid.tensor": 1, "schedule.kind": "1f1b", "schedule.chunks": 1, "train.micro_batch": 4,
+                    "train.zero": 0, "train.recompute": "none", **start}
+            text = (f"model: {{kind: gpt, layers: {layers}, width: {width}, heads: 4, context: 128}}\n"
+                    f"data: {{train: [synthetic:arithmetic]}}\ntrain: {{steps: {STEPS}, batch: {8 * ranks}}}\n"
+                    f"optimizer: {{kind: adamw, rate: {{kind: constant, peak: 1.0e-3}}}}\ndevice: {device}\n")
+            run = runs.run(text, ranks, base)
+            found, figures = (os.path.join(runs.folder, file) for file in ("found.yaml", "found.json"))
+            fixed = [f"{key}={value}" for key, value in base.items() if key not in start] + [f"{key}=auto" for key in start]
+            began = time.monotonic()
+            runs.start(1, ["plan", "--search", "--ranks", str(ranks), "--from", run, "--config", runs.config(text), "--output", found,
+                           "--json", figures] + fixed)
+            searched = time.monotonic() - began
+            with open(found, encoding="utf-8") as file:
+                chosen = runs.run(file.read(), ranks, {})
+            period = {"start": runs.replay(run)["measured_period"], "chosen": runs.replay(chosen)["measured_period"]}
+            with open(figures, encoding="utf-8") as file:
+                predicted = json.load(file)["chosen"]["step_ns"]
+            best = min([period["start"], period["chosen"]] +
+                       [runs.replay(runs.run(text, ranks, {**base, **other}))["measured_period"] for other in others])
+            gained = (period["start"] - period["chosen"]) / max(1, period["start"] - best)
+            same = moves_bits or losses(run) == losses(chosen)
+            rows.append(["starts", base, name, gained >= 0.9, predicted, period["chosen"], 0])
+            print(f"{name}, {ranks} {'emulated' if 'emulated' in device else 'real'} ranks: {period['start'] / 1e6:.1f} ms, found "
+                  f"{period['chosen'] / 1e6:.1f} (said {predicted / 1e6:.1f}, {predicted / period['chosen'] - 1:+.1%}) in {searched:.0f} s, the best "
+                  f"of {len(others)} {best / 1e6:.1f}: {gained:.0%} of what can be gained{'' if same else ', OTHER LOSSES'}")
+
+
+def losses(run):
+    with open(os.path.join(run, "metrics.jsonl"), encoding="utf-8") as file:
+        return [json.loads(line).get("loss") for line in file]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--binary", default=os.path.join(ROOT, "build/mindpipe-train"))
-    parser.add_argument("--parts", default="culprit,clean,whatif")
+    parser.add_argument("--parts", default="culprit,pairs,clean,whatif,lanes,starts")
     parser.add_argument("--runs", type=int, default=40)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--output", default=os.path.join(ROOT, "runs/bench/replay.csv"))
@@ -180,12 +295,13 @@ def main():
         runs, rng = Runs(asked.binary, folder), random.Random(asked.seed)
         if not runs.first:
             print("chrt may not set a real-time priority here: what others run falls on these figures")
-        for part, count in (("culprit", asked.runs), ("clean", asked.runs // 2), ("whatif", asked.runs)):
-            if part in asked.parts.split(","):
-                {"culprit": culprits, "clean": clean_runs, "whatif": what_ifs}[part](runs, rng, count, rows)
+        for name, part, count in (("culprit", culprits, asked.runs), ("pairs", pairs, asked.runs // 2), ("clean", clean_runs, asked.runs // 2),
+                                  ("whatif", what_ifs, asked.runs), ("lanes", lanes, asked.runs // 4), ("starts", starts, 4)):
+            if name in asked.parts.split(","):
+                part(runs, rng, count, rows)
     finally:
         shutil.rmtree(folder)
-    held = [abs(row[6]) for row in rows]
+    held = [abs(row[6]) for row in rows if row[6]]
     if held:
         print(f"held out: medians of every second step are {statistics.mean(held):.2%} off the others in the mean, "
               f"{max(held):.2%} at worst")

@@ -41,6 +41,19 @@ Coord coord_at(const Coord& n, int rank) {
   return c;
 }
 
+int program_ranks(const Coord& n) { return n.supernet * n.pipeline; }
+
+int program_rank_at(const Coord& n, const Coord& c) { return c.supernet * n.pipeline + c.pipeline; }
+
+int rank_that_runs(const Coord& n, int program_rank, int data, int tensor) {
+  return rank_at(n, {tensor, data, program_rank % n.pipeline, program_rank / n.pipeline});
+}
+
+std::string name_of_program_rank(const Coord& n, int program_rank) {
+  const int lane = program_rank / n.pipeline, stage = program_rank % n.pipeline;
+  return n.supernet == 1 ? std::to_string(stage) : fmt::format("{}.{}", lane, stage);
+}
+
 namespace {
 
 constexpr int most_ranks = 1 << 20;

@@ -34,6 +34,14 @@ int num_ranks(const Coord& shape);
 int rank_at(const Coord& shape, const Coord& coord);
 Coord coord_at(const Coord& shape, int rank);
 
+/// A program has a list for each stage of each lane, lane after lane: how many, which one a place in the grid
+/// runs, and a rank that runs it.
+int program_ranks(const Coord& shape);
+int program_rank_at(const Coord& shape, const Coord& coord);
+int rank_that_runs(const Coord& shape, int program_rank, int data = 0, int tensor = 0);
+/// "2", or with lanes "1.2": stage, or lane and stage.
+std::string name_of_program_rank(const Coord& shape, int program_rank);
+
 /// Says whether a run could use these degrees; an empty function: any.
 using GridFits = std::function<bool(const Coord& shape)>;
 

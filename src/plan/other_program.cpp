@@ -18,24 +18,6 @@ constexpr std::string_view layout_settings[] = {"grid.",      "schedule.",      
                                                 "train.zero", "train.recompute", "train.sequence_parallel",
                                                 "train.swap", "device.links."};
 
-void require_same_model(const std::vector<std::string>& settings, const std::string& name) {
-  for (const std::string& setting : settings)
-    MP_REQUIRE(std::any_of(std::begin(layout_settings), std::end(layout_settings),
-                           [&](std::string_view key) { return setting.starts_with(key); }),
-               Exit::usage,
-               "{}: what if {}: that makes another training of it, which the trace has no prices for (there "
-               "are {})",
-               name, setting,
-               join(std::vector<std::string>(std::begin(layout_settings), std::end(layout_settings)), ", "));
-}
-
-/// Logical shards that a run had because of its grid follow another grid.
-Config with_following_shards(Config config) {
-  config.reproducible.data_follows = config.reproducible.data == config.grid.data;
-  config.reproducible.tensor_follows = config.reproducible.tensor == config.grid.tensor;
-  return config;
-}
-
 /// What the actions of a planned step take by themselves on all ranks: transfers as long as they take where
 /// they meet others at ports.
 ReplayTimes times_of_plan(const RunPlan& plan, const ReplayGraph& graph, const TracePrices& prices) {
@@ -88,9 +70,9 @@ std::vector<std::vector<std::string>> changes_of(const Config& traced) {
   return changes;
 }
 
-/// How good a price is, and what it rests on beside what was measured.
-std::string note_on(const Config& traced, const Config& other, double traced_off) {
-  std::string note = fmt::format("the traced program, priced so, is {:+.1f} % off", 100 * traced_off);
+/// What a price rests on beside what was measured.
+std::string note_on(const Config& traced, const Config& other) {
+  std::string note;
   if (num_ranks(degrees_of(other.grid)) != num_ranks(degrees_of(traced.grid)))
     note += "; another number of ranks, so what single ranks are slower by is left out";
   if (other.train.micro_batch != traced.train.micro_batch || other.grid.tensor != traced.grid.tensor ||
@@ -102,6 +84,32 @@ std::string note_on(const Config& traced, const Config& other, double traced_off
 
 }  // namespace
 
+Config with_what_if(const Config& traced, const std::vector<std::string>& settings,
+                    std::span<const std::string_view> keys, const std::string& name) {
+  for (const std::string& setting : settings)
+    MP_REQUIRE(
+        std::any_of(keys.begin(), keys.end(), [&](std::string_view key) { return setting.starts_with(key); }),
+        Exit::usage,
+        "{}: what if {}: that makes another training of it, which the trace has no prices for (there are {})",
+        name, setting, join(std::vector<std::string>(keys.begin(), keys.end()), ", "));
+  Config config = traced;
+  config.reproducible.data_follows = config.reproducible.data == config.grid.data;
+  config.reproducible.tensor_follows = config.reproducible.tensor == config.grid.tensor;
+  return with_settings(config, settings);
+}
+
+WhatIfResult priced_beside(const Expected& expected, double itself, double changed, std::string change) {
+  const double off = itself / static_cast<double>(expected.period) - 1;
+  const auto scaled = [&](std::int64_t period) {
+    return std::llround(static_cast<double>(period) * changed / itself);
+  };
+  const std::int64_t unsure = std::llround(std::abs(off) * static_cast<double>(scaled(expected.period)));
+  return {
+      .change = std::move(change),
+      .expected = {scaled(expected.period), scaled(expected.least) - unsure, scaled(expected.most) + unsure},
+      .note = fmt::format("the traced program, priced so, is {:+.1f} % off", 100 * off)};
+}
+
 OtherPrograms::OtherPrograms(const StepTrace& trace, const ReplayGraph& graph, const Expected& expected,
                              const std::string& name)
     : traced_(config_of_yaml(trace.configuration, name)),
@@ -111,20 +119,11 @@ OtherPrograms::OtherPrograms(const StepTrace& trace, const ReplayGraph& graph, c
       itself_(static_cast<double>(priced_period(traced_, prices_))) {}
 
 WhatIfResult OtherPrograms::expect(const std::vector<std::string>& settings) const {
-  require_same_model(settings, name_);
-  const Config other = with_settings(with_following_shards(traced_), settings);
-  const auto changed = static_cast<double>(priced_period(other, prices_));
-  const double traced_off = itself_ / static_cast<double>(expected_.period) - 1;
-  // What the traced program's price is off by, this one's may be off by, too, in either direction.
-  const auto scaled = [&](std::int64_t period) {
-    return std::llround(static_cast<double>(period) * changed / itself_);
-  };
-  const std::int64_t unsure =
-      std::llround(std::abs(traced_off) * static_cast<double>(scaled(expected_.period)));
-  return {.change = join(settings, " "),
-          .expected = {scaled(expected_.period), scaled(expected_.least) - unsure,
-                       scaled(expected_.most) + unsure},
-          .note = note_on(traced_, other, traced_off)};
+  const Config other = with_what_if(traced_, settings, layout_settings, name_);
+  WhatIfResult result = priced_beside(expected_, itself_, static_cast<double>(priced_period(other, prices_)),
+                                      join(settings, " "));
+  result.note += note_on(traced_, other);
+  return result;
 }
 
 std::vector<WhatIfResult> OtherPrograms::suggestions() const {

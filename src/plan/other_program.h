@@ -1,5 +1,7 @@
 #pragma once
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "config/config.h"
@@ -7,6 +9,14 @@
 #include "trace/diagnosis.h"
 
 namespace mindpipe {
+
+/// A traced run's configuration with other settings, whose keys begin like one of `keys`: others are refused,
+/// since they make another training. Logical shards that it had because of its grid follow another grid.
+Config with_what_if(const Config& traced, const std::vector<std::string>& settings,
+                    std::span<const std::string_view> keys, const std::string& name);
+/// What a change makes of a period: as long as its price is beside the traced program's own, `itself`, and as
+/// unsure as that one is off what was expected.
+WhatIfResult priced_beside(const Expected& expected, double itself, double changed, std::string change);
 
 /// Other programs of a traced run, with the prices of the trace.
 class OtherPrograms {

@@ -39,7 +39,8 @@ class TraceReading {
   StepTrace read() {
     check_metadata();
     read_head();
-    for (int list = 0; list < trace_.grid.pipeline; ++list) {
+    const int lists = program_ranks(trace_.grid);
+    for (int list = 0; list < lists; ++list) {
       read_list(list);
       read_paper(list);
     }
@@ -56,7 +57,7 @@ class TraceReading {
       read_rank(rank);
       read_host(rank);
     }
-    require(std::ssize(file_.tensors()) == 3 * trace_.grid.pipeline + of_ranks, "it has tensors of no rank");
+    require(std::ssize(file_.tensors()) == 3 * lists + of_ranks, "it has tensors of no rank");
     require(missing < ranks, "the times of all ranks are missing");
     return std::move(trace_);
   }
@@ -98,7 +99,6 @@ class TraceReading {
     }
     trace_.grid = {static_cast<int>(degrees[3]), static_cast<int>(degrees[2]), static_cast<int>(degrees[1]),
                    static_cast<int>(degrees[0])};
-    require(trace_.grid.supernet == 1, "its grid has lanes");
     trace_.steps = numbers_of(text("steps"));
     require(!trace_.steps.empty(), "it has no steps");
     trace_.hosts = parts_of(text("hosts"), ' ');
@@ -115,6 +115,7 @@ class TraceReading {
     const auto of = file_.metadata().find("of");
     trace_.of_subnets = of != file_.metadata().end() && of->second == trace_form::of_subnets;
     require(!trace_.of_subnets || trace_.steps.size() == 1, "its subnets are not one step");
+    require(trace_.of_subnets || trace_.grid.supernet == 1, "its grid has lanes");
   }
 
   /// The numbers of a tensor, whose last extents are as expected and whose CRC fits.
@@ -143,7 +144,7 @@ class TraceReading {
     for (std::size_t index = 0; index < list.size(); ++index) {
       Action& action = list[index];
       require(trace_form::read_action(&lines[index * fields], action) &&
-                  (!is_message(action) || (action.peer >= 0 && action.peer < trace_.grid.pipeline)),
+                  (!is_message(action) || (action.peer >= 0 && action.peer < program_ranks(trace_.grid))),
               fmt::format("action {} of list {} cannot be", index, number));
     }
     const std::vector<std::int64_t> after = numbers(fmt::format("after.{}", number), {2});

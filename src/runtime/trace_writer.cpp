@@ -80,9 +80,10 @@ void exchange_lists(const World& world, StepTrace& trace) {
   const Coord own = coord_at(trace.grid, world.rank);
   std::string told;
   if (own.data == 0 && own.tensor == 0) {
+    const int list = program_rank_at(trace.grid, own);
     StepTrace mine;
-    mine.program.ranks = {trace.program.ranks[own.pipeline]};
-    mine.paper = {trace.paper[own.pipeline]};
+    mine.program.ranks = {trace.program.ranks[list]};
+    mine.paper = {trace.paper[list]};
     for (const TraceTensor& tensor : trace_form::program_tensors(mine)) {
       told += std::to_string(tensor.numbers.size());
       for (const std::int64_t number : tensor.numbers) told += fmt::format(" {}", number);
@@ -90,8 +91,8 @@ void exchange_lists(const World& world, StepTrace& trace) {
     }
   }
   const std::vector<std::string> all = exchange_texts(world, told);
-  for (int stage = 0; stage < trace.grid.pipeline; ++stage) {
-    std::istringstream numbers(all[rank_at(trace.grid, {0, 0, stage, 0})]);
+  for (int place = 0; place < program_ranks(trace.grid); ++place) {
+    std::istringstream numbers(all[rank_that_runs(trace.grid, place)]);
     const auto next = [&] {
       std::size_t count = 0;
       numbers >> count;
@@ -101,14 +102,14 @@ void exchange_lists(const World& world, StepTrace& trace) {
     };
     const std::vector<std::int64_t> lines = next(), after = next();
     const int fields = trace_form::field_count();
-    std::vector<Action>& list = trace.program.ranks[stage];
+    std::vector<Action>& list = trace.program.ranks[place];
     list.assign(lines.size() / fields, {});
     for (std::size_t index = 0; index < list.size(); ++index)
-      MP_CHECK(trace_form::read_action(&lines[index * fields], list[index]),
-               "action {} of stage {} cannot be", index, stage);
+      MP_CHECK(trace_form::read_action(&lines[index * fields], list[index]), "action {} of list {} cannot be",
+               index, place);
     for (std::size_t pair = 0; pair + 1 < after.size(); pair += 2)
       list[after[pair]].after.push_back(static_cast<int>(after[pair + 1]));
-    trace.paper[stage] = next();
+    trace.paper[place] = next();
   }
 }
 

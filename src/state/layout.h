@@ -19,8 +19,8 @@ struct Layout {
   int tensor_shards = 1, data_shards = 1;  ///< logical: constants of the run
   int batch = 1, samples = 1;              ///< samples of a step; of a micro-batch
 
-  /// The rank of a program that this one runs: lane after lane, stage after stage.
-  int program_rank() const { return coord.supernet * grid.pipeline + coord.pipeline; }
+  /// The rank of a program that this one runs.
+  int program_rank() const { return program_rank_at(grid, coord); }
   int local_data_shards() const { return data_shards / grid.data; }
   /// The sums over logical data shards, as this rank sees them.
   SumTree data_tree() const { return SumTree(data_shards, grid.data, coord.data); }

@@ -8,8 +8,8 @@ ReplayGraph::ReplayGraph(const Coord& grid, const Program& program) : grid_(grid
   const int all = num_ranks(grid);
   first_.push_back(0);
   for (int rank = 0; rank < all; ++rank) {
-    stage_.push_back(coord_at(grid, rank).pipeline);
-    const auto length = program.ranks[stage_.back()].size();
+    list_.push_back(program_rank_at(grid, coord_at(grid, rank)));
+    const auto length = program.ranks[list_.back()].size();
     rank_.insert(rank_.end(), length, rank);
     first_.push_back(first_.back() + static_cast<int>(length));
   }
@@ -20,7 +20,7 @@ ReplayGraph::ReplayGraph(const Coord& grid, const Program& program) : grid_(grid
     members_.push_back(members);
   };
   const auto number = [&](const Place& place, int data, int tensor) {
-    return first_[rank_at(grid, {tensor, data, place.rank, 0})] + place.index;
+    return first_[rank_that_runs(grid, place.rank, data, tensor)] + place.index;
   };
   for (const std::vector<Place>& places : graph.members) {
     const Action& action = program.at(places.front());
@@ -58,7 +58,9 @@ int ReplayGraph::sharer(int action, int tensor) const {
 
 std::string ReplayGraph::name_of_rank(int rank) const {
   const Coord at = coord_at(grid_, rank);
-  return fmt::format("rank {} (stage {}, data {}, tensor {})", rank, at.pipeline, at.data, at.tensor);
+  return fmt::format("rank {} ({}stage {}, data {}, tensor {})", rank,
+                     grid_.supernet > 1 ? fmt::format("lane {}, ", at.supernet) : "", at.pipeline, at.data,
+                     at.tensor);
 }
 
 std::string ReplayGraph::name_of(int action) const {

@@ -49,7 +49,9 @@ struct StepTrace {
   std::string configuration;            ///< the run's, as YAML
   std::string maker, device, injected;  ///< version of the program; what computed; faults that were asked for
 
-  const std::vector<Action>& list(int rank) const { return program.ranks[coord_at(grid, rank).pipeline]; }
+  const std::vector<Action>& list(int rank) const {
+    return program.ranks[program_rank_at(grid, coord_at(grid, rank))];
+  }
 };
 
 }  // namespace mindpipe

@@ -45,28 +45,6 @@ void each_idle(const StepTrace& trace, const ReplayGraph& graph, int rank, const
   }
 }
 
-/// From the first begin of a rank's compute queue to the last end: receives may be posted long before.
-std::int64_t computed_for(const StepTrace& trace) {
-  std::int64_t begin = 0, end = 0;
-  for (int rank = 0; rank < static_cast<int>(trace.ranks.size()); ++rank)
-    for (std::size_t index = 0; index < trace.list(rank).size(); ++index) {
-      const Recorder::Times& times = trace.ranks[rank].steps.front()[index];
-      if (trace.list(rank)[index].queue != Queue::compute) continue;
-      if (begin == 0 || times.start < begin) begin = times.start;
-      end = std::max(end, times.end);
-    }
-  return end - begin;
-}
-
-/// Which subnets a trace has.
-std::set<std::int64_t> subnets_of(const StepTrace& trace) {
-  std::set<std::int64_t> subnets;
-  for (const std::vector<Action>& list : trace.program.ranks)
-    for (const Action& action : list)
-      if (is_pass(action)) subnets.insert(action.owner.number);
-  return subnets;
-}
-
 /// "rank 1 (...) stood idle for 2.1 ms, since an owner had not updated its units: forward ... began when
 /// receive ... had ended"
 std::string text_of(const Idle& idle, const ReplayGraph& graph) {
@@ -81,11 +59,31 @@ std::string text_of(const Idle& idle, const ReplayGraph& graph) {
 
 }  // namespace
 
+std::set<std::int64_t> subnets_of(const StepTrace& trace) {
+  std::set<std::int64_t> subnets;
+  for (const std::vector<Action>& list : trace.program.ranks)
+    for (const Action& action : list)
+      if (is_pass(action)) subnets.insert(action.owner.number);
+  return subnets;
+}
+
+std::int64_t computed_for(const StepTrace& trace) {
+  std::int64_t begin = 0, end = 0;
+  for (int rank = 0; rank < static_cast<int>(trace.ranks.size()); ++rank)
+    for (std::size_t index = 0; index < trace.list(rank).size(); ++index) {
+      const Recorder::Times& times = trace.ranks[rank].steps.front()[index];
+      if (trace.list(rank)[index].queue != Queue::compute) continue;
+      if (begin == 0 || times.start < begin) begin = times.start;
+      end = std::max(end, times.end);
+    }
+  return end - begin;
+}
+
 std::vector<StageTime> stage_times(const StepTrace& trace, const ReplayGraph& graph) {
   std::vector<StageTime> stages;
-  for (int stage = 0; stage < graph.grid().pipeline; ++stage) {
+  for (int place = 0; place < program_ranks(graph.grid()); ++place) {
     StageTime& time = stages.emplace_back();
-    const int rank = rank_at(graph.grid(), {0, 0, stage, 0}), first = graph.first_of(rank);
+    const int rank = rank_that_runs(graph.grid(), place), first = graph.first_of(rank);
     for (int action = first; action < graph.first_of(rank + 1); ++action)
       if (graph.at(action).queue == Queue::compute) {
         const Recorder::Times& times = trace.ranks[rank].steps.front()[action - first];
@@ -109,23 +107,25 @@ std::string text_of_subnets(const Diagnosis& diagnosis, const StepTrace& trace, 
       "subnets {} to {} on {} ranks ({}), {}{}\n"
       "{} a subnet, from the first pass to the last end; replayed ({:+.2f} %, every begin within {:.1f} us, "
       "clocks within {:.1f} us)\n"
-      "where the time of a stage goes, a subnet\n  {:<8}{:>12}{:>12}",
+      "where the time of a stage goes, a subnet\n  {:<10}{:>12}{:>12}",
       subnets.empty() ? 0 : *subnets.begin(), subnets.empty() ? 0 : *subnets.rbegin(), graph.ranks(),
       to_string(trace.grid), trace.device,
       trace.injected.empty() ? "" : fmt::format("; injected: {}", trace.injected), each(computed_for(trace)),
       100 * identity.error(), static_cast<double>(identity.off) / 1e3,
-      static_cast<double>(trace.clock_bound) / 1e3, "stage", "computes", "host");
+      static_cast<double>(trace.clock_bound) / 1e3, graph.grid().supernet > 1 ? "lane.stage" : "stage",
+      "computes", "host");
   for (const char* reason : names_of_reasons) text += fmt::format("{:>12}", reason);
   text += '\n';
   const std::vector<StageTime> stages = stage_times(trace, graph);
   for (std::size_t stage = 0; stage < stages.size(); ++stage) {
-    text += fmt::format("  {:<8}{:>12}{:>12}", stage, each(stages[stage].computes), each(stages[stage].host));
+    text += fmt::format("  {:<10}{:>12}{:>12}", name_of_program_rank(graph.grid(), static_cast<int>(stage)),
+                        each(stages[stage].computes), each(stages[stage].host));
     for (const std::int64_t waited : stages[stage].waits) text += fmt::format("{:>12}", each(waited));
     text += '\n';
   }
   std::vector<Idle> longest;
-  for (int stage = 0; stage < graph.grid().pipeline; ++stage)
-    each_idle(trace, graph, rank_at(graph.grid(), {0, 0, stage, 0}), [&](const Idle& idle) {
+  for (int place = 0; place < program_ranks(graph.grid()); ++place)
+    each_idle(trace, graph, rank_that_runs(graph.grid(), place), [&](const Idle& idle) {
       if (idle.cause >= 0) longest.push_back(idle);
     });
   std::stable_sort(longest.begin(), longest.end(),
@@ -133,10 +133,14 @@ std::string text_of_subnets(const Diagnosis& diagnosis, const StepTrace& trace, 
   longest.resize(std::min(longest.size(), most_waits));
   for (const Idle& idle : longest) text += text_of(idle, graph);
   if (!prices.empty()) text += fmt::format("- {}\n", prices);
-  for (const WhatIfResult& change : diagnosis.changes)
-    text += fmt::format("what if {}, in the same order: {} {} a subnet\n", change.change,
-                        each(std::abs(change.expected.period - diagnosis.expected.period)),
-                        change.expected.period > diagnosis.expected.period ? "longer" : "shorter");
+  for (const WhatIfResult& change : diagnosis.changes) {
+    const bool same_order = change.note.empty();
+    const std::int64_t more =
+        change.expected.period - (same_order ? diagnosis.expected.period : computed_for(trace));
+    text += fmt::format("what if {}, {}: {} {} a subnet{}\n", change.change,
+                        same_order ? "in the same order" : "as it would be planned", each(std::abs(more)),
+                        more > 0 ? "longer" : "shorter", same_order ? "" : " (" + change.note + ")");
+  }
   return text;
 }
 

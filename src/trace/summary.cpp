@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "comm/grid.h"
+
 namespace mindpipe {
 namespace {
 
@@ -37,22 +39,21 @@ std::string table_of(const std::vector<TimeSpent>& stages, const std::vector<dou
 
 std::string table_of_subnets(const std::vector<TimeSpent>& ranks, const std::vector<SubnetWaits>& waits,
                              int stages) {
-  const bool has_lanes = std::ssize(ranks) > stages;
+  const Coord grid{1, 1, stages, static_cast<int>(std::ssize(ranks)) / stages};
   std::string text = fmt::format(
       "share of the time, in percent{}\n"
       "                                   | waiting for                                   |\n"
       "stage    forward  backward  update | owners   rooms   input    plan  tensor   other\n",
-      has_lanes ? ", of each lane (lane.stage)" : "");
+      grid.supernet > 1 ? ", of each lane (lane.stage)" : "");
   for (int i = 0; i < std::ssize(ranks); ++i) {
     const TimeSpent& s = ranks[i];
     const SubnetWaits& w = waits[i];
-    const std::string name = has_lanes ? fmt::format("{}.{}", i / stages, i % stages) : std::to_string(i);
     const auto of = [&](std::int64_t time) { return percent(share(time, s.steps)); };
     const std::int64_t known = s.work() + w.owner + w.room + w.input + w.plan + s.wait_tensor;
     text += fmt::format(
-        "{:<7} {:>8.1f} {:>9.1f} {:>7.1f} | {:>6.1f} {:>7.1f} {:>7.1f} {:>7.1f} {:>7.1f} {:>7.1f}\n", name,
-        of(s.forward), of(s.backward), of(s.update), of(w.owner), of(w.room), of(w.input), of(w.plan),
-        of(s.wait_tensor), of(std::max<std::int64_t>(0, s.steps - known)));
+        "{:<7} {:>8.1f} {:>9.1f} {:>7.1f} | {:>6.1f} {:>7.1f} {:>7.1f} {:>7.1f} {:>7.1f} {:>7.1f}\n",
+        name_of_program_rank(grid, i), of(s.forward), of(s.backward), of(s.update), of(w.owner), of(w.room),
+        of(w.input), of(w.plan), of(s.wait_tensor), of(std::max<std::int64_t>(0, s.steps - known)));
   }
   return text;
 }

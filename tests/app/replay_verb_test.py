@@ -22,6 +22,8 @@ train: {steps: 14, batch: 16, micro_batch: 2}
 optimizer: {kind: adamw, rate: {kind: constant, peak: 1.0e-3}}
 device: {kind: emulated, description: core}
 """
+SOURCE = pathlib.Path(__file__).resolve().parents[2]
+SUPERNET = (SOURCE / "configs/supernet-tiny.yaml").read_text().replace("configs/spaces", f"{SOURCE}/configs/spaces")
 
 
 def tensors(path):
@@ -141,9 +143,7 @@ class ReplayVerb(unittest.TestCase):
         self.assertRegex(said, r"- rank 2 \(stage 2, data 0, tensor 0\) computes (1\.9|2\.0)\d times as long as its peers")
 
     def test_the_last_subnets_of_a_supernet_are_replayed(self):
-        source = pathlib.Path(__file__).resolve().parents[2]
-        config = (source / "configs/supernet-tiny.yaml").read_text().replace("configs/spaces", f"{source}/configs/spaces")
-        (self.root / "supernet.yaml").write_text(config)
+        (self.root / "supernet.yaml").write_text(SUPERNET)
         self.call([MPI, "4", PROGRAM, "train", "--config", "supernet.yaml", "run.dir=subnets", "device.kind=emulated",
                    "device.description=core", "train.steps=32", "trace.steps=12", "train.evaluate_every=0", "grid.pipeline=4",
                    "--inject", "slow@2:1:2"])
@@ -154,8 +154,32 @@ class ReplayVerb(unittest.TestCase):
         self.assertRegex(said, r"; stage 2 takes [12]\.\d\d times as long as others")
         longer = self.replay("subnets", "--scale", "stage:2=2")
         self.assertRegex(longer, r"what if stage:2=2, in the same order: [0-9.]+ [mu]?s longer a subnet")
-        self.assertIn("subnets are replayed in the order in which they ran", self.replay("subnets", "schedule.chunks=2", code=2))
+        self.assertIn("makes another training of it", self.replay("subnets", "schedule.chunks=2", code=2))
         self.assertIn("compares steps, not subnets", self.replay("subnets", "mended", code=2))
+
+    def test_subnets_on_lanes_are_replayed_drawn_and_planned_otherwise(self):
+        (self.root / "lanes.yaml").write_text(SUPERNET)
+        run = [MPI, "4", PROGRAM, "train", "--config", "lanes.yaml", "device.kind=emulated", "device.description=core", "train.steps=64",
+               "trace.steps=32", "train.evaluate_every=0", "supernet.prices=h200"]
+        self.call([*run, "run.dir=lanes", "grid.supernet=2", "grid.pipeline=2"])
+        self.call([*run, "run.dir=stages", "grid.pipeline=4"])
+        said = self.replay("lanes", "--scale", "lag=free")
+        self.assertIn("subnets 32 to 63 on 4 ranks (supernet 2 x pipeline 2 ", said)
+        self.assertIn("(+0.00 %, every begin within 0.0 us", said)
+        for place in ("0.0", "0.1", "1.0", "1.1"):
+            self.assertRegex(said, rf"\n  {place} +[0-9.]+ ms")
+        numbers = self.numbers("lanes")
+        self.assertEqual(len(numbers["stages"]), 4)
+        page = (self.root / "lanes/replay/replay.html").read_text()
+        self.assertEqual(page.count("<svg"), 3)
+        self.assertIn("stage 1.1", page)
+        said = self.replay("lanes", "grid.supernet=1", "grid.pipeline=4")
+        self.assertRegex(said, r"what if grid.supernet=1 grid.pipeline=4, as it would be planned: .* a subnet \(the traced program, priced so, is ")
+        predicted = self.numbers("lanes")["changes"][0]["expected"]["period"]
+        self.replay("stages")
+        self.assertLess(abs(predicted / self.numbers("stages")["subnets_took"] - 1), 0.15, "ranks that share processors wake up late")
+        found = self.call([PROGRAM, "plan", "--search", "--from", "lanes", "--ranks", "4", "--config", "lanes.yaml", "grid=auto"])
+        self.assertIn("priced for supernet.prices, lanes/replay/prices.yaml", found)
 
     def test_a_run_without_a_trace_is_refused(self):
         (self.root / "empty").mkdir(exist_ok=True)

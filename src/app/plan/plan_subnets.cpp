@@ -24,6 +24,7 @@ double percent_more(std::int64_t time, std::int64_t best) {
 std::string order_of_subnets(const Config& config, const RunPlan& plan) {
   constexpr int most = 20;
   const int ranks = plan.outline.ranks();
+  const Coord grid = make_layout(config, {}).grid;
   std::vector<std::string> lines(ranks), newest(ranks);
   std::vector<int> passes(ranks, 0);
   CausalPlanner planner(plan.outline, network_on_paper(config), plan.subnets->paper.rules);
@@ -39,11 +40,8 @@ std::string order_of_subnets(const Config& config, const RunPlan& plan) {
       fmt::format("\nthe first passes of each stage{}, F and B forward and backward of a subnet\n",
                   plan.outline.lanes == 1 ? "" : " of each lane (lane.stage)");
   for (int rank = 0; rank < ranks; ++rank) {
-    const int stage = plan.outline.stage_of_rank(rank);
-    const std::string name = plan.outline.lanes == 1
-                                 ? std::to_string(stage)
-                                 : fmt::format("{}.{}", plan.outline.lane_of_rank(rank), stage);
-    text += fmt::format("{:<6}{}{}\n", name, lines[rank], passes[rank] > most ? " ..." : "");
+    text += fmt::format("{:<6}{}{}\n", name_of_program_rank(grid, rank), lines[rank],
+                        passes[rank] > most ? " ..." : "");
   }
   return text;
 }

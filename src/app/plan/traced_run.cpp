@@ -4,6 +4,7 @@
 
 #include "app/plan/profile_origin.h"
 #include "app/run/version.h"
+#include "app/train/measured_prices.h"
 #include "app/train/trace_file.h"
 #include "config/config.h"
 #include "core/launcher.h"
@@ -23,8 +24,18 @@ TracedRun traced_run(const Config& given, int ranks, const SearchFreedom& free, 
                  traced.config.train.precision == given.train.precision,
              Exit::bad_configuration,
              "plan --from {}: that run trained another model, which says nothing of this one's prices", run);
-  traced.priced.device.profile = prices;
+  (trace.of_subnets ? traced.priced.supernet.prices : traced.priced.device.profile) = prices;
   if (launch().rank != 0) return traced;
+  if (trace.of_subnets) {
+    const auto passes = prices_in(trace, traced.config);
+    MP_REQUIRE(
+        passes, Exit::bad_data,
+        "plan --from {}: its trace has too few subnets to tell their prices (a larger trace.steps keeps "
+        "more)",
+        run);
+    replace_file(prices, text_of(*passes, run));
+    return traced;
+  }
   const ReplayGraph graph(trace.grid, trace.program);
   const TracePrices fitted =
       fit_trace_prices(trace, graph, measured_times(trace, graph, trace.clock_bound), traced.config);

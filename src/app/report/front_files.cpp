@@ -11,7 +11,7 @@
 namespace mindpipe {
 namespace {
 
-constexpr double page_width = 400, panel_left = 66, panel_right = 386, panel_height = 200;
+constexpr double front_width = 400, panel_left = 66, panel_right = 386, panel_height = 200;
 constexpr double first_panel = 70, panel_step = 264;  // from one panel's top to the next one's
 
 std::string in_full(const ObjectiveName& objective) {
@@ -189,7 +189,7 @@ std::string front_as_svg(const SearchFound& found, const std::string& title) {
   MP_CHECK(found.names.size() >= 2, "a front of {} objectives", found.names.size());
   const double height = first_panel + panel_step * static_cast<double>(found.names.size() - 1) - 14;
   std::string text = svg_opening(
-      page_width, height, title,
+      front_width, height, title,
       ".axis { fill: none; stroke: #8c959f } .best { fill: none; stroke: #bc4c00; stroke-width: 2.5 }\n"
       "  .score { stroke: #c3c9d0; stroke-width: 4; stroke-linecap: round }\n"
       "  .stairs { fill: none; stroke: #0550ae; stroke-width: 1.5 }\n"

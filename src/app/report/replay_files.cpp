@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "app/run/json_line.h"
+#include "trace/subnet_report.h"
 
 namespace mindpipe {
 namespace {
@@ -50,14 +51,26 @@ std::string replay_json(const Diagnosis& diagnosis, const StepTrace& trace, cons
     return fmt::format(R"({{"change": {}, "expected": {}, "note": {}}})", json_string(change.change),
                        json_of(change.expected), json_string(change.note));
   });
+  std::vector<StageTime> times;
+  if (trace.of_subnets) times = stage_times(trace, graph);
+  const std::string stages = list_of(times, [](const StageTime& stage) {
+    return JsonLine()
+        .add("computes", stage.computes)
+        .add("host", stage.host)
+        .add("waits_for_input", stage.waited(WaitReason::input))
+        .add("waits_for_owner", stage.waited(WaitReason::owner))
+        .add("waits_for_room", stage.waited(WaitReason::room))
+        .text();
+  });
+  const std::int64_t took = trace.of_subnets ? computed_for(trace) : 0;
   return fmt::format(
       "{{\"first_step\": {}, \"last_step\": {}, \"ranks\": {}, \"measured_period\": {}, \"replayed_period\": "
       "{}, "
       "\"largest_difference\": {}, \"held_out\": {:.6f},\n\"expected\": {},\n\"levels\": {},\n\"causes\": "
-      "{},\n\"changes\": {}}}\n",
+      "{},\n\"changes\": {},\n\"subnets_took\": {}, \"stages\": {}}}\n",
       trace.steps.front(), trace.steps.back(), graph.ranks(), diagnosis.identity.measured,
       diagnosis.identity.replayed, diagnosis.identity.off, diagnosis.held_out, json_of(diagnosis.expected),
-      levels, causes, changes);
+      levels, causes, changes, took, stages);
 }
 
 }  // namespace mindpipe

@@ -85,6 +85,18 @@ std::optional<FittedPrices> prices_of_passes(const Config& config, const Outline
   return fit_prices(outline, config.model.supernet.space, passes);
 }
 
+std::optional<FittedPrices> prices_in(const StepTrace& trace, const Config& config) {
+  std::vector<PassTimes::Rows> ranks;
+  for (int place = 0; place < program_ranks(trace.grid); ++place) {
+    PassTimes times;
+    const int rank = rank_that_runs(trace.grid, place);
+    for (std::size_t index = 0; index < trace.list(rank).size(); ++index)
+      times.add(trace.list(rank)[index], trace.ranks[rank].steps.front()[index]);
+    ranks.push_back(times.rows());
+  }
+  return prices_of_passes(config, make_run_plan(config).outline, ranks);
+}
+
 std::string text_of_prices(const FittedPrices& prices) {
   return fmt::format("forwards took {:.2f} times as long as planned, backwards {:.2f} times{}{}",
                      prices.forwards_off, prices.backwards_off, farthest_off(prices), slow_stages(prices));

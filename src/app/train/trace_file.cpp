@@ -134,16 +134,16 @@ void add_steps(Worker& worker, const TraceClock& clock, StepTrace& trace) {
   trace.ranks[worker.world().rank] = times_here(worker, clock, trace.operations);
 }
 
-/// The last subnets as this rank has them, in place of a step, and the list of its stage. Prices on paper are
+/// The last subnets as this rank has them, in place of a step, and its list. Prices on paper are
 /// those of the subnets' blocks, which whoever reads the trace can look up: the file has zeros there.
 void add_subnets(Worker& worker, const TraceClock& clock, StepTrace& trace) {
   SubnetRows rows = subnet_rows(worker, clock);
   if (!rows.list.empty()) trace.steps = {1};
-  const int stage = worker.layout().coord.pipeline;
-  trace.program.ranks.resize(static_cast<std::size_t>(trace.grid.pipeline));
-  trace.paper.resize(static_cast<std::size_t>(trace.grid.pipeline));
-  trace.paper[stage].assign(rows.list.size(), 0);
-  trace.program.ranks[stage] = std::move(rows.list);
+  const int own = worker.layout().program_rank();
+  trace.program.ranks.resize(static_cast<std::size_t>(program_ranks(trace.grid)));
+  trace.paper.resize(static_cast<std::size_t>(program_ranks(trace.grid)));
+  trace.paper[own].assign(rows.list.size(), 0);
+  trace.program.ranks[own] = std::move(rows.list);
   trace.ranks[worker.world().rank] = std::move(rows.times);
 }
 
@@ -162,7 +162,6 @@ bool write_replayable_trace(Worker& worker, const std::string& injected, const s
       .maker = version(),
       .device = worker.backend().description(),
       .injected = injected};
-  if (trace.of_subnets && trace.grid.supernet > 1) return false;
   trace.ranks.resize(static_cast<std::size_t>(world.size));
   trace.hosts.resize(static_cast<std::size_t>(world.size));
   trace.hosts[world.rank] = clock.host();

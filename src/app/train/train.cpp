@@ -66,7 +66,6 @@ bool write_results(Run& run, TraceClock& clock) {
   if (config.trace.steps == 0) return false;
   write_trace(worker, config.run.dir + "/trace.json");
   info("trace of the last steps: {}/trace.json (ui.perfetto.dev opens it)", config.run.dir);
-  if (worker.layout().grid.supernet > 1) return false;  // lanes are not replayed
   // Whoever reads a directory of weights takes all of its safetensors for weights.
   const std::string path = replayable_trace_of(config.run.dir);
   std::error_code said_by_the_writer;

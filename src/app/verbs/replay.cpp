@@ -2,6 +2,7 @@
 
 #include "app/report/replay_files.h"
 #include "app/report/replay_page.h"
+#include "app/report/subnet_page.h"
 #include "app/train/measured_prices.h"
 #include "app/train/trace_file.h"
 #include "app/verbs/main_verb.h"
@@ -13,6 +14,7 @@
 #include "core/text.h"
 #include "io/file.h"
 #include "plan/other_program.h"
+#include "plan/other_subnets.h"
 #include "runtime/trace_reader.h"
 #include "trace/clocks.h"
 #include "trace/partial_report.h"
@@ -29,7 +31,7 @@ std::string trace_file_of(const std::string& run) {
   MP_REQUIRE(
       file_is_there(path), Exit::input_missing,
       "{}: there is no such file; a training writes it at its end (one that was killed has none), with "
-      "trace.steps of 1 or more (of a supernet one without lanes)",
+      "trace.steps of 1 or more",
       path);
   return path;
 }
@@ -49,35 +51,30 @@ std::string other_run(const ReplayArguments& asked, std::vector<std::string>& se
   return other;
 }
 
-/// What the passes of a trace of subnets say of its prices; empty: there are too few.
-std::string prices_in(const StepTrace& trace, const Config& config) {
-  std::vector<PassTimes::Rows> ranks;
-  for (int stage = 0; stage < trace.grid.pipeline; ++stage) {
-    PassTimes times;
-    const int rank = rank_at(trace.grid, {0, 0, stage, 0});
-    for (std::size_t index = 0; index < trace.list(rank).size(); ++index)
-      times.add(trace.list(rank)[index], trace.ranks[rank].steps.front()[index]);
-    ranks.push_back(times.rows());
-  }
-  const auto prices = prices_of_passes(config, make_run_plan(config).outline, ranks);
-  return prices ? text_of_prices(*prices) : "";
-}
-
-/// Replays a supernet's last subnets, in the order in which they ran.
+/// Replays a supernet's last subnets in the order in which they ran, and says what other plans of them take.
 int replay_subnets(const StepTrace& trace, const ReplayArguments& asked,
                    const std::vector<std::string>& settings, const std::string& path) {
-  MP_REQUIRE(
-      settings.empty(), Exit::usage,
-      "replay {}: what if {}: subnets are replayed in the order in which they ran, and other settings make "
-      "another (plan --simulate with supernet.prices={}/prices.yaml says what they take)",
-      asked.run, join(settings, " "), asked.run);
+  const auto beside = [&](const char* name) {
+    return std::filesystem::path(path).replace_filename(name).string();
+  };
   const ReplayGraph graph(trace.grid, trace.program);
-  const Diagnosis diagnosis = diagnose(trace, graph, asked.changes, path);
-  const Config config = config_of_yaml(trace.configuration, path);
-  print(fmt::format("{}: {}", asked.run, text_of_subnets(diagnosis, trace, graph, prices_in(trace, config))));
-  const std::string figures = std::filesystem::path(path).replace_filename("replay.json");
-  replace_file(figures, replay_json(diagnosis, trace, graph));
-  info("figures: {}", figures);
+  Diagnosis diagnosis = diagnose(trace, graph, asked.changes, path);
+  const auto prices = prices_in(trace, config_of_yaml(trace.configuration, path));
+  if (!settings.empty()) {
+    MP_REQUIRE(prices, Exit::bad_data,
+               "{}: has too few passes of each stage to say what others take (a larger trace.steps keeps "
+               "more subnets)",
+               path);
+    replace_file(beside("prices.yaml"), text_of(*prices, asked.run));
+    diagnosis.changes.push_back(
+        OtherSubnets(trace, beside("prices.yaml"), computed_for(trace), path).expect(settings));
+  }
+  const std::string text = fmt::format(
+      "{}: {}", asked.run, text_of_subnets(diagnosis, trace, graph, prices ? text_of_prices(*prices) : ""));
+  print(text);
+  replace_file(beside("replay.json"), replay_json(diagnosis, trace, graph));
+  replace_file(beside("replay.html"), subnet_page(trace, graph, asked.run, text));
+  info("figures: {}; pictures: {}", beside("replay.json"), beside("replay.html"));
   return 0;
 }
 
