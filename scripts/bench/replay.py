@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What replay says of emulated runs, beside what is known of them.
 
-    replay.py [--binary build/mindpipe-train] [--parts culprit,pairs,clean,whatif,lanes,starts] [--runs 40] [--seed 1]
+    replay.py [--binary build/mindpipe-train] [--parts culprit,pairs,clean,whatif,lanes,starts,busy] [--runs 40] [--seed 1]
               [--output runs/bench/replay.csv]
 
 culprit: runs of 4 to 16 ranks with one drawn fault each (a slow rank, a link that is slow, every seventh step slow, jitter, a late begin of
@@ -9,7 +9,8 @@ each step) that costs a step 2 % or more: whether the first cause that replay na
 a step really gains without the fault. pairs: half as many runs with two faults, both of which should be among the first three causes.
 clean: half as many runs without a fault, of which nobody may be accused. whatif: other programs, predicted from one trace each and then run;
 lanes: the same of supernets, a quarter as many. starts: four bad layouts of eight emulated ranks and of two real ones, what plan --search --from
-makes of each, and the best layout that running all of them finds. Of all runs: how well the replay gives its own times back, and how far
+makes of each, and the best layout that running all of them finds. busy: five runs of two real ranks, each held on a processor of its own, of
+which one has to share it with a loop that computes for nothing. Of all runs: how well the replay gives its own times back, and how far
 the medians of every second step are off those of the others.
 Ranks run at real-time priority where chrt may set it, so the machine should do nothing else."""
 
@@ -210,7 +211,7 @@ def lanes(runs, rng, count, rows):
     grids = [{"grid.supernet": lane, "grid.pipeline": 8 // lane} for lane in (1, 2, 4)]
     for _ in range(count):
         base = {"device.kind": "emulated", "device.description": "core", "train.steps": 96, "trace.steps": 48, "train.evaluate_every": 0,
-                "supernet.prices": "h200", **rng.choice(grids)}
+                "supernet.prices": "h200", "seed": rng.randrange(100), **rng.choice(grids)}
         change = rng.choice([grid for grid in grids if grid != {key: base[key] for key in grid}] +
                             [{"supernet.cuts": "own"}, {"supernet.admission": 2}])
         said = runs.replay(runs.run(text, 8, base), *[f"{key}={value}" for key, value in change.items()])
@@ -230,37 +231,44 @@ def lanes(runs, rng, count, rows):
 
 
 def cuts_of(layers, stages):
-    """All ways to cut blocks (layers, and the first and last block) into stages."""
-    return ["[" + ",".join(map(str, cut)) + "]" for cut in itertools.combinations(range(1, layers + 2), stages - 1)]
+    """All ways to cut the blocks (layers, the first and the last block) into stages, none more than a block and a half beyond an equal share."""
+    blocks = layers + 2
+    for cut in itertools.combinations(range(1, blocks), stages - 1):
+        edges = (0, *cut, blocks)
+        if max(edges[k + 1] - edges[k] for k in range(stages)) <= blocks / stages + 1.5:
+            yield "[" + ",".join(map(str, cut)) + "]"
 
 
 def bad_starts(stages, layers):
-    """Name, settings to begin with, and all values of what may change."""
+    """Name, settings to begin with, and all values of what may change. Messages that take long make small micro-batches bad."""
     uneven = "[" + ",".join(str(stage) for stage in range(1, stages)) + "]"
     kinds = [{"schedule.kind": kind, "schedule.chunks": chunks} for kind, chunks in
              [("1f1b", 1), ("gpipe", 1), ("zb-h1", 1), ("zb-v", 2), ("dualpipe-v", 2), ("v-half", 2), ("interleaved", 2), ("breadth-first", 2)]
              if 2 * stages <= layers or chunks == 1]
-    return [("uneven cuts", {"schedule.cuts": uneven}, [{"schedule.cuts": cut} for cut in cuts_of(layers, stages)], False),
-            ("all computed again", {"train.recompute": "block"}, [{"train.recompute": how} for how in ("none", "block")], False),
-            ("one chunk", kinds[1], kinds, False),
-            ("small micro-batch", {"train.micro_batch": 1}, [{"train.micro_batch": size} for size in (1, 2, 4, 8)], True)]
+    late = {"device.links.latency": 0.01}
+    return [("uneven cuts", {"schedule.cuts": uneven}, [{"schedule.cuts": cut} for cut in cuts_of(layers, stages)], False, {}),
+            ("all computed again", {"train.recompute": "block"}, [{"train.recompute": how} for how in ("none", "block")], False, {}),
+            ("one chunk", kinds[1], kinds, False, {}),
+            ("small micro-batch", {"train.micro_batch": 1}, [{"train.micro_batch": size} for size in (1, 2, 4, 8)], True, late)]
 
 
 def starts(runs, _, most, rows):
     """What plan --search --from RUN --measure 2 makes of bad layouts, beside the best of all that may be chosen."""
-    for ranks, layers, width, device in ((8, 10, 192, "{kind: emulated, description: core}"), (2, 6, 256, "{kind: cpu, threads: 1}")):
-        for name, start, others, moves_bits in bad_starts(ranks, layers)[:most]:
-            base = {"grid.pipeline": ranks, "grid.data": 1, "grid.tensor": 1, "schedule.kind": "1f1b", "schedule.chunks": 1, "train.micro_batch": 4,
-                    "train.zero": 0, "train.recompute": "none", **start}
-            text = (f"model: {{kind: gpt, layers: {layers}, width: {width}, heads: 4, context: 128}}\n"
+    for pipeline, data, layers, device in ((4, 2, 8, "{kind: emulated, description: core}"), (2, 1, 6, "{kind: cpu, threads: 1}")):
+        ranks = pipeline * data
+        emulated = "emulated" in device
+        for name, start, others, moves_bits, beside in bad_starts(pipeline, layers)[:most]:
+            base = {"grid.pipeline": pipeline, "grid.data": data, "grid.tensor": 1, "schedule.kind": "1f1b", "schedule.chunks": 1,
+                    "train.micro_batch": 4, "train.zero": 0, "train.recompute": "none", **(beside if emulated else {}), **start}
+            text = (f"model: {{kind: gpt, layers: {layers}, width: 192, heads: 4, context: 128}}\n"
                     f"data: {{train: [synthetic:arithmetic]}}\ntrain: {{steps: {STEPS}, batch: {8 * ranks}}}\n"
                     f"optimizer: {{kind: adamw, rate: {{kind: constant, peak: 1.0e-3}}}}\ndevice: {device}\n")
             run = runs.run(text, ranks, base)
             found, figures = (os.path.join(runs.folder, file) for file in ("found.yaml", "found.json"))
             fixed = [f"{key}={value}" for key, value in base.items() if key not in start] + [f"{key}=auto" for key in start]
             began = time.monotonic()
-            runs.start(1, ["plan", "--search", "--ranks", str(ranks), "--from", run, "--config", runs.config(text), "--output", found,
-                           "--json", figures] + fixed)
+            runs.start(ranks, ["plan", "--search", "--from", run, "--measure", "2", "--config", runs.config("run: {dir: unused}\n" + text),
+                               "--output", found, "--json", figures] + fixed)
             searched = time.monotonic() - began
             with open(found, encoding="utf-8") as file:
                 chosen = runs.run(file.read(), ranks, {})
@@ -269,12 +277,44 @@ def starts(runs, _, most, rows):
                 predicted = json.load(file)["chosen"]["step_ns"]
             best = min([period["start"], period["chosen"]] +
                        [runs.replay(runs.run(text, ranks, {**base, **other}))["measured_period"] for other in others])
-            gained = (period["start"] - period["chosen"]) / max(1, period["start"] - best)
+            possible = period["start"] - best
+            gained = (period["start"] - period["chosen"]) / possible if possible > WORTH * best else 1
             same = moves_bits or losses(run) == losses(chosen)
             rows.append(["starts", base, name, gained >= 0.9, predicted, period["chosen"], 0])
-            print(f"{name}, {ranks} {'emulated' if 'emulated' in device else 'real'} ranks: {period['start'] / 1e6:.1f} ms, found "
+            print(f"{name}, {ranks} {'emulated' if emulated else 'real'} ranks: {period['start'] / 1e6:.1f} ms, found "
                   f"{period['chosen'] / 1e6:.1f} (said {predicted / 1e6:.1f}, {predicted / period['chosen'] - 1:+.1%}) in {searched:.0f} s, the best "
                   f"of {len(others)} {best / 1e6:.1f}: {gained:.0%} of what can be gained{'' if same else ', OTHER LOSSES'}")
+
+
+def busy(runs, rng, count, rows):
+    """Two real replicas, of which one shares its processor."""
+    processors = sorted(os.sched_getaffinity(0))[:2]
+    if len(processors) < 2:
+        print("busy: there is one processor")
+        return
+    right = 0
+    for _ in range(count):
+        victim = rng.randrange(2)
+        runs.count += 1
+        run = os.path.join(runs.folder, f"run-{runs.count}")
+        config = runs.config("model: {kind: gpt, layers: 4, width: 256, heads: 4, context: 128}\ndata: {train: [synthetic:arithmetic]}\n"
+                             f"run: {{dir: {run}}}\ngrid: {{data: 2}}\ntrain: {{steps: {STEPS}, batch: 16, micro_batch: 4}}\n"
+                             "optimizer: {kind: adamw, rate: {kind: constant, peak: 1.0e-3}}\ndevice: {kind: cpu, threads: 1}\n")
+        command = ["mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none"]
+        for rank, processor in enumerate(processors):
+            command += ([":"] if rank else []) + ["-n", "1", "taskset", "-c", str(processor), runs.binary, "train", "--config", config]
+        with subprocess.Popen(["taskset", "-c", str(processors[victim]), sys.executable, "-c", "while True: pass"]) as loop:
+            try:
+                subprocess.run(command, check=True, capture_output=True, timeout=300)
+            finally:
+                loop.kill()
+        causes = runs.replay(run)["causes"]
+        named = bool(causes) and causes[0]["kind"] in ("slow rank", "sometimes slow") and causes[0]["rank"] == victim and \
+            "processor" in causes[0]["likely"]
+        right += named
+        rows.append(["busy", {}, f"rank {victim}", named, causes[0]["saves"] if causes else 0, 0, 0])
+        print(f"{'right' if named else 'WRONG'} rank {victim}: {causes[0]['text'] if causes else 'nobody accused'}")
+    print(f"busy: rank and reason right in {right} of {count}")
 
 
 def losses(run):
@@ -285,7 +325,7 @@ def losses(run):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--binary", default=os.path.join(ROOT, "build/mindpipe-train"))
-    parser.add_argument("--parts", default="culprit,pairs,clean,whatif,lanes,starts")
+    parser.add_argument("--parts", default="culprit,pairs,clean,whatif,lanes,starts,busy")
     parser.add_argument("--runs", type=int, default=40)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--output", default=os.path.join(ROOT, "runs/bench/replay.csv"))
@@ -296,7 +336,7 @@ def main():
         if not runs.first:
             print("chrt may not set a real-time priority here: what others run falls on these figures")
         for name, part, count in (("culprit", culprits, asked.runs), ("pairs", pairs, asked.runs // 2), ("clean", clean_runs, asked.runs // 2),
-                                  ("whatif", what_ifs, asked.runs), ("lanes", lanes, asked.runs // 4), ("starts", starts, 4)):
+                                  ("whatif", what_ifs, asked.runs), ("lanes", lanes, asked.runs // 4), ("starts", starts, 4), ("busy", busy, 5)):
             if name in asked.parts.split(","):
                 part(runs, rng, count, rows)
     finally:

@@ -16,25 +16,47 @@ namespace {
 using namespace pictures;
 
 constexpr double row = 24, bar_height = 16;
+constexpr int colours = 6;
 
-/// When each subnet was under way, from its first pass to its last pass or update on any rank.
+/// When the actions ran, from the first pass on: receives are posted long before.
+SpanOf spans_from_first_work(const StepTrace& trace, const ReplayGraph& graph) {
+  const SpanOf span = spans_in(trace, graph, 0);
+  std::int64_t first = length_of(graph, span);
+  for (int action = 0; action < graph.actions(); ++action)
+    if (is_work(graph.at(action))) first = std::min(first, span(action).start);
+  return [span, first](int action) {
+    const Span ran = span(action);
+    return Span{std::max<std::int64_t>(0, ran.start - first), std::max<std::int64_t>(0, ran.end - first)};
+  };
+}
+
+/// When each subnet was under way, from its first pass to its last pass or update on any rank: each lane in a
+/// colour of its own.
 std::string flights_picture(const ReplayGraph& graph, const SpanOf& span, std::int64_t shown) {
-  std::map<std::int64_t, Span> flights;
+  struct Flight {
+    Span span;
+    int lane;
+  };
+  std::map<std::int64_t, Flight> flights;
   for (int action = 0; action < graph.actions(); ++action) {
     const Action& what = graph.at(action);
     if (what.owner.of != Owner::subnet || !is_work(what)) continue;
     const Span ran = span(action);
-    Span& flight = flights.try_emplace(what.owner.number, ran).first->second;
+    const int lane = coord_at(graph.grid(), graph.rank_of(action)).supernet;
+    Span& flight = flights.try_emplace(what.owner.number, Flight{ran, lane}).first->second.span;
     flight = {std::min(flight.start, ran.start), std::max(flight.end, ran.end)};
   }
   const double height = page_top + row * static_cast<double>(flights.size()) + 24,
                each = (page_width - page_left - page_right) / static_cast<double>(shown);
-  std::string text = opening("subnets under way, each from its first pass to its last update", height);
+  std::string text =
+      opening("subnets under way, each from its first pass to its last update", height);
   double y = page_top;
-  for (const auto& [subnet, flight] : flights) {
-    text += text_at(page_left - 8, y + 13, std::to_string(subnet), "end") +
-            box("c0", page_left + each * static_cast<double>(flight.start), y,
-                std::max(0.5, each * static_cast<double>(flight.end - flight.start)), bar_height);
+  for (const auto& [subnet, of_lane] : flights) {
+    const auto& [flight, lane] = of_lane;
+    text +=
+        text_at(page_left - 8, y + 13, std::to_string(subnet), "end") +
+        box(fmt::format("c{}", lane % colours).c_str(), page_left + each * static_cast<double>(flight.start),
+            y, std::max(0.5, each * static_cast<double>(flight.end - flight.start)), bar_height);
     y += row;
   }
   return text + "</svg>\n";
@@ -77,7 +99,7 @@ std::string stages_picture(const StepTrace& trace, const ReplayGraph& graph) {
 
 std::string subnet_page(const StepTrace& trace, const ReplayGraph& graph, const std::string& name,
                         const std::string& text) {
-  const SpanOf as_measured = spans_in(trace, graph, 0);
+  const SpanOf as_measured = spans_from_first_work(trace, graph);
   const std::int64_t shown = length_of(graph, as_measured);
   return page_opening("replay: " + name, fmt::format("{}, {}", to_string(trace.grid), trace.device)) +
          timeline_picture("the last subnets as they ran", graph, as_measured, shown) +
