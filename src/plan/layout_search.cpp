@@ -29,7 +29,7 @@ constexpr double near_costs = 1.05;
 /// Layouts whose steps are timed roughly are planned whole up to here, as one of them may be the best.
 constexpr double rough_costs = 1.02;
 /// Nobody asks how much longer than this a step would be: its bound says enough.
-constexpr double far_costs = 1.25;
+constexpr double far_costs = 1.1;
 /// Where less than this lies behind a step's passes, cuts that lengthen them are not worth the simulator.
 constexpr double little_behind = 1.005;
 

@@ -22,7 +22,7 @@ namespace {
 
 /// A layout of four ranks, and what computes.
 struct Traced {
-  const char* name;
+  std::string_view name;
   Coord grid;
   ScheduleKind schedule = ScheduleKind::one_forward_one_backward;
   int chunks = 1, zero = 0;
@@ -57,14 +57,19 @@ TEST(ReplayableTrace, GivesItsOwnTimesBackOnEveryLayout) {
   MPI_Comm_rank(MPI_COMM_WORLD, &world.rank);
   const std::string path = std::filesystem::temp_directory_path() /
                            ("replayable_trace_mpi_test." + std::to_string(getppid()) + ".safetensors");
-  const Traced layouts[] = {
-      {"pipeline", {1, 1, 4, 1}},
+  std::vector<Traced> layouts{
       {"both", {1, 2, 2, 1}, ScheduleKind::zero_bubble, 1, 1},
       {"all three", {2, 1, 2, 1}, ScheduleKind::interleaved, 2},
       {"replicas", {1, 4, 1, 1}, ScheduleKind::one_forward_one_backward, 1, 2},
+      {"products shared by all", {4, 1, 1, 1}},
+      {"a V and replicas", {1, 2, 2, 1}, ScheduleKind::zero_bubble_v, 2, 1},
+      {"sums that are folded", {1, 2, 2, 1}, ScheduleKind::breadth_first, 2, 2},
       {"both, computed", {1, 2, 2, 1}, ScheduleKind::one_forward_one_backward, 1, 0, false},
       {"products shared, computed", {2, 1, 2, 1}, ScheduleKind::one_forward_one_backward, 1, 0, false},
   };
+  for (const ScheduleKind kind : all_kinds<ScheduleKind>())
+    if (const ScheduleRow& row = row_of(kind); !row.of_subnets)
+      layouts.push_back({row.name, {1, 1, 4, 1}, kind, row.has_chunks ? 2 : row.chunks()});
   for (const Traced& traced : layouts) {
     Worker worker(config_of(traced), world);
     worker.waiting().set_crowded(true);
