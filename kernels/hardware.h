@@ -19,8 +19,9 @@ std::string gpu_libraries_built_with();
 /// The libraries of the GPU that can be opened here. Opening them takes a second where nobody else has done
 /// it lately; no GPU is touched. Empty in a build without CUDA.
 std::string gpu_libraries_found();
-/// Times the library's algorithms for these products on a GPU and writes the table; `say` is told of each.
-std::string tuned_products(const std::vector<ProductCall>& calls, int device,
+/// Times the library's algorithms for these products on a GPU, `reserved` of whose multiprocessors are left
+/// to messages, and writes the table; `say` is told of each.
+std::string tuned_products(const std::vector<ProductCall>& calls, int device, int reserved,
                            const std::function<void(const std::string&)>& say);
 
 }  // namespace mindpipe

@@ -15,9 +15,10 @@ namespace mindpipe {
 std::unique_ptr<Backend> make_cpu_backend(Memory& memory, int threads, const std::string& instructions);
 
 /// On GPU `device` of those that this process may use; `memory` is of kind `device`; `kernels`: a file of
-/// doctor --tune, or empty; `limit`: of a library's attention. Refused in a build without CUDA.
+/// doctor --tune, or empty; `limit`: of a library's attention; `reserved`: multiprocessors that products
+/// leave to messages. Refused in a build without CUDA.
 std::unique_ptr<Backend> make_cuda_backend(Memory& memory, int device, const std::string& kernels = {},
-                                           const AttentionLimit& limit = {});
+                                           const AttentionLimit& limit = {}, int reserved = 0);
 
 /// A device on paper that takes no time and adds up what operations would cost.
 class PricingBackend : public ImmediateBackend {

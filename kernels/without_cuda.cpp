@@ -5,12 +5,12 @@
 /// What stands in place of kernels/cuda in a build without CUDA.
 namespace mindpipe {
 
-std::unique_ptr<Backend> make_cuda_backend(Memory&, int, const std::string&, const AttentionLimit&) {
+std::unique_ptr<Backend> make_cuda_backend(Memory&, int, const std::string&, const AttentionLimit&, int) {
   fail(Exit::bad_configuration,
        "device.kind is cuda, but this build has no CUDA: configure with -DMINDPIPE_CUDA=ON where nvcc is "
        "(make cuda), or use cpu");
 }
-std::string tuned_products(const std::vector<ProductCall>&, int,
+std::string tuned_products(const std::vector<ProductCall>&, int, int,
                            const std::function<void(const std::string&)>&) {
   fail(Exit::bad_configuration,
        "doctor --tune times products on a GPU, but this build has no CUDA: configure with -DMINDPIPE_CUDA=ON "

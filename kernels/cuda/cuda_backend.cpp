@@ -31,31 +31,26 @@ void give_each_queue_a_connection() {
 
 }  // namespace
 
-CudaBackend::CudaBackend(Memory& memory, int device, const std::string& kernels, const AttentionLimit& limit)
-    : GpuOperations(memory, device), fused_attention_(cuda::make_fused_attention(memory, limit)) {
+CudaBackend::CudaBackend(Memory& memory, int device, const std::string& kernels, const AttentionLimit& limit,
+                         int reserved)
+    : GpuOperations(memory, device),
+      processors_(cuda::processors_left(properties().multiProcessorCount, reserved)),
+      fused_attention_(cuda::make_fused_attention(memory, limit)) {
   if (kernels.empty()) return;
   cuda::TunedTable table = cuda::read_tuned_table(text_of(kernels), kernels);
-  cuda::require_fit(table, kernels, gpu(), products_.version());
+  cuda::require_fit(table, kernels, gpu(), products_.version(), processors_);
   products_.use(std::move(table));
 }
 
-std::string CudaBackend::gpu() const {
-  cudaDeviceProp properties;
-  MP_CUDA(cudaGetDeviceProperties(&properties, device_));
-  return properties.name;
-}
+std::string CudaBackend::gpu() const { return properties().name; }
 
 std::string CudaBackend::description() const {
-  cudaDeviceProp properties;
   int driver = 0;
-  MP_CUDA(cudaGetDeviceProperties(&properties, device_));
   MP_CUDA(cudaDriverGetVersion(&driver));
   const std::string attention =
       fused_attention_ ? fmt::format("cuDNN {}", fused_attention_->version()) : "attention of our own";
-  return fmt::format(
-      "cuda: {} with a driver for CUDA {}.{}; cuBLASLt {} and {}, GPU {} ({} multiprocessors, {:.0f} GiB)",
-      properties.name, driver / 1000, driver % 1000 / 10, products_.version(), attention, device_,
-      properties.multiProcessorCount, static_cast<double>(properties.totalGlobalMem) / 1073741824.0);
+  return describe_with(fmt::format("driver for CUDA {}.{}; cuBLASLt {} and {}", driver / 1000,
+                                   driver % 1000 / 10, products_.version(), attention));
 }
 
 void CudaBackend::reserve(const Workspace& workspace) {
@@ -63,9 +58,9 @@ void CudaBackend::reserve(const Workspace& workspace) {
 }
 
 std::unique_ptr<Backend> make_cuda_backend(Memory& memory, int device, const std::string& kernels,
-                                           const AttentionLimit& limit) {
+                                           const AttentionLimit& limit, int reserved) {
   give_each_queue_a_connection();
-  return std::make_unique<CudaBackend>(memory, device, kernels, limit);
+  return std::make_unique<CudaBackend>(memory, device, kernels, limit, reserved);
 }
 
 std::string gpu_devices() {

@@ -8,14 +8,17 @@ namespace mindpipe {
 /// All operations on one NVIDIA GPU: products and attention stand in products.cpp and attention.cpp.
 class CudaBackend final : public GpuOperations {
  public:
-  /// `kernels`: a table of tuned algorithms, or empty.
-  CudaBackend(Memory& memory, int device, const std::string& kernels, const AttentionLimit& limit = {});
+  /// Makes the operations of a GPU. `kernels`: a table of tuned algorithms, or empty. `reserved`:
+  /// multiprocessors that products leave alone.
+  CudaBackend(Memory& memory, int device, const std::string& kernels, const AttentionLimit& limit = {},
+              int reserved = 0);
 
-  std::string description() const override;  ///< up to the comma: what ranks have to agree on
+  std::string description() const override;
   MINDPIPE_LIBRARY_OPERATIONS(MINDPIPE_OVERRIDE)
   void reserve(const Workspace& workspace) override;
 
   cuda::ProductLibrary& products() { return products_; }  ///< for `doctor --tune`
+  int processors() const { return processors_; }          ///< ProductKey::processors of its products
   std::string gpu() const;                                ///< the GPU's name
 
  private:
@@ -23,6 +26,7 @@ class CudaBackend final : public GpuOperations {
                 const Tensor& bias, const Tensor& before);
   void attend(const AttentionCall& call, DType dtype, bool backward);
 
+  int processors_;
   cuda::ProductLibrary products_;
   std::unique_ptr<cuda::FusedAttention> fused_attention_;  ///< none without cuDNN
 };

@@ -30,12 +30,17 @@ GpuOperations::GpuOperations(Memory& memory, int device)
 
 GpuOperations::~GpuOperations() { cudaDeviceSynchronize(); }
 
-std::string GpuOperations::description() const {
+std::string GpuOperations::describe_with(const std::string& libraries) const {
+  const cudaDeviceProp gpu = properties();
+  return fmt::format("cuda: {} of {} multiprocessors; {}, GPU {} ({:.0f} GiB)", gpu.name,
+                     gpu.multiProcessorCount, libraries, device_,
+                     static_cast<double>(gpu.totalGlobalMem) / 1073741824.0);
+}
+
+cudaDeviceProp GpuOperations::properties() const {
   cudaDeviceProp properties;
   MP_CUDA(cudaGetDeviceProperties(&properties, device_));
-  return fmt::format("cuda: GPU {}, {} ({} multiprocessors, {:.0f} GiB)", device_, properties.name,
-                     properties.multiProcessorCount,
-                     static_cast<double>(properties.totalGlobalMem) / 1073741824.0);
+  return properties;
 }
 
 void* GpuOperations::workspace(std::size_t bytes, const char* operation) {

@@ -14,7 +14,7 @@ class GpuOperations : public Backend {
   GpuOperations(Memory& memory, int device);
   ~GpuOperations() override;
 
-  std::string description() const override;
+  std::string description() const override { return describe_with("kernels of our own"); }
   Memory& memory() override { return memory_; }
   bool host_may_read() const override { return false; }
   MINDPIPE_OWN_OPERATIONS(MINDPIPE_OVERRIDE)
@@ -36,6 +36,10 @@ class GpuOperations : public Backend {
   void keep_marks(std::size_t count) override { marks_.keep(count); }
 
  protected:
+  /// "cuda: NVIDIA H200 of 132 multiprocessors; LIBRARIES, GPU 0 (141 GiB)": up to the comma what ranks have
+  /// to agree on.
+  std::string describe_with(const std::string& libraries) const;
+  cudaDeviceProp properties() const;
   cudaStream_t stream() const { return queues_.stream(queue_); }
   /// Memory that an operation of the compute queue may use until it has run; the next one overwrites it.
   void* workspace(std::size_t bytes, const char* operation);

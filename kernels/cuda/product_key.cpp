@@ -56,22 +56,27 @@ bool has_before(Epilogue e) {
 }
 
 std::string to_string(const ProductKey& key) {
-  return fmt::format("{} {} {} {} {} {} {}", kind_names[static_cast<std::size_t>(key.kind)],
+  return fmt::format("{} {} {} {} {} {} {}{}", kind_names[static_cast<std::size_t>(key.kind)],
                      name_of(key.operands), name_of(key.result),
-                     epilogue_names[static_cast<std::size_t>(key.epilogue)], key.n, key.k, key.m);
+                     epilogue_names[static_cast<std::size_t>(key.epilogue)], key.n, key.k, key.m,
+                     key.processors == 0 ? "" : fmt::format(" on {}", key.processors));
 }
 
 std::optional<ProductKey> product_key_of(const std::string& text) {
   std::istringstream words(text);
-  std::string kind, operands, result, epilogue, rest;
+  std::string kind, operands, result, epilogue, on, rest;
   ProductKey key;
-  if (!(words >> kind >> operands >> result >> epilogue >> key.n >> key.k >> key.m) || words >> rest)
+  if (!(words >> kind >> operands >> result >> epilogue >> key.n >> key.k >> key.m)) return {};
+  if (words >> on && (on != "on" || !(words >> key.processors) || key.processors < 1 || words >> rest))
     return {};
   const int kind_at = find(kind_names, kind), epilogue_at = find(epilogue_names, epilogue);
   const auto a = dtype_of(operands), b = dtype_of(result);
   if (kind_at < 0 || epilogue_at < 0 || !a || !b || std::min({key.n, key.k, key.m}) < 1) return {};
-  return ProductKey{
-      static_cast<ProductKind>(kind_at), *a, *b, static_cast<Epilogue>(epilogue_at), key.n, key.k, key.m};
+  key.kind = static_cast<ProductKind>(kind_at);
+  key.operands = *a;
+  key.result = *b;
+  key.epilogue = static_cast<Epilogue>(epilogue_at);
+  return key;
 }
 
 int alignment_of(std::int64_t elements, DType dtype) {
@@ -82,7 +87,7 @@ int alignment_of(std::int64_t elements, DType dtype) {
 }
 
 ProductLayout layout_of(const ProductKey& key) {
-  const auto [kind, type, result, epilogue, n, k, m] = key;
+  const auto [kind, type, result, epilogue, n, k, m, processors] = key;
   if (kind == ProductKind::forward)
     return {matrix(type, k, m, true), matrix(type, k, n, false), matrix(result, m, n, false), false};
   if (kind == ProductKind::backward_input)
@@ -100,14 +105,22 @@ std::optional<Epilogue> epilogue_of(const ProductCall& c) {
   return {};
 }
 
-std::optional<ProductKey> fused_key(const ProductCall& c) {
+std::optional<ProductKey> fused_key(const ProductCall& c, int processors) {
   const auto epilogue = epilogue_of(c);
   if (!epilogue) return {};
-  return ProductKey{c.kind, c.operands, c.result, *epilogue, c.n, c.k, c.m};
+  return ProductKey{c.kind, c.operands, c.result, *epilogue, c.n, c.k, c.m, processors};
 }
 
-ProductKey sums_key(const ProductCall& c, std::int64_t rows) {
-  return {c.kind, c.operands, wide(c.operands), Epilogue::none, rows, c.k, c.m};
+ProductKey sums_key(const ProductCall& c, std::int64_t rows, int processors) {
+  return {c.kind, c.operands, wide(c.operands), Epilogue::none, rows, c.k, c.m, processors};
+}
+
+int processors_left(int of_gpu, int reserved) {
+  MP_REQUIRE(reserved < of_gpu, Exit::bad_configuration,
+             "device.reserved_multiprocessors is {}, and this GPU has {}, so none would be left to products; "
+             "leave most of them to products (8 or 16 are enough for messages)",
+             reserved, of_gpu);
+  return reserved == 0 ? 0 : of_gpu - reserved;
 }
 
 std::int64_t rows_at_once(std::int64_t cols, std::size_t bytes) {

@@ -32,9 +32,11 @@ struct ProductKey {
   DType operands = DType::bf16, result = DType::bf16;
   Epilogue epilogue = Epilogue::none;
   std::int64_t n = 0, k = 0, m = 0;
+  int processors = 0;  ///< multiprocessors that it is computed on; 0: all that the GPU has
   auto operator<=>(const ProductKey&) const = default;
 };
-/// "forward bf16 bf16 gelu_bias_before 8192 768 3072"
+/// "forward bf16 bf16 gelu_bias_before 8192 768 3072", where some multiprocessors are left to others with "
+/// on 116" behind it
 std::string to_string(const ProductKey& key);
 /// The key that to_string wrote, or nothing.
 std::optional<ProductKey> product_key_of(const std::string& text);
@@ -65,10 +67,14 @@ int alignment_of(std::int64_t elements, DType dtype);
 
 /// What the library is asked to fuse, or nothing: then sums in f32 and a kernel of our own.
 std::optional<Epilogue> epilogue_of(const ProductCall& call);
-/// The product with that epilogue.
-std::optional<ProductKey> fused_key(const ProductCall& call);
+/// The product with that epilogue, on so many multiprocessors (ProductKey::processors).
+std::optional<ProductKey> fused_key(const ProductCall& call, int processors);
 /// The sums of `rows` of its rows alone, in f32 (f64 beside f64).
-ProductKey sums_key(const ProductCall& call, std::int64_t rows);
+ProductKey sums_key(const ProductCall& call, std::int64_t rows, int processors);
+
+/// Multiprocessors that products are computed on where `reserved` of a GPU's are left to messages, for
+/// ProductKey::processors. A reserve of all of them is refused.
+int processors_left(int of_gpu, int reserved);
 
 /// Rows whose sums fit into `bytes` of f32, a multiple of 64 or of 8 where that is possible, so that each run
 /// of rows is aligned as its size says: how a product is cut whose sums need another pass.

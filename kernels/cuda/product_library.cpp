@@ -51,6 +51,7 @@ ProductLibrary::Description ProductLibrary::describe(const ProductKey& key) cons
   attribute(CUBLASLT_MATMUL_DESC_TRANSA, layout.a.transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
   attribute(CUBLASLT_MATMUL_DESC_TRANSB, layout.b.transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
   attribute(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogues[static_cast<int>(key.epilogue)]);
+  if (key.processors > 0) attribute(CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET, std::int32_t{key.processors});
   if (has_bias(key.epilogue))
     attribute(CUBLASLT_MATMUL_DESC_BIAS_POINTER, aligned_address(alignment_of(layout.d.rows, key.result)));
   if (has_before(key.epilogue)) {

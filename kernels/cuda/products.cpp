@@ -24,15 +24,15 @@ void CudaBackend::multiply(const ProductCall& call, const Tensor& w, const Tenso
   const bool forward = call.kind == ProductCall::Kind::forward;
   auto* memory =
       static_cast<std::byte*>(workspace(gpu_workspace_bytes, forward ? "linear" : "linear_backward_input"));
-  if (const auto fused = cuda::fused_key(call); fused && products_.has(*fused))
+  if (const auto fused = cuda::fused_key(call, processors_); fused && products_.has(*fused))
     return products_.run(*fused, {w.data, in.data, result.data, bias.data, before.data}, memory, stream());
   const std::int64_t run = cuda::rows_at_once(call, ProductLibrary::sums_bytes);
   for (std::int64_t first = 0; first < call.n; first += run) {
     const std::int64_t rows = std::min(run, call.n - first);
     const Tensor of_run = rows_of(result, first, rows), before_run = rows_of(before, first, rows);
     void* sums = result.dtype == DType::bf16 ? memory + ProductLibrary::workspace_bytes : result.data;
-    products_.run(cuda::sums_key(call, rows), {w.data, rows_of(in, first, rows).data, sums}, memory,
-                  stream());
+    products_.run(cuda::sums_key(call, rows, processors_), {w.data, rows_of(in, first, rows).data, sums},
+                  memory, stream());
     const cuda::Finish finish{.sums = sums,
                               .result = of_run.data,
                               .result_type = dtype_index(of_run.dtype),
@@ -57,7 +57,7 @@ void CudaBackend::run(const LinearBackwardInputOperands& o) {
 void CudaBackend::run(const LinearBackwardWeightOperands& o) {
   const ProductCall call = o.checked();
   if (call.n == 0) return;
-  products_.run(*cuda::fused_key(call), {o.x.data, o.dy.data, o.dw.data},
+  products_.run(*cuda::fused_key(call, processors_), {o.x.data, o.dy.data, o.dw.data},
                 workspace(gpu_workspace_bytes, "linear_backward_weight"), stream());
 }
 

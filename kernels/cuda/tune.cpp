@@ -14,11 +14,13 @@ using cuda::ProductLibrary;
 constexpr int most_proposals = 16, warm_up = 3, repeats = 9;
 
 /// Products as `linear` asks for them: fused where the library can, else sums of its runs of rows.
-std::vector<ProductKey> keys_of(const ProductCall& call, ProductLibrary& library) {
-  if (const auto fused = cuda::fused_key(call); fused && library.has(*fused)) return {*fused};
+std::vector<ProductKey> keys_of(const ProductCall& call, CudaBackend& backend) {
+  const int processors = backend.processors();
+  if (const auto fused = cuda::fused_key(call, processors); fused && backend.products().has(*fused))
+    return {*fused};
   const std::int64_t run = cuda::rows_at_once(call, ProductLibrary::sums_bytes), rest = call.n % run;
-  std::vector<ProductKey> keys{cuda::sums_key(call, run)};
-  if (rest != 0) keys.push_back(cuda::sums_key(call, rest));
+  std::vector<ProductKey> keys{cuda::sums_key(call, run, processors)};
+  if (rest != 0) keys.push_back(cuda::sums_key(call, rest, processors));
   return keys;
 }
 
@@ -79,13 +81,13 @@ class Trial {
 
 }  // namespace
 
-std::string tuned_products(const std::vector<ProductCall>& calls, int device,
+std::string tuned_products(const std::vector<ProductCall>& calls, int device, int reserved,
                            const std::function<void(const std::string&)>& say) {
   Memory memory(Memory::Kind::device);
-  CudaBackend backend(memory, device, "");
+  CudaBackend backend(memory, device, "", {}, reserved);
   cuda::TunedTable table{backend.gpu(), backend.products().version(), {}};
   for (const ProductCall& call : calls)
-    for (const ProductKey& key : keys_of(call, backend.products())) {
+    for (const ProductKey& key : keys_of(call, backend)) {
       if (table.algorithms.contains(key)) continue;
       Trial trial(backend, key);
       double first = 0, least = 0;

@@ -12,6 +12,10 @@ constexpr const char* advice = "write it anew with mindpipe-train doctor --tune"
   fail(Exit::bad_configuration, "device.kernels: {}, line {}: {}; {}", file, line, problem, advice);
 }
 
+std::string processors_text(int processors) {
+  return processors == 0 ? "all multiprocessors" : fmt::format("{} multiprocessors", processors);
+}
+
 /// Eight words of sixteen hexadecimal digits.
 bool read_words(std::istringstream& from, AlgorithmWords& words) {
   std::string word;
@@ -84,11 +88,16 @@ TunedTable read_tuned_table(const std::string& text, const std::string& file) {
 }
 
 void require_fit(const TunedTable& table, const std::string& file, const std::string& gpu,
-                 std::int64_t library) {
+                 std::int64_t library, int processors) {
   MP_REQUIRE(table.gpu == gpu && table.library == library, Exit::bad_configuration,
              "device.kernels: {} was made on an {} with cuBLASLt {}, this is an {} with {}; algorithms are "
              "not exchanged between them: {}",
              file, table.gpu, table.library, gpu, library, advice);
+  for (const auto& [key, words] : table.algorithms)
+    MP_REQUIRE(key.processors == processors, Exit::bad_configuration,
+               "device.kernels: '{}' of {} is computed on {}, and here products are on {} "
+               "(device.reserved_multiprocessors): {}",
+               to_string(key), file, processors_text(key.processors), processors_text(processors), advice);
 }
 
 }  // namespace mindpipe::cuda

@@ -26,8 +26,9 @@ struct TunedTable {
 std::string to_string(const TunedTable& table);
 /// Understands a table, or says what is wrong with which line of `file`.
 TunedTable read_tuned_table(const std::string& text, const std::string& file);
-/// Refuses a table that was made on another GPU or with another version of the library.
+/// Refuses a table that was made on another GPU, with another version of the library, or for products on
+/// another number of multiprocessors (ProductKey::processors).
 void require_fit(const TunedTable& table, const std::string& file, const std::string& gpu,
-                 std::int64_t library);
+                 std::int64_t library, int processors);
 
 }  // namespace mindpipe::cuda

@@ -63,20 +63,28 @@ std::string obstacle(std::span<const Seat> seats) {
   return "";
 }
 
+int most_multiprocessors(Transports::Use use, int reserved) {
+  constexpr int of_short_messages = 4, of_bulk = 16;  // an H100 has 132
+  if (use == Transports::Use::sums) return 0;
+  if (use == Transports::Use::bulk) return reserved > 0 ? reserved : of_bulk;
+  return reserved > 0 ? std::min(reserved, of_short_messages) : of_short_messages;
+}
+
 DeviceTransports device_transports(const World& world, Backend& backend, Waiting& waiting,
-                                   TransportKind wish) {
+                                   const DeviceConfig& wish) {
   if (world.size == 1 || backend.memory().kind() != Memory::Kind::device) return {};
-  if (wish == TransportKind::mpi) return {nullptr, "MPI through pinned memory (device.transport is mpi)"};
+  if (wish.transport == TransportKind::mpi)
+    return {nullptr, "MPI through pinned memory (device.transport is mpi)"};
   const std::vector<Seat> seats = all_seats(world, {host_name(), bus_place_of_gpu(), nccl_found()});
   const std::string why_not =
       nccl_built_with() == 0 ? "this program was built without NCCL" : obstacle(seats);
-  MP_REQUIRE(why_not.empty() || wish == TransportKind::automatic, Exit::bad_configuration,
+  MP_REQUIRE(why_not.empty() || wish.transport == TransportKind::automatic, Exit::bad_configuration,
              "device.transport is nccl, but {}; start one rank for each GPU with one NCCL of 2.26 or newer "
              "everywhere, or leave the setting "
              "out: messages then go by MPI",
              why_not);
   if (!why_not.empty()) return {nullptr, fmt::format("MPI through pinned memory ({})", why_not)};
-  return {make_nccl_transports(backend, waiting),
+  return {make_nccl_transports(backend, waiting, wish.reserved_multiprocessors),
           fmt::format("NCCL {} between {} GPUs", nccl_version_text(seats[0].version), world.size)};
 }
 

@@ -7,7 +7,7 @@
 #include "backend.h"
 #include "comm/mpi.h"
 #include "comm/transport.h"
-#include "config/kinds.h"
+#include "config/sections/device.h"
 
 namespace mindpipe {
 
@@ -21,7 +21,10 @@ struct DeviceTransports {
 /// Chooses who carries messages; NCCL that is asked for and cannot be is refused with the reason. Collective
 /// over the job's ranks.
 DeviceTransports device_transports(const World& world, Backend& backend, Waiting& waiting,
-                                   TransportKind wish);
+                                   const DeviceConfig& wish);
+/// How many multiprocessors at most a transport of NCCL's takes, `reserved` of which products leave alone; 0:
+/// as many as NCCL wants.
+int most_multiprocessors(Transports::Use use, int reserved);
 
 /// Host, GPU and NCCL of one rank of a job.
 struct Seat {
@@ -39,7 +42,7 @@ int nccl_found();
 std::string nccl_version_text(int version);
 /// The place on the bus of the GPU that this thread computes on.
 std::string bus_place_of_gpu();
-/// Transports by NCCL over the backend's GPU.
-std::unique_ptr<Transports> make_nccl_transports(Backend& backend, Waiting& waiting);
+/// Transports by NCCL over the backend's GPU, `reserved` of whose multiprocessors products leave alone.
+std::unique_ptr<Transports> make_nccl_transports(Backend& backend, Waiting& waiting, int reserved = 0);
 
 }  // namespace mindpipe

@@ -9,12 +9,6 @@
 #include "comm/mpi.h"
 
 namespace mindpipe {
-namespace {
-
-// Blocks of threads, at most, for what is short or runs beside computing: the device is left to the latter.
-constexpr int few_blocks = 4;
-
-}  // namespace
 
 class NcclTransports::Link final : public Transport {
  public:
@@ -49,7 +43,8 @@ class NcclTransports::Link final : public Transport {
   NcclTransports& all_;
 };
 
-NcclTransports::NcclTransports(Backend& backend, Waiting& waiting) : backend_(backend), waiting_(waiting) {
+NcclTransports::NcclTransports(Backend& backend, Waiting& waiting, int reserved)
+    : backend_(backend), waiting_(waiting), reserved_(reserved) {
   // NCCL reads it at the first communicator; without it several of them deadlock.
   setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", 1);
 }
@@ -80,7 +75,8 @@ std::unique_ptr<Transport> NcclTransports::among(MPI_Comm ranks, Use use, const 
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 1;
   config.commName = link->name_.c_str();
-  if (use != Use::sums) config.maxCTAs = few_blocks;
+  // NCCL runs a block of threads on each multiprocessor that it takes.
+  if (const int most = most_multiprocessors(use, reserved_); most > 0) config.maxCTAs = most;
   waiting_.blocked([&] { return fmt::format("the ranks of {}", name); },
                    [&] {
                      settle(*link, library_.initialize(&link->handle_, size, id, rank, &config),
@@ -132,8 +128,8 @@ std::string bus_place_of_gpu() {
   return place;
 }
 
-std::unique_ptr<Transports> make_nccl_transports(Backend& backend, Waiting& waiting) {
-  return std::make_unique<NcclTransports>(backend, waiting);
+std::unique_ptr<Transports> make_nccl_transports(Backend& backend, Waiting& waiting, int reserved) {
+  return std::make_unique<NcclTransports>(backend, waiting, reserved);
 }
 
 }  // namespace mindpipe

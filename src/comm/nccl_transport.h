@@ -17,7 +17,7 @@ namespace mindpipe {
 /// so that no later call waits for another host.
 class NcclTransports final : public Transports {
  public:
-  NcclTransports(Backend& backend, Waiting& waiting);
+  NcclTransports(Backend& backend, Waiting& waiting, int reserved);
   ~NcclTransports() override;
   std::unique_ptr<Transport> among(MPI_Comm ranks, Use use, const std::string& name) override;
   std::string trouble() override;
@@ -32,6 +32,7 @@ class NcclTransports final : public Transports {
   Nccl library_;
   Backend& backend_;
   Waiting& waiting_;
+  int reserved_;              ///< multiprocessors that products leave alone
   std::mutex mutex_;          ///< for alive_, at which the watchdog looks too
   std::vector<Link*> alive_;  ///< ordered as they were made
 };

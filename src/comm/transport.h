@@ -37,7 +37,8 @@ class Transport {
 class Transports {
  public:
   enum class Use : std::uint8_t {
-    sums,     ///< messages of any size, which may take all of the link
+    sums,     ///< messages of any size, which somebody waits for: they may take all of the link
+    bulk,     ///< messages of any size beside computing: they leave most of the device to that
     scalars,  ///< messages of a few bytes
     channel,  ///< messages from rank 0 of two to rank 1, beside computing: they take little of the device
   };

@@ -268,6 +268,16 @@ void check_together(const Config& c, const Origin& origin) {
                    "is {}, but data.validation names nothing to evaluate on", c.train.evaluate_every);
   complain.require(c.device.kernels.empty() || c.device.kind == DeviceKind::cuda, "device.kernels",
                    "names algorithms for a GPU, but device.kind is not cuda");
+  complain.require(
+      c.device.reserved_multiprocessors == 0 || c.device.kind == DeviceKind::cuda,
+      "device.reserved_multiprocessors",
+      "is {}, but device.kind is {}, which has no multiprocessors to leave to messages (leave it out)",
+      c.device.reserved_multiprocessors, c.device.kind);
+  complain.require(
+      c.device.reserved_multiprocessors == 0 || c.device.transport != TransportKind::mpi,
+      "device.reserved_multiprocessors",
+      "is {}, but device.transport is mpi, whose messages need no multiprocessors (leave one of them out)",
+      c.device.reserved_multiprocessors);
   complain.require(c.device.transport != TransportKind::nccl || c.device.kind == DeviceKind::cuda,
                    "device.transport",
                    "is nccl, which carries messages between GPUs, but device.kind is not cuda");

@@ -256,6 +256,11 @@ std::vector<Setting> common_settings(Config& c) {  // table
       SETTING(layout, device.transport,
               "cuda: what carries messages between ranks; auto: NCCL where each rank has a GPU of its own, "
               "else MPI through pinned memory"),
+      SETTING(layout, device.reserved_multiprocessors,
+              "cuda: multiprocessors that products leave to NCCL's messages, on all ranks alike; sums of "
+              "gradients "
+              "take no more than these; another number gives other bits",
+              Range{0, 1024}),
       SETTING(layout, device.kernels,
               "cuda: a file of doctor --tune that names the fastest algorithms; an input: with another file, "
               "other bits"),

@@ -14,7 +14,7 @@ namespace mindpipe {
 
 DeviceTransports make_transports(const Config& config, const World& world, Backend& backend,
                                  Waiting& waiting) {
-  return device_transports(world, backend, waiting, config.device.transport);
+  return device_transports(world, backend, waiting, config.device);
 }
 
 Wiring::Wiring(const Config& config, const World& world, const RunPlan& plan, Backend& backend,
@@ -53,7 +53,7 @@ Wiring::Wiring(const Config& config, const World& world, const RunPlan& plan, Ba
     connect_stages(plan, route);
   }
   reductions = shape.data > 1 ? std::make_unique<Reductions>(
-                                    backend, group_along(Axis::data, Transports::Use::sums, "gradient sums"),
+                                    backend, group_along(Axis::data, Transports::Use::bulk, "gradient sums"),
                                     Axis::data, &ledger, layout.data_shards, plan.outline.part_bytes)
                               : std::make_unique<Reductions>(backend);
   if (ports && shape.data > 1) reductions->pass(*ports);

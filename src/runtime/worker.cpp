@@ -42,7 +42,7 @@ std::unique_ptr<Backend> make_backend(const Config& config, Memory& memory, int 
       return make_cpu_backend(memory, threads, config.device.instructions);
     case DeviceKind::cuda:
       return make_cuda_backend(memory, local_rank(world) % std::max(1, gpu_count()), config.device.kernels,
-                               attention_limit(config));
+                               attention_limit(config), config.device.reserved_multiprocessors);
     case DeviceKind::emulated:
       // The executor lets passes last as planned: what they consist of takes no time.
       return make_pricing_backend(memory, description_of(config));

@@ -81,6 +81,7 @@ const std::map<std::string, const char*> counted_elsewhere{
     {"device.kind", "the kernels answer for it"},
     {"device.kernels", "by its contents, on a GPU alone: CountsWhatAGpuAloneTakes"},
     {"device.attention_beyond", "on a GPU alone: CountsWhatAGpuAloneTakes"},
+    {"device.reserved_multiprocessors", "on a GPU alone: CountsWhatAGpuAloneTakes"},
     {"device.profile", "a file that mindpipe-train profile has measured on this machine"},
     {"data.tokenizer", "by its contents, which data.tokenizer_hash has"},
     {"data.tokenizer_hash", "is refused beside another tokenizer: NamedFiles.TakeATokenizerByItsContents"},
@@ -215,6 +216,7 @@ TEST(ArithmeticName, CountsWhatAGpuAloneTakes) {
     EXPECT_NE(name("cuda", setting), on_gpu) << setting;
     EXPECT_EQ(name("cpu", setting), on_cpu) << setting;
   }
+  EXPECT_NE(name("cuda", "device.reserved_multiprocessors=16"), on_gpu);
   const std::string one = table("one", "a table"), moved = table("moved", "a table"),
                     other = table("other", "b table");
   EXPECT_NE(name("cuda", one), on_gpu);

@@ -44,9 +44,23 @@ TEST(DeviceTransports, NobodyElseOrNoGpuNeedsNone) {
   Memory memory(Memory::Kind::host);
   const auto backend = make_cpu_backend(memory, 1, "auto");
   Waiting waiting;
-  for (TransportKind wish : {TransportKind::automatic, TransportKind::nccl}) {
+  for (TransportKind kind : {TransportKind::automatic, TransportKind::nccl}) {
+    const DeviceConfig wish{.transport = kind};
     EXPECT_EQ(device_transports({}, *backend, waiting, wish).transports, nullptr);
     EXPECT_EQ(device_transports({MPI_COMM_NULL, 0, 2}, *backend, waiting, wish).why, "");
+  }
+}
+
+TEST(DeviceTransports, OnlySumsThatSomebodyWaitsForTakeWhatTheyWant) {
+  using enum Transports::Use;
+  EXPECT_EQ(most_multiprocessors(sums, 0), 0);
+  EXPECT_EQ(most_multiprocessors(sums, 8), 0);
+  EXPECT_EQ(most_multiprocessors(bulk, 0), 16);
+  EXPECT_EQ(most_multiprocessors(bulk, 24), 24) << "what products leave alone";
+  for (const Transports::Use brief : {scalars, channel}) {
+    EXPECT_EQ(most_multiprocessors(brief, 0), 4);
+    EXPECT_EQ(most_multiprocessors(brief, 24), 4);
+    EXPECT_EQ(most_multiprocessors(brief, 2), 2) << "no more than products leave alone";
   }
 }
 

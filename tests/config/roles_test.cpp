@@ -91,6 +91,7 @@ const std::set<std::string> layout{
     "device.kernels",
     "device.attention_workspace",
     "device.attention_beyond",
+    "device.reserved_multiprocessors",
     "watchdog.start",
     "watchdog.step",
     "trace.steps",

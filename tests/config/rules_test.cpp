@@ -369,7 +369,7 @@ TEST(Rules, OnlyElasticSchedulesHaveGroups) {
                 c.schedule.kind = ScheduleKind::interleaved;
                 c.schedule.groups = {{4}, {4}};
               }),
-              HasSubstr("schedule.groups.forward is given and schedule.kind is interleaved"));
+              testing::HasSubstr("schedule.groups.forward is given and schedule.kind is interleaved"));
 }
 
 TEST(Rules, OnlySchedulesThatPutGradientsOffHaveMemory) {
@@ -386,6 +386,11 @@ TEST(Rules, WhatIsAskedForIsNamed) {
             "configuration: device.kind is emulated, but device.description names no device to imitate");
   EXPECT_EQ(complaint_after([](Config& c) { c.device.kernels = "products.txt"; }),
             "configuration: device.kernels names algorithms for a GPU, but device.kind is not cuda");
+  EXPECT_THAT(complaint_after([](Config& c) { c.device.reserved_multiprocessors = 16; }),
+              testing::HasSubstr("16, but device.kind is cpu"));
+  DeviceConfig mpi{.kind = DeviceKind::cuda, .transport = TransportKind::mpi, .reserved_multiprocessors = 4};
+  EXPECT_THAT(complaint_after([&](Config& c) { c.device = mpi; }),
+              testing::HasSubstr("4, but device.transport is"));
   EXPECT_EQ(complaint_after([](Config& c) { c.device.transport = TransportKind::nccl; }),
             "configuration: device.transport is nccl, which carries messages between GPUs, but device.kind "
             "is not cuda");

@@ -192,6 +192,11 @@ TEST(GpuMemory, IsTakenAsPredicted) {
   EXPECT_EQ(memory.allocated(), gpu_workspace_bytes);
 }
 
+TEST_F(Cuda, SaysBeforeTheCommaHowManyMultiprocessorsThereAre) {
+  EXPECT_EQ(pairing().gpu->description(),
+            "cuda: fibers on the host of 1 multiprocessors; kernels of our own, GPU 0 (1 GiB)");
+}
+
 TEST_F(Cuda, NothingThatAStepDoesAllocatesOrWaits) {
   const SmallStep step;
   const Tensor x = step.x.device(), y = step.y.device();

@@ -160,11 +160,31 @@ TEST(CudaProducts, AKeyIsWrittenAndReadAgain) {
       ProductKind::backward_input, DType::bf16, DType::bf16, Epilogue::gelu_backward, 8192, 768, 3072};
   EXPECT_EQ(to_string(key), "backward_input bf16 bf16 gelu_backward 8192 768 3072");
   EXPECT_EQ(product_key_of(to_string(key)), key);
+  ProductKey on_fewer = key;
+  on_fewer.processors = 116;
+  EXPECT_EQ(to_string(on_fewer), "backward_input bf16 bf16 gelu_backward 8192 768 3072 on 116");
+  EXPECT_EQ(product_key_of(to_string(on_fewer)), on_fewer);
+  EXPECT_NE(on_fewer, key);
   for (const char* wrong :
        {"", "forward bf16 bf16 none 1 2", "forward bf16 bf16 none 1 2 3 4", "backward bf16 bf16 none 1 2 3",
         "forward i32 bf16 none 1 2 3", "forward bf16 bf16 tanh 1 2 3", "forward bf16 bf16 none 0 2 3",
-        "forward bf16 bf16 none a 2 3"})
+        "forward bf16 bf16 none a 2 3", "forward bf16 bf16 none 1 2 3 on",
+        "forward bf16 bf16 none 1 2 3 on 0", "forward bf16 bf16 none 1 2 3 at 4",
+        "forward bf16 bf16 none 1 2 3 on 4 5"})
     EXPECT_EQ(product_key_of(wrong), std::nullopt) << wrong;
+}
+
+TEST(CudaProducts, AReserveOfMultiprocessorsIsPartOfEveryKey) {
+  const ProductCall call{
+      ProductKind::forward, DType::bf16, DType::bf16, Activation::none, {}, {}, 64, 32, 16};
+  EXPECT_EQ(processors_left(132, 0), 0) << "the library's own choice";
+  EXPECT_EQ(processors_left(132, 16), 116);
+  EXPECT_EQ(fused_key(call, 116)->processors, 116);
+  EXPECT_EQ(sums_key(call, 8, 116).processors, 116);
+  for (const int reserved : {132, 133})
+    EXPECT_THAT(
+        complaint_of([&] { processors_left(132, reserved); }),
+        HasSubstr(fmt::format("device.reserved_multiprocessors is {}, and this GPU has 132", reserved)));
 }
 
 TunedTable small_table() {
@@ -214,12 +234,15 @@ TEST(CudaProducts, ATableThatIsNoneIsRefusedWithItsLine) {
 }
 
 TEST(CudaProducts, ATableOfAnotherMachineIsRefused) {
-  require_fit(small_table(), "t", "NVIDIA H200", 130100);
+  require_fit(small_table(), "t", "NVIDIA H200", 130100, 0);
   EXPECT_THAT(
-      complaint_of([] { require_fit(small_table(), "t", "NVIDIA A100", 130100); }),
+      complaint_of([] { require_fit(small_table(), "t", "NVIDIA A100", 130100, 0); }),
       HasSubstr("t was made on an NVIDIA H200 with cuBLASLt 130100, this is an NVIDIA A100 with 130100"));
-  EXPECT_THAT(complaint_of([] { require_fit(small_table(), "t", "NVIDIA H200", 130200); }),
+  EXPECT_THAT(complaint_of([] { require_fit(small_table(), "t", "NVIDIA H200", 130200, 0); }),
               HasSubstr("this is an NVIDIA H200 with 130200"));
+  EXPECT_THAT(complaint_of([] { require_fit(small_table(), "t", "NVIDIA H200", 130100, 116); }),
+              HasSubstr("64 32 16' of t is computed on all multiprocessors, and here products are on 116 "
+                        "multiprocessors (device.reserved_multiprocessors)"));
 }
 
 TEST(CudaProducts, ALibraryThatIsNotThereIsNamed) {

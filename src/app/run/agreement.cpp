@@ -89,7 +89,9 @@ std::string arithmetic_of(const std::string& description, Precision precision) {
 void require_same_arithmetic(const World& world, const RunArithmetic& here) {
   const std::string differs =
       first_difference(here, RunArithmetic(text_of_rank_0(world, here.text())), "here", "on rank 0");
-  const char* const advice = differs.starts_with("kernels ")
+  const char* const advice = differs.starts_with("kernels is cuda: ")
+                                 ? "take GPUs of one kind, with one driver and one version of each library"
+                             : differs.starts_with("kernels ")
                                  ? "set device.instructions to one that all have"
                                  : "start the same program with the same files everywhere";
   require_none(world, differs.empty() ? "" : fmt::format("{}; {}", differs, advice));

@@ -40,6 +40,12 @@ bool follows_layout(const Config& config) {
   return row_of(config.schedule.kind).of_subnets && config.schedule.kind != ScheduleKind::causal;
 }
 
+/// Whether a setting of the layout chooses among a GPU's algorithms, of which others give other bits.
+bool chooses_on_gpu(const std::string& key) {
+  return key == "device.attention_workspace" || key == "device.attention_beyond" ||
+         key == "device.reserved_multiprocessors";
+}
+
 /// Whether a setting of the layout says which subnet reads which version, where nothing else does.
 bool moves_versions(const std::string& key) {
   return key.starts_with("grid.") || key.starts_with("schedule.") || key.starts_with("supernet.");
@@ -59,9 +65,8 @@ RunArithmetic::RunArithmetic(const Config& given, const std::string& kernels, co
     parts_.emplace_back(line.substr(0, line.find(": ")), line.substr(line.find(": ") + 2));
   Config config = given;
   for (const Setting& setting : settings_of(config)) {
-    const bool of_gpu =
-        setting.key() == "device.attention_workspace" || setting.key() == "device.attention_beyond";
-    const bool counts = setting.role() == Setting::Role::arithmetic || (of_gpu && on_gpu) ||
+    const bool counts = setting.role() == Setting::Role::arithmetic ||
+                        (on_gpu && chooses_on_gpu(setting.key())) ||
                         (follows_layout(config) && moves_versions(setting.key()));
     if (!counts) continue;
     if (!counts_by_contents(setting.key())) parts_.emplace_back(setting.key(), setting.written());

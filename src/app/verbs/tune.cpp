@@ -12,8 +12,8 @@ namespace mindpipe {
 int tune(const Arguments& arguments, const Config& given) {
   const Config config = with_grid(given, ranks_of_grid(given));
   CostModel measure(config, make_layout(config, {}));
-  const std::string table =
-      tuned_products(measure.products(), 0, [](const std::string& line) { print(line + "\n"); });
+  const std::string table = tuned_products(measure.products(), 0, config.device.reserved_multiprocessors,
+                                           [](const std::string& line) { print(line + "\n"); });
   NewFile file(arguments.tune);
   file.write(table.data(), table.size());
   file.commit();

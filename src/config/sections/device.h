@@ -24,6 +24,7 @@ struct DeviceConfig {
   TransportKind transport = TransportKind::automatic;        ///< cuda: what carries messages between ranks
   std::int64_t attention_workspace = std::int64_t{2} << 30;  ///< cuda: bytes that a plan of cuDNN may take
   AttentionBeyond attention_beyond = AttentionBeyond::pieces;
+  int reserved_multiprocessors = 0;  ///< cuda: what products leave to messages
   std::string kernels;  ///< cuda: a table of algorithms by `doctor --tune`; empty: the library's own choice
   bool operator==(const DeviceConfig&) const = default;
 };
