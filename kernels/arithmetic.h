@@ -49,6 +49,7 @@
   each(residual, ResidualOperands)                               \
   each(dropout, DropoutOperands)                                 \
   each(add, AddOperands)                                         \
+  each(add_tree, AddTreeOperands)                                \
   each(maximum, MaximumOperands)                                 \
   each(accumulate, AccumulateOperands)                           \
   each(convert, ConvertOperands)                                 \

@@ -10,12 +10,61 @@
 
 namespace mindpipe {
 
+namespace {
+
+using AddKernel = void (*)(const void* a, const void* b, void* sum, std::int64_t first, std::int64_t last);
+
+AddKernel add_kernel(Isa isa, DType dtype) {
+  return dtype == DType::i64 ? MINDPIPE_PICK_KERNELS(isa, integer_kernels).add
+                             : MINDPIPE_PICK_KERNELS(isa, elementwise_kernels).add[dtype_index(dtype)];
+}
+
+/// Adds up a block of each term of a tree. Sums between stay in the nearest cache, so memory is read once for
+/// each term and written once.
+class BlockOfTree {
+ public:
+  static constexpr std::int64_t bytes = 4096;
+  BlockOfTree(const AddTreeOperands& operands, AddKernel add) : operands_(operands), add_(add) {}
+
+  /// Elements [first, first + count) of the sum, at most `bytes`.
+  void add_up(std::int64_t first, std::int64_t count) {
+    const void* open[AddTreeOperands::most_open];
+    const auto at = static_cast<std::int64_t>(bytes_of(operands_.sum.dtype)) * first;
+    int top = -1;
+    std::size_t joined = 0;
+    for (std::size_t term = 0; term < operands_.terms.size(); ++term) {
+      open[++top] = operands_.terms[term].as<std::byte>() + at;
+      for (int i = 0; i < operands_.joins[term]; ++i, --top) {
+        const bool is_root = ++joined + 1 == operands_.terms.size();
+        void* to = is_root ? operands_.sum.as<std::byte>() + at : between_[top - 1];
+        add_(open[top - 1], open[top], to, 0, count);
+        open[top - 1] = to;
+      }
+    }
+  }
+
+ private:
+  const AddTreeOperands& operands_;
+  AddKernel add_;
+  alignas(64) std::byte between_[AddTreeOperands::most_open][bytes];
+};
+
+}  // namespace
+
 void CpuBackend::run(const AddOperands& o) {
-  const bool whole = o.a.dtype == DType::i64;
-  const auto kernel = whole ? MINDPIPE_PICK_KERNELS(isa_, integer_kernels).add
-                            : MINDPIPE_PICK_KERNELS(isa_, elementwise_kernels).add[dtype_index(o.a.dtype)];
+  const AddKernel kernel = add_kernel(isa_, o.a.dtype);
   in_ranges(threads_, o.a.count(), element_grain,
             [&](auto first, auto last) { kernel(o.a.data, o.b.data, o.sum.data, first, last); });
+}
+
+void CpuBackend::run(const AddTreeOperands& o) {
+  if (o.terms.size() == 1 && o.terms[0].data != o.sum.data) return copy(o.terms[0], o.sum);
+  const AddKernel kernel = add_kernel(isa_, o.sum.dtype);
+  const std::int64_t each = BlockOfTree::bytes / static_cast<std::int64_t>(bytes_of(o.sum.dtype));
+  in_ranges(threads_, o.sum.count(), element_grain, [&](std::int64_t first, std::int64_t last) {
+    BlockOfTree block(o, kernel);
+    for (; first < last; first += each) block.add_up(first, std::min(each, last - first));
+  });
 }
 
 void CpuBackend::run(const MaximumOperands& o) {

@@ -76,6 +76,9 @@ Cost cost(const ShareTapsBackwardOperands& o) { return {0, moved(o.dy, o.w, o.dw
 Cost cost(const ResidualOperands& o) { return {0, moved(o.x, o.branch, o.bias, o.y), o.y.dtype}; }
 Cost cost(const DropoutOperands& o) { return {0, moved(o.x, o.y), o.y.dtype}; }
 Cost cost(const AddOperands& o) { return {0, moved(o.a, o.b, o.sum), o.sum.dtype}; }
+Cost cost(const AddTreeOperands& o) {
+  return {0, static_cast<double>(o.terms.size() + 1) * size(o.sum), o.sum.dtype};
+}
 Cost cost(const MaximumOperands& o) { return {0, moved(o.a, o.b, o.largest), o.largest.dtype}; }
 Cost cost(const AccumulateOperands& o) { return {0, moved(o.part, o.total, o.total), o.total.dtype}; }
 Cost cost(const ConvertOperands& o) { return {0, moved(o.x, o.y), o.y.dtype}; }

@@ -1,5 +1,8 @@
 #pragma once
+#include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <vector>
 
 #include "core/random.h"
 #include "operations/calls.h"
@@ -119,6 +122,36 @@ struct AddOperands {
   void check() const {
     require(b, a.count(), a.dtype, "add", "b");
     require(sum, a.count(), a.dtype, "add", "sum");
+  }
+};
+
+/// sum = the sum of all terms along a tree, each addition rounded to their dtype, or exact in i64. The terms
+/// go on a stack one after the other, and behind term i the two upper ones become their sum, joins[i] times
+/// (core/sum_tree.h). `sum` may be any of the terms; the others stay as they are.
+struct AddTreeOperands {
+  static constexpr int most_terms = 64, most_open = 8;
+  std::vector<Tensor> terms;
+  std::vector<std::uint8_t> joins;
+  Tensor sum;
+
+  /// The most sums on the stack; 0 where this is no tree with one root.
+  int open() const {
+    int open = 0, most = 0;
+    for (const std::uint8_t joined : joins) {
+      most = std::max(most, ++open);
+      if (joined >= open) return 0;
+      open -= joined;
+    }
+    return open == 1 && joins.size() == terms.size() ? most : 0;
+  }
+  /// Whether it is a tree with one root that kernels have room for.
+  bool is_one_tree() const {
+    return open() > 0 && open() <= most_open && terms.size() <= static_cast<std::size_t>(most_terms);
+  }
+  void check() const {
+    MP_CHECK(is_one_tree(), "add_tree: {} terms are no tree of at most {} with {} open", terms.size(),
+             most_terms, most_open);
+    for (const Tensor& term : terms) require(term, sum.count(), sum.dtype, "add_tree", "a term");
   }
 };
 

@@ -85,20 +85,17 @@ std::vector<Tensor> Communicator::stacked(std::byte* scratch, const Tensor& part
   return parts;
 }
 
-Communicator::Combine Communicator::add() const {
-  return [this](const Tensor& a, const Tensor& b, const Tensor& sum) { backend_.add({a, b, sum}); };
-}
-
-Communicator::Combine Communicator::larger() const {
-  return [this](const Tensor& a, const Tensor& b, const Tensor& largest) {
+Combine Communicator::larger() const {
+  return by_pairs([this](const Tensor& a, const Tensor& b, const Tensor& largest) {
     backend_.maximum({a, b, largest});
-  };
+  });
 }
 
 Route Communicator::route() const { return group_->route(backend_.memory()); }
 
 void Communicator::add_on_paper(const SumTree& tree, const Tensor& own) const {
-  for (std::size_t i = 0; i < tree.of_roots().size() && own.count() > 0; ++i) backend_.add({own, own, own});
+  const std::vector<Tensor> sums(tree.of_roots().size() + 1, own);
+  if (own.count() > 0) add()(sums, tree.of_roots(), own);
 }
 
 void Communicator::send_on_paper(const std::vector<Tensor>& parts, int scatters, int gathers,
@@ -145,7 +142,7 @@ std::vector<Tensor> Communicator::combine_shards(const SumTree& tree, const Tens
   std::vector<Tensor> leaves;
   for (int s = 0; s < n; ++s) leaves.push_back(slice(shards, s * total.count(), total.count()));
   const bool whole = tree.roots().size() == 1;
-  combine_tree(leaves, tree.of_leaves(), whole ? root : Tensor{}, combine);
+  combine(leaves, tree.of_leaves(), whole ? root : Tensor{});
   if (whole) return {root};
   std::vector<Tensor> roots;
   for (const Subtree& subtree : tree.roots()) roots.push_back(leaves[subtree.first - tree.first_leaf()]);
@@ -282,7 +279,8 @@ void Communicator::sum_over_shards(std::span<double> shards) {
   for (int s = 0; s < local_shards(); ++s) leaves.push_back({shards.data() + s * count, {count}, DType::f64});
   combine_tree(leaves, over_shards_.of_leaves(), {}, add_on_host<double>);
   for (const Subtree& subtree : over_shards_.roots()) roots.push_back(leaves[subtree.first - first_shard()]);
-  combine_host(over_shards_, roots, leaves[0], add_on_host<double>, "sum_over_shards", TrafficClass::scalars);
+  combine_host(over_shards_, roots, leaves[0], by_pairs(add_on_host<double>), "sum_over_shards",
+               TrafficClass::scalars);
 }
 
 void Communicator::sum_over_shards(const Tensor& shards, const Tensor& total) {
@@ -306,7 +304,7 @@ std::size_t Communicator::scalars_bytes(const SumTree& tree, std::int64_t count)
 void Communicator::sum_integers(std::span<std::int64_t> values, TrafficClass kind, std::byte* scratch) {
   if (values.empty()) return;
   const Tensor all{values.data(), {static_cast<std::int64_t>(values.size())}, DType::i64};
-  combine_host(over_ranks_, {all}, all, add_on_host<std::int64_t>, "sum_integers", kind, scratch);
+  combine_host(over_ranks_, {all}, all, by_pairs(add_on_host<std::int64_t>), "sum_integers", kind, scratch);
 }
 
 void Communicator::combine_host(const SumTree& tree, const std::vector<Tensor>& roots, const Tensor& total,

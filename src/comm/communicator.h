@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "backend.h"
+#include "comm/combine.h"
 #include "comm/ledger.h"
 #include "core/memory.h"
 #include "core/sum_tree.h"
@@ -117,7 +118,6 @@ class Communicator {
   Group* group() const { return group_.get(); }
 
  private:
-  using Combine = std::function<void(const Tensor& a, const Tensor& b, const Tensor& sum)>;
   void take_place(int size, int rank);
   /// Combines this rank's shards to its roots, which it gives back: in `total` where there is one, else among
   /// the shards.
@@ -137,7 +137,7 @@ class Communicator {
   void add_on_paper(const SumTree& tree, const Tensor& own) const;
   void send_on_paper(const std::vector<Tensor>& parts, int scatters, int gathers,
                      const char* operation) const;
-  Combine add() const;
+  Combine add() const { return sums_on(backend_); }
   Combine larger() const;
   void tell(const char* operation, const Tensor& from, const Tensor& to) const {
     if (hear_) hear_({operation, from, to});

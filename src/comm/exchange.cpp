@@ -2,14 +2,6 @@
 
 namespace mindpipe {
 
-void combine_tree(std::span<const Tensor> sums, std::span<const Addition> tree, const Tensor& root,
-                  const Combine& combine) {
-  for (const Addition& addition : tree) {
-    const Tensor& left = sums[addition.left];
-    combine(left, sums[addition.right], root && &addition == &tree.back() ? root : left);
-  }
-}
-
 Exchange::Exchange(Group& group, const SumTree& tree, Halves halves, Pieces pieces, std::vector<Pieces> roots,
                    void* scratch, Combine combine, const Route& route, const Tensor& own)
     : group_(&group),
@@ -67,7 +59,7 @@ void Exchange::begin_scatter() {
 }
 
 void Exchange::finish_scatter() {
-  if (own_.count() > 0) combine_tree(sums_, tree_->of_roots(), own_, combine_);
+  if (own_.count() > 0) combine_(sums_, tree_->of_roots(), own_);
 }
 
 void Exchange::begin_gather() {

@@ -1,22 +1,13 @@
 #pragma once
-#include <functional>
-#include <span>
 #include <string>
 #include <vector>
 
+#include "comm/combine.h"
 #include "comm/group.h"
 #include "core/sum_tree.h"
 #include "core/tensor.h"
 
 namespace mindpipe {
-
-/// sum = a combined with b, a from the lower ranks; `sum` may be a or b.
-using Combine = std::function<void(const Tensor& a, const Tensor& b, const Tensor& sum)>;
-
-/// Combines `sums` along a part of the tree. Each result takes the place of its left operand, but the last
-/// one goes to `root`, unless that is none; it may be the memory of any of them. The other sums are used up.
-void combine_tree(std::span<const Tensor> sums, std::span<const Addition> tree, const Tensor& root,
-                  const Combine& combine);
 
 /// The tree sum of one vector between the ranks of a group, as a machine that is pushed on by `advance`.
 ///

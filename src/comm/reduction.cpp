@@ -70,10 +70,8 @@ bool Reductions::begin_exchange() {
   // Counted pieces are not added: the simulator's price of a reduction, which the executor waits for, holds
   // the additions too.
   const bool counted = backend_.memory().kind() == Memory::Kind::counted;
-  const Combine combine = counted ? Combine([](const Tensor&, const Tensor&, const Tensor&) {})
-                                  : [this](const Tensor& a, const Tensor& b, const Tensor& sum) {
-                                      backend_.add({a, b, sum});
-                                    };
+  const Combine combine =
+      counted ? by_pairs([](const Tensor&, const Tensor&, const Tensor&) {}) : sums_on(backend_);
   Route route = group_->route(backend_.memory());
   if (ports_ != nullptr) {
     route.ports = ports_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <numeric>
 
 #include "core/check.h"
 
@@ -63,6 +64,18 @@ std::vector<Addition> additions(int leaves, std::span<const Subtree> sums) {
       ends[left] = ends[right];
     }
   return all;
+}
+
+std::vector<std::uint8_t> joins_of(std::span<const Addition> tree, int count) {
+  if (static_cast<int>(tree.size()) + 1 != count) return {};
+  std::vector<std::uint8_t> joins(static_cast<std::size_t>(count));
+  std::vector<int> last(static_cast<std::size_t>(count));  // of the sums that this one is the first of
+  std::iota(last.begin(), last.end(), 0);
+  for (const auto& [left, right] : tree) {
+    ++joins[last[right]];
+    last[left] = last[right];
+  }
+  return joins;
 }
 
 SumTree::SumTree(int leaves, int ranks, int rank) : leaves_(leaves), ranks_(ranks), rank_(rank) {

@@ -1,4 +1,5 @@
 #pragma once
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -28,6 +29,10 @@ int most_levels(int leaves, int ranks);
 /// All additions that the tree has between `sums`, which lie side by side, each of one subtree: neighbours
 /// first.
 std::vector<Addition> additions(int leaves, std::span<const Subtree> sums);
+
+/// A tree over `count` sums, walked from the first to the last: each sum goes on top of a stack, and the two
+/// upper ones become one as often as is said here for it. Nothing where the additions leave several sums.
+std::vector<std::uint8_t> joins_of(std::span<const Addition> tree, int count);
 
 /// The tree over logical shards that are shared out among ranks, leaves / ranks to each. A rank adds up what
 /// it can, and hands on its roots: the sums of the largest subtrees that it holds, one where its leaves are a

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstring>
+#include <vector>
 
 #include "backend.h"
 
@@ -56,6 +57,23 @@ class PlainBackend : public BackendWithoutArithmetic {
       else sum.as<double>()[i] = a.as<double>()[i] + b.as<double>()[i];
     }
     progress();
+  }
+  void add_tree(const AddTreeOperands& operands) override {
+    operands.check();
+    std::vector<std::vector<std::byte>> open;
+    const Tensor& sum = operands.sum;
+    const auto tensor = [&](std::vector<std::byte>& memory) {
+      return Tensor{memory.data(), sum.shape, sum.dtype};
+    };
+    for (std::size_t term = 0; term < operands.terms.size(); ++term) {
+      const auto* from = operands.terms[term].as<std::byte>();
+      open.emplace_back(from, from + sum.bytes());
+      for (int i = 0; i < operands.joins[term]; ++i, open.pop_back()) {
+        const Tensor left = tensor(open[open.size() - 2]);
+        add({left, tensor(open.back()), left});
+      }
+    }
+    std::memcpy(sum.data, open.front().data(), sum.bytes());
   }
   void maximum(const MaximumOperands& operands) override {
     const Tensor &a = operands.a, &b = operands.b, &largest = operands.largest;

@@ -135,5 +135,39 @@ TEST(SumTree, LeavesThatComeOneAfterTheOtherCloseTheirSumsWithinTheLevels) {
   });
 }
 
+TEST(SumTree, AWalkWithAStackAddsWhatTheAdditionsAdd) {
+  int forests = 0;
+  for_each_share([&](int leaves, int ranks) {
+    for (const int rank : {0, ranks - 1}) {
+      const SumTree tree(leaves, ranks, rank);
+      for (const auto& [additions, count] :
+           {std::pair(tree.of_roots(), static_cast<int>(tree.of_roots().size()) + 1),
+            {tree.of_leaves(), tree.leaves_here()}}) {
+        std::vector<float> sums;
+        for (int i = 0; i < count; ++i) sums.push_back(leaf(i));
+        const std::vector<std::uint8_t> joins = joins_of(additions, count);
+        if (additions.size() + 1 != sums.size()) {
+          EXPECT_TRUE(joins.empty()) << "they leave several sums";
+          ++forests;
+          continue;
+        }
+        std::vector<float> open;
+        for (int i = 0; i < count; ++i) {
+          open.push_back(sums[i]);
+          for (int join = 0; join < joins[i]; ++join) {
+            const float right = open.back();
+            open.pop_back();
+            open.back() += right;
+          }
+        }
+        add(sums, additions);
+        ASSERT_EQ(open.size(), 1u) << leaves << " leaves, " << ranks << " ranks";
+        ASSERT_EQ(open[0], sums[0]) << leaves << " leaves, " << ranks << " ranks";
+      }
+    }
+  });
+  EXPECT_GT(forests, 10);
+}
+
 }  // namespace
 }  // namespace mindpipe

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include "core/sum_tree.h"
 #include "cpu/simd/elementwise_kernels.h"
 #include "cpu/simd/random_kernels.h"
 
@@ -46,6 +47,58 @@ TEST(Elementwise, AddsAndAccumulates) {
       expect_close(total, want_total);
     }
   });
+}
+
+TEST(Elementwise, ATreeOfTermsHasTheBitsOfItsAdditions) {
+  for (Isa isa : instruction_sets())
+    for (const DType dtype : {DType::f64, DType::f32, DType::bf16, DType::i64})
+      for (const auto& [leaves, ranks] :
+           {std::pair(2, 2), {3, 3}, {4, 4}, {5, 5}, {8, 8}, {12, 4}, {64, 64}}) {
+        const std::vector<Addition> tree = SumTree(leaves, ranks).of_roots();
+        const std::size_t count = tree.size() + 1;
+        const std::vector<std::uint8_t> joins = joins_of(tree, static_cast<int>(count));
+        for (const std::int64_t n : {1, 33, 1024, 40007}) {
+          const Cpu cpu(2, name_of(isa));
+          std::vector<Operand> terms, pairs;
+          std::vector<Tensor> tensors;
+          for (std::size_t i = 0; i < count; ++i) {
+            terms.push_back(Operand::random({n}, dtype, "term " + std::to_string(i), 1000));
+            pairs.push_back(terms.back().copy());
+          }
+          for (const Operand& term : terms) tensors.push_back(term);
+          for (const auto& [left, right] : tree) cpu->add({pairs[left], pairs[right], pairs[left]});
+          const Operand& want = pairs[0];
+          Operand sum({n}, dtype);
+          cpu->add_tree({tensors, joins, sum});
+          ASSERT_TRUE(same_bits(sum, want)) << count << " terms of " << n;
+          for (std::size_t i = 0; i < count; ++i)
+            EXPECT_TRUE(same_bits(terms[i], Operand::random({n}, dtype, "term " + std::to_string(i), 1000)))
+                << "a term has changed";
+          for (const std::size_t place : {std::size_t{0}, count / 2, count - 1}) {
+            const Operand kept = terms[place].copy();
+            cpu->add_tree({tensors, joins, terms[place]});
+            EXPECT_TRUE(same_bits(terms[place], want)) << "in the place of term " << place;
+            std::memcpy(terms[place].tensor().data, kept.tensor().data, kept.tensor().bytes());
+          }
+        }
+      }
+}
+
+TEST(Elementwise, WhatIsNoTreeIsRefused) {
+  const Cpu cpu;
+  const Operand a({8}, DType::f32), shorter({7}, DType::f32), sum({8}, DType::f32);
+  const auto complaint = [&](const std::vector<Tensor>& terms, const std::vector<std::uint8_t>& joins) {
+    return error_of([&] { cpu->add_tree({terms, joins, sum}); });
+  };
+  EXPECT_EQ(complaint({a, a, a}, {0, 1, 1}), "nothing was thrown");
+  EXPECT_EQ(complaint({a, a, a}, {0, 0, 2}), "nothing was thrown");
+  for (const std::vector<std::uint8_t>& joins :
+       {std::vector<std::uint8_t>{}, {0, 1}, {0, 1, 0}, {1, 0, 1}, {0, 2, 0}, {0, 1, 2}})
+    EXPECT_THAT(complaint({a, a, a}, joins), ::testing::HasSubstr("3 terms are no tree"));
+  std::vector<std::uint8_t> deep(9);
+  deep.back() = 8;
+  EXPECT_THAT(complaint(std::vector<Tensor>(9, a), deep), ::testing::HasSubstr("9 terms are no tree"));
+  EXPECT_NE(complaint({a, shorter, a}, {0, 1, 1}), "nothing was thrown");
 }
 
 TEST(Elementwise, RoundsToBf16ToTheNearestAndTiesToEven) {

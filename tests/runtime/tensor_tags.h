@@ -194,6 +194,7 @@ class TagBackend final : public ImmediateBackend {
     of_logits(name, o.logits, {o.targets, o.of_target}, {o.ranks});
   }
   void see(const char* name, const AddOperands& o) { add_up(name, {o.a, o.b}, o.sum); }
+  void see(const char* name, const AddTreeOperands& o) { add_up(name, o.terms, o.sum); }
   void see(const char* name, const AccumulateOperands& o) { add_up(name, {o.part, o.total}, o.total); }
   void see(const char* name, const ConvertOperands& o) { add_up(name, {o.x}, o.y); }
   void see(const char* name, const ScaleOperands& o) { add_up(name, {o.x}, o.y); }

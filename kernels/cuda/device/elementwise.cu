@@ -20,6 +20,47 @@ __global__ void add_groups(const T* a, const T* b, T* sum, int64_t count, bool w
   });
 }
 
+/// Terms of a tree, and how many of the open sums join behind each.
+template <class T>
+struct TermsOfTree {
+  const T* term[AddTreeOperands::most_terms];
+  std::uint8_t joins[AddTreeOperands::most_terms];
+  int count;
+};
+
+/// Puts a sum in front of the open ones, in registers: places are constants.
+template <int most, class Sum>
+__device__ inline void open_one(Sum (&open)[most], const Sum& sum) {
+#pragma unroll
+  for (int place = most - 1; place > 0; --place) open[place] = open[place - 1];
+  open[0] = sum;
+}
+/// Joins the two in front. Each addition is rounded, as if it had gone through memory.
+template <class T, int most, int size>
+__device__ inline void join_two(Group<Wide<T>, size> (&open)[most]) {
+#pragma unroll
+  for (int k = 0; k < size; ++k) open[0].x[k] = rounded<T>(open[1].x[k] + open[0].x[k]);
+#pragma unroll
+  for (int place = 1; place + 1 < most; ++place) open[place] = open[place + 1];
+}
+
+/// `most`: sums that are open at a time.
+template <int most, class T>
+__global__ void add_tree_groups(const __grid_constant__ TermsOfTree<T> terms, T* sum, int64_t count,
+                                bool wide) {
+  for_group<lanes<T>>(count, wide, [&](int64_t i, auto ending) {
+    Group<Wide<T>, lanes<T>> open[most]{};
+    auto next = fetch<lanes<T>>(terms.term[0] + i, ending);
+    for (int t = 0; t < terms.count; ++t) {
+      open_one(open, widened(next));
+      if (t + 1 < terms.count)
+        next = fetch<lanes<T>>(terms.term[t + 1] + i, ending);  // under way beside additions
+      for (int join = 0; join < terms.joins[t]; ++join) join_two<T>(open);
+    }
+    store(sum + i, open[0], ending);
+  });
+}
+
 template <class T>
 __global__ void maximum_groups(const T* a, const T* b, T* largest, int64_t count, bool wide) {
   for_group<lanes<T>>(count, wide, [&](int64_t i, auto ending) {
@@ -181,6 +222,25 @@ void GpuOperations::run(const AddOperands& o) {
   };
   if (o.a.dtype == DType::i64) with(int64_t{});
   else with_number(dtype_index(o.a.dtype), with);
+}
+
+void GpuOperations::run(const AddTreeOperands& o) {
+  constexpr int few = 4;  // of up to eight terms
+  const auto with = [&]<class T>(T) {
+    TermsOfTree<T> terms{};
+    terms.count = static_cast<int>(o.terms.size());
+    bool wide = aligned(o.sum.data);
+    for (std::size_t t = 0; t < o.terms.size(); ++t) {
+      terms.term[t] = o.terms[t].as<T>();
+      terms.joins[t] = o.joins[t];
+      wide = wide && aligned(o.terms[t].data);
+    }
+    launch(stream(), grid_of_groups(o.sum.count(), lanes<T>),
+           o.open() <= few ? add_tree_groups<few, T> : add_tree_groups<AddTreeOperands::most_open, T>, terms,
+           o.sum.data, o.sum.count(), wide);
+  };
+  if (o.sum.dtype == DType::i64) with(int64_t{});
+  else with_number(dtype_index(o.sum.dtype), with);
 }
 
 void GpuOperations::run(const MaximumOperands& o) {

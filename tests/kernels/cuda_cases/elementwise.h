@@ -1,4 +1,5 @@
 #pragma once
+#include "core/sum_tree.h"
 #include "kernels/cuda_cases/shared.h"
 
 /// Element by element, and dropout.
@@ -19,6 +20,33 @@ TEST_F(Cuda, AddsAndAccumulates) {
         backend.add({of(in_place), of(b), of(in_place)});
       });
       for (Operand& o : fetched({&sum, &total, &in_place, &largest})) all.push_back(std::move(o));
+    }
+    return all;
+  });
+}
+
+TEST_F(Cuda, AddsTreesOfTerms) {
+  for_kinds(*this, [&](DType dtype, std::size_t skew) {
+    std::vector<Operand> all;
+    const Maker make{pairing(), dtype, skew};
+    for (const auto& [leaves, ranks] : {std::pair(3, 3), {8, 8}, {12, 4}, {64, 64}}) {
+      const std::vector<Addition> tree = SumTree(leaves, ranks).of_roots();
+      const std::vector<std::uint8_t> joins = joins_of(tree, static_cast<int>(tree.size()) + 1);
+      for (const std::int64_t n : {1, 8, 1003}) {
+        std::vector<Mirror> terms;
+        for (std::size_t i = 0; i < joins.size(); ++i)
+          terms.push_back(make.random({n}, "term " + std::to_string(i), 1000));
+        const Mirror sum = make.empty({n});
+        on_both(pairing(), {}, 0, [&](Backend& backend, auto of) {
+          std::vector<Tensor> tensors;
+          for (const Mirror& term : terms) tensors.push_back(of(term));
+          backend.add_tree({tensors, joins, of(sum)});
+          backend.add_tree({tensors, joins, tensors[1]});
+        });
+        EXPECT_TRUE(same_bits(sum.fetched(), sum.on_host())) << joins.size() << " terms of " << n;
+        EXPECT_TRUE(same_bits(terms[1].fetched(), sum.on_host())) << "in the place of a term";
+        all.push_back(sum.fetched());
+      }
     }
     return all;
   });

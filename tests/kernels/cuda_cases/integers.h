@@ -20,6 +20,7 @@ TEST_F(Cuda, AddsGradientsAsIntegersAndMakesGradientsOfThem) {
         backend.add_as_integers({of(gradient), of(totals), of(marks)});
         backend.add({of(sum), of(totals), of(sum)});
         backend.fill({of(filled), 7});
+        backend.add_tree({{of(filled), of(filled), of(filled)}, {0, 1, 1}, of(filled)});
         backend.from_integers({of(totals), of(none), of(made)});
         if (n > 1000) backend.from_integers({of(marked), of(marks), of(nothing)});
       });
