@@ -83,7 +83,10 @@ DeviceTransports device_transports(const World& world, Backend& backend, Waiting
              "everywhere, or leave the setting "
              "out: messages then go by MPI",
              why_not);
-  if (!why_not.empty()) return {nullptr, fmt::format("MPI through pinned memory ({})", why_not)};
+  if (!why_not.empty())
+    return {nullptr,
+            fmt::format("MPI through pinned memory ({}; with device.transport=mpi sums are cut for it)",
+                        why_not)};
   return {make_nccl_transports(backend, waiting, wish.reserved_multiprocessors),
           fmt::format("NCCL {} between {} GPUs", nccl_version_text(seats[0].version), world.size)};
 }

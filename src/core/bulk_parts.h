@@ -5,21 +5,23 @@
 namespace mindpipe {
 
 /// Bytes of a part of bulk traffic, whatever its link: shorter ones would be all latency, and nothing of a
-/// higher class waits long for the longest.
+/// higher class waits long for the longest. Parts that a device's own queues carry cost the start of some
+/// kernels each, so they may be longer.
 inline constexpr std::int64_t least_part_bytes = std::int64_t{256} << 10,
-                              most_part_bytes = std::int64_t{4} << 20;
+                              most_part_bytes = std::int64_t{4} << 20,
+                              most_queued_part_bytes = std::int64_t{32} << 20;
 
 /// How much longer, in bytes, a rank's piece of a part may be than its share: parts are cut at edges of
 /// chunks of statistics (16,384 elements, f32).
 inline constexpr std::int64_t longest_overhang = std::int64_t{4} * 16384;
 
-/// Bytes of a part: what the link carries in 250 us, within the limits, and a chunk for each of `ranks` that
-/// share a sum.
-constexpr std::int64_t part_bytes_of(double picoseconds_per_byte, int ranks) {
+/// Bytes of a part: what the link carries in 250 us, within the limits, of which `most` is the upper one, and
+/// a chunk for each of `ranks` that share a sum.
+constexpr std::int64_t part_bytes_of(double picoseconds_per_byte, int ranks,
+                                     std::int64_t most = most_part_bytes) {
   constexpr double longest_ps = 250e6;
-  const bool is_short = picoseconds_per_byte * static_cast<double>(most_part_bytes) > longest_ps;
-  const std::int64_t carried =
-      is_short ? static_cast<std::int64_t>(longest_ps / picoseconds_per_byte) : most_part_bytes;
+  const bool is_short = picoseconds_per_byte * static_cast<double>(most) > longest_ps;
+  const std::int64_t carried = is_short ? static_cast<std::int64_t>(longest_ps / picoseconds_per_byte) : most;
   return std::max({carried, least_part_bytes, ranks * longest_overhang});
 }
 

@@ -57,6 +57,8 @@ Network network_on_paper(const Config& config) {
     return inside ? within : between;
   };
   Network network;
+  if (config.device.kind == DeviceKind::cuda && config.device.transport != TransportKind::mpi)
+    network.longest_part = most_queued_part_bytes;
   network.copies = link_of(0, links.copies, Level::copies);
   network.tensor = for_groups_of(tensor);
   network.data = for_groups_of(stage);

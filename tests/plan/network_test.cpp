@@ -57,6 +57,19 @@ TEST(NetworkOnPaper, StagesOfOneNodeAreNeighbours) {
   EXPECT_FALSE(is_within(uneven.data));
 }
 
+TEST(NetworkOnPaper, PartsMayBeLongerWhereADevicesQueuesCarryThem) {
+  const auto longest = [](DeviceKind kind, TransportKind transport) {
+    Config c = on_nodes_of_four({1, 1, 2, 1});
+    c.device.kind = kind;
+    c.device.transport = transport;
+    return network_on_paper(c).longest_part;
+  };
+  for (const TransportKind transport : {TransportKind::automatic, TransportKind::nccl})
+    EXPECT_EQ(longest(DeviceKind::cuda, transport), most_queued_part_bytes);
+  EXPECT_EQ(longest(DeviceKind::cuda, TransportKind::mpi), most_part_bytes);
+  EXPECT_EQ(longest(DeviceKind::cpu, TransportKind::automatic), most_part_bytes);
+}
+
 TEST(NetworkOnPaper, WhatLinksLeaveOutTheDeviceSays) {
   Config c = gpt2_style();
   const LinkDescription core = links_on_paper(c);

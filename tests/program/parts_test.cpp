@@ -85,6 +85,13 @@ TEST(Parts, TakeTheSlowestLinkThatCarriesAnyAQuarterOfAMillisecond) {
   EXPECT_EQ(part_bytes_on(with_rates(4e9, 2e9), outline), 1'000'000) << "one replica sums nothing";
   outline.data = 16;
   EXPECT_EQ(part_bytes_on(with_rates(1e8, 1e8), outline), mebibyte) << "a chunk for each data rank";
+  outline.data = 2;
+  Network queued = with_rates(400e9, 400e9);
+  EXPECT_EQ(part_bytes_on(queued, outline), 4 * mebibyte) << "by MPI, however fast";
+  queued.longest_part = most_queued_part_bytes;
+  EXPECT_EQ(part_bytes_on(queued, outline), 32 * mebibyte) << "a device's queues carry longer ones";
+  queued.message = queued.data = with_rates(40e9, 40e9).data;
+  EXPECT_EQ(part_bytes_on(queued, outline), 10'000'000) << "which its links carry in 250 us";
 }
 
 TEST(Parts, AreAsManyAsTheirLengthSays) {

@@ -32,6 +32,7 @@ struct Network {
   Link data, grid;                              ///< collectives of these groups
   Link copies = {};                             ///< between a device and its host, each way
   Link tensor = {};                             ///< sums between ranks that share a product, inside passes
+  std::int64_t longest_part = most_part_bytes;  ///< bytes of a part of bulk traffic, at most
   std::optional<Unseen> unseen = {};            ///< traffic that some does not find at ports
   /// Whether tensor sums can meet messages of the pipeline, or sums over data, at a port.
   bool tensor_meets(bool messages, bool sums) const;

@@ -24,7 +24,7 @@ std::int64_t part_bytes_on(const Network& network, const Outline& outline, bool 
       });
   return part_bytes_of(std::max(outline.data > 1 ? network.data.picoseconds_per_byte : 0,
                                 has_exchanges ? network.message.picoseconds_per_byte : 0),
-                       outline.data);
+                       outline.data, network.longest_part);
 }
 
 std::int64_t sent_in_group(int ranks, std::int64_t bytes) {

@@ -18,7 +18,7 @@ struct Transfer {
 };
 
 /// Bytes of a part of bulk traffic: what the slowest of the links that carry any takes 250 us for, so that no
-/// message waits longer for a part.
+/// message waits longer for a part, but no more than the network's longest.
 std::int64_t part_bytes_on(const Network& network, const Outline& outline, bool blocks_may_move = false);
 
 /// Bytes that one of so many ranks sends, at most, so that `bytes` are scattered among them, or gathered.
