@@ -291,6 +291,12 @@ RoomWishes wishes_of(const Config& config) {
 
 namespace {
 
+/// Whether a step's batch is copied to the device beside the step before, into a room of its own.
+bool copies_ahead(const Config& config) {
+  return row_of(config.device.kind).memory == Memory::Kind::device &&
+         !row_of(config.model.kind).trains_subnets;
+}
+
 /// What a model says of itself.
 void count_model(RunPlan& plan, const Config& config, Model& model) {
   plan.parameters = model.parameters();
@@ -317,6 +323,8 @@ RunPlan make_run_plan(const Config& config, Purpose purpose, std::span<const Sub
   plan.held_batches = static_cast<int>(
       std::clamp<std::int64_t>(most_held / std::max<std::int64_t>(1, input_bytes(plan.fields, layout)), 1,
                                batches + calibrations_of(config, layout.grid.data)));
+  if (purpose == Purpose::training && copies_ahead(config))
+    plan.held_batches = std::max(plan.held_batches, 2);
   lay_out(plan.outline, config);
   plan.network = network_on_paper(config);
   if (change) change(plan.outline, plan.network);

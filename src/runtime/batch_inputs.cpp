@@ -34,26 +34,38 @@ BatchInputs::BatchInputs(const Stage& stage, const std::vector<Field>& fields, i
   }
 }
 
-void BatchInputs::bring(Corpus& corpus, std::int64_t first, int data, StepInput& input) {
+void BatchInputs::bring(Corpus& corpus, std::int64_t first, int data, StepInput& input, std::uint64_t read) {
   Layout there = layout_;
   there.coord.data = data;
   corpus.batch(first + there.first_sample(0), drawn_);
-  for (const FieldTensors::Entry& entry : input.fields.entries())
-    backend_.upload(drawn_.at(entry.name).data, entry.tensor);
+  if (!input.fields.entries().empty()) {
+    backend_.wait(Queue::copy_in, read);
+    backend_.use_queue(Queue::copy_in);
+    for (const FieldTensors::Entry& entry : input.fields.entries())
+      backend_.upload(drawn_.at(entry.name).data, entry.tensor);
+    backend_.use_queue(Queue::compute);
+    backend_.wait(Queue::compute, backend_.record(Queue::copy_in));
+  }
   input.valid = count_valid(drawn_.at(field::targets));
   ++brought_;
 }
 
 StepInput& BatchInputs::load(Corpus& corpus, std::int64_t first) {
-  held_.front().name = -1;
-  bring(corpus, first, layout_.coord.data, loaded());
-  return loaded();
+  const std::uint64_t behind_step = now();
+  if (held_[loaded_].name < 0) held_[loaded_].read = behind_step;
+  loaded_ = held_.size() > 1 ? 1 - loaded_ : 0;
+  Held& room = held_[loaded_];
+  bring(corpus, first, layout_.coord.data, room.input, room.read.value_or(behind_step));
+  room.read.reset();
+  room.name = -1;
+  return room.input;
 }
 
 StepInput& BatchInputs::hold(Corpus& corpus, std::int64_t name, std::int64_t batch, int data) {
   Held& held = held_[static_cast<std::size_t>(name) % held_.size()];
-  if (held.name != name && is_read_) bring(corpus, batch * layout_.batch, data, held.input);
+  if (held.name != name && is_read_) bring(corpus, batch * layout_.batch, data, held.input, now());
   held.name = name;
+  held.read.reset();
   return held.input;
 }
 
@@ -62,7 +74,7 @@ void BatchInputs::forget() {
 }
 
 void BatchInputs::load_whole(Corpus& corpus, std::int64_t first, StepInput& input) {
-  bring(corpus, first, layout_.coord.data, input);
+  bring(corpus, first, layout_.coord.data, input, now());
   if (layout_.grid.data > 1) input.valid = count_whole(corpus, first);
 }
 
