@@ -32,9 +32,13 @@ class OrderedTransports final : public Transports {
     MPI_Comm_rank(ranks, &rank_);
     lots_.sample = static_cast<std::uint32_t>(rank_);
   }
-  std::unique_ptr<Transport> among(MPI_Comm ranks, Use, const std::string& name) override {
-    return std::make_unique<Ordered>(*this, ranks, name);
+  std::unique_ptr<Transport> among(MPI_Comm ranks, Use, const std::string& name,
+                                   std::span<const int> peers = {}) override {
+    ++made_;
+    return std::make_unique<Ordered>(*this, ranks, name, peers);
   }
+  /// How many transports there are.
+  int made() const { return made_; }
   int messages_started() const { return static_cast<int>(started_); }
 
  private:
@@ -102,12 +106,16 @@ class OrderedTransports final : public Transports {
 
   class Ordered final : public Transport {
    public:
-    Ordered(OrderedTransports& all, MPI_Comm ranks, const std::string& name) : all_(all), name_(name) {
+    Ordered(OrderedTransports& all, MPI_Comm ranks, const std::string& name, std::span<const int> peers)
+        : all_(all), name_(name), peers_(peers.begin(), peers.end()) {
       MPI_CHECK(MPI_Comm_dup(ranks, greetings_.receive()));
       MPI_CHECK(MPI_Comm_dup(ranks, messages_.receive()));
       world_ = world_ranks(ranks);
     }
     void put(std::span<const Parcel> parcels) override {
+      for (const Parcel& parcel : parcels)
+        MP_CHECK(peers_.empty() || std::find(peers_.begin(), peers_.end(), parcel.peer) != peers_.end(),
+                 "{} has no connection to its rank {}", name_, parcel.peer);
       auto operation = std::make_shared<Operation>(all_, *this, parcels);
       all_.device_.put([operation] { return operation->turn(); });
     }
@@ -116,6 +124,7 @@ class OrderedTransports final : public Transports {
     friend class Operation;
     OrderedTransports& all_;
     std::string name_;
+    std::vector<int> peers_;
     MpiComm greetings_, messages_;
     std::vector<int> world_;
     std::map<int, int> met_;  ///< meetings with each peer
@@ -126,7 +135,7 @@ class OrderedTransports final : public Transports {
 
   LateBackend& device_;
   Board board_;
-  int rank_ = 0;
+  int rank_ = 0, made_ = 0;
   std::uint64_t put_in_ = 0, started_ = 0, draws_ = 0;
   RandomStream lots_{.seed = 5, .purpose = purpose_of("delays")};
 };

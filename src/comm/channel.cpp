@@ -27,7 +27,8 @@ Channels::Channels(MPI_Comm ranks, Waiting& waiting, TrafficLedger* ledger, cons
   world_ranks_ = world_ranks(comm_.get());
 }
 
-void Channels::use(Transports& transports, std::vector<ChannelName> channels) {
+void Channels::use(Transports& transports, std::vector<ChannelName> channels,
+                   const std::vector<ChannelName>& of_one_queue) {
   std::sort(channels.begin(), channels.end());  // one order for all ranks
   for (const ChannelName& channel : channels) {
     const bool mine = channel.from == rank_ || channel.to == rank_;
@@ -38,15 +39,53 @@ void Channels::use(Transports& transports, std::vector<ChannelName> channels) {
     const auto place = [&](int rank) { return world_ranks_[static_cast<std::size_t>(rank)]; };
     const std::string name = fmt::format("channel {} from rank {} to rank {}", channel.payload,
                                          place(channel.from), place(channel.to));
-    queued_[channel] = transports.among(pair.get(), Transports::Use::channel, name);
+    transports_.push_back(transports.among(pair.get(), Transports::Use::channel, name));
+    queued_[channel] = {transports_.back().get()};
   }
+  share(transports, of_one_queue);
 }
 
-Channels::Transfer Channels::put(const ChannelName& channel, const Transport::Parcel& parcel) {
-  const auto transport = queued_.find(channel);
-  MP_CHECK(transport != queued_.end(), "no channel of payload {} from rank {} to rank {} was asked for",
+void Channels::share(Transports& transports, const std::vector<ChannelName>& channels) {
+  if (channels.empty()) return;
+  std::vector<int> first(world_ranks_.size());  // of the ranks that channels join to this one
+  std::iota(first.begin(), first.end(), 0);
+  for (const ChannelName& channel : channels) {
+    const int before = std::max(first[channel.from], first[channel.to]);
+    std::replace(first.begin(), first.end(), before, std::min(first[channel.from], first[channel.to]));
+  }
+  std::vector<int> joined;
+  for (int rank = 0; rank < static_cast<int>(first.size()); ++rank)
+    if (first[rank] == first[rank_]) joined.push_back(rank);
+  const bool is_one = joined.size() > 1;
+  MpiComm ranks;
+  MPI_CHECK(MPI_Comm_split(comm_.get(), is_one ? first[rank_] : MPI_UNDEFINED, rank_, ranks.receive()));
+  if (!is_one) return;
+  const auto place = [&](int rank) {
+    return static_cast<int>(std::lower_bound(joined.begin(), joined.end(), rank) - joined.begin());
+  };
+  std::vector<int> peers;
+  for (const ChannelName& channel : channels) {
+    if (channel.from != rank_ && channel.to != rank_) continue;
+    peers.push_back(place(channel.from == rank_ ? channel.to : channel.from));
+    queued_[channel] = {nullptr, place(channel.from), place(channel.to)};
+  }
+  const std::string name = fmt::format("bulk messages between {} ranks from rank {} on", joined.size(),
+                                       world_ranks_[static_cast<std::size_t>(joined.front())]);
+  transports_.push_back(transports.among(ranks.get(), Transports::Use::bulk, name, peers));
+  for (auto& [channel, queued] : queued_)
+    if (queued.transport == nullptr) queued.transport = transports_.back().get();
+}
+
+Channels::Transfer Channels::put(const ChannelName& channel, const Tensor& tensor) {
+  const auto found = queued_.find(channel);
+  MP_CHECK(found != queued_.end(), "no channel of payload {} from rank {} to rank {} was asked for",
            channel.payload, channel.from, channel.to);
-  if (parcel.bytes > 0) transport->second->put({&parcel, 1});
+  using Way = Transport::Parcel::Way;
+  const Queued& queued = found->second;
+  const bool sends = channel.from == rank_;
+  const Transport::Parcel parcel{sends ? Way::send : Way::receive, tensor.data, tensor.bytes(),
+                                 sends ? queued.receiver : queued.sender};
+  if (parcel.bytes > 0) queued.transport->put({&parcel, 1});
   return next_++;
 }
 
@@ -56,7 +95,7 @@ Channels::Transfer Channels::send(int peer, int payload, const Tensor& tensor, T
   if (is_message_left_out(rank_, peer, payload) || std::exchange(loses_next_, false)) return next_++;
   if (!queued_.empty()) {
     if (ledger_ != nullptr) ledger_->add(axis_to(peer), kind, static_cast<std::int64_t>(tensor.bytes()), 0);
-    return put({rank_, peer, payload}, {Transport::Parcel::Way::send, tensor.data, tensor.bytes(), 1});
+    return put({rank_, peer, payload}, tensor);
   }
   sends_.push_back({next_, peer, payload, kind, tensor.as<std::byte>(), tensor.bytes()});
   sends_.back().moment = moment();
@@ -70,8 +109,7 @@ Channels::Transfer Channels::receive(int peer, int payload, const Tensor& tensor
   MP_CHECK(payload >= 0 && peer != rank_, "a message of payload {} from rank {} to rank {}", payload, peer,
            rank_);
   if (is_message_left_out(peer, rank_, payload)) return next_++;
-  if (!queued_.empty())
-    return put({peer, rank_, payload}, {Transport::Parcel::Way::receive, tensor.data, tensor.bytes(), 0});
+  if (!queued_.empty()) return put({peer, rank_, payload}, tensor);
   Message& message = receives_.emplace_back(
       Message{next_, peer, payload, TrafficClass::pipeline, tensor.as<std::byte>(), tensor.bytes()});
   message.moment = moment();

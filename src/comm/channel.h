@@ -41,8 +41,11 @@ class Channels {
 
   /// Gives each of these channels a transport of its own: from now on a transfer is put into the device's
   /// current queue, whole, and is done for the host with that. The caller puts the waits for other queues
-  /// before and behind it. Collective over the ranks, which name the same.
-  void use(Transports& transports, std::vector<ChannelName> channels);
+  /// before and behind it. Channels `of_one_queue` share one among the ranks that they join: each rank puts
+  /// all of their messages into one queue, where they would wait for one another anyway. Collective over the
+  /// ranks, which name the same.
+  void use(Transports& transports, std::vector<ChannelName> channels,
+           const std::vector<ChannelName>& of_one_queue = {});
 
   /// Begins to send; `tensor` must stay as it is until the transfer is done.
   Transfer send(int peer, int payload, const Tensor& tensor, TrafficClass kind = TrafficClass::pipeline);
@@ -84,7 +87,13 @@ class Channels {
   Axis axis_to(int peer) const {
     return of_lane_ > 0 && peer / of_lane_ != rank_ / of_lane_ ? Axis::supernet : Axis::pipeline;
   }
-  Transfer put(const ChannelName& channel, const Transport::Parcel& parcel);
+  /// Transport of a channel, and the ranks of it that send and receive.
+  struct Queued {
+    Transport* transport = nullptr;
+    int sender = 0, receiver = 1;
+  };
+  void share(Transports& transports, const std::vector<ChannelName>& channels);
+  Transfer put(const ChannelName& channel, const Tensor& tensor);
   std::int64_t moment() const { return route_.ports != nullptr ? route_.ports->moment() : 0; }
   void begin_part(Message& message, bool sending);
   void begin_sends(TrafficClass kind);
@@ -98,7 +107,8 @@ class Channels {
   int rank_ = 0, of_lane_;
   std::size_t part_bytes_;
   std::vector<int> world_ranks_;
-  std::map<ChannelName, std::unique_ptr<Transport>> queued_;  ///< this rank's queued channels
+  std::vector<std::unique_ptr<Transport>> transports_;
+  std::map<ChannelName, Queued> queued_;  ///< this rank's queued channels
   Transfer next_ = 0;
   bool loses_next_ = false;
   Messages sends_, receives_;  ///< ordered as they were asked for

@@ -64,7 +64,8 @@ void NcclTransports::settle(const Link& link, ncclResult_t result, const char* c
       [&] { return fmt::format("{} of {}", call, link.name_); });
 }
 
-std::unique_ptr<Transport> NcclTransports::among(MPI_Comm ranks, Use use, const std::string& name) {
+std::unique_ptr<Transport> NcclTransports::among(MPI_Comm ranks, Use use, const std::string& name,
+                                                 std::span<const int> peers) {
   int rank = 0, size = 0;
   MPI_CHECK(MPI_Comm_rank(ranks, &rank));
   MPI_CHECK(MPI_Comm_size(ranks, &size));
@@ -81,20 +82,21 @@ std::unique_ptr<Transport> NcclTransports::among(MPI_Comm ranks, Use use, const 
                    [&] {
                      settle(*link, library_.initialize(&link->handle_, size, id, rank, &config),
                             "ncclCommInitRankConfig");
-                     connect(*link, use, rank, size);
+                     connect(*link, use, rank, size, peers);
                    });
   const std::lock_guard lock(mutex_);
   alive_.push_back(link.get());
   return link;
 }
 
-/// Sends a first message between all ranks: it makes their connections, for which both hosts wait, and should
-/// do so here and not in a step.
-void NcclTransports::connect(Link& link, Use use, int rank, int size) {
+/// Sends a first message between all ranks that will exchange some: it makes their connections, for which
+/// both hosts wait, and should do so here and not in a step.
+void NcclTransports::connect(Link& link, Use use, int rank, int size, std::span<const int> peers) {
   Arena bytes(backend_.memory(), MemoryClass::workspace, 2 * static_cast<std::size_t>(size) * alignment);
   std::vector<Transport::Parcel> parcels;
   for (int peer = 0; peer < size; ++peer) {
-    if (peer == rank) continue;
+    const bool is_one = peers.empty() || std::find(peers.begin(), peers.end(), peer) != peers.end();
+    if (peer == rank || !is_one) continue;
     const auto at = [&](int place) { return bytes.address_of(static_cast<std::size_t>(place) * alignment); };
     if (use != Use::channel || rank == 0)
       parcels.push_back({Transport::Parcel::Way::send, at(peer), 1, peer});

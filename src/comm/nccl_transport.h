@@ -19,7 +19,8 @@ class NcclTransports final : public Transports {
  public:
   NcclTransports(Backend& backend, Waiting& waiting, int reserved);
   ~NcclTransports() override;
-  std::unique_ptr<Transport> among(MPI_Comm ranks, Use use, const std::string& name) override;
+  std::unique_ptr<Transport> among(MPI_Comm ranks, Use use, const std::string& name,
+                                   std::span<const int> peers = {}) override;
   std::string trouble() override;
 
  private:
@@ -27,7 +28,7 @@ class NcclTransports final : public Transports {
   /// Waits until a communicator's call is done. It is done at once unless NCCL_COMM_BLOCKING=0 puts calls
   /// into the background.
   void settle(const Link& link, ncclResult_t result, const char* call);
-  void connect(Link& link, Use use, int rank, int size);
+  void connect(Link& link, Use use, int rank, int size, std::span<const int> peers);
 
   Nccl library_;
   Backend& backend_;

@@ -44,8 +44,10 @@ class Transports {
   };
   virtual ~Transports() = default;
   /// Makes a transport among `ranks`, a communicator that is not needed afterwards; `name` is for sentences.
+  /// `peers`: the ranks of it with which this one will exchange messages, who name it too; none: all of them.
   /// Collective over `ranks`; all ranks make their transports in one common order.
-  virtual std::unique_ptr<Transport> among(MPI_Comm ranks, Use use, const std::string& name) = 0;
+  virtual std::unique_ptr<Transport> among(MPI_Comm ranks, Use use, const std::string& name,
+                                           std::span<const int> peers = {}) = 0;
   /// Sentence that says what has gone wrong in the background; empty: nothing. The watchdog asks at any time,
   /// from a thread of its own.
   virtual std::string trouble() { return ""; }

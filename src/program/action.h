@@ -303,9 +303,13 @@ inline bool is_backward(const Action& action) {
 }
 /// One end of a message that brings the states of `units` to the rank of their next user.
 inline bool is_move(const Action& action) { return action.payload == Payload::unit_state; }
+/// Whether its messages stand in the queue bulk.
+inline bool travels_in_bulk(Payload payload) {
+  return payload == Payload::unit_gradient || payload == Payload::unit_state;
+}
 /// A message between two passes: it crosses a cut of the model.
 inline bool crosses_cut(const Action& action) {
-  return is_message(action) && action.payload != Payload::unit_gradient && !is_move(action);
+  return is_message(action) && !travels_in_bulk(action.payload);
 }
 /// An action on the parameters, or a gradient, of `unit`.
 inline bool names_unit(const Action& action) {

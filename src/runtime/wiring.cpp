@@ -95,25 +95,27 @@ void Wiring::imitate_links(const Network& network) {
   ports->connect(std::move(links), of(network.data));
 }
 
-/// Every channel of the programs gets a transport of its own, before the first step.
+/// Every channel that the programs name gets a transport before the first step, those of the queue bulk
+/// together.
 void Wiring::connect_stages(const RunPlan& plan, Route route) {
   const int stages = grid->shape().pipeline;
   channels =
       std::make_unique<Channels>(grid->program(), waiting, &ledger, route, stages, plan.outline.part_bytes);
   if (plan.subnets) reports = std::make_unique<Channels>(grid->program(), waiting, &ledger, Route{}, stages);
   if (carrier.transports == nullptr) return;
-  std::set<ChannelName> names;
+  std::set<ChannelName> own, in_bulk;
+  const auto name = [&](int from, int to, Payload payload) {
+    (travels_in_bulk(payload) ? in_bulk : own).insert({from, to, static_cast<int>(payload)});
+  };
   for (const Program* program : {&plan.training.program, &plan.evaluation.program})
     for (int rank = 0; rank < static_cast<int>(program->ranks.size()); ++rank)
       for (const Action& action : program->ranks[rank])
-        if (action.kind == ActionKind::send)
-          names.insert({rank, action.peer, static_cast<int>(action.payload)});
+        if (action.kind == ActionKind::send) name(rank, action.peer, action.payload);
   std::vector<StretchChannel> later;
   if (plan.subnets) later = channels_of_stretches(plan.outline);
   else if (plan.blocks_may_move) later = channels_of_moving_steps(plan.outline);
-  for (const StretchChannel& channel : later)
-    names.insert({channel.from, channel.to, static_cast<int>(channel.payload)});
-  channels->use(*carrier.transports, {names.begin(), names.end()});
+  for (const StretchChannel& channel : later) name(channel.from, channel.to, channel.payload);
+  channels->use(*carrier.transports, {own.begin(), own.end()}, {in_bulk.begin(), in_bulk.end()});
 }
 
 void Wiring::reserve(const RankFootprint& footprint) {

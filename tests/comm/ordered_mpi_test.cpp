@@ -16,6 +16,7 @@ namespace mindpipe {
 namespace {
 
 constexpr int vectors = 4;
+constexpr int of_bulk = 1;  // the payload whose messages go through the queue of sums
 constexpr std::int64_t length = 1237;
 
 /// Messages and sums in one order for all ranks, as tickets give it.
@@ -25,7 +26,8 @@ struct Task {
   int vector = 0, from = 0, to = 0, payload = 0;
   bool involves(int rank) const { return kind != Kind::message || from == rank || to == rank; }
   int stream() const {
-    return kind == Kind::message ? 2 + payload * 16 + from * 4 + to : static_cast<int>(kind) - 1;
+    if (kind != Kind::message) return static_cast<int>(kind) - 1;
+    return payload == of_bulk ? 2 : 3 + from * 4 + to;
   }
 };
 
@@ -82,11 +84,12 @@ class Station {
     tensor_.emplace(backend_, std::move(tensor), ranks_, Axis::tensor);
     data_.emplace(backend_, std::move(data), Axis::data);
     channels_.emplace(MPI_COMM_WORLD, waiting_);
-    std::vector<ChannelName> names;
+    std::vector<ChannelName> names, in_bulk;
     for (int from = 0; from < ranks_; ++from)
       for (int to = 0; to < ranks_; ++to)
-        for (int payload = 0; from != to && payload < 2; ++payload) names.push_back({from, to, payload});
-    channels_->use(transports_, names);
+        for (int payload = 0; from != to && payload < 2; ++payload)
+          (payload == of_bulk ? in_bulk : names).push_back({from, to, payload});
+    channels_->use(transports_, names, in_bulk);
     const std::size_t arriving = Exchange::scratch_bytes(SumTree(ranks_, ranks_), length * sizeof(float));
     tensor_->reserve(arriving);
     data_->reserve(arriving);
@@ -105,7 +108,8 @@ class Station {
     switch (task.kind) {
       case Task::Kind::message:
         if (task.from == rank_)
-          in(Queue::send, task, [&] { channels_->send(task.to, task.payload, vector); });
+          in(task.payload == of_bulk ? Queue::bulk : Queue::send, task,
+             [&] { channels_->send(task.to, task.payload, vector); });
         if (task.to == rank_) take_in(task);
         return;
       case Task::Kind::bulk_sum:
@@ -120,6 +124,7 @@ class Station {
   void run_to_the_end() { backend_.synchronize(); }
   const Tensor& vector(int v) const { return vectors_[v].tensor; }
   int messages_started() const { return transports_.messages_started(); }
+  int transports() const { return transports_.made(); }
 
  private:
   template <class PutIn>
@@ -133,10 +138,11 @@ class Station {
   void take_in(const Task& task) {
     const Tensor arrived = arrived_.emplace_back(Shape{length}, DType::f32).tensor,
                  &vector = vectors_[task.vector].tensor;
-    backend_.use_queue(Queue::receive);
+    const Queue queue = task.payload == of_bulk ? Queue::bulk : Queue::receive;
+    backend_.use_queue(queue);
     channels_->receive(task.from, task.payload, arrived);
     backend_.use_queue(Queue::compute);
-    backend_.wait(Queue::compute, backend_.record(Queue::receive));
+    backend_.wait(Queue::compute, backend_.record(queue));
     in(Queue::compute, task, [&] { backend_.add({vector, arrived, vector}); });
   }
   std::vector<Tensor> pieces_of(const Tensor& vector) const {
@@ -185,6 +191,12 @@ TEST(OrderedTransport, AnyOrderThatAllRanksKeepGivesTheBitsOfOneAfterTheOther) {
               }));
     expect_values(station, one_after_the_other(tasks, station.ranks()), seed);
   }
+}
+
+TEST(OrderedTransport, ChannelsOfOneQueueShareATransport) {
+  const Station station;
+  const int sums = 2, there_and_back = 2 * (station.ranks() - 1), shared = 1;
+  EXPECT_EQ(station.transports(), sums + there_and_back + shared);
 }
 
 /// Two tasks of ranks 0 and 1 that use different transports.

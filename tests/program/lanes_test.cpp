@@ -135,6 +135,32 @@ TEST(Lanes, TakeNoWayThatTheirOutlineDoesNotName) {
       }
 }
 
+/// NCCL's communicators take memory of the device: each channel of the pipeline has one, all that travels in
+/// bulk has one, and sums along the axes of the grid have five.
+TEST(Lanes, NoRankTakesPartInMoreThan32Transports) {
+  constexpr int of_sums = 5;
+  for (const int lanes : {4, 8, 16})
+    for (const int stages : {2, 8, 16})
+      for (const bool own_cuts : {false, true}) {
+        Outline outline = sample_space(stages, 24, 1);
+        price_h200(outline);
+        give_lanes(outline, lanes, 0.5);
+        share_a_table(outline);
+        outline.own_cuts = own_cuts;
+        std::vector<int> own(static_cast<std::size_t>(outline.ranks()), of_sums + 1), ways = own;
+        for (const StretchChannel& way : channels_of_stretches(outline))
+          for (const int rank : {way.from, way.to}) {
+            ++ways[rank];
+            if (!travels_in_bulk(way.payload)) ++own[rank];
+          }
+        const int most = *std::max_element(own.begin(), own.end());
+        fmt::print(
+            "{} lanes of {} stages, own cuts {}: {} transports of a rank, where {} ways have one each\n",
+            lanes, stages, own_cuts, most, *std::max_element(ways.begin(), ways.end()));
+        EXPECT_LE(most, 32);
+      }
+}
+
 TEST(Lanes, ACutOfASubnetsOwnKeepsBlocksAtHomeOrBesideIt) {
   for (unsigned seed = 1; seed <= 20; ++seed) {
     Outline outline = sample_space(2 + static_cast<int>(seed) % 7, 24, 1);
