@@ -37,11 +37,15 @@ install: configure ## put the program into PREFIX/bin, configurations and the de
 	cmake --build $(BUILD) -j $(JOBS) --target mindpipe-train
 	cmake --install $(BUILD) --prefix $(PREFIX)
 
+# GPUs that make cuda compiles for, and make gpu-check, whose bundle is small; for others CUDA_ARCHITECTURES=100-real, for instance.
+CUDA_ARCHITECTURES = 80-real;90;100-real;120-real
+gpu-check: CUDA_ARCHITECTURES = 80-real;90
+
 configure-cuda:
 	scripts/setup.sh --frontend
-	cmake --preset release -B build-cuda -DMINDPIPE_CUDA=ON "-DMINDPIPE_CUDA_ARCHITECTURES=80-real;90-real;90-virtual"
+	cmake --preset release -B build-cuda -DMINDPIPE_CUDA=ON "-DMINDPIPE_CUDA_ARCHITECTURES=$(CUDA_ARCHITECTURES)"
 
-cuda: configure-cuda ## build for A100, H100, H200 and newer GPUs in build-cuda/ (build/ is for H100 and H200 where nvcc is)
+cuda: configure-cuda ## build for A100, H100, H200, B200 and newer GPUs in build-cuda/ (build/ is for H100 and H200 where nvcc is)
 	cmake --build build-cuda -j $(JOBS) --target mindpipe-train
 
 # Exit code 69 of gpu-check.sh: no GPU here, which is said, and the bundle is ready for a machine that has one.
