@@ -8,6 +8,7 @@
 #include "cuda/error.h"
 #include "hardware.h"
 #include "make_backend.h"
+#include "plans/reserved_processors.h"
 
 namespace mindpipe {
 namespace {
@@ -34,7 +35,7 @@ void give_each_queue_a_connection() {
 CudaBackend::CudaBackend(Memory& memory, int device, const std::string& kernels, const AttentionLimit& limit,
                          int reserved)
     : GpuOperations(memory, device),
-      processors_(cuda::processors_left(properties().multiProcessorCount, reserved)),
+      processors_(processors_left(properties().multiProcessorCount, reserved)),
       fused_attention_(cuda::make_fused_attention(memory, limit)) {
   if (kernels.empty()) return;
   cuda::TunedTable table = cuda::read_tuned_table(text_of(kernels), kernels);

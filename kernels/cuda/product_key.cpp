@@ -115,14 +115,6 @@ ProductKey sums_key(const ProductCall& c, std::int64_t rows, int processors) {
   return {c.kind, c.operands, wide(c.operands), Epilogue::none, rows, c.k, c.m, processors};
 }
 
-int processors_left(int of_gpu, int reserved) {
-  MP_REQUIRE(reserved < of_gpu, Exit::bad_configuration,
-             "device.reserved_multiprocessors is {}, and this GPU has {}, so none would be left to products; "
-             "leave most of them to products (8 or 16 are enough for messages)",
-             reserved, of_gpu);
-  return reserved == 0 ? 0 : of_gpu - reserved;
-}
-
 std::int64_t rows_at_once(std::int64_t cols, std::size_t bytes) {
   const std::int64_t rows = static_cast<std::int64_t>(bytes / sizeof(float)) / cols;
   const std::int64_t whole = rows >= 64 ? 64 : rows >= 8 ? 8 : 1;

@@ -72,10 +72,6 @@ std::optional<ProductKey> fused_key(const ProductCall& call, int processors);
 /// The sums of `rows` of its rows alone, in f32 (f64 beside f64).
 ProductKey sums_key(const ProductCall& call, std::int64_t rows, int processors);
 
-/// Multiprocessors that products are computed on where `reserved` of a GPU's are left to messages, for
-/// ProductKey::processors. A reserve of all of them is refused.
-int processors_left(int of_gpu, int reserved);
-
 /// Rows whose sums fit into `bytes` of f32, a multiple of 64 or of 8 where that is possible, so that each run
 /// of rows is aligned as its size says: how a product is cut whose sums need another pass.
 std::int64_t rows_at_once(std::int64_t cols, std::size_t bytes);

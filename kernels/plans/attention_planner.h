@@ -29,6 +29,7 @@ class AttentionPlanner {
 struct GpuDescription {
   std::string name;
   int capability = 0;  ///< 90 is compute capability 9.0
+  int multiprocessors = 0;
   std::string properties;
 };
 /// All of data/devices, by name; compiled in.

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "config/config.h"
-#include "config/device_file.h"
 #include "layers/embedding.h"
 
 namespace mindpipe {
@@ -28,39 +27,6 @@ std::unique_ptr<WorkspaceOnPaper> workspace_of(const Config& config) {
 AttentionLimit attention_limit(const Config& config) {
   return {.most = static_cast<std::size_t>(config.device.attention_workspace),
           .in_pieces = config.device.attention_beyond == AttentionBeyond::pieces};
-}
-
-std::string device_on_paper(const Config& config) {
-  return is_device_file(config.device.description) ? read_device_file(config.device.description).like
-                                                   : device_name(config);
-}
-
-std::string device_name(const Config& config) {
-  const std::string& chosen = config.device.description;
-  return chosen.empty() ? std::string(row_of(config.device.kind).on_paper) : chosen;
-}
-
-DeviceDescription description_of(const Config& config) {
-  if (!is_device_file(config.device.description)) return describe_device(device_name(config));
-  const DeviceFile file = read_device_file(config.device.description);
-  DeviceDescription device = describe_device(file.like);
-  const auto take = [](auto said, auto& known, auto unsaid) {
-    if (said != unsaid) known = said;
-  };
-  device.name = config.device.description;
-  take(file.flops_f32, device.flops_f32, 0);
-  take(file.flops_bf16, device.flops_bf16, 0);
-  take(file.bytes, device.bytes, 0);
-  take(file.launch, device.launch, -1);
-  take(file.half_rate, device.half_rate, -1);
-  take(file.attention_scores, device.attention_scores, -1);
-  take(file.ranks_per_node, device.links.ranks_per_node, 0);
-  take(file.latency, device.links.latency, -1);
-  take(file.rate, device.links.bytes, 0);
-  take(file.latency_between_nodes, device.links.latency_between_nodes, -1);
-  take(file.rate_between_nodes, device.links.bytes_between_nodes, 0);
-  take(file.copies, device.links.copies, 0);
-  return device;
 }
 
 CostModel::CostModel(const Config& config, const Layout& layout)

@@ -11,18 +11,11 @@
 #include "config/sections/train.h"
 #include "make_backend.h"
 #include "plan/block_passes.h"
+#include "plan/device_on_paper.h"
 #include "program/outline.h"
 #include "state/gradient_folds.h"
 
 namespace mindpipe {
-
-/// The bundled device that plans are priced for, or that a file of device.description is like: the named one,
-/// else an H200 for cuda and a server's core for cpu.
-std::string device_on_paper(const Config& config);
-/// What it costs; a file of device.description says what is otherwise.
-DeviceDescription description_of(const Config& config);
-/// How to name it: the bundled device, or the file.
-std::string device_name(const Config& config);
 
 /// Bytes that an update of one parameter moves: its gradient, and master and moments there and back.
 inline constexpr double bytes_of_update = 28;

@@ -10,6 +10,7 @@
 #include "cuda/product_key.h"
 #include "cuda/tuned_table.h"
 #include "open_library.h"
+#include "plans/reserved_processors.h"
 
 /// What stands between Backend's products and cuBLASLt, without a GPU: layouts, epilogues, alignments, the
 /// table of algorithms.
@@ -184,7 +185,7 @@ TEST(CudaProducts, AReserveOfMultiprocessorsIsPartOfEveryKey) {
   for (const int reserved : {132, 133})
     EXPECT_THAT(
         complaint_of([&] { processors_left(132, reserved); }),
-        HasSubstr(fmt::format("device.reserved_multiprocessors is {}, and this GPU has 132", reserved)));
+        HasSubstr(fmt::format("device.reserved_multiprocessors is {}, and the GPU has 132", reserved)));
 }
 
 TunedTable small_table() {

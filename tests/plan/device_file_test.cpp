@@ -32,6 +32,28 @@ double seconds_of(const Config& config, int block) {
   return CostModel(config, make_layout(config, {})).described_seconds(block);
 }
 
+TEST(DescribedDevice, HasNoneOfItsReserveForProducts) {
+  const auto with_reserve = [](int reserved, const std::string& device) {
+    Config config = described_by(device);
+    config.device.reserved_multiprocessors = reserved;
+    return config;
+  };
+  const DeviceDescription whole = describe_device("h100"), rest = description_of(with_reserve(33, "h100"));
+  EXPECT_NEAR(rest.flops_bf16, 0.75 * whole.flops_bf16, 1e-9 * whole.flops_bf16) << "33 of 132";
+  EXPECT_NEAR(rest.flops_f32, 0.75 * whole.flops_f32, 1e-9 * whole.flops_f32);
+  EXPECT_EQ(rest.bytes, whole.bytes);
+  EXPECT_GT(seconds_of(with_reserve(33, "h100"), 1), 1.1 * seconds_of(with_reserve(0, "h100"), 1));
+  EXPECT_EQ(description_of(with_reserve(33, "core")).flops_f32, describe_device("core").flops_f32)
+      << "nobody says how many it has";
+  try {
+    description_of(with_reserve(108, "a100"));
+    ADD_FAILURE() << "nothing is left";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code, Exit::bad_configuration);
+    EXPECT_THAT(error.what(), HasSubstr("device.reserved_multiprocessors is 108, and the GPU has 108"));
+  }
+}
+
 TEST(DeviceFile, SaysWhatIsOtherwiseThanABundledDevice) {
   const Config config = described_by(written("like: a100\nbytes: 2e12\nlinks: {rate_between_nodes: 9e9}\n"));
   const DeviceDescription device = description_of(config), bundled = describe_device("a100");
