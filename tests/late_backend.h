@@ -2,7 +2,6 @@
 #include <array>
 #include <chrono>
 #include <cstring>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <string>
@@ -12,6 +11,7 @@
 #include "backend.h"
 #include "core/clock.h"
 #include "core/random.h"
+#include "device_stream.h"
 
 namespace mindpipe {
 
@@ -65,16 +65,17 @@ class LateBackend final : public Backend {
     device_->download(from, host);
   }
   void use_queue(Queue queue) override { queue_ = queue; }
+  void* native_queue() override { return &queues_[static_cast<std::size_t>(queue_)]; }
   std::uint64_t record(Queue queue) override {
     ++issued_;
     const std::uint64_t event = happened_.size();
     happened_.push_back(false);
-    steps_of(queue).push_back([this, event] { return happened_[event] = true; });
+    stream_of(queue).put([this, event] { return happened_[event] = true; });
     return event;
   }
   void wait(Queue queue, std::uint64_t event) override {
     ++issued_;
-    steps_of(queue).push_back([this, event] { return bool(happened_[event]); });
+    stream_of(queue).put([this, event] { return bool(happened_[event]); });
   }
   bool finished(std::uint64_t event) override {
     halt("finished");
@@ -86,7 +87,7 @@ class LateBackend final : public Backend {
     for (int turns = 0; turns < 4; ++turns) {
       const auto first = static_cast<std::size_t>(lots_.uniform(draws_++) * queues_.size());
       for (std::size_t i = 0; i < queues_.size(); ++i)
-        if (turn(queues_[(first + i) % queues_.size()])) break;
+        if (queues_[(first + i) % queues_.size()].turn()) break;
     }
   }
   void synchronize() override {
@@ -97,7 +98,7 @@ class LateBackend final : public Backend {
     ++issued_;
     const std::uint64_t number = marks_.size();
     marks_.push_back(0);
-    steps_of(queue).push_back([this, number] { return marks_[number] = now_ns(), true; });
+    stream_of(queue).put([this, number] { return marks_[number] = now_ns(), true; });
     return number;
   }
   std::int64_t nanoseconds_between(std::uint64_t first, std::uint64_t then) override {
@@ -111,7 +112,7 @@ class LateBackend final : public Backend {
   /// Puts in what is tried, turn by turn, until it has happened: messages, which wait for another device.
   void put(std::function<bool()> step) {
     ++issued_;
-    steps_of(queue_).push_back(std::move(step));
+    stream_of(queue_).put(std::move(step));
   }
 
  private:
@@ -123,8 +124,8 @@ class LateBackend final : public Backend {
     for (bool moved = true;; moved = false) {
       bool empty = true;
       for (auto& queue : queues_) {
-        moved = turn(queue) || moved;
-        empty = empty && queue.empty();
+        moved = queue.turn() || moved;
+        empty = empty && queue.steps.empty();
       }
       if (empty) return;
       if (moved) continue;
@@ -135,21 +136,15 @@ class LateBackend final : public Backend {
   }
   void later(std::function<void()> operation) {
     ++issued_;
-    steps_of(queue_).push_back([operation] {
+    stream_of(queue_).put([operation] {
       operation();
       return true;
     });
     if (queue_ == Queue::compute) progress();
   }
-  /// Runs the head of a queue, unless it waits for an event.
-  static bool turn(std::deque<std::function<bool()>>& queue) {
-    if (queue.empty() || !queue.front()()) return false;
-    queue.pop_front();
-    return true;
-  }
 
   std::unique_ptr<Backend> device_;
-  std::array<std::deque<std::function<bool()>>, queue_count> queues_;
+  std::array<CUstream_st, queue_count> queues_;
   std::vector<bool> happened_;
   std::vector<std::int64_t> marks_;
   std::size_t kept_ = 0;
@@ -157,7 +152,7 @@ class LateBackend final : public Backend {
   std::uint64_t draws_ = 0;
   std::int64_t issued_ = 0;
   std::function<void(const std::string&)> on_halt_;
-  std::deque<std::function<bool()>>& steps_of(Queue queue) { return queues_[static_cast<int>(queue)]; }
+  CUstream_st& stream_of(Queue queue) { return queues_[static_cast<std::size_t>(queue)]; }
   Queue queue_ = Queue::compute;
 };
 

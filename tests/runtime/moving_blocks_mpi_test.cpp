@@ -151,18 +151,6 @@ TEST(BlocksThatMove, DoSoInStepsThatChangeNothing) {
   compare(thinned(runs), 0, all_steps - 1, outcome_with_skips, outcome_with_skips);
 }
 
-Outcome outcome_of_late(const Config& config, const World& world, int steps) {
-  Worker worker(config, world, make_run_plan(config),
-                [](const Config& c, Memory& memory, int threads, const World& ranks) {
-                  return std::make_unique<LateBackend>(make_backend(c, memory, threads, ranks), ranks.rank);
-                });
-  share_processors(worker);
-  Outcome outcome;
-  train_some(worker, steps, outcome);
-  outcome.state = worker.state().digest();
-  return outcome;
-}
-
 std::vector<Config> few_runs(int steps) {
   std::vector<Config> runs = runs_here(steps);
   std::erase_if(runs, [](const Config& c) {
@@ -172,7 +160,7 @@ std::vector<Config> few_runs(int steps) {
 }
 
 TEST(BlocksThatMove, OnDevicesThatRunBehindTheHost) {
-  compare(few_runs(23), 0, 23, outcome_of_late, outcome_of_steps);
+  compare(few_runs(23), 0, 23, outcome_of_the_late, outcome_of_steps);
 }
 
 TEST(BlocksThatMove, OnDevicesThatCarryTheirMessages) {

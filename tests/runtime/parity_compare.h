@@ -7,9 +7,8 @@
 #include <functional>
 #include <map>
 
-#include "late_backend.h"
-#include "ordered_transport.h"
 #include "part_of_cases.h"
+#include "runtime/late_device.h"
 #include "runtime/parity_cases.h"
 #include "runtime/ranks.h"
 
@@ -98,26 +97,27 @@ inline Outcome outcome_of_steps(const Config& config, const World& world, int st
   return outcome_of(config, world, steps);
 }
 
+/// On a device that runs behind the host and whose memory neither the host nor MPI may read: as a GPU that
+/// ranks share.
+inline Outcome outcome_of_the_late(const Config& config, const World& world, int steps) {
+  const LateDevice late;
+  Worker worker(config, world, make_run_plan(config), late.make);
+  share_processors(worker);
+  Outcome outcome;
+  train_some(worker, steps, outcome);
+  outcome.state = worker.state().digest();
+  return outcome;
+}
+
 using Train = std::function<void(Worker&, int steps, Outcome&)>;
 
-/// On devices that carry their messages themselves, in the one order that NCCL needs, and run behind the
-/// host: as GPUs of their own.
-inline Outcome outcome_of_queued(const Config& config, const World& world, int steps, const Train& train) {
-  LateBackend* device = nullptr;
-  Worker worker(
-      config, world, make_run_plan(config),
-      [&](const Config& c, Memory& memory, int threads, const World& ranks) {
-        auto late = std::make_unique<LateBackend>(make_backend(c, memory, threads, ranks), ranks.rank);
-        device = late.get();
-        return late;
-      },
-      [&](const Config&, const World& ranks, Backend&, Waiting&) {
-        return ranks.size == 1
-                   ? DeviceTransports{}
-                   : DeviceTransports{std::make_unique<OrderedTransports>(*device, ranks.comm), "on paper"};
-      });
+/// On devices that run behind the host and carry their messages themselves: as GPUs of their own.
+inline Outcome outcome_of_queued(const Config& config, const World& world, int steps, const Carry& carry,
+                                 const Train& train, const Cover& cover = {}) {
+  LateDevice late(carry, cover);
+  Worker worker(config, world, make_run_plan(config), late.make, late.connect);
   share_processors(worker);
-  worker.waiting().on_progress([&] { device->look(); });  // a device goes on while its host waits
+  late.go_on_in_waits(worker);
   Outcome outcome;
   train(worker, steps, outcome);
   outcome.state = worker.state().digest();
@@ -125,9 +125,9 @@ inline Outcome outcome_of_queued(const Config& config, const World& world, int s
 }
 
 inline Outcome outcome_of_the_queued(const Config& config, const World& world, int steps) {
-  return outcome_of_queued(config, world, steps, [](Worker& worker, int count, Outcome& outcome) {
-    train_some(worker, count, outcome);
-  });
+  return outcome_of_queued(
+      config, world, steps, carried_in_order,
+      [](Worker& worker, int count, Outcome& outcome) { train_some(worker, count, outcome); });
 }
 
 }  // namespace mindpipe

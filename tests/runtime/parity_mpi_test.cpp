@@ -66,20 +66,6 @@ Outcome outcome_of_the_unsteady(const Config& config, const World& world, int st
   return outcome;
 }
 
-/// On a device that runs behind the host and whose memory neither the host nor MPI may read: as a GPU that
-/// ranks share.
-Outcome outcome_of_the_late(const Config& config, const World& world, int steps) {
-  Worker worker(config, world, make_run_plan(config),
-                [](const Config& c, Memory& memory, int threads, const World& ranks) {
-                  return std::make_unique<LateBackend>(make_backend(c, memory, threads, ranks), ranks.rank);
-                });
-  share_processors(worker);
-  Outcome outcome;
-  train_some(worker, steps, outcome);
-  outcome.state = worker.state().digest();
-  return outcome;
-}
-
 /// Steps that show more than their bits: memory is the plan's to the byte, and the first step sends what the
 /// plan says.
 Outcome outcome_with_witnesses(const Config& config, const World& world, int steps) {

@@ -61,9 +61,9 @@ TEST(Scores, OfDevicesThatAreBehindAreTheSame) {
   wanted.resize(12);
   for (const GridConfig& grid : grids_of_scores(world.size)) {
     std::vector<Evaluation> got;
-    outcome_of_queued(config_of_scores(Precision::f32, grid), world, 0, [&](Worker& worker, int, Outcome&) {
-      got = scores_of(worker, {.networks = 12}).scores;
-    });
+    outcome_of_queued(
+        config_of_scores(Precision::f32, grid), world, 0, carried_in_order,
+        [&](Worker& worker, int, Outcome&) { got = scores_of(worker, {.networks = 12}).scores; });
     EXPECT_EQ(other_score(got, wanted), "") << describe(config_of_scores(Precision::f32, grid));
   }
 }

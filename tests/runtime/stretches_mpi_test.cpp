@@ -100,10 +100,11 @@ Outcome outcome_with_cuts(const Config& config, const World& world, int steps) {
 
 /// On a device that runs behind its host and is given a few actions at a time, with cuts or without.
 Outcome outcome_of_queued_stretches(const Config& config, const World& world, int steps) {
-  return outcome_of_queued(config, world, steps, [](Worker& worker, int count, Outcome& outcome) {
-    const bool cut = worker.config().schedule.kind == ScheduleKind::zero_bubble;
-    StretchedTraining(worker, count, {.cut_at_steps = cut, .at_once = 16}).run(outcome);
-  });
+  return outcome_of_queued(
+      config, world, steps, carried_in_order, [](Worker& worker, int count, Outcome& outcome) {
+        const bool cut = worker.config().schedule.kind == ScheduleKind::zero_bubble;
+        StretchedTraining(worker, count, {.cut_at_steps = cut, .at_once = 16}).run(outcome);
+      });
 }
 
 TEST(Stretches, StepsCutAnywhereAndRunBehindOneAnotherHaveTheBitsOfSteps) {

@@ -1,6 +1,4 @@
 // ranks: 1, thorough ranks: 2 4 8
-#include "late_backend.h"
-#include "ordered_transport.h"
 #include "runtime/styles.h"
 #include "runtime/supernet_runs.h"
 
@@ -123,31 +121,10 @@ TEST(Subnets, OnLanesAndMirrorsHaveTheBitsOfOneAfterTheOther) {
     }
 }
 
-/// Lets a run be on devices that run behind their hosts, whose memory neither a host nor MPI may read: as
-/// GPUs that ranks share, or, where they carry their messages themselves in the one order that NCCL needs,
-/// GPUs of their own.
-struct LateDevice {
-  LateBackend* device = nullptr;
-  SupernetWatch watch;
-
-  explicit LateDevice(bool queued) {
-    watch.make = [this](const Config& config, Memory& memory, int threads, const World& ranks) {
-      auto late = std::make_unique<LateBackend>(make_backend(config, memory, threads, ranks), ranks.rank);
-      device = late.get();
-      return late;
-    };
-    if (!queued) return;
-    watch.connect = [this](const Config&, const World& ranks, Backend&, Waiting&) {
-      return DeviceTransports{std::make_unique<OrderedTransports>(*device, ranks.comm), "on paper"};
-    };
-    watch.before = [this](Worker& worker) { worker.waiting().on_progress([this] { device->look(); }); };
-  }
-};
-
 std::string compared_on_devices(const SupernetCase& c, const World& world, int number, bool queued) {
   const Config config = config_of(c);
-  const LateDevice late(queued && world.size > 1);
-  const SubnetsOutcome got = trained(config, world, number, late.watch);
+  LateDevice late(queued ? Carry(carried_in_order) : Carry());
+  const SubnetsOutcome got = trained(config, world, number, watch_of(late));
   return world.rank == 0 ? difference(got, one_after_the_other(config)) : "";
 }
 
@@ -204,16 +181,17 @@ TEST(Subnets, ArePutIntoTheQueuesOfADeviceWithoutAWait) {
   const World world = all_ranks();
   if (world.size > 1) GTEST_SKIP() << "one rank shows it";
   const Config config = config_of({.subnets = 40});
-  LateDevice late(false);
+  LateDevice late;
+  SupernetWatch watch = watch_of(late);
   std::vector<std::string> halts;
   bool looks = false;
-  late.watch.loaded = [&](const Subnet& subnet, StepInput&) { looks = subnet.id + 1 < config.train.steps; };
-  late.watch.before = [&](Worker&) {
+  watch.loaded = [&](const Subnet& subnet, StepInput&) { looks = subnet.id + 1 < config.train.steps; };
+  watch.before = [&](Worker&) {
     late.device->on_halt([&](const std::string& call) {
       if (looks && call != "finished") halts.push_back(call);
     });
   };
-  trained(config, world, 0, late.watch);
+  trained(config, world, 0, watch);
   EXPECT_THAT(halts, testing::IsEmpty());
 }
 

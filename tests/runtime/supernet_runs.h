@@ -8,6 +8,7 @@
 
 #include "lots.h"
 #include "program/causal/own_cuts.h"
+#include "runtime/late_device.h"
 #include "runtime/plain_supernet.h"
 #include "runtime/ranks.h"
 #include "runtime/subnet_batches.h"
@@ -149,6 +150,15 @@ struct SupernetWatch {
   MakeTransports connect = make_transports;
   std::function<RunPlan(const Config&, const std::vector<Subnet>&, int number)> plan = drawn_plan;
 };
+
+/// A watch that lets a run be on a late device.
+inline SupernetWatch watch_of(LateDevice& late) {
+  SupernetWatch watch;
+  watch.make = late.make;
+  watch.connect = late.connect;
+  watch.before = [&late](Worker& worker) { late.go_on_in_waits(worker); };
+  return watch;
+}
 
 /// Whether all stages that use what all subnets share hold the same bits of it: both versions of the values,
 /// masters and moments.
