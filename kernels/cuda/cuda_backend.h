@@ -22,8 +22,6 @@ class CudaBackend final : public GpuOperations {
   std::string gpu() const;                                ///< the GPU's name
 
  private:
-  void multiply(const ProductCall& call, const Tensor& w, const Tensor& in, const Tensor& result,
-                const Tensor& bias, const Tensor& before);
   void attend(const AttentionCall& call, DType dtype, bool backward);
 
   int processors_;

@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "core/log.h"
+
 namespace mindpipe::cuda {
 namespace {
 
@@ -18,6 +20,12 @@ constexpr cublasLtEpilogue_t epilogues[] = {
 /// An address that is aligned to `bytes` and no more, for the library to read its alignment off.
 const void* aligned_address(int bytes) {
   return reinterpret_cast<const void*>(std::uintptr_t{1} << 20 | static_cast<std::uintptr_t>(bytes));
+}
+
+/// Whether a product was not begun because the library will not compute it so; other answers are failures.
+bool is_refusal(cublasStatus_t answer) {
+  return answer == CUBLAS_STATUS_NOT_SUPPORTED || answer == CUBLAS_STATUS_INVALID_VALUE ||
+         answer == CUBLAS_STATUS_ARCH_MISMATCH;
 }
 
 void require_alignment(const void* address, const ColumnMatrix& matrix, const ProductKey& key,
@@ -128,16 +136,14 @@ std::optional<ProductLibrary::Plan>& ProductLibrary::plan_of(const ProductKey& k
   return at->second;
 }
 
-void ProductLibrary::run(const ProductKey& key, const ProductOperands& operands, void* workspace,
-                         cudaStream_t stream) {
-  std::optional<Plan>& plan = plan_of(key);
-  MP_CHECK(plan, "cublasLt has no algorithm for {}", to_string(key));
+cublasStatus_t ProductLibrary::multiply(const ProductKey& key, Plan& plan, const ProductOperands& operands,
+                                        void* workspace, cudaStream_t stream) const {
   const ProductLayout layout = layout_of(key);
   require_alignment(operands.a, layout.a, key, "a");
   require_alignment(operands.b, layout.b, key, "b");
   require_alignment(operands.d, layout.d, key, "the result");
   if (has_before(key.epilogue)) require_alignment(operands.before, layout.d, key, "before");
-  Description& d = plan->description;
+  Description& d = plan.description;
   const auto pointer = [&](cublasLtMatmulDescAttributes_t name, const void* to) {
     require(lt_.set_description(&d.product, name, &to, sizeof to), "cublasLtMatmulDescSetAttribute", key);
   };
@@ -156,9 +162,31 @@ void ProductLibrary::run(const ProductKey& key, const ProductOperands& operands,
     alpha = &one_f64;
     beta = &old_f64;
   }
-  require(lt_.multiply(lt_.handle, &d.product, alpha, operands.a, &d.a, operands.b, &d.b, beta, operands.d,
-                       &d.d, operands.d, &d.d, &plan->algorithm, workspace, workspace_bytes, stream),
-          "cublasLtMatmul", key);
+  return lt_.multiply(lt_.handle, &d.product, alpha, operands.a, &d.a, operands.b, &d.b, beta, operands.d,
+                      &d.d, operands.d, &d.d, &plan.algorithm, workspace, workspace_bytes, stream);
+}
+
+bool ProductLibrary::try_run(const ProductKey& key, const ProductOperands& operands, void* workspace,
+                             cudaStream_t stream) {
+  std::optional<Plan>& plan = plan_of(key);
+  if (!plan) return false;
+  const cublasStatus_t answer = multiply(key, *plan, operands, workspace, stream);
+  if (!is_refusal(answer)) {
+    require(answer, "cublasLtMatmul", key);
+    return true;
+  }
+  warning(
+      "cublasLt: cublasLtMatmul answered {} for {}, for which it had proposed an algorithm; it is not asked "
+      "for that product again",
+      lt_.status_name(answer), to_string(key));
+  plan.reset();
+  return false;
+}
+
+void ProductLibrary::run(const ProductKey& key, const ProductOperands& operands, void* workspace,
+                         cudaStream_t stream) {
+  const bool has_run = try_run(key, operands, workspace, stream);
+  MP_CHECK(has_run, "cublasLt has no algorithm for {}", to_string(key));
 }
 
 std::vector<AlgorithmWords> ProductLibrary::proposals(const ProductKey& key, int count) {

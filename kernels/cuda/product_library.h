@@ -30,7 +30,11 @@ class ProductLibrary {
   std::int64_t version() const { return static_cast<std::int64_t>(lt_.version()); }
   /// Whether the library has an algorithm for this; if not, a smaller epilogue may have one.
   bool has(const ProductKey& key) { return plan_of(key).has_value(); }
+  /// Computes a product, or answers false where the library has no algorithm for it, or refuses as it is run
+  /// what it has proposed: nothing has been computed then, and `has` is false from there on.
   /// `workspace`: workspace_bytes that nobody else uses in this stream meanwhile.
+  bool try_run(const ProductKey& key, const ProductOperands& operands, void* workspace, cudaStream_t stream);
+  /// Computes a product that there is no other way to compute.
   void run(const ProductKey& key, const ProductOperands& operands, void* workspace, cudaStream_t stream);
   /// The library's proposals, best first, to be timed by `doctor --tune`.
   std::vector<AlgorithmWords> proposals(const ProductKey& key, int count);
@@ -56,6 +60,8 @@ class ProductLibrary {
   std::vector<cublasLtMatmulAlgo_t> ask(const ProductKey& key, Description& description, int count) const;
   Plan plan_with(const ProductKey& key, const AlgorithmWords& algorithm) const;
   std::optional<Plan>& plan_of(const ProductKey& key);
+  cublasStatus_t multiply(const ProductKey& key, Plan& plan, const ProductOperands& operands, void* workspace,
+                          cudaStream_t stream) const;
 
   BlasLt lt_;
   TunedTable table_;

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <optional>
 
 #include "cuda/cuda_backend.h"
 #include "cuda/error.h"
@@ -39,14 +40,15 @@ class Trial {
     backend.synchronize();  // operands have arrived
   }
 
-  /// Median seconds with an algorithm.
-  double seconds(const AlgorithmWords& algorithm) {
+  /// Median seconds with an algorithm; none where the library refuses to run it.
+  std::optional<double> seconds(const AlgorithmWords& algorithm) {
     backend_.products().choose(key_, algorithm);
     std::vector<float> times;
     for (int i = -warm_up; i < repeats; ++i) {
       MP_CUDA(cudaEventRecord(start_.get(), nullptr));
-      backend_.products().run(key_, {a_.data, b_.data, d_.data, bias_.data, before_.data},
-                              workspace_.address_of(0), nullptr);
+      if (!backend_.products().try_run(key_, {a_.data, b_.data, d_.data, bias_.data, before_.data},
+                                       workspace_.address_of(0), nullptr))
+        return {};
       MP_CUDA(cudaEventRecord(end_.get(), nullptr));
       MP_CUDA(cudaEventSynchronize(end_.get()));
       float milliseconds = 0;
@@ -92,10 +94,10 @@ std::string tuned_products(const std::vector<ProductCall>& calls, int device, in
       Trial trial(backend, key);
       double first = 0, least = 0;
       for (const AlgorithmWords& algorithm : backend.products().proposals(key, most_proposals)) {
-        const double seconds = trial.seconds(algorithm);
-        if (first == 0) first = seconds;
-        if (least != 0 && seconds >= least) continue;
-        least = seconds;
+        const std::optional<double> seconds = trial.seconds(algorithm);
+        if (first == 0) first = seconds.value_or(0);
+        if (!seconds || (least != 0 && *seconds >= least)) continue;
+        least = *seconds;
         table.algorithms[key] = algorithm;
       }
       say(fmt::format("{}: {:.1f} us, {:.1f} us with the library's first proposal", to_string(key),
