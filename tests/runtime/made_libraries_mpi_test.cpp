@@ -43,8 +43,11 @@ Outcome outcome_by_libraries(const Config& config, const World& world, int steps
   return outcome;
 }
 
+/// From choice `first` on every `stride`-th of the covering layouts; fewer on one rank, where nothing is cut,
+/// and on many to a processor.
 std::vector<Config> some_layouts(std::size_t first, std::size_t stride) {
   const int ranks = all_ranks().size;
+  if (ranks == 1 || ranks == 4) stride *= 3;
   const std::vector<Choice> choices = covering_choices(ranks, style_count - 2);
   std::vector<Config> configs;
   for (std::size_t i = first; i < choices.size(); i += stride)

@@ -40,7 +40,7 @@ struct Front {
   int depth = 0, groups = 0;
   std::vector<Grouped> grouped;
   std::set<ncclComm*> comms;
-  std::set<std::string> ids;  ///< identifiers that were made here and not used yet
+  std::set<std::string> ids;  ///< identifiers that were made here, until all ranks have come
   int made = 0;
   Device device;
 } front;
@@ -118,13 +118,12 @@ ncclResult_t initialize(ncclComm_t* to, int ranks, const std::string& id, int ra
     front.device.keeps_order = wish != nullptr && std::strcmp(wish, "1") == 0;
   }
   ++link->room->here;
-  front.ids.erase(id);
   front.comms.insert(*to = new ncclComm{link, blocks(config), {}});
   try {
     return finish(*to, [link, id, patience = std::make_shared<Patience>()] {
       patience->look(link->name);
       if (link->room->here < static_cast<std::uint32_t>(link->ranks)) return false;
-      if (link->rank == 0) SharedRoom::forget(id);
+      if (front.ids.erase(id) > 0) SharedRoom::forget(id);
       return true;
     });
   } catch (const std::exception& error) {
