@@ -17,15 +17,15 @@ class ProductsByLibrary final : public BackendOver {
   std::string description() const override { return "library's products on " + device_->description(); }
   void linear(const LinearOperands& o) override {
     if (const ProductCall call = o.checked(); call.n > 0)
-      cuda::multiply(library_, call, o.w, o.x, o.y, o.bias, o.before, workspace_.get(), nullptr);
+      cuda::multiply(library_, call, 0, o.w, o.x, o.y, o.bias, o.before, workspace_.get(), nullptr);
   }
   void linear_backward_input(const LinearBackwardInputOperands& o) override {
     if (const ProductCall call = o.checked(); call.n > 0)
-      cuda::multiply(library_, call, o.w, o.dy, o.dx, {}, o.before, workspace_.get(), nullptr);
+      cuda::multiply(library_, call, 0, o.w, o.dy, o.dx, {}, o.before, workspace_.get(), nullptr);
   }
   void linear_backward_weight(const LinearBackwardWeightOperands& o) override {
     if (const ProductCall call = o.checked(); call.n > 0)
-      cuda::multiply_gradient(library_, call, o.x, o.dy, o.dw, workspace_.get(), nullptr);
+      cuda::multiply_gradient(library_, call, 0, o.x, o.dy, o.dw, workspace_.get(), nullptr);
   }
 
  private:

@@ -15,30 +15,33 @@ Tensor rows_of(const Tensor& t, std::int64_t first, std::int64_t count) {
 void multiply(ProductLibrary& library, const ProductCall& call, int processors, const Tensor& w,
               const Tensor& in, const Tensor& result, const Tensor& bias, const Tensor& before,
               void* workspace, cudaStream_t stream) {
-  if (const auto fused = fused_key(call, processors);
+  ProductCall asked = call;
+  if (call.activation == Activation::none) asked.before.reset();  // nothing goes into an activation
+  const Tensor kept = asked.before ? before : Tensor{};
+  if (const auto fused = fused_key(asked, processors);
       fused &&
-      library.try_run(*fused, {w.data, in.data, result.data, bias.data, before.data}, workspace, stream))
+      library.try_run(*fused, {w.data, in.data, result.data, bias.data, kept.data}, workspace, stream))
     return;
-  const std::int64_t run = rows_at_once(call, ProductLibrary::sums_bytes);
-  for (std::int64_t first = 0; first < call.n; first += run) {
-    const std::int64_t rows = std::min(run, call.n - first);
-    const Tensor of_run = rows_of(result, first, rows), before_run = rows_of(before, first, rows);
+  const std::int64_t run = rows_at_once(asked, ProductLibrary::sums_bytes);
+  for (std::int64_t first = 0; first < asked.n; first += run) {
+    const std::int64_t rows = std::min(run, asked.n - first);
+    const Tensor of_run = rows_of(result, first, rows), before_run = rows_of(kept, first, rows);
     void* sums = result.dtype == DType::bf16
                      ? static_cast<std::byte*>(workspace) + ProductLibrary::workspace_bytes
                      : of_run.data;
-    library.run(sums_key(call, rows, processors), {w.data, rows_of(in, first, rows).data, sums}, workspace,
+    library.run(sums_key(asked, rows, processors), {w.data, rows_of(in, first, rows).data, sums}, workspace,
                 stream);
     const Finish finish{.sums = sums,
                         .result = of_run.data,
                         .result_type = dtype_index(of_run.dtype),
-                        .activation = call.activation,
+                        .activation = asked.activation,
                         .bias = bias.data,
                         .bias_type = dtype_index(bias.dtype),
                         .before = before_run.data,
                         .before_type = dtype_index(before_run.dtype),
                         .count = of_run.count(),
                         .cols = of_run.cols()};
-    if (call.kind == ProductKind::forward) finish_forward(finish, stream);
+    if (asked.kind == ProductKind::forward) finish_forward(finish, stream);
     else finish_backward(finish, stream);
   }
 }

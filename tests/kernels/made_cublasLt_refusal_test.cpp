@@ -21,7 +21,7 @@ struct Layer {
   bool has_bias = false, keeps_before = false;
   Operand x = Operand::random({n, k}, dtype, "x"), w = Operand::random({m, k}, dtype, "w", 0.2),
           bias = Operand::random({m}, result, "bias"), dy = Operand::random({n, m}, dtype, "dy", 0.2),
-          before_of_x = Operand::random({n, k}, result, "before");
+          before_of_x = Operand::random({n, k}, dtype, "before");
 
   /// The outputs of a forward and of a gradient of the input.
   std::vector<Operand> run(Backend& backend) const {
@@ -43,8 +43,8 @@ struct Layer {
 
 std::vector<Layer> layers() {
   std::vector<Layer> all;
-  for (const DType dtype : {DType::f32, DType::bf16})
-    for (const DType result : {dtype, DType::f32})
+  for (const DType dtype : number_types)
+    for (const DType result : {dtype, wide_of(dtype)})
       for (const auto activation :
            {Activation::none, Activation::relu, Activation::gelu, Activation::silu, Activation::gelu_exact})
         for (int with = 0; with < 4; ++with)

@@ -76,7 +76,7 @@ std::set<ProductKey> keys_of(std::int64_t n, std::int64_t k, std::int64_t m) {
               if (kind == ProductKind::forward && (with & 1) != 0) call.bias = result;
               if ((with & 2) != 0) call.before = result;
             }
-            if (const auto key = fused_key(call)) keys.insert(*key);
+            if (const auto key = fused_key(call, 0)) keys.insert(*key);
           }
   return keys;
 }
