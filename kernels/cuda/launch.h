@@ -1,6 +1,7 @@
 #pragma once
 #include <cuda_runtime.h>
 
+#include <cstddef>
 #include <cstdint>
 
 /// Starting kernels: how many blocks cover how much work. Plain C++, to be tested without a GPU.
@@ -9,11 +10,13 @@ namespace mindpipe::cuda {
 /// Blocks of `size` that cover `count`.
 inline std::int64_t blocks_for(std::int64_t count, std::int64_t size) { return (count + size - 1) / size; }
 
-/// Blocks in up to three directions, of `threads` threads each.
+/// Blocks in up to three directions, of `threads` threads each, and the bytes of shared memory that each gets
+/// beside what its kernel declares.
 struct Grid {
   std::int64_t x = 0;
   int threads = 0;
   std::int64_t y = 1, z = 1;
+  std::size_t shared_bytes = 0;
 };
 
 /// Puts kernel(arguments...) into the stream, each as the kernel wants it; nothing where the grid is empty.
@@ -25,6 +28,7 @@ void launch(cudaStream_t stream, const Grid& grid, void (*kernel)(Wanted...), Gi
   config.gridDim =
       dim3(static_cast<unsigned>(grid.x), static_cast<unsigned>(grid.y), static_cast<unsigned>(grid.z));
   config.blockDim = dim3(static_cast<unsigned>(grid.threads));
+  config.dynamicSmemBytes = grid.shared_bytes;
   config.stream = stream;
   cudaLaunchKernelEx(&config, kernel, static_cast<Wanted>(arguments)...);
 }

@@ -1,8 +1,8 @@
 #include <gtest/gtest.h>
 
 #include "cuda/device/attention_f64.h"
-#include "cuda/queues.h"
 #include "kernels/attention_cases.h"
+#include "kernels/on_a_stream.h"
 
 /// The GPU's attention in f64, thread by thread on the CUDA runtime of cuda_on_host.
 using namespace mindpipe;
@@ -13,11 +13,10 @@ namespace {
 /// Computes both passes of an attention.
 void answer(Asked& a) {
   const AttentionCall call = a.call_of_both();
-  Handle<cuda::StreamTraits> stream;
-  ASSERT_EQ(cudaStreamCreateWithPriority(stream.receive(), cudaStreamNonBlocking, 0), cudaSuccess);
-  cuda::attention_f64(call, stream.get());
-  cuda::attention_backward_f64(call, stream.get());
-  ASSERT_EQ(cudaStreamSynchronize(stream.get()), cudaSuccess);
+  on_a_stream([&](cudaStream_t stream) {
+    cuda::attention_f64(call, stream);
+    cuda::attention_backward_f64(call, stream);
+  });
 }
 
 TEST(CudaAttentionInF64, AgreesWithTheBook) {

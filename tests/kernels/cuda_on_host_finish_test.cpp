@@ -3,7 +3,7 @@
 #include "cuda/device/activation.h"
 #include "cuda/device/finish.h"
 #include "cuda/device/padding.h"
-#include "cuda/queues.h"
+#include "kernels/on_a_stream.h"
 #include "kernels/operand.h"
 #include "operations/attention.h"
 #include "operations/operands.h"
@@ -28,15 +28,6 @@ cuda::Finish finish_of(const Operand& sums, const Operand& result, Activation ac
           before ? dtype_index(before->dtype()) : 1,
           result.count(),
           cols};
-}
-
-/// work(stream), until it has been done.
-template <class Work>
-void on_a_stream(const Work& work) {
-  Handle<cuda::StreamTraits> stream;
-  ASSERT_EQ(cudaStreamCreateWithPriority(stream.receive(), cudaStreamNonBlocking, 0), cudaSuccess);
-  work(stream.get());
-  ASSERT_EQ(cudaStreamSynchronize(stream.get()), cudaSuccess);
 }
 
 const Activation activations[] = {Activation::none, Activation::relu, Activation::gelu, Activation::silu,

@@ -6,8 +6,8 @@
 #include "cuda/error.h"
 #include "kernels/mirror.h"
 
-/// The GPU backend's own kernels on the host: every thread of every block, in two orders, on the runtime of
-/// tests/kernels/cuda_on_host.
+/// The GPU backend's own kernels on the host: every thread of every block, in several orders, on the runtime
+/// of tests/kernels/cuda_on_host.
 using namespace mindpipe;
 
 /// The GPU's operations, but for products and attention, which are the CPU's.
@@ -31,9 +31,9 @@ class Cuda : public ::testing::Test {
   static mindpipe::testing::Pairing& pairing() { return *pairing_; }
   template <class Run>
   void for_orders(const Run& run) {
-    for (bool backwards : {false, true}) {
-      SCOPED_TRACE(backwards ? "backwards" : "forwards");
-      on_host::run_backwards(backwards);
+    for (const on_host::Order order : {on_host::Order{}, {.backwards = true}, {.seed = 1}}) {
+      SCOPED_TRACE(fmt::format("{}, seed {}", order.backwards ? "backwards" : "forwards", order.seed));
+      on_host::run_in(order);
       run();
     }
   }

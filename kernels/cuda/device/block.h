@@ -1,11 +1,11 @@
 #pragma once
+#include <cuda_runtime.h>
+
 #include <cmath>
 #include <cstdint>
 #include <cstring>
 
-/// A block of threads, as kernels see it that are written in strides: on the device 256 threads in warps of
-/// 32; on the host one thread that walks through everything the 256 would do, so that such a kernel can be
-/// compared with the CPU's arithmetic where there is no GPU.
+/// A block of threads, as the kernels of attention see it: 256 threads in warps of 32.
 #ifdef __CUDACC__
 #define MINDPIPE_DEVICE __device__ __forceinline__
 #define MINDPIPE_UNROLL _Pragma("unroll")
@@ -18,16 +18,11 @@
 
 namespace mindpipe::cuda::flash {
 
-inline constexpr int block_threads = 256, block_warps = 8;
+inline constexpr int block_threads = 256, block_warps = 8, lanes = 32;
 
-#ifdef __CUDA_ARCH__
-inline constexpr int warps_of_thread = 1, lanes = 32;
 MINDPIPE_DEVICE int thread() { return static_cast<int>(threadIdx.x); }
-MINDPIPE_DEVICE int threads() { return block_threads; }
-MINDPIPE_DEVICE int lane() { return static_cast<int>(threadIdx.x) % 32; }
-/// Which warp this thread stands for the i-th time.
-MINDPIPE_DEVICE int warp_of(int) { return static_cast<int>(threadIdx.x) / 32; }
-MINDPIPE_DEVICE void sync() { __syncthreads(); }
+MINDPIPE_DEVICE int lane() { return thread() % 32; }
+MINDPIPE_DEVICE int warp() { return thread() / 32; }
 /// The sum, or the largest, over the lanes of a warp: a butterfly, the same on every lane.
 MINDPIPE_DEVICE float warp_sum(float x) {
   MINDPIPE_UNROLL
@@ -39,16 +34,6 @@ MINDPIPE_DEVICE float warp_maximum(float x) {
   for (int step = 16; step > 0; step /= 2) x = fmaxf(x, __shfl_xor_sync(0xffffffffu, x, step));
   return x;
 }
-#else
-inline constexpr int warps_of_thread = block_warps, lanes = 1;
-MINDPIPE_DEVICE int thread() { return 0; }
-MINDPIPE_DEVICE int threads() { return 1; }
-MINDPIPE_DEVICE int lane() { return 0; }
-MINDPIPE_DEVICE int warp_of(int i) { return i; }
-MINDPIPE_DEVICE void sync() {}
-MINDPIPE_DEVICE float warp_sum(float x) { return x; }
-MINDPIPE_DEVICE float warp_maximum(float x) { return x; }
-#endif
 
 /// bf16 is stored as its bits, as on the CPU.
 using Bf16 = std::uint16_t;

@@ -29,19 +29,18 @@ MINDPIPE_DEVICE void load_queries(const AttentionCall& call, int sample, int hea
   load<T, rows, width>(t.q, row_of<const T>(call.q, call, sample, first_query, head), call.q.row, in_use,
                        columns, sixteens);
   load<T, rows, width>(t.dout, dout, call.dout.row, in_use, columns, sixteens);
-  for (int i = thread(); i < rows; i += threads()) {
+  for (int i = thread(); i < rows; i += block_threads) {
     t.log2_sum[i] = i < in_use ? *log_sum_of(call, sample, head, first_query + i) * log2_of_e : 0.0f;
     t.seen[i] = visible_to(call, first_query + i, length);
   }
-  for (int i = 0; i < warps_of_thread; ++i)
-    for (int row = warp_of(i); row < rows; row += block_warps) {
-      float total = 0;
-      if (row < in_use)
-        for (int col = lane(); col < columns; col += lanes)
-          total = fmaf(widen(dout[row * call.dout.row + col]), widen(out[row * call.out.row + col]), total);
-      total = warp_sum(total);
-      if (lane() == 0) t.delta[row] = total;
-    }
+  for (int row = warp(); row < rows; row += block_warps) {
+    float total = 0;
+    if (row < in_use)
+      for (int col = lane(); col < columns; col += lanes)
+        total = fmaf(widen(dout[row * call.dout.row + col]), widen(out[row * call.out.row + col]), total);
+    total = warp_sum(total);
+    if (lane() == 0) t.delta[row] = total;
+  }
 }
 template <class T, int rows, int width>
 MINDPIPE_DEVICE void load_keys(const AttentionCall& call, int sample, int key_head, int first_key, int length,
@@ -81,10 +80,10 @@ MINDPIPE_DEVICE void query_block(const AttentionCall& call, int tile, int head, 
   BlockSums<T, rows, width> dq;
   dq.clear();
   for (int first_key = 0; first_key < seen; first_key += rows) {
-    sync();
+    __syncthreads();
     load_keys<T, rows, width>(call, sample, key_head_of(call, head), first_key, length, sixteens, t);
     if (call.threshold != 0) draw_mask<rows>(call, sample, head, first_query, first_key, t.kept);
-    sync();
+    __syncthreads();
     BlockSums<T, rows, rows> scores, dp;
     scores.clear();
     dp.clear();
@@ -95,7 +94,7 @@ MINDPIPE_DEVICE void query_block(const AttentionCall& call, int tile, int head, 
       pair_gradients<T, rows, width>(call, query, key, first_key, score, of_weight, t, weight, gradient);
       put(t.gradients[query][key], gradient);
     });
-    sync();
+    __syncthreads();
     dq.template add_cols<rows>(t.gradients, t.k);
   }
   const float scale = static_cast<float>(call.scale);
@@ -121,10 +120,10 @@ MINDPIPE_DEVICE void key_block(const AttentionCall& call, int tile, int key_head
   const int last_reader = first_key < length ? queries : 0;
   for (int head = key_head * group; head < (key_head + 1) * group; ++head)
     for (int first_query = first_reader; first_query < last_reader; first_query += rows) {
-      sync();
+      __syncthreads();
       load_queries<T, rows, width>(call, sample, head, first_query, length, sixteens, t);
       if (call.threshold != 0) draw_mask<rows>(call, sample, head, first_query, first_key, t.kept);
-      sync();
+      __syncthreads();
       BlockSums<T, rows, rows> scores, dp;
       scores.clear();
       dp.clear();
@@ -136,7 +135,7 @@ MINDPIPE_DEVICE void key_block(const AttentionCall& call, int tile, int key_head
         put(t.weights[key][query], weight);
         put(t.gradients[key][query], gradient);
       });
-      sync();
+      __syncthreads();
       dv.template add_cols<rows>(t.weights, t.dout);
       dk.template add_cols<rows>(t.gradients, t.q);
     }

@@ -1,6 +1,6 @@
 #include "cuda/device/flash.h"
 #include "cuda/device/flash_forward.h"
-#include "cuda/device/flash_launch.cuh"
+#include "cuda/device/flash_launch.h"
 
 namespace mindpipe::cuda {
 namespace flash {

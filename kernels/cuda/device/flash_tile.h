@@ -63,7 +63,7 @@ template <class T, int rows, int cols>
 MINDPIPE_DEVICE void load(T (&to)[rows][cols + tile_pad<T>], const T* from, std::int64_t row_stride,
                           int count, int width, bool sixteens) {
   constexpr int step = tile_pad<T>;
-  for (int i = thread(); i < rows * cols / step; i += threads()) {
+  for (int i = thread(); i < rows * cols / step; i += block_threads) {
     const int row = i / (cols / step), col = i % (cols / step) * step;
     T* at = &to[row][col];
     const T* source = from + row * row_stride + col;
@@ -101,7 +101,7 @@ template <int rows>
 MINDPIPE_DEVICE void draw_mask(const AttentionCall& call, int sample, int head, int first_query,
                                int first_key, std::uint8_t (&kept)[rows][rows]) {
   constexpr int blocks = rows / 4 + 1;
-  for (int i = thread(); i < rows * blocks; i += threads()) {
+  for (int i = thread(); i < rows * blocks; i += block_threads) {
     const int row = i / blocks;
     const auto first = static_cast<std::uint64_t>(
         ((call.head_offset + head) * call.queries + first_query + row) * call.keys + first_key);

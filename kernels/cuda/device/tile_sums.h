@@ -15,48 +15,68 @@ using Tile = T[rows][cols + tile_pad<T>];
 template <class T, int cols>
 struct WarpSums;
 
+#ifdef __CUDACC__
+/// c[16][8] += a[16][16] b[16][8], all in fragments.
+MINDPIPE_DEVICE void mma_m16n8k16(float* c, const std::uint32_t (&a)[4], std::uint32_t b0, std::uint32_t b1) {
+  asm volatile(
+      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
+      "{%0,%1,%2,%3};\n"
+      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+/// Columns of 16 x 8 numbers as a fragment b; lanes 0 to 15 name the rows.
+MINDPIPE_DEVICE void ldmatrix_x2_trans(const Bf16* row, std::uint32_t& b0, std::uint32_t& b1) {
+  const auto at = static_cast<std::uint32_t>(__cvta_generic_to_shared(row));
+  asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0,%1}, [%2];\n"
+               : "=r"(b0), "=r"(b1)
+               : "r"(at)
+               : "memory");
+}
+#endif
+
+/// Two neighbours as a word.
+MINDPIPE_DEVICE std::uint32_t pair_at(const Bf16* at) { return *reinterpret_cast<const std::uint32_t*>(at); }
+
 /// By fragments of mma m16n8k16: lane 4 g + t holds c at rows g and g + 8, columns 2t and 2t + 1 of each
-/// eight. `Core` is the tensor core of a warp, or a model of one: lane(), pair(two numbers), multiply(c, a,
-/// b0, b1), and load_columns(row, b0, b1), where lanes 0 to 15 name the rows of 16 x 8 numbers.
-template <class Core, int cols>
-struct FragmentSums {
+/// eight.
+template <int cols>
+struct WarpSums<Bf16, cols> {
   static_assert(cols % 8 == 0);
   static constexpr int count = cols / 2;
   float value[count];
 
-  static MINDPIPE_DEVICE int row_of(int i) { return Core::lane() / 4 + (i & 2) * 4; }
-  static MINDPIPE_DEVICE int col_of(int i) { return i / 4 * 8 + Core::lane() % 4 * 2 + (i & 1); }
+  static MINDPIPE_DEVICE int row_of(int i) { return lane() / 4 + (i & 2) * 4; }
+  static MINDPIPE_DEVICE int col_of(int i) { return i / 4 * 8 + lane() % 4 * 2 + (i & 1); }
   MINDPIPE_DEVICE void clear() {
     MINDPIPE_UNROLL
     for (float& x : value) x = 0;
   }
   /// a at rows g and g + 8, depths 2t, 2t + 1 and 2t + 8, 2t + 9
   static MINDPIPE_DEVICE void load_left(const Bf16* a, int pitch, std::uint32_t (&left)[4]) {
-    const Bf16* at = a + Core::lane() / 4 * pitch + Core::lane() % 4 * 2;
-    left[0] = Core::pair(at);
-    left[1] = Core::pair(at + 8 * pitch);
-    left[2] = Core::pair(at + 8);
-    left[3] = Core::pair(at + 8 * pitch + 8);
+    const Bf16* at = a + lane() / 4 * pitch + lane() % 4 * 2;
+    left[0] = pair_at(at);
+    left[1] = pair_at(at + 8 * pitch);
+    left[2] = pair_at(at + 8);
+    left[3] = pair_at(at + 8 * pitch + 8);
   }
   template <int depth>
   MINDPIPE_DEVICE void add_rows(const Bf16* a, int a_pitch, const Bf16* b, int b_pitch) {
     static_assert(depth % 16 == 0);
-    const Bf16* right =
-        b + Core::lane() / 4 * b_pitch + Core::lane() % 4 * 2;  // depths 2t, 2t + 1 of column g
+    const Bf16* right = b + lane() / 4 * b_pitch + lane() % 4 * 2;  // depths 2t, 2t + 1 of column g
     MINDPIPE_UNROLL
     for (int d = 0; d < depth; d += 16) {
       std::uint32_t left[4];
       load_left(a + d, a_pitch, left);
       MINDPIPE_UNROLL
       for (int n = 0; n < cols / 8; ++n)
-        Core::multiply(value + 4 * n, left, Core::pair(right + n * 8 * b_pitch + d),
-                       Core::pair(right + n * 8 * b_pitch + d + 8));
+        mma_m16n8k16(value + 4 * n, left, pair_at(right + n * 8 * b_pitch + d),
+                     pair_at(right + n * 8 * b_pitch + d + 8));
     }
   }
   template <int depth>
   MINDPIPE_DEVICE void add_cols(const Bf16* a, int a_pitch, const Bf16* b, int b_pitch) {
     static_assert(depth % 16 == 0);
-    const Bf16* row = b + Core::lane() % 16 * b_pitch;
+    const Bf16* row = b + lane() % 16 * b_pitch;
     MINDPIPE_UNROLL
     for (int d = 0; d < depth; d += 16) {
       std::uint32_t left[4];
@@ -64,37 +84,12 @@ struct FragmentSums {
       MINDPIPE_UNROLL
       for (int n = 0; n < cols / 8; ++n) {
         std::uint32_t b0, b1;
-        Core::load_columns(row + d * b_pitch + n * 8, b0, b1);
-        Core::multiply(value + 4 * n, left, b0, b1);
+        ldmatrix_x2_trans(row + d * b_pitch + n * 8, b0, b1);
+        mma_m16n8k16(value + 4 * n, left, b0, b1);
       }
     }
   }
 };
-
-#ifdef __CUDA_ARCH__
-struct TensorCore {
-  static MINDPIPE_DEVICE int lane() { return flash::lane(); }
-  static MINDPIPE_DEVICE std::uint32_t pair(const Bf16* at) {
-    return *reinterpret_cast<const std::uint32_t*>(at);
-  }
-  static MINDPIPE_DEVICE void multiply(float* c, const std::uint32_t (&a)[4], std::uint32_t b0,
-                                       std::uint32_t b1) {
-    asm volatile(
-        "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
-        "{%0,%1,%2,%3};\n"
-        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-  }
-  static MINDPIPE_DEVICE void load_columns(const Bf16* row, std::uint32_t& b0, std::uint32_t& b1) {
-    const auto at = static_cast<std::uint32_t>(__cvta_generic_to_shared(row));
-    asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0,%1}, [%2];\n"
-                 : "=r"(b0), "=r"(b1)
-                 : "r"(at)
-                 : "memory");
-  }
-};
-template <int cols>
-struct WarpSums<Bf16, cols> : FragmentSums<TensorCore, cols> {};
 
 template <int cols>
 struct WarpSums<float, cols> {
@@ -151,72 +146,37 @@ struct WarpSums<float, cols> {
     }
   }
 };
-#else
-/// Sums of a warp by plain loops, all sixteen rows on one lane.
-template <class T, int cols>
-struct WarpSums {
-  static constexpr int count = 16 * cols;
-  float value[count];
 
-  static MINDPIPE_DEVICE int row_of(int i) { return i / cols; }
-  static MINDPIPE_DEVICE int col_of(int i) { return i % cols; }
-  MINDPIPE_DEVICE void clear() {
-    for (float& x : value) x = 0;
-  }
-  template <int depth>
-  MINDPIPE_DEVICE void add_rows(const T* a, int a_pitch, const T* b, int b_pitch) {
-    for (int i = 0; i < count; ++i)
-      for (int d = 0; d < depth; ++d)
-        value[i] = fmaf(widen(a[row_of(i) * a_pitch + d]), widen(b[col_of(i) * b_pitch + d]), value[i]);
-  }
-  template <int depth>
-  MINDPIPE_DEVICE void add_cols(const T* a, int a_pitch, const T* b, int b_pitch) {
-    for (int r = 0; r < 16; ++r)
-      for (int d = 0; d < depth; ++d) {
-        const float left = widen(a[r * a_pitch + d]);
-        for (int c = 0; c < cols; ++c)
-          value[r * cols + c] = fmaf(left, widen(b[d * b_pitch + c]), value[r * cols + c]);
-      }
-  }
-};
-#endif
-
-/// How the warps of a block share a tile of `rows` x cols: sixteen rows and an equal part of the columns.
+/// How the warps of a block share a tile of `rows` x cols: sixteen rows and an equal part of the columns
+/// each.
 template <int rows>
 struct WarpGrid {
   static_assert(rows % 16 == 0 && block_warps % (rows / 16) == 0);
   static constexpr int down = rows / 16, across = block_warps / down;
-  static MINDPIPE_DEVICE int first_row(int warp) { return warp % down * 16; }
-  static MINDPIPE_DEVICE int first_col(int warp, int cols) { return warp / down * (cols / across); }
+  static MINDPIPE_DEVICE int first_row() { return warp() % down * 16; }
+  static MINDPIPE_DEVICE int first_col(int cols) { return warp() / down * (cols / across); }
 };
 
 /// c[rows][cols] of a block: the sums of all its warps.
 template <class T, int rows, int cols>
 struct BlockSums {
   using Warp = WarpSums<T, cols / WarpGrid<rows>::across>;
-  Warp of[warps_of_thread];
+  Warp own;
 
-  MINDPIPE_DEVICE void clear() {
-    MINDPIPE_UNROLL
-    for (Warp& warp : of) warp.clear();
-  }
+  MINDPIPE_DEVICE void clear() { own.clear(); }
   /// += a[rows][depth] b[cols][depth]^T
   template <int depth>
   MINDPIPE_DEVICE void add_rows(const T (&a)[rows][depth + tile_pad<T>],
                                 const T (&b)[cols][depth + tile_pad<T>]) {
-    MINDPIPE_UNROLL
-    for (int i = 0; i < warps_of_thread; ++i)
-      of[i].template add_rows<depth>(a[WarpGrid<rows>::first_row(warp_of(i))], depth + tile_pad<T>,
-                                     b[WarpGrid<rows>::first_col(warp_of(i), cols)], depth + tile_pad<T>);
+    own.template add_rows<depth>(a[WarpGrid<rows>::first_row()], depth + tile_pad<T>,
+                                 b[WarpGrid<rows>::first_col(cols)], depth + tile_pad<T>);
   }
   /// += a[rows][depth] b[depth][cols]
   template <int depth>
   MINDPIPE_DEVICE void add_cols(const T (&a)[rows][depth + tile_pad<T>],
                                 const T (&b)[depth][cols + tile_pad<T>]) {
-    MINDPIPE_UNROLL
-    for (int i = 0; i < warps_of_thread; ++i)
-      of[i].template add_cols<depth>(a[WarpGrid<rows>::first_row(warp_of(i))], depth + tile_pad<T>,
-                                     b[0] + WarpGrid<rows>::first_col(warp_of(i), cols), cols + tile_pad<T>);
+    own.template add_cols<depth>(a[WarpGrid<rows>::first_row()], depth + tile_pad<T>,
+                                 b[0] + WarpGrid<rows>::first_col(cols), cols + tile_pad<T>);
   }
   /// visit(row, col, value) of every element that this thread holds
   template <class Visit>
@@ -226,14 +186,10 @@ struct BlockSums {
   /// visit(row, col, value, other) beside sums of the same extents
   template <class Visit>
   MINDPIPE_DEVICE void each(BlockSums& other, const Visit& visit) {
+    const int row = WarpGrid<rows>::first_row(), col = WarpGrid<rows>::first_col(cols);
     MINDPIPE_UNROLL
-    for (int i = 0; i < warps_of_thread; ++i) {
-      const int row = WarpGrid<rows>::first_row(warp_of(i)),
-                col = WarpGrid<rows>::first_col(warp_of(i), cols);
-      MINDPIPE_UNROLL
-      for (int e = 0; e < Warp::count; ++e)
-        visit(row + Warp::row_of(e), col + Warp::col_of(e), of[i].value[e], other.of[i].value[e]);
-    }
+    for (int e = 0; e < Warp::count; ++e)
+      visit(row + Warp::row_of(e), col + Warp::col_of(e), own.value[e], other.own.value[e]);
   }
 };
 

@@ -8,13 +8,17 @@
 #include <cstdint>
 #include <cstring>
 #include <functional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #define __global__
 #define __device__
 #define __host__
 #define __grid_constant__
-#define __launch_bounds__(...)
+// As many instructions that do nothing stand before the kernel as it may have threads: launches.cpp counts
+// them.
+#define __launch_bounds__(threads) __attribute__((patchable_function_entry(int(threads), int(threads))))
 #define __shared__ static  // blocks run one after the other
 
 // -- errors
@@ -104,58 +108,112 @@ struct alignas(16) uint4 {
 struct alignas(8) uint2 {
   unsigned x, y;
 };
+struct alignas(16) float4 {
+  float x, y, z, w;
+};
 struct cudaLaunchConfig_t {
   dim3 gridDim, blockDim;
   std::size_t dynamicSmemBytes = 0;
   cudaStream_t stream = nullptr;
 };
+enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize };
 extern dim3 gridDim, blockDim, blockIdx, threadIdx;
+/// Of the block that runs: 16 bytes or more apart from what its kernel declares.
+unsigned char* dynamic_shared_memory();
+
 namespace on_host {
 /// Puts a kernel into a stream: `body` is run once for each thread of each block.
-cudaError_t enqueue(const cudaLaunchConfig_t& config, std::function<void()> body);
-/// Whether blocks, warps and lanes run from the last to the first: what depends on the order, as a missing
-/// barrier does, then shows.
-void run_backwards(bool backwards);
+cudaError_t enqueue(const cudaLaunchConfig_t& config, const void* kernel, std::function<void()> body);
+cudaError_t allow_dynamic_bytes(const void* kernel, int bytes);
+/// In which order threads begin and go on: from the first or from the last, or at random, warp by warp, with
+/// this seed. What depends on the order, as a missing barrier does, then shows.
+struct Order {
+  bool backwards = false;
+  std::uint64_t seed = 0;  ///< 0: not at random
+};
+void run_in(Order order);
+/// Whether only blocks at the ends of a grid run, this many at each end of each direction; 0: all.
+void run_ends(unsigned blocks);
 /// How often memory was asked for, and how often the host waited for work that was not done: neither belongs
 /// into a step.
 int allocations_and_waits();
+/// Collects, as long as it lives, what kernels do that a GPU would not bear: shared memory that is read
+/// before it is written, or that two threads touch with no barrier between them; threads that wait for others
+/// that do not come; addresses that are not aligned. Without it the program ends.
+struct Complaints {
+  std::vector<std::string> all;
+  Complaints();
+  ~Complaints();
+  Complaints(const Complaints&) = delete;
+};
+/// Memory that a kernel may touch.
+struct Extent {
+  const void* begin;
+  std::size_t bytes;
+};
+/// As long as it lives, kernels touch these operands only.
+struct Within {
+  explicit Within(std::vector<Extent> operands);
+  ~Within();
+  Within(const Within&) = delete;
+};
+/// Whether it is the stack of the thread that runs, or the program's own.
+bool is_of_running_thread(const void* address);
+
 void wait_for_block();
-/// This lane's number, and those of all lanes of its warp once every one has come here.
-const std::uint64_t* exchange(std::uint64_t own);
+void wait_for_warp();
+/// What the lanes of a warp bring to an instruction that all take part in.
+struct Lanes {
+  alignas(16) unsigned char of[32][32];
+  template <class T>
+  T get(unsigned lane) const {
+    T brought;
+    std::memcpy(&brought, of[lane % 32], sizeof brought);
+    return brought;
+  }
+};
+const Lanes& exchange(const void* own, std::size_t bytes, const char* instruction);
 template <class T>
-T from_lane(T own, unsigned lane) {
-  static_assert(sizeof(T) <= 8);
-  std::uint64_t bits = 0;
-  std::memcpy(&bits, &own, sizeof own);
-  std::memcpy(&own, &exchange(bits)[lane % 32], sizeof own);
-  return own;
+const Lanes& exchange(const T& own, const char* instruction) {
+  static_assert(sizeof own <= 32);
+  return exchange(&own, sizeof own, instruction);
 }
 }  // namespace on_host
 
 template <class... Wanted, class... Given>
 cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Wanted...),
                                Given&&... arguments) {
-  return on_host::enqueue(*config, [=] { kernel(arguments...); });
+  return on_host::enqueue(
+      *config, reinterpret_cast<const void*>(kernel), [=]() __attribute__((no_sanitize("thread"))) {
+        kernel(arguments...);
+      });
+}
+template <class... Wanted>
+cudaError_t cudaFuncSetAttribute(void (*kernel)(Wanted...), cudaFuncAttribute, int value) {
+  return on_host::allow_dynamic_bytes(reinterpret_cast<const void*>(kernel), value);
 }
 
 inline void __syncthreads() { on_host::wait_for_block(); }
-inline void __syncwarp(unsigned = ~0u) { on_host::exchange(0); }
+inline void __syncwarp(unsigned = ~0u) { on_host::wait_for_warp(); }
 template <class T>
 T __shfl_xor_sync(unsigned, T x, int distance) {
-  return on_host::from_lane(x, threadIdx.x % 32 ^ static_cast<unsigned>(distance));
+  return on_host::exchange(x, "__shfl_xor_sync")
+      .template get<T>(threadIdx.x ^ static_cast<unsigned>(distance));
 }
 template <class T>
 T __shfl_up_sync(unsigned, T x, unsigned distance) {
   const unsigned lane = threadIdx.x % 32;
-  return on_host::from_lane(x, lane >= distance ? lane - distance : lane);
+  return on_host::exchange(x, "__shfl_up_sync").template get<T>(lane >= distance ? lane - distance : lane);
 }
 inline unsigned __match_any_sync(unsigned, int x) {
-  const std::uint64_t* all = on_host::exchange(static_cast<std::uint64_t>(static_cast<std::int64_t>(x)));
+  const on_host::Lanes& all = on_host::exchange(x, "__match_any_sync");
   unsigned same = 0;
-  for (unsigned lane = 0; lane < 32; ++lane)
-    same |= (static_cast<std::int64_t>(all[lane]) == x ? 1u : 0u) << lane;
+  for (unsigned lane = 0; lane < 32; ++lane) same |= (all.get<int>(lane) == x ? 1u : 0u) << lane;
   return same;
 }
+/// c[16][8] += a[16][16] b[16][8] of a warp, and two matrices of 8 x 8 numbers in columns: tensor_core.cpp.
+void mma_m16n8k16(float* c, const std::uint32_t (&a)[4], std::uint32_t b0, std::uint32_t b1);
+void ldmatrix_x2_trans(const std::uint16_t* row, std::uint32_t& b0, std::uint32_t& b1);
 inline int __popc(unsigned x) { return __builtin_popcount(x); }
 inline unsigned __umulhi(unsigned a, unsigned b) { return static_cast<unsigned>(std::uint64_t{a} * b >> 32); }
 inline float __uint_as_float(unsigned x) { return __builtin_bit_cast(float, x); }

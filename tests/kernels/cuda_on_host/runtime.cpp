@@ -90,7 +90,7 @@ void run_all(cudaStream_t stream) {
 
 namespace on_host {
 void put(cudaStream_t stream, std::function<void()> work) { stream->work.push_back({std::move(work)}); }
-cudaError_t refuse() { return answer(cudaErrorInvalidConfiguration); }
+cudaError_t refuse(cudaError_t error) { return answer(error); }
 int allocations_and_waits() { return halts; }
 }  // namespace on_host
 

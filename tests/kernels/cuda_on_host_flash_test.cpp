@@ -1,76 +1,32 @@
 #include <gtest/gtest.h>
 
-#include <memory>
-
-#include "cuda/device/flash_backward.h"
-#include "cuda/device/flash_forward.h"
+#include "cuda/device/flash.h"
 #include "kernels/attention_cases.h"
+#include "kernels/on_a_stream.h"
 #include "plans/planned_attention.h"
 
-/// The GPU's attention kernels, walked through on the host: everything but the fragments of the tensor cores
-/// is the code that the GPU runs.
+/// The GPU's attention kernels with all their threads, on the CUDA runtime of cuda_on_host.
 using namespace mindpipe;
 using namespace mindpipe::testing;
-using namespace mindpipe::cuda;
-using flash::Bf16;
 
 namespace {
 
-/// work(tile, head, sample, shared memory) for each block of a grid; shared memory begins as garbage, as it
-/// does on a GPU.
-template <class Shared, class Work>
-void for_every_block(std::int64_t tiles, std::int64_t heads, std::int64_t samples, const Work& work) {
-  const auto memory = std::make_unique<Shared>();
-  for (int sample = 0; sample < samples; ++sample)
-    for (int head = 0; head < heads; ++head)
-      for (int tile = 0; tile < tiles; ++tile) {
-        std::memset(static_cast<void*>(memory.get()), 0xff, sizeof(Shared));  // NaN in every type
-        work(tile, head, sample, *memory);
-      }
-}
-
-template <class T>
-void forward_on_host(const AttentionCall& call) {
-  flash::with_padded_width(call.width, [&](auto padded) {
-    constexpr int width = decltype(padded)::value, rows = flash::tile_rows<T, width>;
-    const bool sixteens = flash::in_sixteens(call.q, call.width, sizeof(T)) &&
-                          flash::in_sixteens(call.k, call.width, sizeof(T));
-    for_every_block<flash::ForwardTiles<T, rows, width>>(
-        (call.queries + rows - 1) / rows, call.query_heads, call.samples,
-        [&](int tile, int head, int sample, auto& shared) {
-          flash::forward_block<T, rows, width>(call, tile, head, sample, sixteens, shared);
-        });
+void forward(const AttentionCall& call, DType dtype) {
+  on_a_stream([&](cudaStream_t stream) {
+    ASSERT_EQ(cuda::flash_forward(call, dtype == DType::bf16, stream), cudaSuccess);
   });
 }
-template <class T>
-void backward_on_host(const AttentionCall& call) {
-  flash::with_padded_width(call.width, [&](auto padded) {
-    constexpr int width = decltype(padded)::value, rows = flash::tile_rows<T, width>;
-    using Tiles = flash::BackwardTiles<T, rows, width>;
-    const bool sixteens = flash::in_sixteens(call.q, call.width, sizeof(T)) &&
-                          flash::in_sixteens(call.k, call.width, sizeof(T)) &&
-                          flash::in_sixteens(call.dout, call.width, sizeof(T));
-    for_every_block<Tiles>((call.queries + rows - 1) / rows, call.query_heads, call.samples,
-                           [&](int tile, int head, int sample, auto& shared) {
-                             flash::query_block<T, rows, width>(call, tile, head, sample, sixteens, shared);
-                           });
-    for_every_block<Tiles>((call.keys + rows - 1) / rows, call.key_heads, call.samples,
-                           [&](int tile, int head, int sample, auto& shared) {
-                             flash::key_block<T, rows, width>(call, tile, head, sample, sixteens, shared);
-                           });
+void backward(const AttentionCall& call, DType dtype) {
+  on_a_stream([&](cudaStream_t stream) {
+    ASSERT_EQ(cuda::flash_backward(call, dtype == DType::bf16, stream), cudaSuccess);
   });
 }
 
 /// Computes both passes by the GPU's kernels.
 void answer(Asked& a) {
   const AttentionCall call = a.call_of_both();
-  if (a.dtype == DType::bf16) {
-    forward_on_host<Bf16>(call);
-    backward_on_host<Bf16>(call);
-  } else {
-    forward_on_host<float>(call);
-    backward_on_host<float>(call);
-  }
+  forward(call, a.dtype);
+  backward(call, a.dtype);
 }
 
 const Case wide_cases[] = {
@@ -149,9 +105,9 @@ TEST(CudaFlash, PiecesOfSamplesAndHeadsAreTheWhole) {
     Asked cut(c, DType::bf16);
     const AttentionCall call = cut.call_of_both();
     for (int number = 0; number < pieces.count(); ++number)
-      forward_on_host<Bf16>(piece_of(call, pieces, number, DType::bf16));
+      forward(piece_of(call, pieces, number, DType::bf16), DType::bf16);
     for (int number = 0; number < pieces.count(); ++number)
-      backward_on_host<Bf16>(piece_of(call, pieces, number, DType::bf16));
+      backward(piece_of(call, pieces, number, DType::bf16), DType::bf16);
     for (const auto& [of_pieces, of_whole] : {std::pair{&cut.out, &whole.out},
                                               {&cut.log_sum, &whole.log_sum},
                                               {&cut.dq, &whole.dq},

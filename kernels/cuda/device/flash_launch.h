@@ -1,9 +1,8 @@
 #pragma once
-#include <cuda_runtime.h>
-
 #include "cuda/device/flash_tile.h"
+#include "cuda/launch.h"
 
-/// What only nvcc understands: starting a kernel with shared memory of its own size.
+/// Starting a kernel with shared memory of its own size.
 namespace mindpipe::cuda::flash {
 
 /// Starts a kernel whose blocks work in `Shared`, one for each tile, head and sample.
@@ -14,15 +13,17 @@ cudaError_t start(void (*kernel)(AttentionCall, bool), std::int64_t tiles, std::
   cudaError_t answer = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                             static_cast<int>(sizeof(Shared)));
   if (answer != cudaSuccess) return answer;
-  const dim3 grid(static_cast<unsigned>(tiles), static_cast<unsigned>(heads),
-                  static_cast<unsigned>(call.samples));
-  kernel<<<grid, block_threads, sizeof(Shared), stream>>>(call, sixteens);
+  launch(stream, Grid{tiles, block_threads, heads, call.samples, sizeof(Shared)}, kernel, call, sixteens);
   return cudaGetLastError();
 }
 
 template <class Shared>
 MINDPIPE_DEVICE Shared& shared() {
+#ifdef __CUDACC__
   extern __shared__ __align__(16) unsigned char memory[];
+#else
+  unsigned char* memory = dynamic_shared_memory();
+#endif
   return *reinterpret_cast<Shared*>(memory);
 }
 

@@ -1,0 +1,132 @@
+#!/usr/bin/env python3
+"""try_barriers.py [--list] [--build BUILD] [WORD ...]: makes mistakes with the shared memory of kernels/cuda/device, one at a time in this
+tree, builds the tests that run these kernels on the host, and says which tier found it. The file is put back as it was.
+
+Each barrier is left out, and moved by a line up and down; each statement that writes shared memory is left out; each launch bound is
+halved. WORD: only mistakes whose line of --list has it. Exit code 1: a mistake was not found. Each takes 10 to 30 seconds on two cores."""
+import argparse
+import re
+import sys
+import time
+
+import try_mistakes
+from try_mistakes import ROOT
+
+FOLDER = ROOT / "kernels/cuda/device"
+BARRIER = re.compile(r"^\s*__sync(threads|warp)\(\);")
+BOUNDS = re.compile(r"__launch_bounds__\(([^()]*)\)")
+DECLARED = re.compile(r"^\s*__shared__ [^;]*;")
+# Files that work in the shared memory of attention, the structure `t`, and the tests that run them; the rest is run by the other.
+OF_ATTENTION = re.compile(r"^flash_|^tile_sums|^block")
+TESTS = {True: "kernels_cuda_on_host_flash thorough: kernels_cuda_on_host_flash_cases", False: "kernels_cuda_on_host"}
+
+
+def code_of(line):
+    return line.split("//")[0].rstrip()
+
+
+def is_code(line):
+    return code_of(line) != "" and not line.lstrip().startswith("#")
+
+
+def is_end(line):
+    return not is_code(line) or code_of(line)[-1] in ";{}"
+
+
+def statement_before(lines, at):
+    """The lines [first, last + 1) of the statement, or of the brace, that stands before this one."""
+    last = at - 1
+    while not is_code(lines[last]):
+        last -= 1
+    first = last
+    while not is_end(lines[first - 1]):
+        first -= 1
+    return first, last + 1
+
+
+def statement_from(lines, at):
+    """That begins here or behind blank lines."""
+    first = at
+    while not is_code(lines[first]):
+        first += 1
+    last = first
+    while not is_end(lines[last]):
+        last += 1
+    return first, last + 1
+
+
+def without(lines, first, end):
+    return lines[:first] + lines[end:]
+
+
+def barriers(lines):
+    for at, line in enumerate(lines):
+        if not BARRIER.match(line):
+            continue
+        yield at, "left out", without(lines, at, at + 1)
+        first, _ = statement_before(lines, at)
+        yield at, "moved up", lines[:first] + [line] + lines[first:at] + lines[at + 1:]
+        _, end = statement_from(lines, at + 1)
+        yield at, "moved down", lines[:at] + lines[at + 1:end] + [line] + lines[end:]
+
+
+def bounds(lines):
+    for at, line in enumerate(lines):
+        if BOUNDS.search(line):
+            yield at, "halved", lines[:at] + [BOUNDS.sub(r"__launch_bounds__((\1) / 2)", line)] + lines[at + 1:]
+
+
+def writes(lines, of_attention):
+    names = {"t"} if of_attention else {"of_warps"}
+    for line in lines:
+        if DECLARED.match(line):
+            names.update(re.findall(r"(\w+)(?:\[[^]]*\])*[,;]", line))
+    name = r"\b(?:%s)\b[\w.]*" % "|".join(sorted(names))
+    write = re.compile(name + r"(?:\[[^]]*\])+ \+?= |put\(" + name + r"\[|load<[^>]*>\(" + name + "|draw_mask<.*" + name)
+    for at, line in enumerate(lines):
+        if write.search(code_of(line)) and not DECLARED.match(line):
+            first, end = statement_from(lines, at)
+            while not is_end(lines[first - 1]):
+                first -= 1
+            yield first, "not written", without(lines, first, end)
+        elif re.search(r"draw_mask<rows>\(", line) and "void" not in line:
+            yield at, "not written", without(lines, at, statement_from(lines, at)[1])
+
+
+def mistakes():
+    """(what it is, the mistake as try_mistakes makes it) for each."""
+    for path in sorted([*FOLDER.glob("*.cu"), *FOLDER.glob("*.h")]):
+        lines = path.read_text().split("\n")
+        of_attention = bool(OF_ATTENTION.match(path.name))
+        for at, what, changed in [*barriers(lines), *bounds(lines), *writes(lines, of_attention)]:
+            one = try_mistakes.Mistake(f"{path.relative_to(ROOT)}: {TESTS[of_attention]}")
+            one.right, one.wrong = lines, changed
+            yield f"{path.name}:{at + 1}: {what}: {lines[at].strip()}", one
+
+
+def main():
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--list", action="store_true")
+    options.add_argument("--build", default="build")
+    options.add_argument("words", nargs="*")
+    asked = options.parse_args()
+    chosen = [(what, one) for what, one in mistakes() if not asked.words or any(word in what for word in asked.words)]
+    if asked.list:
+        print("\n".join(what for what, _ in chosen))
+        return 0
+    targets, found = try_mistakes.targets_of(asked.build), 0
+    for what, one in chosen:
+        begun = time.time()
+        path, text = one.make()
+        try:
+            tier = try_mistakes.finder_of(one, asked.build, targets)
+        finally:
+            path.write_text(text)
+        found += tier in one.tests
+        print(f"{tier}: {what} ({time.time() - begun:.0f} s)", flush=True)
+    print(f"{found} of {len(chosen)} found")
+    return found < len(chosen)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
