@@ -87,13 +87,13 @@ TEST(CudaRaces, OperandsThatAKernelMayTouch) {
 #ifdef MINDPIPE_UNWATCHED
   GTEST_SKIP() << "a sanitizer has the kernels to itself";
 #endif
-  const std::vector<float> x = numbers();
   std::vector<float> y(planted::threads);
-  const std::size_t bytes = x.size() * sizeof(float);
-  const on_host::Within within({{x.data(), bytes}, {y.data(), bytes}});
+  std::vector<on_host::Extent> operands = {{y.data(), y.size() * sizeof(float)}};
+  const on_host::Within within(operands);
   EXPECT_THAT(complaints_of(Mistake::none, {}, y),
               ::testing::Contains(::testing::HasSubstr("beyond every operand")))
-      << "its own copy of x is none of these";
+      << "x is no operand here";
+  EXPECT_TRUE(operands[0].low == 0 && operands[0].high == operands[0].bytes);
 }
 
 /// Whether the runtime takes a launch with so many threads, and so many bytes of shared memory.

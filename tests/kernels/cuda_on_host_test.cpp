@@ -1,30 +1,13 @@
-#include "cuda/gpu_operations.h"
-
 #include <gmock/gmock.h>
 
 #include "cuda/device/group.h"
 #include "cuda/error.h"
+#include "kernels/gpu_on_host.h"
 #include "kernels/mirror.h"
 
 /// The GPU backend's own kernels on the host: every thread of every block, in several orders, on the runtime
 /// of tests/kernels/cuda_on_host.
 using namespace mindpipe;
-
-/// The GPU's operations, but for products and attention, which are the CPU's.
-class GpuOnHost final : public GpuOperations {
- public:
-  GpuOnHost(Memory& memory, Backend& cpu) : GpuOperations(memory, 0), cpu_(cpu) {}
-#define MINDPIPE_ON_CPU(name, Operands)          \
-  void name(const Operands& operands) override { \
-    synchronize();                               \
-    cpu_.name(operands);                         \
-  }
-  MINDPIPE_LIBRARY_OPERATIONS(MINDPIPE_ON_CPU)
-#undef MINDPIPE_ON_CPU
-
- private:
-  Backend& cpu_;
-};
 
 class Cuda : public ::testing::Test {
  public:

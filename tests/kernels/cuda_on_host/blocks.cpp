@@ -71,7 +71,7 @@ struct Block {
   Meeting all;
   void* scheduler = nullptr;  ///< the stack that starts fibers
   Fiber* running = nullptr;
-  const std::function<void()>* body = nullptr;
+  const Thread* body = nullptr;
   unsigned threads = 0, begun = 0;
   std::vector<unsigned> begins;  ///< threads in the order in which they begin
 } block;
@@ -84,7 +84,7 @@ void run_threads() {
       Fiber* self = block.running;
       self->thread = block.begins[block.begun++];
       threadIdx.x = self->thread;
-      (*block.body)();
+      block.body->run();
     }
     block.running->waits_at = nullptr;
     on_host_go_on(&block.running->at, block.scheduler);
@@ -165,7 +165,7 @@ bool run_on() {
   return moved;
 }
 
-void run_block(const std::function<void()>& body, std::size_t dynamic_bytes) {
+void run_block(const Thread& body, std::size_t dynamic_bytes) {
   block.body = &body;
   block.threads = blockDim.x;
   block.begun = 0;
@@ -220,7 +220,7 @@ const Lanes& exchange(const void* own, std::size_t bytes, const char* instructio
   return values;
 }
 
-void run_grid(const cudaLaunchConfig_t& config, const std::function<void()>& body) {
+void run_grid(const cudaLaunchConfig_t& config, const Thread& body) {
   gridDim = config.gridDim;
   blockDim = config.blockDim;
   for (unsigned z : indices(gridDim.z))

@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <functional>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -122,8 +122,21 @@ extern dim3 gridDim, blockDim, blockIdx, threadIdx;
 unsigned char* dynamic_shared_memory();
 
 namespace on_host {
-/// Puts a kernel into a stream: `body` is run once for each thread of each block.
-cudaError_t enqueue(const cudaLaunchConfig_t& config, const void* kernel, std::function<void()> body);
+/// A kernel with its arguments, as one thread runs it. What hands them over is not the kernel's own and is
+/// compiled as such.
+struct Thread {
+  virtual ~Thread() = default;
+  virtual void run() const = 0;
+};
+template <class Call>
+struct ThreadOf final : Thread {
+  Call call;
+  explicit ThreadOf(Call given) : call(std::move(given)) {}
+  __attribute__((no_sanitize("thread"))) void run() const override { call(); }
+};
+/// Puts a kernel into a stream, to be run once for each thread of each block.
+cudaError_t enqueue(const cudaLaunchConfig_t& config, const void* kernel,
+                    std::shared_ptr<const Thread> thread);
 cudaError_t allow_dynamic_bytes(const void* kernel, int bytes);
 /// In which order threads begin and go on: from the first or from the last, or at random, warp by warp, with
 /// this seed. What depends on the order, as a missing barrier does, then shows.
@@ -146,19 +159,22 @@ struct Complaints {
   ~Complaints();
   Complaints(const Complaints&) = delete;
 };
-/// Memory that a kernel may touch.
+/// Memory that a kernel may touch, and the part of it that kernels have touched: bytes [low, high).
 struct Extent {
   const void* begin;
-  std::size_t bytes;
+  std::size_t bytes, low = bytes, high = 0;
 };
-/// As long as it lives, kernels touch these operands only.
+/// As long as it lives, kernels touch these operands and the runtime's memory only, and each operand says
+/// what was touched of it.
 struct Within {
-  explicit Within(std::vector<Extent> operands);
+  explicit Within(std::vector<Extent>& operands);
   ~Within();
   Within(const Within&) = delete;
 };
 /// Whether it is the stack of the thread that runs, or the program's own.
 bool is_of_running_thread(const void* address);
+/// Whether the runtime has given these bytes out.
+bool is_given_out(const void* address, std::size_t bytes);
 
 void wait_for_block();
 void wait_for_warp();
@@ -166,7 +182,7 @@ void wait_for_warp();
 struct Lanes {
   alignas(16) unsigned char of[32][32];
   template <class T>
-  T get(unsigned lane) const {
+  __attribute__((no_sanitize("thread"))) T get(unsigned lane) const {
     T brought;
     std::memcpy(&brought, of[lane % 32], sizeof brought);
     return brought;
@@ -183,10 +199,9 @@ const Lanes& exchange(const T& own, const char* instruction) {
 template <class... Wanted, class... Given>
 cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Wanted...),
                                Given&&... arguments) {
-  return on_host::enqueue(
-      *config, reinterpret_cast<const void*>(kernel), [=]() __attribute__((no_sanitize("thread"))) {
-        kernel(arguments...);
-      });
+  auto call = [=]() __attribute__((no_sanitize("thread"))) { kernel(arguments...); };
+  return on_host::enqueue(*config, reinterpret_cast<const void*>(kernel),
+                          std::make_shared<on_host::ThreadOf<decltype(call)>>(call));
 }
 template <class... Wanted>
 cudaError_t cudaFuncSetAttribute(void (*kernel)(Wanted...), cudaFuncAttribute, int value) {

@@ -1,3 +1,4 @@
+#include <functional>
 #include <map>
 
 #include "blocks.h"
@@ -45,7 +46,8 @@ cudaError_t allow_dynamic_bytes(const void* kernel, int bytes) {
   return cudaSuccess;
 }
 
-cudaError_t enqueue(const cudaLaunchConfig_t& config, const void* kernel, std::function<void()> body) {
+cudaError_t enqueue(const cudaLaunchConfig_t& config, const void* kernel,
+                    std::shared_ptr<const Thread> thread) {
   const dim3 blocks = config.gridDim, threads = config.blockDim;
   constexpr std::size_t dynamic_bytes_unasked = 48 << 10;
   const auto asked = dynamic_bytes_allowed().find(kernel);
@@ -55,7 +57,7 @@ cudaError_t enqueue(const cudaLaunchConfig_t& config, const void* kernel, std::f
                     threads.x <= threads_allowed(kernel) && threads.x % 32 == 0 && threads.y == 1 &&
                     threads.z == 1 && config.dynamicSmemBytes <= dynamic;
   if (!fits) return refuse(cudaErrorInvalidConfiguration);
-  put(config.stream, [config, body = std::move(body)] { run_grid(config, body); });
+  put(config.stream, [config, thread = std::move(thread)] { run_grid(config, *thread); });
   return cudaSuccess;
 }
 

@@ -50,6 +50,12 @@ __global__ void __launch_bounds__(threads) hand_over(Mistake mistake, const floa
   if (mistake == Mistake::barrier_for_some && own < 32) __syncthreads();
 }
 
+__global__ void fill_far(float* y, std::int64_t count, bool mistake) {
+  const unsigned narrow = blockIdx.x * blockDim.x + threadIdx.x;
+  const std::int64_t i = mistake ? narrow : static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (i < count) y[i] = 1;
+}
+
 __global__ void __launch_bounds__(32) with_32_threads() {}
 __global__ void __launch_bounds__(96) with_96_threads() {}
 __global__ void __launch_bounds__(512) with_512_threads() {}

@@ -27,6 +27,9 @@ enum class Mistake {
 /// of dynamic shared memory. `at` is where thread 0 keeps its number.
 __global__ void hand_over(Mistake mistake, const float* x, float* y, int at);
 
+/// y[i] = 1 for i < count, where a mistake counts threads in 32 bits.
+__global__ void fill_far(float* y, std::int64_t count, bool mistake);
+
 __global__ void with_32_threads();
 __global__ void with_96_threads();
 __global__ void with_512_threads();

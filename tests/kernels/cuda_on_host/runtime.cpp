@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <vector>
@@ -92,6 +93,7 @@ namespace on_host {
 void put(cudaStream_t stream, std::function<void()> work) { stream->work.push_back({std::move(work)}); }
 cudaError_t refuse(cudaError_t error) { return answer(error); }
 int allocations_and_waits() { return halts; }
+bool is_given_out(const void* address, std::size_t bytes) { return place_of(address, bytes) == Place::known; }
 }  // namespace on_host
 
 const char* cudaGetErrorName(cudaError_t error) {

@@ -28,9 +28,7 @@ struct Word {
   bool apart = false;
 };
 
-std::size_t declared_bytes() {
-  return static_cast<std::size_t>(_end - __bss_start);
-}
+std::size_t declared_bytes() { return static_cast<std::size_t>(_end - __bss_start); }
 
 struct Shadow {
   std::vector<Word> declared{declared_bytes() / 4 + 1};
@@ -44,7 +42,7 @@ struct Shadow {
 
 alignas(256) unsigned char dynamic_memory[most_dynamic_bytes];
 std::vector<std::string>* collected = nullptr;
-std::vector<Extent> extents;
+std::vector<Extent>* extents = nullptr;
 
 std::string where() {
   char text[96];
@@ -122,12 +120,14 @@ std::size_t offset_in(const void* memory, const void* address) {
 }
 
 bool is_inside(const void* address, std::size_t bytes) {
-  const auto begin = reinterpret_cast<std::uintptr_t>(address);
-  for (const Extent& extent : extents) {
-    const auto first = reinterpret_cast<std::uintptr_t>(extent.begin);
-    if (begin >= first && begin + bytes <= first + extent.bytes) return true;
+  for (Extent& extent : *extents) {
+    const std::size_t offset = offset_in(extent.begin, address);
+    if (offset >= extent.bytes || offset + bytes > extent.bytes) continue;
+    extent.low = std::min(extent.low, offset);
+    extent.high = std::max(extent.high, offset + bytes);
+    return true;
   }
-  return is_of_running_thread(address);
+  return is_of_running_thread(address) || is_given_out(address, bytes);
 }
 
 template <bool writes>
@@ -144,7 +144,7 @@ void touch(const void* address, std::size_t bytes, bool whole) {
     if (writes && shadow.declared[declared / 4].of[0].written_in < shadow.first_of_block)
       shadow.written.push_back({__bss_start + declared, bytes});
     touch_words(shadow.declared.data(), declared, bytes, byte);
-  } else if (!extents.empty() && !is_inside(address, bytes)) {
+  } else if (extents != nullptr && !is_inside(address, bytes)) {
     complain(where() + "reaches beyond every operand");
   }
 }
@@ -175,8 +175,8 @@ void complain(const std::string& what) {
 Complaints::Complaints() { collected = &all; }
 Complaints::~Complaints() { collected = nullptr; }
 
-Within::Within(std::vector<Extent> operands) { extents = std::move(operands); }
-Within::~Within() { extents.clear(); }
+Within::Within(std::vector<Extent>& operands) { extents = &operands; }
+Within::~Within() { extents = nullptr; }
 
 }  // namespace on_host
 
@@ -195,6 +195,9 @@ MINDPIPE_TOUCHES(16)
 #undef MINDPIPE_TOUCHES
 extern "C" void __tsan_read_range(void* at, std::size_t bytes) { on_host::touch<false>(at, bytes, false); }
 extern "C" void __tsan_write_range(void* at, std::size_t bytes) { on_host::touch<true>(at, bytes, false); }
+extern "C" int __tsan_atomic32_fetch_add(volatile int* to, int x, int) {
+  return __atomic_fetch_add(to, x, __ATOMIC_SEQ_CST);
+}
 extern "C" void __tsan_vptr_update(void**, void*) {}
 extern "C" void __tsan_func_entry(void*) {}
 extern "C" void __tsan_func_exit() {}

@@ -1,0 +1,183 @@
+#include "cuda/launch.h"
+#include "kernels/addresses.h"
+#include "kernels/cuda_on_host/planted.h"
+#include "kernels/on_a_stream.h"
+
+/// Addresses of the first and last blocks of kernels, at shapes of large models whose indices do not fit into
+/// 32 bits. Operands lie in address space that has memory where it is touched only.
+using namespace mindpipe;
+using namespace mindpipe::testing;
+
+namespace {
+
+TEST_F(Addresses, OfElementsAndRows) {
+  for (const Model& m : models) {
+    SCOPED_TRACE(m.name);
+    const auto x = [&](Space& s) { return s.take(m.x(m.width), bf16); };
+    const auto hidden = [&](Space& s) { return s.take(m.x(m.hidden), bf16); };
+    const auto some = [&](Space& s) { return s.take_part(m.x(m.hidden), bf16); };
+    const auto both = [&](Space& s) { return s.take(m.x(2 * m.hidden), bf16); };
+    const SequencePart sequence{.samples = m.samples, .rows = m.rows, .first = 0, .whole = m.rows};
+    const Dropout drop{.probability = 0.1f, .stream = {.seed = 1, .purpose = 2, .step = 3, .sample = 4}};
+    expect_reached("add", [&](Space& s) { gpu.add({both(s), both(s), both(s)}); });
+    expect_reached("swiglu", [&](Space& s) { gpu.swiglu({both(s), hidden(s)}); });
+    expect_reached("swiglu_backward", [&](Space& s) { gpu.swiglu_backward({hidden(s), both(s), both(s)}); });
+    expect_reached("gate", [&](Space& s) { gpu.gate({both(s), hidden(s)}); });
+    expect_reached("gate_backward", [&](Space& s) { gpu.gate_backward({hidden(s), both(s), both(s)}); });
+    expect_reached("activation", [&](Space& s) { gpu.activation({both(s), Activation::gelu, both(s)}); });
+    expect_reached("activation_backward", [&](Space& s) {
+      gpu.activation_backward({both(s), both(s), Activation::gelu, both(s)});
+    });
+    expect_reached("scale", [&](Space& s) { gpu.scale({both(s), 2, both(s)}); });
+    expect_reached("dropout", [&](Space& s) { gpu.dropout({both(s), drop, sequence, both(s)}); });
+    expect_reached("residual", [&](Space& s) {
+      gpu.residual({both(s), both(s), s.take({2 * m.hidden}, bf16), drop, sequence, both(s)});
+    });
+    expect_reached("pad_columns", [&](Space& s) { gpu.pad_columns({some(s), both(s), both(s)}); });
+    expect_reached("multiply_columns", [&](Space& s) { gpu.multiply_columns({both(s), some(s), both(s)}); });
+    expect_reached("add_positions", [&](Space& s) {
+      gpu.add_positions({x(s), s.take({m.rows, m.width}, bf16), sequence, 0, x(s)});
+    });
+    expect_reached("positions_backward", [&](Space& s) {
+      gpu.positions_backward({x(s), sequence, 0, s.take({m.rows, m.width}, f32)});
+    });
+    expect_reached("add_sinusoids",
+                   [&](Space& s) { gpu.add_sinusoids({.x = x(s), .sequence = sequence, .y = x(s)}); });
+    expect_reached("rotary", [&](Space& s) {
+      const Tensor heads = s.take({m.samples, m.rows, m.heads, m.head_width}, bf16);
+      gpu.rotary({{heads, 0, static_cast<int>(m.heads)}, rotary_frequencies(1e4, m.head_width), 0, false});
+    });
+    expect_reached("depthwise", [&](Space& s) {
+      gpu.depthwise(
+          {.x = both(s), .w = s.take_part({3, 2 * m.hidden}, bf16), .reach = {3, true}, .y = both(s)});
+    });
+    expect_reached("row_neighbours", [&](Space& s) {
+      gpu.row_neighbours({.x = some(s), .reach = {3, true}, .y = s.take(m.x(3 * m.hidden), bf16)});
+    });
+  }
+}
+
+TEST_F(Addresses, OfNormsAndSumsOverRows) {
+  for (const Model& m : models) {
+    SCOPED_TRACE(m.name);
+    const auto x = [&](Space& s) { return s.take(m.x(m.width), bf16); };
+    const auto cols = [&](Space& s) { return s.take({m.width}, bf16); };
+    const auto statistics = [&](Space& s) { return s.take({m.all_rows(), 2}, f32); };
+    const SequencePart sequence{.samples = m.samples, .rows = m.rows, .first = 0, .whole = m.rows};
+    expect_reached("norm", [&](Space& s) {
+      gpu.norm({NormKind::layer, x(s), cols(s), cols(s), 1e-5, statistics(s), x(s)});
+    });
+    expect_reached("residual_norm", [&](Space& s) {
+      gpu.residual_norm({x(s),
+                         x(s),
+                         cols(s),
+                         {},
+                         sequence,
+                         x(s),
+                         NormKind::layer,
+                         cols(s),
+                         cols(s),
+                         1e-5,
+                         statistics(s),
+                         x(s)});
+    });
+    expect_reached("norm_backward_input", [&](Space& s) {
+      gpu.norm_backward_input({NormKind::layer, x(s), x(s), cols(s), statistics(s), x(s), x(s)});
+    });
+    const auto parts = [&](Space& s) { return s.take({1, m.width}, f32); };
+    expect_reached("norm_backward_parameters", [&](Space& s) {
+      gpu.norm_backward_parameters({NormKind::layer, x(s), x(s), statistics(s), parts(s), parts(s)});
+    });
+    expect_reached("bias_backward", [&](Space& s) {
+      gpu.bias_backward({s.take(m.x(2 * m.hidden), bf16), s.take({1, 2 * m.hidden}, f32)});
+    });
+  }
+}
+
+TEST_F(Addresses, OfLogitsAndTheirGradients) {
+  for (const Model& m : models) {
+    SCOPED_TRACE(m.name);
+    const std::int64_t rows = m.all_rows(), words = m.words;
+    const auto logits = [&](Space& s) { return s.take({rows, words}, f32); };
+    const auto each = [&](Space& s) { return s.take({rows}, f32); };
+    expect_reached("row_maximum", [&](Space& s) { gpu.row_maximum({logits(s), words, each(s)}); });
+    expect_reached("softmax_sums", [&](Space& s) {
+      gpu.softmax_sums({logits(s), words, 0, tokens_of(s, rows, words), each(s), each(s), each(s), each(s)});
+    });
+    expect_reached("target_rank", [&](Space& s) {
+      gpu.target_rank({logits(s), words, 0, tokens_of(s, rows, words), each(s), each(s)});
+    });
+    expect_reached("cross_entropy", [&](Space& s) {
+      gpu.cross_entropy({tokens_of(s, rows, words), each(s), each(s), each(s), each(s), 0, words, each(s)});
+    });
+    for (DType dtype : {f32, bf16})
+      expect_reached("cross_entropy_backward", [&](Space& s) {
+        gpu.cross_entropy_backward({logits(s), words, 0, tokens_of(s, rows, words), each(s), each(s), 1, 0,
+                                    words, s.take({rows, words}, dtype)});
+      });
+    expect_reached("embedding", [&](Space& s) {
+      gpu.embedding(
+          {tokens_of(s, rows, words), s.take({words, m.width}, bf16), 0, s.take({rows, m.width}, bf16)});
+    });
+    constexpr std::int64_t few = 300;  // all blocks run, because each sorts what others have sorted
+    expect_reached(
+        "embedding_backward",
+        [&](Space& s) {
+          gpu.embedding_backward({.tokens = tokens_of(s, few, words),
+                                  .dy = s.take({few, m.width}, bf16),
+                                  .first_row = 0,
+                                  .dtable = s.take({words, m.width}, f32)});
+        },
+        0);
+  }
+}
+
+TEST_F(Addresses, OfGradientsAndUpdates) {
+  for (const Model& m : models) {
+    SCOPED_TRACE(m.name);
+    const std::int64_t count = m.parameters;
+    const auto wide = [&](Space& s) { return s.take({count}, f32); };
+    const auto narrow = [&](Space& s) { return s.take({count}, bf16); };
+    const auto decision = [](Space& s) { return s.take_part({Decision::places}, DType::f64); };
+    expect_reached("maximum", [&](Space& s) { gpu.maximum({wide(s), wide(s), wide(s)}); });
+    expect_reached("fill", [&](Space& s) { gpu.fill({wide(s), 0}); });
+    expect_reached("convert", [&](Space& s) { gpu.convert({wide(s), narrow(s)}); });
+    expect_reached("accumulate", [&](Space& s) { gpu.accumulate({narrow(s), wide(s)}); });
+    expect_reached("sum_squares", [&](Space& s) {
+      gpu.sum_squares({wide(s), s.take({cuda::blocks_for(count, statistics_chunk)}, DType::f64)});
+    });
+    expect_reached("adamw", [&](Space& s) {
+      gpu.adamw({{}, decision(s), wide(s), wide(s), wide(s), wide(s), narrow(s)});
+    });
+    expect_reached("sgd", [&](Space& s) {
+      gpu.sgd({{}, decision(s), wide(s), wide(s), wide(s), narrow(s)});
+    });
+    expect_reached("add_as_integers", [&](Space& s) {
+      gpu.add_as_integers({wide(s), s.take({count}, DType::i64), s.take_part({1}, DType::i64)});
+    });
+    expect_reached("from_integers", [&](Space& s) {
+      gpu.from_integers({s.take({count}, DType::i64), s.take({1}, DType::i64), wide(s)});
+    });
+  }
+}
+
+TEST_F(Addresses, AnIndexOf32BitsIsNoticed) {
+  const std::int64_t count = (std::int64_t{1} << 32) + 1000;
+  for (bool mistake : {false, true}) {
+    Space space;
+    if (!space.there()) GTEST_SKIP() << "this system reserves no address space beyond its memory";
+    const Tensor y = space.take({count}, f32);
+    const on_host::Within within(space.operands());
+    on_host::run_ends(2);
+    on_a_stream([&](cudaStream_t stream) {
+      cuda::launch(stream, cuda::Grid{cuda::blocks_for(count, 256), 256}, planted::fill_far, y.as<float>(),
+                   count, mistake);
+    });
+    on_host::run_ends(0);
+#ifndef MINDPIPE_UNWATCHED
+    EXPECT_EQ(space.left_out().empty(), !mistake);
+#endif
+  }
+}
+
+}  // namespace
