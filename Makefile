@@ -4,7 +4,7 @@ PREFIX ?= /usr/local
 BUILD := build
 TRAIN := $(BUILD)/mindpipe-train
 
-.PHONY: help all build cuda gpu-check plans configure configure-cuda setup test-tools install test test-rest test-all test-layouts test-supernets test-ranking test-faults test-functions test-bubbles test-contention test-moves test-swaps test-speed-ups test-lane-speeds test-peers test-demo test-models asan tsan tidy demo demo-layouts demo-supernet demo-contention demo-plan demo-replay demo-balance demo-schedules demo-memory bench bench-supernet bench-plan bench-replay bench-by-hand bench-efficiency bench-versions bench-weights bench-peers published format check-format clean fuzz soak
+.PHONY: help all build cuda gpu-check plans configure configure-cuda setup test-tools install test test-rest test-all test-layouts test-supernets test-ranking test-faults test-functions test-bubbles test-contention test-moves test-swaps test-speed-ups test-lane-speeds test-peers test-barriers test-demo test-models asan tsan tidy demo demo-layouts demo-supernet demo-contention demo-plan demo-replay demo-balance demo-schedules demo-memory bench bench-supernet bench-plan bench-replay bench-by-hand bench-efficiency bench-versions bench-weights bench-peers published format check-format clean fuzz soak
 
 help:            ## this list
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -131,6 +131,10 @@ test-lane-speeds: configure ## how much faster two and four lanes are than one, 
 	cmake --build $(BUILD) -j $(JOBS) --target test_runtime_mpi
 	for ranks in 1 8 16 32; do MINDPIPE_ALL_LAYOUTS=1 $(AT_ONCE) tests/run_mpi.sh $$ranks $(BUILD)/tests/test_runtime_mpi \
 	  --gtest_brief=1 --gtest_filter='LaneSpeeds.*' || exit; done
+
+test-barriers: configure ## barriers of the GPU's kernels left out and moved, shared memory not written, launch bounds halved, one at a time: the tests on the host notice each; 30 minutes on two cores
+	cmake --build $(BUILD) -j $(JOBS) --target test_kernels_cuda_on_host test_kernels_cuda_on_host_flash test_kernels_cuda_on_host_flash_cases
+	scripts/try_barriers.py --build $(BUILD)
 
 test-peers: configure ## install PyTorch, transformers, tiktoken, sentencepiece and MindSpore into .venv-peers and .venv-mindspore (8 GB), then run every test that compares with them: 8 minutes
 	cmake --build $(BUILD) -j $(JOBS) --target mindpipe-train test_app test_app_mpi test_io ids_of_texts

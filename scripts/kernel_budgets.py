@@ -74,8 +74,8 @@ def dynamic_shared(sources):
     with tempfile.TemporaryDirectory() as folder:
         source = pathlib.Path(folder, "tiles.cpp")
         source.write_text(TILES)
-        run("g++", "-std=c++20", "-w", "-I%s" % (ROOT / "src"), "-I%s" % (ROOT / "tests/kernels/cuda_on_host"), "-I%s" % sources, str(source), "-o",
-            folder + "/tiles")
+        run("g++", "-std=c++20", "-w", "-I%s" % (ROOT / "src"), "-I%s" % (ROOT / "tests/kernels/cuda_on_host"),
+            "-I%s" % sources, str(source), "-o", folder + "/tiles")
         sizes = {}
         for line in run(folder + "/tiles").splitlines():
             *kind, width, forward, backward = line.split()

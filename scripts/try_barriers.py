@@ -21,16 +21,13 @@ DECLARED = re.compile(r"^\s*__shared__ [^;]*;")
 OF_ATTENTION = re.compile(r"^flash_|^tile_sums|^block")
 TESTS = {True: "kernels_cuda_on_host_flash thorough: kernels_cuda_on_host_flash_cases", False: "kernels_cuda_on_host"}
 
-
-# Moves that leave a kernel right, by file and by the line that the barrier goes past.
-RIGHT = {
-    ("sort.cu", "for_tokens(rows, n, shift, [&](int64_t, int digit) {"): "it stands before each token instead of before all",
-    ("sort.cu", "for_tokens(rows, n, shift, [&](int64_t i, int digit) {"): "it stands before each token instead of before all",
-    ("flash_forward.h", "load<T, rows, width>(t.k, row_of<const T>(call.k, call, sample, first_key, key_head), call.k.row, count,\n                         columns, sixteens);"): "the keys of before were read before the barriers around the softmax",
-    ("flash_forward.h", "if (call.threshold != 0) draw_mask<rows>(call, sample, head, first_query, first_key, t.kept);"):
-        "the mask is read behind the next barrier only",
-    ("flash_backward.h", "});"): "it stands behind each element that a thread writes, and all threads write as many",
-}
+# Moves that leave a kernel right: file, what the statement begins with that the barrier goes past, and why.
+RIGHT = [
+    ("sort.cu", "for_tokens(rows, n, shift, [&]", "the barrier stands before each token instead of before all"),
+    ("flash_forward.h", "load<T, rows, width>(t.k,", "keys of before were read before the two barriers around the softmax"),
+    ("flash_forward.h", "if (call.threshold != 0) draw_mask", "the mask is read behind the next barrier only"),
+    ("flash_backward.h", "});", "the barrier stands behind each element that a thread writes, and all threads write as many"),
+]
 
 
 def code_of(line):
@@ -71,19 +68,23 @@ def without(lines, first, end):
     return lines[:first] + lines[end:]
 
 
+def is_wrong_past(name, passed, shared):
+    """Whether a barrier that goes past this statement is a mistake."""
+    code = "\n".join(code_of(line) for line in passed).strip()
+    is_right = any(name == file and code.startswith(begin) for file, begin, _ in RIGHT)
+    return not is_right and re.search(shared + r"|[{}]$", code)
+
+
 def barriers(name, lines, shared):
-    touches = re.compile(shared + r"|[{}]$")
     for at, line in enumerate(lines):
         if not BARRIER.match(line):
             continue
         yield at, "left out", without(lines, at, at + 1)
         first, end = statement_before(lines, at)
-        passed = "\n".join(code_of(passed) for passed in lines[first:end])
-        if touches.search(passed) and (name, passed.strip()) not in RIGHT:
+        if is_wrong_past(name, lines[first:end], shared):
             yield at, "moved up", lines[:first] + [line] + lines[first:at] + lines[at + 1:]
         first, end = statement_from(lines, at + 1)
-        passed = "\n".join(code_of(passed) for passed in lines[first:end])
-        if touches.search(passed) and (name, passed.strip()) not in RIGHT:
+        if is_wrong_past(name, lines[first:end], shared):
             yield at, "moved down", lines[:at] + lines[at + 1:end] + [line] + lines[end:]
 
 

@@ -3,8 +3,7 @@
 #include "kernels/cuda_on_host/planted.h"
 #include "kernels/on_a_stream.h"
 
-/// Addresses of the first and last blocks of kernels, at shapes of large models whose indices do not fit into
-/// 32 bits. Operands lie in address space that has memory where it is touched only.
+/// Addresses of the first and last blocks of kernels, at the shapes of large models.
 using namespace mindpipe;
 using namespace mindpipe::testing;
 
@@ -47,13 +46,44 @@ TEST_F(Addresses, OfElementsAndRows) {
       const Tensor heads = s.take({m.samples, m.rows, m.heads, m.head_width}, bf16);
       gpu.rotary({{heads, 0, static_cast<int>(m.heads)}, rotary_frequencies(1e4, m.head_width), 0, false});
     });
+  }
+}
+
+TEST_F(Addresses, OfRowsBesideEachOther) {
+  const Reach reach{3, true};
+  for (const Model& m : models) {
+    SCOPED_TRACE(m.name);
+    const auto both = [&](Space& s) { return s.take(m.x(2 * m.hidden), bf16); };
+    const auto half = [&](Space& s) { return s.take(m.x(m.hidden), bf16); };
+    const auto some = [&](Space& s, std::int64_t cols) { return s.take_part(m.x(cols), bf16); };
+    const auto taps = [&](Space& s) { return s.take_part({3, 2 * m.hidden}, bf16); };
+    const auto lengths = [&](Space& s) {
+      const Tensor all = s.take_part({m.samples}, i32);
+      std::fill_n(all.as<std::int32_t>(), m.samples, static_cast<std::int32_t>(m.rows));
+      return all;
+    };
     expect_reached("depthwise", [&](Space& s) {
-      gpu.depthwise(
-          {.x = both(s), .w = s.take_part({3, 2 * m.hidden}, bf16), .reach = {3, true}, .y = both(s)});
+      gpu.depthwise({both(s), taps(s), lengths(s), reach, both(s)});
+    });
+    expect_reached("depthwise_backward_input", [&](Space& s) {
+      gpu.depthwise_backward_input({both(s), taps(s), lengths(s), reach, both(s)});
+    });
+    expect_reached("depthwise_backward_weight", [&](Space& s) {
+      gpu.depthwise_backward_weight(
+          {both(s), both(s), lengths(s), reach, s.take_part({3, 2 * m.hidden}, f32)});
     });
     expect_reached("row_neighbours", [&](Space& s) {
-      gpu.row_neighbours({.x = some(s), .reach = {3, true}, .y = s.take(m.x(3 * m.hidden), bf16)});
+      gpu.row_neighbours({some(s, m.hidden), lengths(s), reach, s.take(m.x(3 * m.hidden), bf16)});
     });
+    expect_reached("row_neighbours_backward", [&](Space& s) {
+      gpu.row_neighbours_backward({some(s, 3 * m.hidden), lengths(s), reach, half(s)});
+    });
+    expect_reached("clear_padding", [&](Space& s) { gpu.clear_padding({both(s), lengths(s), both(s)}); });
+    expect_reached("cut_columns", [&](Space& s) { gpu.cut_columns({some(s, 2 * m.hidden), half(s)}); });
+    const auto picked = [&](Space& s) { return s.take_part({m.samples, 5, m.hidden}, bf16); };
+    const auto picks = [&](Space& s) { return s.take({m.samples, 5}, i32); };
+    expect_reached("pick_rows", [&](Space& s) { gpu.pick_rows({some(s, m.hidden), picks(s), picked(s)}); });
+    expect_reached("put_rows", [&](Space& s) { gpu.put_rows({picked(s), picks(s), 0, half(s)}); });
   }
 }
 

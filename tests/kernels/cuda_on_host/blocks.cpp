@@ -58,7 +58,7 @@ struct Warp {
 };
 struct Fiber {
   std::unique_ptr<char[]> stack;
-  void* at = nullptr;  ///< its stack's lowest address in use, where it does not run
+  void* at = nullptr;  ///< the lowest address in use of a stack that waits
   unsigned thread = 0;
   const Meeting* waits_at = nullptr;  ///< null: has no thread
   std::uint64_t meeting_number = 0;

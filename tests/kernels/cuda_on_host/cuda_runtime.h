@@ -118,7 +118,7 @@ struct cudaLaunchConfig_t {
 };
 enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize };
 extern dim3 gridDim, blockDim, blockIdx, threadIdx;
-/// Of the block that runs: 16 bytes or more apart from what its kernel declares.
+/// The memory that the block's launch has asked for, beside what the kernel declares.
 unsigned char* dynamic_shared_memory();
 
 namespace on_host {
@@ -150,7 +150,7 @@ void run_ends(unsigned blocks);
 /// How often memory was asked for, and how often the host waited for work that was not done: neither belongs
 /// into a step.
 int allocations_and_waits();
-/// Collects, as long as it lives, what kernels do that a GPU would not bear: shared memory that is read
+/// Collects what kernels do that a GPU would not bear: shared memory that is read
 /// before it is written, or that two threads touch with no barrier between them; threads that wait for others
 /// that do not come; addresses that are not aligned. Without it the program ends.
 struct Complaints {
@@ -164,8 +164,8 @@ struct Extent {
   const void* begin;
   std::size_t bytes, low = bytes, high = 0;
 };
-/// As long as it lives, kernels touch these operands and the runtime's memory only, and each operand says
-/// what was touched of it.
+/// Lets kernels touch these operands and the runtime's memory only, and says of each operand what was
+/// touched.
 struct Within {
   explicit Within(std::vector<Extent>& operands);
   ~Within();

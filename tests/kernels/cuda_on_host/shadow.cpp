@@ -19,8 +19,8 @@ namespace {
 struct Byte {
   std::uint32_t written_in = 0, written_in_warp = 0, read_in = 0, read_in_warp = 0;
   std::uint16_t writer = 0, reader = 0;
-  bool other_lanes = false;  ///< of the reader's warp read it in the same epoch of the warp
-  bool other_warps = false;  ///< read it in the same epoch of the block
+  bool other_lanes = false;  ///< other lanes of the reader's warp read the byte in the same epoch of the warp
+  bool other_warps = false;  ///< other warps read the byte in the same epoch of the block
 };
 /// Four bytes. Most are touched together only: then the first stands for all.
 struct Word {
@@ -33,7 +33,7 @@ std::size_t declared_bytes() { return static_cast<std::size_t>(_end - __bss_star
 struct Shadow {
   std::vector<Word> declared{declared_bytes() / 4 + 1};
   std::vector<Word> dynamic{most_dynamic_bytes / 4};
-  std::vector<std::pair<char*, std::size_t>> written;  ///< of what is declared, by this block
+  std::vector<std::pair<char*, std::size_t>> written;  ///< what this block wrote of what kernels declare
   std::size_t dynamic_bytes = 0;
   bool watches = false;
   std::uint32_t epoch = 0, first_of_block = 1;
