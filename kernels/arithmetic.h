@@ -59,6 +59,7 @@
   each(residual_norm, ResidualNormOperands)                      \
   each(norm_backward_input, NormBackwardInputOperands)           \
   each(norm_backward_parameters, NormBackwardParametersOperands) \
+  each(norm_backward, NormBackwardOperands)                      \
   each(rotary, RotaryOperands)                                   \
   each(embedding, EmbeddingOperands)                             \
   each(embedding_backward, EmbeddingBackwardOperands)            \
@@ -90,6 +91,7 @@
   each(count_hits, CountHitsOperands)                            \
   each(cross_entropy, CrossEntropyOperands)                      \
   each(cross_entropy_backward, CrossEntropyBackwardOperands)     \
+  each(softmax_cross_entropy, SoftmaxCrossEntropyOperands)       \
   each(add_as_integers, AddAsIntegersOperands)                   \
   each(from_integers, FromIntegersOperands)                      \
   each(sum_squares, SumSquaresOperands)                          \
@@ -98,6 +100,11 @@
   each(adamw, AdamWOperands)                                     \
   each(sgd, SgdOperands)
 // clang-format on
+
+/// Whether an operation is several others in turn, which a device may do in one pass.
+template <class Operands>
+concept OperationsInTurn =
+    requires(const Operands& operands) { operands.in_turn([](const char*, const auto&) {}); };
 
 /// For MINDPIPE_OPERATIONS: a method that checks its operands, does what `run` says, and ends with `done`.
 #define MINDPIPE_OVERRIDE(name, Operands)        \

@@ -17,6 +17,8 @@ class Device {
   virtual Memory& memory() = 0;
   /// May the host read and write its memory at any time between two operations? So may MPI then.
   virtual bool host_may_read() const { return true; }
+  /// Whether it is fast with products of many rows only, and a pass over memory is long beside them.
+  virtual bool wants_many_rows() const { return false; }
 
   /// Bytes between two places of this device's memory, between it and host memory (same dtype, same count).
   virtual void copy(const Tensor& from, const Tensor& to) = 0;

@@ -33,9 +33,21 @@ class PricingBackend : public ImmediateBackend {
   virtual void forget_work() = 0;
   /// Lets `workspace` hear from here on of every operation that may take working memory.
   virtual void tell(WorkspaceOnPaper& workspace) = 0;
-  /// Sets what is called with every product that is asked for.
-  virtual void on_product(std::function<void(const ProductCall&)> observer) = 0;
+  /// An operation as a GPU does it: bytes that it reads and writes, working memory of its kernels too, and
+  /// how many it starts. A library's call counts as one.
+  struct Asked {
+    std::string_view name;
+    double operations = 0, read = 0, written = 0;
+    int kernels = 1;
+    double seconds = 0;                    ///< of arithmetic or of memory, whichever takes longer
+    const ProductCall* product = nullptr;  ///< none: it is no product of a linear layer
+    bool is_attention() const { return name.starts_with("attention"); }
+  };
+  /// Sets what is called with every operation that is asked for.
+  virtual void on_operation(std::function<void(const Asked&)> observer) = 0;
 };
-std::unique_ptr<PricingBackend> make_pricing_backend(Memory& memory, const DeviceDescription& device);
+/// `wants_many_rows`: as Device says it.
+std::unique_ptr<PricingBackend> make_pricing_backend(Memory& memory, const DeviceDescription& device,
+                                                     bool wants_many_rows = false);
 
 }  // namespace mindpipe

@@ -14,6 +14,7 @@ class BackendOver : public ImmediateBackend {
 
   std::string description() const override { return device_->description(); }
   Memory& memory() override { return device_->memory(); }
+  bool wants_many_rows() const override { return device_->wants_many_rows(); }
   void reserve(const Workspace& workspace) override { device_->reserve(workspace); }
 #define MINDPIPE_BELOW(name, Operands) \
   void name(const Operands& operands) override { device_->name(operands); }

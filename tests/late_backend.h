@@ -26,6 +26,7 @@ class LateBackend final : public Backend {
 
   std::string description() const override { return "late " + device_->description(); }
   Memory& memory() override { return device_->memory(); }
+  bool wants_many_rows() const override { return device_->wants_many_rows(); }
   bool host_may_read() const override { return false; }
   void reserve(const Workspace& workspace) override { device_->reserve(workspace); }
 #define MINDPIPE_LATER(name, Operands)             \

@@ -90,4 +90,6 @@ void CpuBackend::run(const CrossEntropyBackwardOperands& o) {
   });
 }
 
+void CpuBackend::run(const SoftmaxCrossEntropyOperands& o) { run_in_turn(o); }
+
 }  // namespace mindpipe

@@ -26,6 +26,14 @@ class CpuBackend final : public ImmediateBackend {
 
  private:
   void done(const char*) { progress(); }
+  /// One operation after the other.
+  template <class Operands>
+  void run_in_turn(const Operands& operands) {
+    operands.in_turn([this](const char*, const auto& one) {
+      check(one);
+      run(one);
+    });
+  }
   void multiply(const Product& product);
 
   Memory& memory_;

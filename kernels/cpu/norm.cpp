@@ -74,6 +74,8 @@ void CpuBackend::run(const NormBackwardParametersOperands& o) {
   });
 }
 
+void CpuBackend::run(const NormBackwardOperands& o) { run_in_turn(o); }
+
 void CpuBackend::run(const BiasBackwardOperands& o) {
   const RowParts shape = o.checked();
   const auto kernel = MINDPIPE_PICK_KERNELS(isa_, norm_kernels).column_sums[dtype_index(o.dy.dtype)];

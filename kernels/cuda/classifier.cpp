@@ -52,4 +52,20 @@ void GpuOperations::run(const CrossEntropyBackwardOperands& o) {
                                stream());
 }
 
+void GpuOperations::run(const SoftmaxCrossEntropyOperands& o) {
+  const LogitShard shard = o.checked();
+  const TargetShares of_loss = o.loss().checked(), of_gradient = o.gradient().shares();
+  const cuda::SoftmaxCall call{o.targets.as<std::int32_t>(),
+                               o.logits.data,
+                               shard.cols,
+                               shard.valid,
+                               of_loss.of_target,
+                               of_loss.of_each,
+                               o.factor,
+                               of_gradient.of_each,
+                               of_gradient.of_target};
+  cuda::softmax_cross_entropy(dtype_index(o.dlogits.dtype), call, o.losses.data, o.dlogits.data,
+                              o.logits.rows(), shared_of_block_, stream());
+}
+
 }  // namespace mindpipe

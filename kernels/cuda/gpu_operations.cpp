@@ -21,12 +21,20 @@ int choose(int device) {
   return device;
 }
 
+/// Beside the bytes that a kernel declares itself, for which 1 KiB is left.
+std::size_t shared_memory_of_block(int device) {
+  int bytes = 0;
+  MP_CUDA(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
+  return static_cast<std::size_t>(bytes) - 1024;
+}
+
 }  // namespace
 
 GpuOperations::GpuOperations(Memory& memory, int device)
     : memory_(memory),
       device_(choose(device)),
-      workspace_(memory, MemoryClass::workspace, gpu_workspace_bytes) {}
+      workspace_(memory, MemoryClass::workspace, gpu_workspace_bytes),
+      shared_of_block_(shared_memory_of_block(device_)) {}
 
 GpuOperations::~GpuOperations() { cudaDeviceSynchronize(); }
 

@@ -17,6 +17,7 @@ class GpuOperations : public Backend {
   std::string description() const override { return describe_with("kernels of our own"); }
   Memory& memory() override { return memory_; }
   bool host_may_read() const override { return false; }
+  bool wants_many_rows() const override { return true; }
   MINDPIPE_OWN_OPERATIONS(MINDPIPE_OVERRIDE)
   std::int64_t count_not_finite(const Tensor& x) override;
   std::uint64_t hash(const Tensor& x) override;
@@ -54,6 +55,7 @@ class GpuOperations : public Backend {
   cuda::Staging staging_;
   cuda::TimeMarks marks_;
   Arena workspace_;
+  std::size_t shared_of_block_;  ///< bytes of shared memory that a block may be started with
   Queue queue_ = Queue::compute;
 };
 

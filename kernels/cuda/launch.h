@@ -16,7 +16,7 @@ struct Grid {
   std::int64_t x = 0;
   int threads = 0;
   std::int64_t y = 1, z = 1;
-  std::size_t shared_bytes = 0;
+  std::size_t shared_bytes = 0;  ///< shared memory of a block beside what its kernel declares
 };
 
 /// Puts kernel(arguments...) into the stream, each as the kernel wants it; nothing where the grid is empty.
@@ -30,6 +30,10 @@ void launch(cudaStream_t stream, const Grid& grid, void (*kernel)(Wanted...), Gi
   config.blockDim = dim3(static_cast<unsigned>(grid.threads));
   config.dynamicSmemBytes = grid.shared_bytes;
   config.stream = stream;
+  constexpr std::size_t usual = 48 << 10;
+  if (grid.shared_bytes > usual)
+    cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                         static_cast<int>(grid.shared_bytes));
   cudaLaunchKernelEx(&config, kernel, static_cast<Wanted>(arguments)...);
 }
 

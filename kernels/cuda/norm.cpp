@@ -37,6 +37,15 @@ void GpuOperations::run(const NormBackwardParametersOperands& o) {
                                  o.dgain.data, o.doffset.data, shape, memory, workspace_.size(), stream());
 }
 
+void GpuOperations::run(const NormBackwardOperands& o) {
+  const RowParts shape = o.checked();
+  void* memory = workspace(cuda::column_sums_workspace(shape), "norm_backward");
+  const cuda::NormBackwardCall call{o.kind == NormKind::rms, o.dy.data,       o.x.data,  o.gain.data,
+                                    o.statistics.data,       o.residual.data, o.dx.data, o.dgain.data,
+                                    o.doffset.data};
+  cuda::norm_backward(dtype_index(o.x.dtype), call, shape, memory, workspace_.size(), stream());
+}
+
 void GpuOperations::run(const BiasBackwardOperands& o) {
   const RowParts shape = o.checked();
   void* memory = workspace(cuda::column_sums_workspace(shape), "bias_backward");

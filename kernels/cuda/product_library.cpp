@@ -82,7 +82,9 @@ std::vector<cublasLtMatmulAlgo_t> ProductLibrary::ask(const ProductKey& key, Des
             "cublasLtMatmulPreferenceSetAttribute", key);
   };
   attribute(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, std::uint64_t{workspace_bytes});
-  attribute(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, std::uint32_t{CUBLASLT_REDUCTION_SCHEME_NONE});
+  // Sums that are split lie in the workspace in the type that they are computed in, and are added in order.
+  attribute(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+            std::uint32_t{CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE});
   attribute(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, static_cast<std::uint32_t>(layout.a.alignment));
   attribute(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, static_cast<std::uint32_t>(layout.b.alignment));
   attribute(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, static_cast<std::uint32_t>(layout.d.alignment));

@@ -1,13 +1,14 @@
-#include "emulated/emulated_backend.h"
-
 #include <concepts>
+
+#include "emulated/emulated_backend.h"
+#include "emulated/gpu_work.h"
 
 /// What each operation costs on paper: its arithmetic, the memory that it moves, its dtype.
 namespace mindpipe {
 namespace {
 
 struct Cost {
-  double flops, bytes;
+  double flops, read, written;
   DType dtype;
 };
 
@@ -30,139 +31,169 @@ double pairs_of(const Operands& o) {
 }
 
 Cost cost(const LinearOperands& o) {
-  return {2.0 * o.y.count() * o.x.cols(), moved(o.x, o.w, o.bias, o.before, o.y), o.x.dtype};
+  return {2.0 * o.y.count() * o.x.cols(), moved(o.x, o.w, o.bias), moved(o.before, o.y), o.x.dtype};
 }
 Cost cost(const LinearBackwardInputOperands& o) {
-  return {2.0 * o.dx.count() * o.dy.cols(), moved(o.dy, o.w, o.before, o.dx), o.dy.dtype};
+  return {2.0 * o.dx.count() * o.dy.cols(), moved(o.dy, o.w, o.before), moved(o.dx), o.dy.dtype};
 }
 Cost cost(const LinearBackwardWeightOperands& o) {
-  return {2.0 * o.dw.count() * o.x.rows(), moved(o.dy, o.x, o.dw, o.dw), o.dy.dtype};
+  return {2.0 * o.dw.count() * o.x.rows(), moved(o.dy, o.x, o.dw), moved(o.dw), o.dy.dtype};
 }
 Cost cost(const AttentionOperands& o) {
-  return {4 * pairs_of(o) * o.out.cols(), size(o.q.data) + size(o.k.data) + size(o.out), o.out.dtype};
+  return {4 * pairs_of(o) * o.out.cols(), size(o.q.data) + size(o.k.data), size(o.out), o.out.dtype};
 }
 Cost cost(const AttentionBackwardOperands& o) {
-  return {10 * pairs_of(o) * o.out.cols(), 2 * (size(o.q.data) + size(o.k.data)) + size(o.out) + size(o.dout),
-          o.out.dtype};
+  return {10 * pairs_of(o) * o.out.cols(), size(o.q.data) + size(o.k.data) + size(o.out) + size(o.dout),
+          size(o.q.data) + size(o.k.data), o.out.dtype};
 }
 
-Cost cost(const SwigluOperands& o) { return {0, moved(o.gate_up, o.y), o.y.dtype}; }
-Cost cost(const SwigluBackwardOperands& o) { return {0, moved(o.dy, o.gate_up, o.dgate_up), o.dy.dtype}; }
-Cost cost(const ActivationBackwardOperands& o) { return {0, moved(o.dy, o.before, o.dx), o.dy.dtype}; }
-Cost cost(const ScaleOperands& o) { return {0, moved(o.x, o.y), o.y.dtype}; }
-Cost cost(const GateOperands& o) { return {0, moved(o.both, o.y), o.y.dtype}; }
-Cost cost(const GateBackwardOperands& o) { return {0, moved(o.dy, o.both, o.dboth), o.dy.dtype}; }
-Cost cost(const ActivationOperands& o) { return {0, moved(o.x, o.y), o.y.dtype}; }
-Cost cost(const ClearPaddingOperands& o) { return {0, moved(o.x, o.lengths, o.y), o.y.dtype}; }
-Cost cost(const PadColumnsOperands& o) { return {0, moved(o.x, o.sum, o.y), o.y.dtype}; }
-Cost cost(const CutColumnsOperands& o) { return {0, moved(o.y, o.y), o.y.dtype}; }
-Cost cost(const MultiplyColumnsOperands& o) { return {0, moved(o.x, o.factor, o.y), o.y.dtype}; }
+Cost cost(const SwigluOperands& o) { return {0, moved(o.gate_up), moved(o.y), o.y.dtype}; }
+Cost cost(const SwigluBackwardOperands& o) {
+  return {0, moved(o.dy, o.gate_up), moved(o.dgate_up), o.dy.dtype};
+}
+Cost cost(const ActivationBackwardOperands& o) { return {0, moved(o.dy, o.before), moved(o.dx), o.dy.dtype}; }
+Cost cost(const ScaleOperands& o) { return {0, moved(o.x), moved(o.y), o.y.dtype}; }
+Cost cost(const GateOperands& o) { return {0, moved(o.both), moved(o.y), o.y.dtype}; }
+Cost cost(const GateBackwardOperands& o) { return {0, moved(o.dy, o.both), moved(o.dboth), o.dy.dtype}; }
+Cost cost(const ActivationOperands& o) { return {0, moved(o.x), moved(o.y), o.y.dtype}; }
+Cost cost(const ClearPaddingOperands& o) { return {0, moved(o.x, o.lengths), moved(o.y), o.y.dtype}; }
+Cost cost(const PadColumnsOperands& o) { return {0, moved(o.x, o.sum), moved(o.y), o.y.dtype}; }
+Cost cost(const CutColumnsOperands& o) { return {0, moved(o.y), moved(o.y), o.y.dtype}; }
+Cost cost(const MultiplyColumnsOperands& o) { return {0, moved(o.x, o.factor), moved(o.y), o.y.dtype}; }
 /// A multiplication and an addition for each tap; they are no product, so f32 is what they are done in.
 template <class Operands>
 double taps_of(const Operands& o, const Tensor& rows) {
   return 2.0 * o.reach.taps * static_cast<double>(rows.count());
 }
-Cost cost(const DepthwiseOperands& o) { return {taps_of(o, o.x), moved(o.x, o.w, o.y), DType::f32}; }
+Cost cost(const DepthwiseOperands& o) { return {taps_of(o, o.x), moved(o.x, o.w), moved(o.y), DType::f32}; }
 Cost cost(const DepthwiseBackwardInputOperands& o) {
-  return {taps_of(o, o.dy), moved(o.dy, o.w, o.dx), DType::f32};
+  return {taps_of(o, o.dy), moved(o.dy, o.w), moved(o.dx), DType::f32};
 }
 Cost cost(const DepthwiseBackwardWeightOperands& o) {
-  return {taps_of(o, o.dy), moved(o.dy, o.x, o.dw, o.dw), DType::f32};
+  return {taps_of(o, o.dy), moved(o.dy, o.x, o.dw), moved(o.dw), DType::f32};
 }
-Cost cost(const RowNeighboursOperands& o) { return {0, moved(o.x, o.y), o.y.dtype}; }
-Cost cost(const RowNeighboursBackwardOperands& o) { return {0, moved(o.dy, o.dx), o.dx.dtype}; }
-Cost cost(const ShareTapsOperands& o) { return {0, moved(o.w, o.y), o.y.dtype}; }
-Cost cost(const ShareTapsBackwardOperands& o) { return {0, moved(o.dy, o.w, o.dw, o.dw), o.dw.dtype}; }
-Cost cost(const ResidualOperands& o) { return {0, moved(o.x, o.branch, o.bias, o.y), o.y.dtype}; }
-Cost cost(const DropoutOperands& o) { return {0, moved(o.x, o.y), o.y.dtype}; }
-Cost cost(const AddOperands& o) { return {0, moved(o.a, o.b, o.sum), o.sum.dtype}; }
+Cost cost(const RowNeighboursOperands& o) { return {0, moved(o.x), moved(o.y), o.y.dtype}; }
+Cost cost(const RowNeighboursBackwardOperands& o) { return {0, moved(o.dy), moved(o.dx), o.dx.dtype}; }
+Cost cost(const ShareTapsOperands& o) { return {0, moved(o.w), moved(o.y), o.y.dtype}; }
+Cost cost(const ShareTapsBackwardOperands& o) { return {0, moved(o.dy, o.w, o.dw), moved(o.dw), o.dw.dtype}; }
+Cost cost(const ResidualOperands& o) { return {0, moved(o.x, o.branch, o.bias), moved(o.y), o.y.dtype}; }
+Cost cost(const DropoutOperands& o) { return {0, moved(o.x), moved(o.y), o.y.dtype}; }
+Cost cost(const AddOperands& o) { return {0, moved(o.a, o.b), moved(o.sum), o.sum.dtype}; }
 Cost cost(const AddTreeOperands& o) {
-  return {0, static_cast<double>(o.terms.size() + 1) * size(o.sum), o.sum.dtype};
+  return {0, static_cast<double>(o.terms.size()) * size(o.sum), size(o.sum), o.sum.dtype};
 }
-Cost cost(const MaximumOperands& o) { return {0, moved(o.a, o.b, o.largest), o.largest.dtype}; }
-Cost cost(const AccumulateOperands& o) { return {0, moved(o.part, o.total, o.total), o.total.dtype}; }
-Cost cost(const ConvertOperands& o) { return {0, moved(o.x, o.y), o.y.dtype}; }
-Cost cost(const FillOperands& o) { return {0, moved(o.x), o.x.dtype}; }
+Cost cost(const MaximumOperands& o) { return {0, moved(o.a, o.b), moved(o.largest), o.largest.dtype}; }
+Cost cost(const AccumulateOperands& o) { return {0, moved(o.part, o.total), moved(o.total), o.total.dtype}; }
+Cost cost(const ConvertOperands& o) { return {0, moved(o.x), moved(o.y), o.y.dtype}; }
+Cost cost(const FillOperands& o) { return {0, 0, moved(o.x), o.x.dtype}; }
 Cost cost(const BiasBackwardOperands& o) {
-  return {static_cast<double>(o.dy.count()), moved(o.dy, o.db), DType::f32};
+  return {static_cast<double>(o.dy.count()), moved(o.dy), moved(o.db), DType::f32};
 }
 
-Cost cost(const NormOperands& o) { return {0, moved(o.x, o.statistics, o.y), o.y.dtype}; }
+Cost cost(const NormOperands& o) { return {0, moved(o.x), moved(o.statistics, o.y), o.y.dtype}; }
 Cost cost(const ResidualNormOperands& o) {
-  return {0, moved(o.x, o.branch, o.bias, o.y, o.statistics, o.normed), o.y.dtype};
+  return {0, moved(o.x, o.branch, o.bias), moved(o.y, o.statistics, o.normed), o.y.dtype};
 }
-Cost cost(const NormBackwardInputOperands& o) { return {0, moved(o.dy, o.x, o.residual, o.dx), o.dy.dtype}; }
-Cost cost(const NormBackwardParametersOperands& o) { return {0, moved(o.dy, o.x, o.dgain), o.dy.dtype}; }
-Cost cost(const RotaryOperands& o) { return {0, 2 * size(o.heads.data), o.heads.data.dtype}; }
+Cost cost(const NormBackwardInputOperands& o) {
+  return {0, moved(o.dy, o.x, o.residual), moved(o.dx), o.dy.dtype};
+}
+Cost cost(const NormBackwardParametersOperands& o) {
+  return {0, moved(o.dy, o.x), moved(o.dgain), o.dy.dtype};
+}
+Cost cost(const NormBackwardOperands& o) {
+  return {0, moved(o.dy, o.x, o.residual), moved(o.dx, o.dgain, o.doffset), o.dy.dtype};
+}
+Cost cost(const RotaryOperands& o) { return {0, size(o.heads.data), size(o.heads.data), o.heads.data.dtype}; }
 
-Cost cost(const EmbeddingOperands& o) { return {0, moved(o.tokens, o.y, o.y), o.y.dtype}; }
-Cost cost(const EmbeddingBackwardOperands& o) { return {0, 3 * size(o.dy) + size(o.tokens), o.dy.dtype}; }
-Cost cost(const AddPositionsOperands& o) { return {0, moved(o.x, o.positions, o.y), o.y.dtype}; }
-Cost cost(const AddSinusoidsOperands& o) { return {0, moved(o.x, o.y), o.y.dtype}; }
-Cost cost(const PositionsBackwardOperands& o) { return {0, moved(o.dy, o.dpositions), o.dy.dtype}; }
+Cost cost(const EmbeddingOperands& o) { return {0, moved(o.tokens, o.y), moved(o.y), o.y.dtype}; }
+Cost cost(const EmbeddingBackwardOperands& o) {
+  return {0, 2 * size(o.dy) + size(o.tokens), size(o.dy), o.dy.dtype};
+}
+Cost cost(const AddPositionsOperands& o) { return {0, moved(o.x, o.positions), moved(o.y), o.y.dtype}; }
+Cost cost(const AddSinusoidsOperands& o) { return {0, moved(o.x), moved(o.y), o.y.dtype}; }
+Cost cost(const PositionsBackwardOperands& o) { return {0, moved(o.dy), moved(o.dpositions), o.dy.dtype}; }
 
-Cost cost(const PickRowsOperands& o) { return {0, moved(o.rows, o.y, o.y), o.y.dtype}; }
-Cost cost(const PutRowsOperands& o) { return {0, moved(o.dy, o.rows, o.dx), o.dx.dtype}; }
-Cost cost(const PatchesOperands& o) { return {0, moved(o.pictures, o.y), o.y.dtype}; }
-Cost cost(const PixelNeighboursOperands& o) { return {0, moved(o.x, o.y), o.y.dtype}; }
-Cost cost(const PixelNeighboursBackwardOperands& o) { return {0, moved(o.dy, o.dx), o.dx.dtype}; }
+Cost cost(const PickRowsOperands& o) { return {0, moved(o.rows, o.y), moved(o.y), o.y.dtype}; }
+Cost cost(const PutRowsOperands& o) { return {0, moved(o.dy, o.rows), moved(o.dx), o.dx.dtype}; }
+Cost cost(const PatchesOperands& o) { return {0, moved(o.pictures), moved(o.y), o.y.dtype}; }
+Cost cost(const PixelNeighboursOperands& o) { return {0, moved(o.x), moved(o.y), o.y.dtype}; }
+Cost cost(const PixelNeighboursBackwardOperands& o) { return {0, moved(o.dy), moved(o.dx), o.dx.dtype}; }
 template <class Operands>
 double window_taps_of(const Operands& o, const Tensor& windows) {
   return 2.0 * o.window.taps() * static_cast<double>(windows.count());
 }
 Cost cost(const PixelDepthwiseOperands& o) {
-  return {window_taps_of(o, o.y), moved(o.x, o.w, o.y), DType::f32};
+  return {window_taps_of(o, o.y), moved(o.x, o.w), moved(o.y), DType::f32};
 }
 Cost cost(const PixelDepthwiseBackwardInputOperands& o) {
-  return {window_taps_of(o, o.dy), moved(o.dy, o.w, o.dx), DType::f32};
+  return {window_taps_of(o, o.dy), moved(o.dy, o.w), moved(o.dx), DType::f32};
 }
 Cost cost(const PixelDepthwiseBackwardWeightOperands& o) {
-  return {window_taps_of(o, o.dy), moved(o.dy, o.x, o.parts), DType::f32};
+  return {window_taps_of(o, o.dy), moved(o.dy, o.x), moved(o.parts), DType::f32};
 }
-Cost cost(const PoolOperands& o) { return {0, moved(o.x, o.y, o.chosen), o.y.dtype}; }
-Cost cost(const PoolBackwardOperands& o) { return {0, moved(o.dy, o.chosen, o.dx), o.dx.dtype}; }
-Cost cost(const GlobalPoolOperands& o) { return {0, moved(o.x, o.y), o.y.dtype}; }
-Cost cost(const GlobalPoolBackwardOperands& o) { return {0, moved(o.dy, o.dx), o.dx.dtype}; }
-Cost cost(const TransposeOperands& o) { return {0, moved(o.x, o.y), o.y.dtype}; }
-Cost cost(const BatchMomentsOperands& o) { return {0, moved(o.x, o.parts), o.x.dtype}; }
-Cost cost(const BatchStatisticsOperands& o) { return {0, moved(o.parts, o.statistics), DType::f64}; }
-Cost cost(const BatchNormOperands& o) { return {0, moved(o.x, o.statistics, o.y), o.y.dtype}; }
-Cost cost(const BatchNormBackwardSumsOperands& o) { return {0, moved(o.dy, o.x, o.parts), o.x.dtype}; }
+Cost cost(const PoolOperands& o) { return {0, moved(o.x), moved(o.y, o.chosen), o.y.dtype}; }
+Cost cost(const PoolBackwardOperands& o) { return {0, moved(o.dy, o.chosen), moved(o.dx), o.dx.dtype}; }
+Cost cost(const GlobalPoolOperands& o) { return {0, moved(o.x), moved(o.y), o.y.dtype}; }
+Cost cost(const GlobalPoolBackwardOperands& o) { return {0, moved(o.dy), moved(o.dx), o.dx.dtype}; }
+Cost cost(const TransposeOperands& o) { return {0, moved(o.x), moved(o.y), o.y.dtype}; }
+Cost cost(const BatchMomentsOperands& o) { return {0, moved(o.x), moved(o.parts), o.x.dtype}; }
+Cost cost(const BatchStatisticsOperands& o) { return {0, moved(o.parts), moved(o.statistics), DType::f64}; }
+Cost cost(const BatchNormOperands& o) { return {0, moved(o.x, o.statistics), moved(o.y), o.y.dtype}; }
+Cost cost(const BatchNormBackwardSumsOperands& o) { return {0, moved(o.dy, o.x), moved(o.parts), o.x.dtype}; }
 Cost cost(const BatchNormBackwardInputOperands& o) {
-  return {0, moved(o.dy, o.x, o.residual, o.dx), o.x.dtype};
+  return {0, moved(o.dy, o.x, o.residual), moved(o.dx), o.x.dtype};
 }
-Cost cost(const RowMaximumOperands& o) { return {0, size(o.logits), DType::f32}; }
-Cost cost(const SoftmaxSumsOperands& o) { return {0, size(o.logits), DType::f32}; }
-Cost cost(const TargetRankOperands& o) { return {0, moved(o.logits, o.of_target, o.ranks), DType::f32}; }
-Cost cost(const CountHitsOperands& o) { return {0, moved(o.targets, o.ranks), DType::f32}; }
-Cost cost(const CrossEntropyOperands& o) { return {0, 6 * size(o.losses), DType::f32}; }
-Cost cost(const CrossEntropyBackwardOperands& o) { return {0, moved(o.logits, o.dlogits), DType::f32}; }
+Cost cost(const RowMaximumOperands& o) { return {0, size(o.logits), 0, DType::f32}; }
+Cost cost(const SoftmaxSumsOperands& o) { return {0, size(o.logits), 0, DType::f32}; }
+Cost cost(const TargetRankOperands& o) {
+  return {0, moved(o.logits, o.of_target), moved(o.ranks), DType::f32};
+}
+Cost cost(const CountHitsOperands& o) { return {0, moved(o.targets, o.ranks), 0, DType::f32}; }
+Cost cost(const CrossEntropyOperands& o) { return {0, 5 * size(o.losses), size(o.losses), DType::f32}; }
+Cost cost(const CrossEntropyBackwardOperands& o) {
+  return {0, moved(o.logits), moved(o.dlogits), DType::f32};
+}
+Cost cost(const SoftmaxCrossEntropyOperands& o) {
+  const int reads = fits_block(o.logits) ? 1 : 2;
+  return {0, reads * size(o.logits), moved(o.losses, o.dlogits), DType::f32};
+}
 
-Cost cost(const AddAsIntegersOperands& o) { return {0, 2 * moved(o.gradient, o.totals), DType::f32}; }
-Cost cost(const FromIntegersOperands& o) { return {0, moved(o.totals, o.totals, o.gradient), DType::f32}; }
-Cost cost(const SumSquaresOperands& o) { return {0, size(o.x), o.x.dtype}; }
-Cost cost(const SumSpansOperands& o) { return {0, moved(o.x, o.spans, o.totals), DType::f64}; }
-Cost cost(const ClipAndScaleOperands& o) { return {0, moved(o.sums, o.decision), DType::f64}; }
-Cost cost(const AdamWOperands& o) {
-  return {0, size(o.gradient) + 2 * moved(o.master, o.m, o.v) + size(o.value), DType::f32};
+Cost cost(const AddAsIntegersOperands& o) {
+  return {0, moved(o.gradient, o.totals), moved(o.gradient, o.totals), DType::f32};
 }
-Cost cost(const RunningMeanOperands& o) { return {0, moved(o.sum, o.master, o.master, o.value), DType::f32}; }
+Cost cost(const FromIntegersOperands& o) {
+  return {0, moved(o.totals), moved(o.totals, o.gradient), DType::f32};
+}
+Cost cost(const SumSquaresOperands& o) { return {0, size(o.x), 0, o.x.dtype}; }
+Cost cost(const SumSpansOperands& o) { return {0, moved(o.x, o.spans), moved(o.totals), DType::f64}; }
+Cost cost(const ClipAndScaleOperands& o) { return {0, moved(o.sums), moved(o.decision), DType::f64}; }
+Cost cost(const AdamWOperands& o) {
+  return {0, size(o.gradient) + moved(o.master, o.m, o.v), moved(o.master, o.m, o.v) + size(o.value),
+          DType::f32};
+}
+Cost cost(const RunningMeanOperands& o) {
+  return {0, moved(o.sum, o.master), moved(o.master, o.value), DType::f32};
+}
 Cost cost(const SgdOperands& o) {
-  return {0, size(o.gradient) + 2 * moved(o.master, o.velocity) + size(o.value), DType::f32};
+  return {0, size(o.gradient) + moved(o.master, o.velocity), moved(o.master, o.velocity) + size(o.value),
+          DType::f32};
 }
 
 }  // namespace
 
 template <class Operands>
 void EmulatedBackend::price(std::string_view name, const Operands& o) {
+  if constexpr (OperationsInTurn<Operands>)
+    if (!wants_many_rows_) return o.in_turn([this](const char* one, const auto& part) { price(one, part); });
   double slower = 1, beside = 0;
+  std::optional<ProductCall> product;
   if constexpr (requires {
                   { o.checked() } -> std::same_as<ProductCall>;
                 }) {
-    const ProductCall call = o.checked();
-    tell_of(call);
-    slower = 1 / device_.efficiency(static_cast<double>(call.n), static_cast<double>(call.m),
-                                    static_cast<double>(call.k));
+    product = o.checked();
+    tell_of(*product);
+    slower = 1 / device_.efficiency(static_cast<double>(product->n), static_cast<double>(product->m),
+                                    static_cast<double>(product->k));
   }
   if constexpr (std::same_as<Operands, AttentionOperands>) beside = device_.attention_scores * scores_of(o);
   if constexpr (std::same_as<Operands, AttentionBackwardOperands>)
@@ -173,7 +204,13 @@ void EmulatedBackend::price(std::string_view name, const Operands& o) {
     if constexpr (std::same_as<Operands, RotaryOperands>) workspace_->rotary(o.heads);
   }
   const Cost spent = cost(o);
-  spend(name, spent.flops, spent.bytes, spent.dtype, slower, beside);
+  const GpuWork more = wants_many_rows_ ? gpu_work(o) : GpuWork{};
+  beside += more.read + more.written;
+  const double seconds =
+      spend(name, spent.flops, spent.read + spent.written, spent.dtype, slower, beside, more.kernels);
+  if (told_)
+    told_({name, spent.flops, spent.read + more.read, spent.written + more.written, more.kernels, seconds,
+           product ? &*product : nullptr});
 }
 
 #define MINDPIPE_PRICED(name, Operands) \

@@ -12,6 +12,12 @@ inline LogitShard shard_of(const Tensor& logits, std::int64_t valid, std::int64_
            logits.cols());
   return {logits.cols(), valid, first_column};
 }
+/// Whether a block of a GPU has room for a row of logits: an H100's 227 KiB of shared memory, less a kernel's
+/// own.
+inline constexpr std::int64_t most_held_bytes = 226 * 1024;
+inline bool fits_block(const Tensor& logits) {
+  return logits.cols() * static_cast<std::int64_t>(bytes_of(logits.dtype)) <= most_held_bytes;
+}
 /// Refuses a dtype that is neither f32 nor, as in gradient checks, f64.
 inline void require_wide(const Tensor& t, const char* operation, const char* name) {
   MP_CHECK(t.dtype == DType::f32 || t.dtype == DType::f64, "{}: {} are {} (f32 or f64)", operation, name,
@@ -140,6 +146,42 @@ struct CrossEntropyBackwardOperands {
   }
   TargetShares shares() const {
     return target_shares(factor, smoothing, vocabulary, "cross_entropy_backward");
+  }
+};
+
+/// Losses of a whole vocabulary, and the gradient of its logits: row_maximum, softmax_sums, cross_entropy and
+/// cross_entropy_backward. `maximum` [n] and `sums` [3, n] are memory for what those leave for each other.
+struct SoftmaxCrossEntropyOperands {
+  Tensor logits;
+  std::int64_t valid = 0;
+  Tensor targets;
+  double factor = 1, smoothing = 0;
+  std::int64_t vocabulary = 0;
+  Tensor maximum, sums, losses, dlogits;
+
+  RowMaximumOperands largest() const { return {logits, valid, maximum}; }
+  SoftmaxSumsOperands added() const {
+    return {logits, valid, 0, targets, maximum, sums.at(0), sums.at(1), sums.at(2)};
+  }
+  CrossEntropyOperands loss() const {
+    return {targets, maximum, sums.at(0), sums.at(1), sums.at(2), smoothing, vocabulary, losses};
+  }
+  CrossEntropyBackwardOperands gradient() const {
+    return {logits, valid, 0, targets, maximum, sums.at(0), factor, smoothing, vocabulary, dlogits};
+  }
+  LogitShard checked() const {
+    require_count(sums, 3 * logits.rows(), "softmax_cross_entropy", "sums");
+    added().checked();
+    loss().checked();
+    return gradient().checked();
+  }
+  /// Calls visit(name, operands) for the operations that it is together.
+  template <class Visit>
+  void in_turn(const Visit& visit) const {
+    visit("row_maximum", largest());
+    visit("softmax_sums", added());
+    visit("cross_entropy", loss());
+    visit("cross_entropy_backward", gradient());
   }
 };
 

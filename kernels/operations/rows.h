@@ -98,6 +98,25 @@ inline std::vector<double> rotary_frequencies(double base, std::int64_t width) {
   return frequencies;
 }
 
+/// Both gradients of a norm: those of its parameters, then that of its input, which dx may be residual of.
+struct NormBackwardOperands {
+  NormKind kind = NormKind::layer;
+  Tensor dy, x, gain, statistics, residual = {}, dx, dgain, doffset = {};
+
+  NormBackwardParametersOperands parameters() const { return {kind, dy, x, statistics, dgain, doffset}; }
+  NormBackwardInputOperands input() const { return {kind, dy, x, gain, statistics, residual, dx}; }
+  RowParts checked() const {
+    input().check();
+    return parameters().checked();
+  }
+  /// Calls visit(name, operands) for the operations that it is together.
+  template <class Visit>
+  void in_turn(const Visit& visit) const {
+    visit("norm_backward_parameters", parameters());
+    visit("norm_backward_input", input());
+  }
+};
+
 /// Turns the given heads in place: pairs (i, i + width/2) by the angle position * frequencies[i];
 /// `inverse` turns back. The position of row r of a sample is first_position + r.
 struct RotaryOperands {

@@ -32,26 +32,18 @@ std::vector<Kernel> norms_of(const Sizes& s) {
                                       .normed = normed[i]});
     };
   };
-  const auto input = [=](Footprint& memory) -> Call {
+  const auto gradients = [=](Footprint& memory) -> Call {
     const Many x = memory.normal(shape, dtype), dy = memory.normal(shape, dtype),
                gain = memory.normal({w}, dtype), sums = memory.constant({n, 2}, DType::f32, 1),
-               dx = memory.normal(shape, dtype);
-    return [=, &memory](int i) {
-      memory.backend().norm_backward_input({NormKind::layer, dy[i], x[i], gain[i], sums[i], dx[i], dx[i]});
-    };
-  };
-  const auto parameters = [=](Footprint& memory) -> Call {
-    const Many x = memory.normal(shape, dtype), dy = memory.normal(shape, dtype),
-               sums = memory.constant({n, 2}, DType::f32, 1), dgain = memory.constant({1, w}, DType::f32, 0),
+               dx = memory.normal(shape, dtype), dgain = memory.constant({1, w}, DType::f32, 0),
                doffset = memory.constant({1, w}, DType::f32, 0);
     return [=, &memory](int i) {
-      memory.backend().norm_backward_parameters(
-          {NormKind::layer, dy[i], x[i], sums[i], dgain[i], doffset[i]});
+      memory.backend().norm_backward(
+          {NormKind::layer, dy[i], x[i], gain[i], sums[i], dx[i], dx[i], dgain[i], doffset[i]});
     };
   };
   return {{"residual + norm", text, 2 * layers, 0, 4 * one + statistics, sum_and_norm},
-          {"norm backward", text, 2 * layers + 1, 0, 4 * one + statistics, input},
-          {"norm parameters", text, 2 * layers + 1, 0, 2 * one + statistics, parameters}};
+          {"norm backward", text, 2 * layers + 1, 0, 4 * one + statistics, gradients}};
 }
 
 Kernel bias_gradient(const Sizes& s, std::int64_t cols, double calls) {
@@ -103,29 +95,16 @@ std::vector<Kernel> softmax_of(const Sizes& s) {
   const std::int64_t n = std::min(s.token_chunk, s.rows()), m = s.vocabulary;
   const double calls = of(s.rows()) / of(n), logits = of(n) * of(m) * 4;
   const std::string text = fmt::format("{} x {}", n, m);
-  const auto maximum = [=](Footprint& memory) -> Call {
-    const Many x = memory.normal({n, m}, DType::f32), most = memory.empty({n}, DType::f32);
-    return [=, &memory](int i) { memory.backend().row_maximum({x[i], m, most[i]}); };
-  };
-  const auto sums = [=](Footprint& memory) -> Call {
-    const Many x = memory.normal({n, m}, DType::f32), ids = memory.ids(n, m),
-               most = memory.constant({n}, DType::f32, 5), sum = memory.empty({n}, DType::f32),
-               target = memory.empty({n}, DType::f32), total = memory.empty({n}, DType::f32);
-    return [=, &memory](int i) {
-      memory.backend().softmax_sums({x[i], m, 0, ids[i], most[i], sum[i], target[i], total[i]});
-    };
-  };
-  const auto gradient = [=](Footprint& memory) -> Call {
-    const Many x = memory.normal({n, m}, DType::f32), ids = memory.ids(n, m),
-               most = memory.constant({n}, DType::f32, 5), sum = memory.constant({n}, DType::f32, of(m)),
-               d = memory.empty({n, m}, s.dtype);
-    return [=, &memory](int i) {
-      memory.backend().cross_entropy_backward({x[i], m, 0, ids[i], most[i], sum[i], 1, 0, m, d[i]});
-    };
-  };
-  return {{"largest logit", text, calls, 0, logits, maximum},
-          {"sums of exponentials", text, calls, 0, logits, sums},
-          {"gradient of logits", text, calls, 0, logits + of(n) * of(m) * element(s.dtype), gradient}};
+  return {{"losses, gradient of logits", text, calls, 0, logits + of(n) * of(m) * element(s.dtype),
+           [=](Footprint& memory) -> Call {
+             const Many x = memory.normal({n, m}, DType::f32), ids = memory.ids(n, m),
+                        most = memory.empty({n}, DType::f32), sums = memory.empty({3, n}, DType::f32),
+                        losses = memory.empty({n}, DType::f32), d = memory.empty({n, m}, s.dtype);
+             return [=, &memory](int i) {
+               memory.backend().softmax_cross_entropy(
+                   {x[i], m, ids[i], 1, 0, m, most[i], sums[i], losses[i], d[i]});
+             };
+           }}};
 }
 
 }  // namespace

@@ -58,11 +58,15 @@ void HeadNorms::backward(const Tensor& dqkv, Tape& tape) {
       const Tensor dy = tape.scratch(raw.shape, raw.dtype);
       context_.backend.cut_columns(
           {rows, dy.reshaped({rows.rows(), heads(kind) * spec_.head_width}), first_column(kind)});
-      context_.backend.norm_backward_parameters(
-          {NormKind::rms, dy, raw, statistics, gains_[kind].gradient(s), {}});
       gradients[kind] = tape.scratch(raw.shape, raw.dtype);
-      context_.backend.norm_backward_input(
-          {NormKind::rms, dy, raw, gains_[kind].value(), statistics, {}, gradients[kind]});
+      context_.backend.norm_backward({NormKind::rms,
+                                      dy,
+                                      raw,
+                                      gains_[kind].value(),
+                                      statistics,
+                                      {},
+                                      gradients[kind],
+                                      gains_[kind].gradient(s)});
     }
     put_back(gradients, rows, tape);
   }

@@ -37,9 +37,8 @@ Tensor Norm::forward_sum(const Tensor& x, const Tensor& branch, const Tensor& bi
 
 void Norm::backward(const Tensor& dy, const Tensor& residual, const Tensor& dx, Tape& tape) {
   const Tensor statistics = tape.restore(), x = tape.restore();
-  context_.backend.norm_backward_parameters(
-      {kind_, dy, x, statistics, gain_.gradient(), offset_ ? offset_.gradient() : Tensor{}});
-  context_.backend.norm_backward_input({kind_, dy, x, gain_.value(), statistics, residual, dx});
+  context_.backend.norm_backward({kind_, dy, x, gain_.value(), statistics, residual, dx, gain_.gradient(),
+                                  offset_ ? offset_.gradient() : Tensor{}});
 }
 
 }  // namespace mindpipe

@@ -14,12 +14,15 @@ struct SoftmaxSpec {
 };
 
 /// Rows whose logits exist at once: a function of the kind of device and of the vocabulary, so a constant of
-/// a run. Gradients of the table are added chunk by chunk.
+/// a run.
 inline constexpr std::int64_t usual_token_chunk = 512;
 std::int64_t token_chunk(bool wants_many_rows, std::int64_t vocabulary);
+/// Rows whose logits' gradients exist at once, one or more such chunks: those of the table are added for as
+/// many rows together.
+std::int64_t gradient_chunk(bool wants_many_rows, std::int64_t vocabulary, DType dtype);
 
 /// Product with a table of words or classes, cut by rows over the shards, softmax and cross-entropy, in
-/// chunks of rows so that the logits of a micro-batch never exist at once.
+/// chunks of rows so that the logits of a large micro-batch never exist at once.
 class Softmax {
  public:
   /// The bias lives in `unit`: a table that others share is alone in its own.
@@ -40,7 +43,12 @@ class Softmax {
     Tensor logits, maximum, sums, of_target, total;
   };
   /// Writes the losses of a chunk too.
-  Sums chunk_sums(const Tensor& x, const Tensor& targets, const Tensor& losses, Tape& tape);
+  Sums chunk_sums(const Tensor& x, const Tensor& targets, const Tensor& losses, const Tensor& logits,
+                  Tape& tape);
+  /// Losses, and gradients of the logits of rows [first, first + rows of x) of dlogits [shards, all rows,
+  /// words of a shard].
+  void chunk_gradients(const Tensor& x, const Tensor& targets, const Tensor& losses, std::int64_t first,
+                       const Tensor& dlogits, Tape& tape);
   void find_ranks(const Sums& sums, const Tensor& targets, const Tensor& ranks, Tape& tape);
   std::int64_t shard_rows() const;
   std::int64_t first_column(int shard) const {
@@ -52,7 +60,7 @@ class Softmax {
 
   LayerContext context_;
   SoftmaxSpec spec_;
-  std::int64_t token_chunk_;
+  std::int64_t token_chunk_, gradient_chunk_;
   Param table_, bias_;
 };
 

@@ -16,7 +16,7 @@ BlockPasses::BlockPasses(const Config& config, const Layout& layout, Backend& ba
                              compute_dtype(config.train),
                              config.train.sequence_parallel,
                              config.seed,
-                             row_of(config.device.kind).wants_many_rows};
+                             backend.wants_many_rows()};
   stage_ = std::make_unique<Stage>(config, layout, context, std::vector<std::pair<int, int>>{});
 }
 

@@ -35,7 +35,8 @@ CostModel::CostModel(const Config& config, const Layout& layout)
       schedule_(config.schedule.kind),
       layout_(layout),
       memory_(Memory::Kind::counted),
-      backend_(make_pricing_backend(memory_, description_of(config))),
+      backend_(
+          make_pricing_backend(memory_, description_of(config), row_of(config.device.kind).wants_many_rows)),
       workspace_(workspace_of(config)),
       tensor_(*backend_, layout.tensor_shards, OnPaper{layout.grid.tensor, layout.coord.tensor}),
       passes_(config, layout, *backend_, memory_, tensor_) {
@@ -151,7 +152,6 @@ CostModel::Pass CostModel::pass(int first, int last, Tape::WeightGradients weigh
   return p;
 }
 
-/// When a step's schedule makes the gradients of weights.
 /// Lets a block be this candidate, or the last where it has fewer.
 void CostModel::choose(int block, int candidate) {
   for (int part = 0; part < static_cast<int>(model().blocks()[block].choices.size()); ++part)
@@ -199,13 +199,19 @@ CostModel::Footprint CostModel::generation_footprint() {
   return footprint_used();
 }
 
-std::vector<ProductCall> CostModel::products() {
-  std::set<ProductCall> asked;
-  backend_->on_product([&](const ProductCall& call) { asked.insert(call); });
+void CostModel::each_operation(const std::function<void(const PricingBackend::Asked&)>& see) {
+  backend_->on_operation(see);
   for (int b = 0; b < static_cast<int>(model().blocks().size()); ++b)
     pass(b, b + 1, Tape::WeightGradients::now, false);
-  backend_->on_product({});
-  return {asked.begin(), asked.end()};
+  backend_->on_operation({});
+}
+
+std::vector<ProductCall> CostModel::products() {
+  std::set<ProductCall> all;
+  each_operation([&](const PricingBackend::Asked& asked) {
+    if (asked.product != nullptr) all.insert(*asked.product);
+  });
+  return {all.begin(), all.end()};
 }
 
 UnitCost CostModel::cost_of(const Unit& unit) const {
@@ -291,8 +297,8 @@ double CostModel::operations_of_block(int block) {
 }
 
 std::vector<double> CostModel::operations_of_blocks() {
-  std::vector<double> all;
-  for (int b = 0; b < static_cast<int>(model().blocks().size()); ++b) all.push_back(operations_of_block(b));
+  std::vector<double> all(model().blocks().size());
+  for (std::size_t b = 0; b < all.size(); ++b) all[b] = operations_of_block(static_cast<int>(b));
   return all;
 }
 

@@ -1,4 +1,5 @@
 #pragma once
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -57,6 +58,8 @@ class CostModel {
   Outline outline();
   /// Every product of a micro-batch's forward and backward, each once: what `doctor --tune` tunes.
   std::vector<ProductCall> products();
+  /// Tells of every operation of a micro-batch's forward and backward, as a GPU does it.
+  void each_operation(const std::function<void(const PricingBackend::Asked&)>& see);
   /// What each block's products, attention and convolutions take this rank, forward and backward of one
   /// micro-batch.
   /// A digest of what a pass over the block asks of its device: equal work has equal digests.

@@ -96,7 +96,7 @@ void Worker::make_stage() {
                              compute_dtype(config().train),
                              config().train.sequence_parallel,
                              config().seed,
-                             row_of(config().device.kind).wants_many_rows};
+                             backend_->wants_many_rows()};
   stage_ = std::make_unique<Stage>(config(), layout(), context, plan_.ranges_of(here), plan_.reach_of(here));
   stage_->allocate_statistics(plan_.ranges_of(here));
   keep_units();

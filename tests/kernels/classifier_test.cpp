@@ -48,6 +48,12 @@ TEST(Classifier, LossesAndGradientsMatchTheReference) {
         cpu->cross_entropy_backward(
             {logits, valid, 0, softmax.ids, softmax.maximum, softmax.sums, 0.25, smoothing, valid, dlogits});
         expect_close(dlogits, want.dlogits);
+        Operand maximum({rows}, dtype), sums({3, rows}, dtype), losses({rows}, dtype),
+            at_once({rows, cols}, compute);
+        cpu->softmax_cross_entropy(
+            {logits, valid, softmax.ids, 0.25, smoothing, valid, maximum, sums, losses, at_once});
+        EXPECT_TRUE(same_bits(losses, softmax.losses));
+        EXPECT_TRUE(same_bits(at_once, dlogits));
         if (compute != DType::bf16) {
           Operand in_place = logits.copy();
           cpu->cross_entropy_backward({in_place, valid, 0, softmax.ids, softmax.maximum, softmax.sums, 0.25,

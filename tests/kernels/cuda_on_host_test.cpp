@@ -78,7 +78,8 @@ struct SmallStep {
   Mirror tokens{make.pairing, Operand::tokens({1, 2, 2, 0, 9, 1})};
   Mirror picks{make.pairing, Operand({2, 3}, DType::i32)}, bytes{make.pairing, Operand({2, 192}, DType::u8)};
   Mirror table = make.random({4, 64}, "table"), dtable = make.wide({4, 64}, "dtable");
-  Mirror logits = make.wide({6, 64}, "logits"), rows = make.empty_wide({6});
+  Mirror logits = make.wide({6, 64}, "logits"), rows = make.empty_wide({6}),
+         three_rows = make.empty_wide({3, 6});
   Mirror flat = make.wide({384}, "m");  ///< stands for the gradient, the master and the moments of x
   Mirror spans{make.pairing, Operand::tokens({0, 384})};
   Mirror sums{make.pairing, Operand({1}, DType::f64)}, totals{make.pairing, Operand({2}, DType::f64)};
@@ -121,12 +122,23 @@ struct SmallStep {
     gpu.swiglu_backward({y.device(), both.device(), both.device()});
     gpu.activation_backward({y.device(), x.device(), Activation::gelu_exact, y.device()});
     gpu.scale({y.device(), 2, y.device()});
+    gpu.softmax_cross_entropy({logits.device(), 60, tokens.device(), 1, 0, 60, rows.device(),
+                               three_rows.device(), rows.device(), logits.device()});
     gpu.norm_backward_input({.kind = NormKind::layer,
                              .dy = y.device(),
                              .x = x.device(),
                              .gain = gain.device(),
                              .statistics = statistics.device(),
                              .dx = normed.device()});
+    gpu.norm_backward({NormKind::layer,
+                       y.device(),
+                       x.device(),
+                       gain.device(),
+                       statistics.device(),
+                       {},
+                       normed.device(),
+                       dgain.device(),
+                       dgain.device()});
     gpu.norm_backward_parameters(
         {NormKind::layer, y.device(), x.device(), statistics.device(), dgain.device(), dgain.device()});
     gpu.bias_backward({y.device(), dgain.device()});

@@ -219,6 +219,8 @@ class TagBackend final : public ImmediateBackend {
   /// All others write their last tensors, and take whatever is no part of a sum.
   template <class Operands>
   void see(const char* name, const Operands& operands) {
+    if constexpr (OperationsInTurn<Operands>)
+      return operands.in_turn([this](const char* one, const auto& part) { see(one, part); });
     std::vector<Tensor> all = tensors_of(operands);
     const std::size_t made = std::is_same_v<Operands, AttentionBackwardOperands> ? 3
                              : std::is_same_v<Operands, AttentionOperands> ||

@@ -43,6 +43,13 @@ TEST(TokenChunk, IsThatOfTheDeviceAndItsLogitsStayBelowHalfAGibibyte) {
        std::vector<std::pair<int, int>>{{256, 8192}, {50257, 2048}, {128'256, 1024}, {3'000'000, 256}}) {
     EXPECT_EQ(token_chunk(row_of(DeviceKind::cuda).wants_many_rows, vocabulary), tokens) << vocabulary;
   }
+  EXPECT_EQ(gradient_chunk(false, 50257, DType::bf16), usual_token_chunk);
+  for (const auto& [vocabulary, dtype, tokens] :
+       std::vector<std::tuple<int, DType, int>>{{50257, DType::bf16, 8192},
+                                                {128'256, DType::bf16, 8192},
+                                                {128'256, DType::f32, 4096},
+                                                {3'000'000, DType::bf16, 256}})
+    EXPECT_EQ(gradient_chunk(true, vocabulary, dtype), tokens) << vocabulary;
 }
 
 TEST(Worker, TwoOfThemInOneProcessTrainAlikeBitForBit) {

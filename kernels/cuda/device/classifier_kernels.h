@@ -24,6 +24,18 @@ struct LossCall {
   double of_logit, uniform;  ///< 1 - smoothing; smoothing / vocabulary
 };
 void cross_entropy(int type, const LossCall& call, void* losses, std::int64_t rows, cudaStream_t stream);
+/// Rows of `cols` logits, of which the first `valid` are the vocabulary.
+struct SoftmaxCall {
+  const std::int32_t* targets;
+  const void* logits;
+  std::int64_t cols, valid;
+  double of_logit, uniform;             ///< of the loss, as in LossCall
+  double factor, less, less_at_target;  ///< of the gradient, as in LogitGradient
+};
+/// Losses and gradients in one walk over the logits where a block that has `most_shared` bytes of memory can
+/// hold a row, else in two. `type`: of the gradient.
+void softmax_cross_entropy(int type, const SoftmaxCall& call, void* losses, void* dlogits, std::int64_t rows,
+                           std::size_t most_shared, cudaStream_t stream);
 /// dlogits = exp(logit - maximum) factor / sum - uniform, less `of_target` in the target's column
 struct LogitGradient {
   const std::int32_t* targets;

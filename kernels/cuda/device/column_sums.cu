@@ -2,6 +2,7 @@
 
 #include "cuda/device/group.h"
 #include "cuda/device/norm_kernels.h"
+#include "operations/column_chunks.h"
 
 /// Sums over rows in two steps, without atomics. A part's rows, sample after sample, are cut into chunks; a
 /// warp adds a chunk's rows in order for a strip of columns; then the chunks' sums are added, eight runs of
@@ -11,30 +12,9 @@
 namespace mindpipe::cuda {
 namespace {
 
-constexpr int least_rows = 32, most_chunks = 256;  ///< least rows of a chunk; most chunks of a part
 constexpr int warps = 4;  ///< warps of a block of the first step, each with a chunk of its own
 constexpr int runs = 8;   ///< runs of chunks, in the second step
 constexpr int rows_at_once = 8;
-
-__host__ __device__ inline int64_t rows_of_part(const RowParts& shape, int64_t part) {
-  return (part + 1) * shape.rows / shape.parts - part * shape.rows / shape.parts;
-}
-__host__ __device__ inline int64_t chunk_rows(int64_t rows) {
-  const int64_t even = (rows + most_chunks - 1) / most_chunks;
-  return even < least_rows ? least_rows : even;
-}
-__host__ __device__ inline int64_t chunks_of(int64_t rows) {
-  return (rows + chunk_rows(rows) - 1) / chunk_rows(rows);
-}
-/// Chunks of the part that has most.
-inline int64_t most_chunks_of(const RowParts& shape) {
-  int64_t most = 0;
-  for (int64_t part = 0; part < shape.parts; ++part) {
-    const int64_t chunks = chunks_of(shape.samples * rows_of_part(shape, part));
-    most = chunks > most ? chunks : most;
-  }
-  return most;
-}
 
 /// What is summed: dy, and with statistics dy (x - mean) / deviation too.
 template <class T>
@@ -116,26 +96,42 @@ __global__ void __launch_bounds__(32 * warps)
   else add_chunk(Some{static_cast<int>(in.count - j < size ? in.count - j : size)});
 }
 
+/// One or two sums over rows, by their chunks.
+template <class A>
+struct ChunkedSums {
+  const A* sums[2];  ///< [parts here, chunks, columns here]
+  A* total[2];       ///< [parts, columns]
+  RowParts shape;
+  int64_t first_part, first_column, columns, chunks;
+};
+
 /// total[part, first + column] += the part's chunks: warp r adds the r-th run of them.
 template <class A>
-__global__ void __launch_bounds__(32 * runs)
-    add_chunks(const A* sums, A* total, RowParts shape, int64_t first, int64_t count, int64_t stride) {
+__global__ void __launch_bounds__(32 * runs) add_chunks(ChunkedSums<A> of) {
   __shared__ A of_run[runs][32];
+  const A* sums = blockIdx.z == 0 ? of.sums[0] : of.sums[1];
+  A* total = blockIdx.z == 0 ? of.total[0] : of.total[1];
   const int64_t part = blockIdx.y, j = static_cast<int64_t>(blockIdx.x) * 32 + threadIdx.x % 32;
   const int run = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
-  const int64_t chunks = chunks_of(shape.samples * rows_of_part(shape, part)),
+  const int64_t chunks = chunks_of_rows(of.shape.samples * rows_of_part(of.shape, of.first_part + part)),
                 each = (chunks + runs - 1) / runs;
   const int64_t last = (run + 1) * each < chunks ? (run + 1) * each : chunks;
   A sum = 0;
-  if (j < count) {
+  if (j < of.columns) {
 #pragma unroll 8
-    for (int64_t chunk = run * each; chunk < last; ++chunk) sum += sums[(part * stride + chunk) * count + j];
+    for (int64_t chunk = run * each; chunk < last; ++chunk)
+      sum += sums[(part * of.chunks + chunk) * of.columns + j];
   }
   of_run[run][lane] = sum;
   __syncthreads();
-  if (run != 0 || j >= count) return;
+  if (run != 0 || j >= of.columns) return;
   for (int r = 1; r < runs; ++r) sum += of_run[r][lane];
-  total[part * shape.cols + first + j] += sum;
+  total[(of.first_part + part) * of.shape.cols + of.first_column + j] += sum;
+}
+
+template <class A>
+void start_add_chunks(const ChunkedSums<A>& of, int64_t parts, int64_t outputs, cudaStream_t stream) {
+  launch(stream, Grid{blocks_for(of.columns, 32), 32 * runs, parts, outputs}, add_chunks<A>, of);
 }
 
 template <class T>
@@ -164,19 +160,29 @@ void sum_columns(const void* dy, const void* x, const void* statistics, Wide<T>*
                         chunks};
     const bool wide = aligned(dy, x, workspace) && whole_rows<T>(shape.cols) && count % size == 0;
     const Grid grid{blocks_for(count, 32 * size), 32 * warps, blocks_for(chunks, warps), shape.parts};
-    const Grid columns{blocks_for(count, 32), 32 * runs, shape.parts};
-    if (scaled_total != nullptr) {
-      launch(stream, grid, chunk_sums<true, T>, in, scaled, plain, wide);
-      launch(stream, columns, add_chunks<A>, scaled, scaled_total, shape, first, count, chunks);
-    } else {
-      launch(stream, grid, chunk_sums<false, T>, in, nullptr, plain, wide);
-    }
-    if (plain_total != nullptr)
-      launch(stream, columns, add_chunks<A>, plain, plain_total, shape, first, count, chunks);
+    if (scaled_total != nullptr) launch(stream, grid, chunk_sums<true, T>, in, scaled, plain, wide);
+    else launch(stream, grid, chunk_sums<false, T>, in, nullptr, plain, wide);
+    const bool only_plain = scaled_total == nullptr;
+    start_add_chunks(ChunkedSums<A>{{only_plain ? plain : scaled, plain},
+                                    {only_plain ? plain_total : scaled_total, plain_total},
+                                    shape,
+                                    0,
+                                    first,
+                                    count,
+                                    chunks},
+                     shape.parts, outputs, stream);
   }
 }
 
 }  // namespace
+
+void add_norm_chunks(const NormChunks& of, const RowParts& shape, std::int64_t first_part, std::int64_t parts,
+                     cudaStream_t stream) {
+  start_add_chunks(
+      ChunkedSums<float>{
+          {of.scaled, of.plain}, {of.dgain, of.doffset}, shape, first_part, 0, shape.cols, of.chunks},
+      parts, of.doffset == nullptr ? 1 : 2, stream);
+}
 
 std::size_t column_sums_workspace(const RowParts& shape) {
   return static_cast<std::size_t>(2 * shape.parts * most_chunks_of(shape) * 64) * sizeof(double);

@@ -1,4 +1,5 @@
 #pragma once
+#include "cuda/device/block_memory.h"
 #include "cuda/device/flash_tile.h"
 #include "cuda/launch.h"
 
@@ -19,12 +20,7 @@ cudaError_t start(void (*kernel)(AttentionCall, bool), std::int64_t tiles, std::
 
 template <class Shared>
 MINDPIPE_DEVICE Shared& shared() {
-#ifdef __CUDACC__
-  extern __shared__ __align__(16) unsigned char memory[];
-#else
-  unsigned char* memory = dynamic_shared_memory();
-#endif
-  return *reinterpret_cast<Shared*>(memory);
+  return *block_memory<Shared>();
 }
 
 }  // namespace mindpipe::cuda::flash

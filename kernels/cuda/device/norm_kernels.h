@@ -31,6 +31,26 @@ void norm_backward_parameters(int type, const void* dy, const void* x, const voi
                               void* doffset, const RowParts& shape, void* workspace, std::size_t bytes,
                               cudaStream_t stream);
 
+/// Sums of chunks of rows, [parts, chunks, columns] each, and what they are added to (doffset may be none).
+struct NormChunks {
+  const float *scaled, *plain;
+  float *dgain, *doffset;
+  std::int64_t chunks;
+};
+/// Adds the chunks of `parts` parts from first_part on, which alone are there, to their rows of the totals.
+void add_norm_chunks(const NormChunks& of, const RowParts& shape, std::int64_t first_part, std::int64_t parts,
+                     cudaStream_t stream);
+
+/// What both gradients of a norm read and write.
+struct NormBackwardCall {
+  bool rms;
+  const void *dy, *x, *gain, *statistics, *residual;
+  void *dx, *dgain, *doffset;
+};
+/// Both gradients, in one pass over rows of at most most_norm_columns, else one after the other.
+void norm_backward(int type, const NormBackwardCall& call, const RowParts& shape, void* workspace,
+                   std::size_t bytes, cudaStream_t stream);
+
 inline constexpr int widest_rotary = 512;  ///< width of a head
 /// The frequency of each pair of a head.
 struct Frequencies {

@@ -73,21 +73,18 @@ __global__ void __launch_bounds__(group_threads)
   if (threadIdx.x == 0) atomicAdd(sum, static_cast<unsigned long long>(all));
 }
 
-/// totals[s] = x[begin] + ... + x[end - 1], a block for each span: all threads fetch, one adds in order.
+/// totals[s] = x[begin] + ... + x[end - 1], a block for each span: a thread takes every 256th number, then
+/// all are joined by neighbours. The span's length alone decides the order.
 template <class T>
 __global__ void __launch_bounds__(group_threads)
-    sum_spans_in_order(const T* x, const std::int32_t* spans, double* totals) {
-  __shared__ double fetched[group_threads];
+    span_sums(const T* x, const std::int32_t* spans, double* totals) {
+  __shared__ double of_warps[most_warps];
   const int begin = spans[2 * blockIdx.x], end = spans[2 * blockIdx.x + 1];
   double total = 0;
-  for (int from = begin; from < end; from += group_threads) {
-    const int here = end - from < group_threads ? end - from : group_threads,
-              i = static_cast<int>(threadIdx.x);
-    if (i < here) fetched[i] = static_cast<double>(x[from + i]);
-    __syncthreads();
-    for (int k = 0; i == 0 && k < here; ++k) total += fetched[k];
-    __syncthreads();
-  }
+#pragma unroll 4
+  for (int i = begin + static_cast<int>(threadIdx.x); i < end; i += group_threads)
+    total += static_cast<double>(x[i]);
+  total = join_team(total, group_threads, of_warps, Sum{});
   if (threadIdx.x == 0) totals[blockIdx.x] = total;
 }
 
@@ -214,8 +211,8 @@ std::uint64_t GpuOperations::hash(const Tensor& x) {
 void GpuOperations::run(const SumSpansOperands& o) {
   const Grid grid{o.totals.count(), group_threads};
   const auto kernel = [&](auto sum) { launch(stream(), grid, sum, o.x.data, o.spans.data, o.totals.data); };
-  if (o.x.dtype == DType::f64) kernel(sum_spans_in_order<double>);
-  else kernel(sum_spans_in_order<float>);
+  if (o.x.dtype == DType::f64) kernel(span_sums<double>);
+  else kernel(span_sums<float>);
 }
 
 void GpuOperations::run(const ClipAndScaleOperands& o) {

@@ -40,6 +40,40 @@ TEST_F(Cuda, NormOfRowsOfAnyLength) {
   });
 }
 
+TEST_F(Cuda, BothGradientsOfANormInOnePass) {
+  for_kinds(*this, [&](DType dtype, std::size_t skew) {
+    std::vector<Operand> all;
+    const Maker make{pairing(), dtype, skew};
+    struct Case {
+      std::int64_t samples, rows, cols, parts;
+    };
+    // Teams of a warp, of several and of a whole block, whose last rows are fewer; rows that no block holds.
+    for (const Case& c : {Case{1, 1, 5, 1}, Case{2, 74, 136, 2}, Case{3, 40, 33, 4}, Case{1, 300, 8, 1},
+                          Case{1, 35, 770, 1}, Case{1, 3, 4096, 1}, Case{1, 2, 8200, 1}})
+      for (NormKind kind : {NormKind::layer, NormKind::rms}) {
+        const Shape shape{c.samples, c.rows, c.cols}, sums{c.parts, c.cols};
+        const Mirror dy = make.random(shape, "dy"), x = make.random(shape, "x"),
+                     gain = make.random({c.cols}, "gain"), past = make.random(shape, "residual"),
+                     statistics = make.wide({c.samples * c.rows, 2}, "statistics");
+        const Mirror dx = make.empty(shape), in_place = make.random(shape, "residual"),
+                     dgain = make.wide(sums, "dgain"), doffset = make.wide(sums, "doffset"),
+                     again = make.wide(sums, "dgain");
+        const bool with_offset = kind == NormKind::layer;
+        on_both(pairing(), {&dx, &in_place, &dgain, &doffset, &again}, 8.0 * static_cast<double>(c.rows + 8),
+                [&](Backend& backend, auto of) {
+                  backend.norm_backward({kind, of(dy), of(x), of(gain), of(statistics), of(past), of(dx),
+                                         of(dgain), with_offset ? of(doffset) : Tensor{}});
+                  backend.norm_backward(
+                      {kind, of(dy), of(x), of(gain), of(statistics), of(in_place), of(in_place), of(again)});
+                });
+        EXPECT_TRUE(same_bits(dx.fetched(), in_place.fetched()));
+        EXPECT_TRUE(same_bits(dgain.fetched(), again.fetched()));
+        for (Operand& o : fetched({&dx, &dgain, &doffset})) all.push_back(std::move(o));
+      }
+    return all;
+  });
+}
+
 TEST_F(Cuda, ResidualNormIsTheSumAndItsNorm) {
   for_kinds(*this, [&](DType dtype, std::size_t skew) {
     std::vector<Operand> all;
@@ -158,6 +192,37 @@ TEST_F(Cuda, APartOfTheSequenceAloneGivesTheBitsOfItsPart) {
       const Mirror alone(pairing(), Operand({1, cols}, DType::f32));
       pairing().gpu->bias_backward({dy.device().row_range(p * in_part, in_part), alone.device()});
       EXPECT_TRUE(same_bits(alone.fetched(), db.fetched().tensor().row_range(p, 1)));
+    }
+  }
+}
+
+TEST_F(Cuda, APartOfTheSequenceAloneGivesTheBitsOfItsNorm) {
+  const std::int64_t rows = 400, cols = 72, parts = 4, in_part = rows / parts;
+  for (DType dtype : {DType::f32, DType::bf16}) {
+    const Maker make{pairing(), dtype, 0};
+    const Mirror dy = make.random({1, rows, cols}, "dy"), x = make.random({1, rows, cols}, "x"),
+                 gain = make.random({cols}, "gain"), statistics = make.wide({rows, 2}, "statistics"),
+                 dx = make.empty({1, rows, cols});
+    const auto gradients = [&](std::int64_t first, std::int64_t count, std::int64_t of_parts) {
+      const Mirror dgain(pairing(), Operand({of_parts, cols}, DType::f32)),
+          doffset(pairing(), Operand({of_parts, cols}, DType::f32));
+      const auto some = [&](const Mirror& m) { return m.device().row_range(first, count); };
+      pairing().gpu->norm_backward({NormKind::layer,
+                                    some(dy),
+                                    some(x),
+                                    gain.device(),
+                                    some(statistics),
+                                    {},
+                                    some(dx),
+                                    dgain.device(),
+                                    doffset.device()});
+      return std::pair(dgain.fetched(), doffset.fetched());
+    };
+    const auto [dgain, doffset] = gradients(0, rows, parts);
+    for (std::int64_t p = 0; p < parts; ++p) {
+      const auto alone = gradients(p * in_part, in_part, 1);
+      EXPECT_TRUE(same_bits(alone.first, Tensor(dgain).row_range(p, 1)));
+      EXPECT_TRUE(same_bits(alone.second, Tensor(doffset).row_range(p, 1)));
     }
   }
 }

@@ -164,6 +164,42 @@ TEST_F(Cuda, ClassifierOverAShardOfTheVocabulary) {
   });
 }
 
+/// Rows that a block holds, in groups and odd ones, and rows that are too long for it.
+TEST_F(Cuda, LossesAndGradientsOfAWholeVocabularyInOnePass) {
+  for_kinds(*this, [&](DType dtype, std::size_t skew) {
+    std::vector<Operand> all;
+    const Maker make{pairing(), dtype, skew};
+    for (const auto& [cols, valid] : std::vector<std::pair<std::int64_t, std::int64_t>>{
+             {1, 1}, {64, 50}, {2501, 2499}, {4352, 4300}, {60'000, 59'990}}) {
+      const std::int64_t rows = 4;
+      const Mirror targets(pairing(), Operand::tokens({0, -1, static_cast<std::int32_t>(valid - 1), 0}));
+      Operand numbers = Operand::random({rows, cols}, wide_of(dtype), "logits", 3, skew);
+      for (std::int64_t n = 0; n < rows; ++n)
+        for (std::int64_t j = valid; j < cols; ++j) numbers.set(n * cols + j, 1000);  // padding never counts
+      numbers.set(3 * cols, std::nan(""));
+      const Mirror logits(pairing(), numbers, skew), in_place(pairing(), numbers, skew);
+      const Mirror maximum = make.empty_wide({rows}), sums = make.empty_wide({3, rows}),
+                   losses = make.empty_wide({rows}), dlogits = make.empty({rows, cols}),
+                   losses_again = make.empty_wide({rows});
+      const bool is_wide = wide_of(dtype) == dtype;
+      on_both(pairing(), {&losses, &dlogits}, 64, [&](Backend& backend, auto of) {
+        backend.softmax_cross_entropy({of(logits), valid, of(targets), 3.0, 0.1, valid, of(maximum), of(sums),
+                                       of(losses), of(dlogits)});
+        if (is_wide)
+          backend.softmax_cross_entropy({of(in_place), valid, of(targets), 3.0, 0.1, valid, of(maximum),
+                                         of(sums), of(losses_again), of(in_place)});
+      });
+      if (is_wide) {
+        EXPECT_TRUE(same_bits(dlogits.fetched(), in_place.fetched()));
+        EXPECT_TRUE(same_bits(losses.fetched(), losses_again.fetched()));
+      }
+      EXPECT_TRUE(std::isnan(losses.fetched()[3]));
+      for (Operand& o : fetched({&losses, &dlogits})) all.push_back(std::move(o));
+    }
+    return all;
+  });
+}
+
 TEST_F(Cuda, RanksOfTargetsInAShardOfTheVocabularyAndHits) {
   for_kinds(*this, [&](DType dtype, std::size_t skew) {
     std::vector<Operand> all;

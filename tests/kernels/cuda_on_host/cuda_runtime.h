@@ -58,6 +58,8 @@ struct cudaDeviceProp {
 };
 cudaError_t cudaGetDeviceCount(int* count);
 cudaError_t cudaSetDevice(int device);
+enum cudaDeviceAttr { cudaDevAttrMaxSharedMemoryPerBlockOptin = 97 };
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device);
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device);
 cudaError_t cudaRuntimeGetVersion(int* version);
 cudaError_t cudaDriverGetVersion(int* version);
@@ -176,6 +178,8 @@ bool is_of_running_thread(const void* address);
 /// Whether the runtime has given these bytes out.
 bool is_given_out(const void* address, std::size_t bytes);
 
+/// How many kernels have been put into streams.
+int kernels_started();
 void wait_for_block();
 void wait_for_warp();
 /// What the lanes of a warp bring to an instruction that all take part in.
@@ -195,6 +199,12 @@ const Lanes& exchange(const T& own, const char* instruction) {
   return exchange(&own, sizeof own, instruction);
 }
 }  // namespace on_host
+
+enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize = 8 };
+template <class Kernel>
+cudaError_t cudaFuncSetAttribute(Kernel*, cudaFuncAttribute, int) {
+  return cudaSuccess;
+}
 
 template <class... Wanted, class... Given>
 cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Wanted...),

@@ -36,6 +36,11 @@ std::map<const void*, std::size_t>& dynamic_bytes_allowed() {
 }  // namespace
 
 namespace on_host {
+namespace {
+int kernels = 0;
+}  // namespace
+
+int kernels_started() { return kernels; }
 
 void put(cudaStream_t stream, std::function<void()> work);
 cudaError_t refuse(cudaError_t error);
@@ -57,6 +62,7 @@ cudaError_t enqueue(const cudaLaunchConfig_t& config, const void* kernel,
                     threads.x <= threads_allowed(kernel) && threads.x % 32 == 0 && threads.y == 1 &&
                     threads.z == 1 && config.dynamicSmemBytes <= dynamic;
   if (!fits) return refuse(cudaErrorInvalidConfiguration);
+  ++kernels;
   put(config.stream, [config, thread = std::move(thread)] { run_grid(config, *thread); });
   return cudaSuccess;
 }

@@ -110,6 +110,9 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
   *properties = {"fibers on the host", 1, std::size_t{1} << 30};
   return cudaSuccess;
 }
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr, int) {
+  return *value = 227 << 10, cudaSuccess;  // as an H100 has
+}
 cudaError_t cudaDeviceSynchronize() {
   ++halts;
   for (cudaStream_t stream : streams()) run_all(stream);

@@ -1,0 +1,203 @@
+#include "cuda/device/norm_kernels.h"
+#include "cuda/device/row_team.h"
+#include "operations/column_chunks.h"
+
+/// Both gradients of a norm while a row of dy and x is in registers: a block takes a chunk of rows, its teams
+/// a row each in turn, and every thread adds up its own columns of all rows of its team. As plain loops:
+/// `norm_backward` in tests/kernels/reference.h.
+namespace mindpipe::cuda {
+namespace {
+
+constexpr int summed_groups = 2;  ///< groups of a row that a thread has: half of what it holds without sums
+constexpr int least_threads = 256;
+
+inline int team_of(int64_t cols, int size) {
+  int threads = 32;
+  while (threads < most_threads && static_cast<int64_t>(threads) * summed_groups * size < cols) threads *= 2;
+  return threads;
+}
+
+template <class T>
+struct NormRows {
+  bool rms;
+  const T *dy, *x, *gain;
+  const Wide<T>* statistics;
+  const T* residual;
+  T* dx;
+  RowParts shape;
+};
+/// Where the sums of chunks go: [parts of this launch, chunks, columns].
+template <class A>
+struct NormSums {
+  A *scaled, *plain;
+  int64_t first_part, chunks;
+};
+
+/// This thread's part of a row of dy and x, and of what the gradient is added to.
+template <class T, bool wide>
+struct HeldRow {
+  using A = Wide<T>;
+  static constexpr int size = lanes<T>;
+  int rank, threads;
+  A mean, inverse;
+  Raw<T, size> dy[summed_groups], x[summed_groups];
+  Raw<T, size> past[wide ? summed_groups : 1];  // single elements would take more registers than there are
+
+  /// Calls body(v, first column, Whole or Some) for this thread's groups of the first `cols` columns.
+  template <class Body>
+  __device__ void walk(int64_t cols, const Body& body) const {
+#pragma unroll
+    for (int v = 0; v < summed_groups; ++v) {
+      const int64_t j = static_cast<int64_t>(v * threads + rank) * size;
+      if (j >= cols) continue;
+      if constexpr (wide) body(v, j, Whole{});
+      else body(v, j, Some{static_cast<int>(cols - j < size ? cols - j : size)});
+    }
+  }
+  __device__ void take(const NormRows<T>& in, int64_t row, int64_t cols) {
+    const int64_t begin = row * in.shape.cols;
+    mean = in.statistics[2 * row];
+    inverse = in.statistics[2 * row + 1];
+    walk(cols, [&](int v, int64_t j, auto ending) {
+      dy[v] = fetch<size>(in.dy + begin + j, ending);
+      x[v] = fetch<size>(in.x + begin + j, ending);
+      if constexpr (wide)
+        if (in.residual != nullptr) past[v] = fetch<size>(in.residual + begin + j, ending);
+    });
+  }
+  __device__ A h_of(int v, int k) const { return (widen(x[v].x[k]) - mean) * inverse; }
+  /// Sums of w and of w h, of this thread.
+  __device__ Pair<A> sums(const NormRows<T>& in, int64_t cols) const {
+    Group<A, size> of_w{}, of_wh{};
+    walk(cols, [&](int v, int64_t j, auto ending) {
+      const auto gain = load<size>(in.gain + j, ending);
+#pragma unroll
+      for (int k = 0; k < size; ++k) {
+        const A w = widen(dy[v].x[k]) * gain.x[k];  // zero beyond the row's end
+        of_w.x[k] += w;
+        of_wh.x[k] = multiply_add(w, h_of(v, k), of_wh.x[k]);
+      }
+    });
+    return {sum_of(of_w), sum_of(of_wh)};
+  }
+  /// Writes dx, and adds to the sums of columns.
+  __device__ void finish(const NormRows<T>& in, int64_t row, int64_t cols, Pair<A> means,
+                         Group<A, size>* scaled, Group<A, size>* plain) {
+    const int64_t begin = row * in.shape.cols;
+    walk(cols, [&](int v, int64_t j, auto ending) {
+      const auto gain = load<size>(in.gain + j, ending);
+      const int held = wide ? v : 0;
+      if constexpr (!wide)
+        if (in.residual != nullptr) past[0] = fetch<size>(in.residual + begin + j, ending);
+      Group<A, size> d;
+#pragma unroll
+      for (int k = 0; k < size; ++k) {
+        const A own = widen(dy[v].x[k]), h = h_of(v, k);
+        d.x[k] = (own * gain.x[k] - means.a - h * means.b) * inverse;
+        if (in.residual != nullptr) d.x[k] = widen(past[held].x[k]) + d.x[k];
+        plain[v].x[k] += own;
+        scaled[v].x[k] = multiply_add(own, h, scaled[v].x[k]);
+      }
+      store(in.dx + begin + j, d, ending);
+    });
+  }
+};
+
+/// With h = (x - mean) r and w = dy gain: dx = residual + r (w - mean(w) - h mean(w h)), where rms has no
+/// mean(w); sums of chunks: dy h and dy. Teams take every n-th row of a chunk, and are added in order.
+template <class T, bool wide>
+__global__ void __launch_bounds__(most_threads)
+    norm_backward_chunks(NormRows<T> in, NormSums<Wide<T>> out, int threads) {
+  using A = Wide<T>;
+  constexpr int size = lanes<T>;
+  __shared__ Pair<A> of_warps[2]
+                             [most_warps];  // in turn: whoever is ahead does not overwrite what others read
+  __shared__ A of_team[summed_groups * size][least_threads];
+  const RowParts& shape = in.shape;
+  const int64_t part = out.first_part + blockIdx.y, chunk = blockIdx.x, cols = shape.cols;
+  const int64_t of_sample = rows_of_part(shape, part), all = shape.samples * of_sample,
+                each = chunk_rows(all), last = (chunk + 1) * each < all ? (chunk + 1) * each : all;
+  if (chunk * each >= all) return;
+  const int team = static_cast<int>(threadIdx.x) / threads, teams = static_cast<int>(blockDim.x) / threads;
+  HeldRow<T, wide> held;
+  held.rank = static_cast<int>(threadIdx.x) % threads;
+  held.threads = threads;
+  Group<A, size> scaled[summed_groups]{}, plain[summed_groups]{};
+  int turn = 0;
+  for (int64_t first = chunk * each; first < last; first += teams, turn = 1 - turn) {
+    const bool there = first + team < last;  // a team without a row takes part in sums all the same
+    const int64_t t = there ? first + team : last - 1, here = there ? cols : 0;
+    const int64_t sample = quotient(t, of_sample),
+                  row = sample * shape.rows + part * shape.rows / shape.parts + t - sample * of_sample;
+    held.take(in, row, here);
+    const Pair<A> sums = join_team(held.sums(in, here), threads, of_warps[turn], Sum{});
+    const A width = static_cast<A>(cols);
+    held.finish(in, row, here, {in.rms ? A(0) : sums.a / width, sums.b / width}, scaled, plain);
+  }
+  const int64_t at = (static_cast<int64_t>(blockIdx.y) * out.chunks + chunk) * cols;
+  const auto add_teams = [&](Group<A, size>* sum, A* to) {
+    if (teams > 1) {
+      __syncthreads();
+#pragma unroll
+      for (int i = 0; i < summed_groups * size; ++i) of_team[i][threadIdx.x] = sum[i / size].x[i % size];
+      __syncthreads();
+    }
+    if (team != 0) return;
+    for (int other = 1; other < teams; ++other)
+#pragma unroll
+      for (int i = 0; i < summed_groups * size; ++i)
+        sum[i / size].x[i % size] += of_team[i][other * threads + held.rank];
+    held.walk(cols, [&](int v, int64_t j, auto ending) { store(to + at + j, sum[v], ending); });
+  };
+  add_teams(scaled, out.scaled);
+  if (out.plain != nullptr) add_teams(plain, out.plain);
+}
+
+template <class T>
+void start(const NormBackwardCall& call, const RowParts& shape, void* workspace, std::size_t bytes,
+           cudaStream_t stream) {
+  const NormRows<T> in{call.rms,
+                       static_cast<const T*>(call.dy),
+                       static_cast<const T*>(call.x),
+                       static_cast<const T*>(call.gain),
+                       static_cast<const Wide<T>*>(call.statistics),
+                       static_cast<const T*>(call.residual),
+                       static_cast<T*>(call.dx),
+                       shape};
+  const int threads = team_of(shape.cols, lanes<T>),
+            block = threads < least_threads ? least_threads : threads;
+  const int64_t chunks = most_chunks_of(shape), outputs = call.doffset == nullptr ? 1 : 2,
+                fitting = static_cast<int64_t>(bytes / sizeof(float)) / (outputs * chunks * shape.cols);
+  const bool wide = aligned(call.dy, call.x, call.gain, call.residual, call.dx) && whole_rows<T>(shape.cols);
+  for (int64_t first = 0; first < shape.parts; first += fitting) {
+    const int64_t parts = shape.parts - first < fitting ? shape.parts - first : fitting;
+    auto* scaled = static_cast<float*>(workspace);
+    float* plain = call.doffset == nullptr ? nullptr : scaled + parts * chunks * shape.cols;
+    const NormSums<float> out{scaled, plain, first, chunks};
+    launch(stream, Grid{chunks, block, parts},
+           wide ? norm_backward_chunks<T, true> : norm_backward_chunks<T, false>, in, out, threads);
+    add_norm_chunks(
+        {scaled, plain, static_cast<float*>(call.dgain), static_cast<float*>(call.doffset), chunks}, shape,
+        first, parts, stream);
+  }
+}
+
+}  // namespace
+
+void norm_backward(int type, const NormBackwardCall& call, const RowParts& shape, void* workspace,
+                   std::size_t bytes, cudaStream_t stream) {
+  const int64_t rows = shape.samples * shape.rows;
+  if (rows == 0 || shape.cols == 0) return;
+  if (shape.cols > most_norm_columns(type)) {
+    norm_backward_parameters(type, call.dy, call.x, call.statistics, call.dgain, call.doffset, shape,
+                             workspace, bytes, stream);
+    norm_backward_input(type, call.rms, call.dy, call.x, call.gain, call.statistics, call.residual, call.dx,
+                        rows, shape.cols, stream);
+  } else if (type == 2) {
+    start<bf16>(call, shape, workspace, bytes, stream);
+  } else {
+    start<float>(call, shape, workspace, bytes, stream);
+  }
+}
+
+}  // namespace mindpipe::cuda

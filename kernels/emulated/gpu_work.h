@@ -1,0 +1,53 @@
+#pragma once
+#include <bit>
+
+#include "arithmetic.h"
+#include "operations/column_chunks.h"
+
+/// How the GPU's kernels (cuda/device) do an operation, where they are several or move more than its
+/// operands.
+namespace mindpipe {
+
+/// How many kernels are started, and bytes that they read and write beside what the operation itself moves.
+struct GpuWork {
+  int kernels = 1;
+  double read = 0, written = 0;
+};
+/// Sums over rows keep chunks of `outputs` sums between two kernels.
+inline GpuWork gpu_work_of_sums(const RowParts& shape, DType dtype, int outputs) {
+  const double chunks = static_cast<double>(outputs * shape.parts * most_chunks_of(shape) * shape.cols) *
+                        static_cast<double>(bytes_of(wide(dtype)));
+  return {2, chunks, chunks};
+}
+
+template <class Operands>
+GpuWork gpu_work(const Operands&) {
+  return {};
+}
+inline GpuWork gpu_work(const BiasBackwardOperands& o) {
+  return gpu_work_of_sums(o.checked(), o.dy.dtype, 1);
+}
+inline GpuWork gpu_work(const NormBackwardParametersOperands& o) {
+  return gpu_work_of_sums(o.checked(), o.dy.dtype, o.doffset ? 2 : 1);
+}
+inline GpuWork gpu_work(const NormBackwardOperands& o) {
+  GpuWork work = gpu_work(o.parameters());
+  if (o.x.cols() <= most_norm_columns(dtype_index(o.x.dtype))) return work;
+  work.kernels += 1;
+  work.read += static_cast<double>(o.dy.bytes() + o.x.bytes());
+  return work;
+}
+/// Tokens are sorted by 8 bits of their row at a time, by three kernels, which read a row and its token and
+/// write both. Rows of the table are f32 beside bf16, and the operation itself counts them as wide as dy.
+inline GpuWork gpu_work(const EmbeddingBackwardOperands& o) {
+  const int passes = (std::bit_width(static_cast<std::uint64_t>(o.dtable.rows())) + 7) / 8;
+  const double tokens = static_cast<double>(o.tokens.count()),
+               wider = static_cast<double>(o.dy.count()) *
+                       static_cast<double>(bytes_of(o.dtable.dtype) - bytes_of(o.dy.dtype));
+  return {2 + 3 * passes, (4 + 12 * passes) * tokens + wider, (8 + 8 * passes) * tokens + wider};
+}
+/// Without dropout it is a copy, which is no kernel.
+inline GpuWork gpu_work(const DropoutOperands& o) { return {.kernels = o.checked().threshold == 0 ? 0 : 1}; }
+inline GpuWork gpu_work(const DepthwiseBackwardWeightOperands&) { return {.kernels = 2}; }
+
+}  // namespace mindpipe
