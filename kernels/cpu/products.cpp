@@ -129,6 +129,7 @@ void CpuBackend::run(const LinearBackwardInputOperands& o) {
 
 void CpuBackend::run(const LinearBackwardWeightOperands& o) {
   const ProductCall call = o.checked();
+  if (o.is_first) run(FillOperands{o.dw, 0});
   if (call.operands == DType::f64) return linear_backward_weight_f64(o, threads_);
   multiply({factor_of(o.dy, true), factor_of(o.x, true), call.m, call.k, call.n, view_of(o.dw), MatrixView(),
             MatrixView(), Activation::none, true, true});

@@ -7,7 +7,7 @@
 namespace mindpipe::cuda {
 namespace {
 
-constexpr std::array kind_names{"forward", "backward_input", "backward_weight"};
+constexpr std::array kind_names{"forward", "backward_input", "backward_weight", "first_weight"};
 constexpr std::array epilogue_names{"none",         "bias",      "relu",        "relu_bias",
                                     "gelu",         "gelu_bias", "gelu_before", "gelu_bias_before",
                                     "gelu_backward"};
@@ -92,7 +92,8 @@ ProductLayout layout_of(const ProductKey& key) {
     return {matrix(type, k, m, true), matrix(type, k, n, false), matrix(result, m, n, false), false};
   if (kind == ProductKind::backward_input)
     return {matrix(type, k, m, false), matrix(type, m, n, false), matrix(result, k, n, false), false};
-  return {matrix(type, k, n, false), matrix(type, m, n, true), matrix(result, k, m, false), true};
+  return {matrix(type, k, n, false), matrix(type, m, n, true), matrix(result, k, m, false),
+          kind == ProductKind::backward_weight};
 }
 
 std::optional<Epilogue> epilogue_of(const ProductCall& c) {

@@ -52,7 +52,7 @@ struct ColumnMatrix {
 /// every product is computed transposed:
 ///   forward         y^T [m,n] = w x^T        a = w, b = x
 ///   backward_input  dx^T [k,n] = w^T dy^T    a = w, b = dy
-///   backward_weight dw^T [k,m] += x^T dy     a = x, b = dy
+///   backward_weight dw^T [k,m] += x^T dy     a = x, b = dy; first_weight: = x^T dy
 /// The bias has d.rows elements; `before` is laid out as d.
 struct ProductLayout {
   ColumnMatrix a, b, d;

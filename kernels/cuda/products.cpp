@@ -22,6 +22,7 @@ void CudaBackend::run(const LinearBackwardWeightOperands& o) {
   if (const ProductCall call = o.checked(); call.n > 0)
     cuda::multiply_gradient(products_, call, processors_, o.x, o.dy, o.dw,
                             workspace(gpu_workspace_bytes, "linear_backward_weight"), stream());
+  else if (o.is_first) GpuOperations::run(FillOperands{o.dw, 0});
 }
 
 }  // namespace mindpipe

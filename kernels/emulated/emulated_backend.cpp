@@ -41,7 +41,8 @@ void EmulatedBackend::tell_of(const ProductCall& call) {
   if (workspace_ == nullptr) return;
   if (call.kind == Kind::forward) workspace_->product(call.operands, call.n, call.m, call.k);
   if (call.kind == Kind::backward_input) workspace_->product(call.operands, call.n, call.k, call.m);
-  if (call.kind == Kind::backward_weight) workspace_->product(call.operands, call.m, call.k, call.n);
+  if (call.kind == Kind::backward_weight || call.kind == Kind::first_weight)
+    workspace_->product(call.operands, call.m, call.k, call.n);
 }
 
 void EmulatedBackend::copy(const Tensor& from, const Tensor&) {

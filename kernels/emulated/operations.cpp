@@ -37,7 +37,8 @@ Cost cost(const LinearBackwardInputOperands& o) {
   return {2.0 * o.dx.count() * o.dy.cols(), moved(o.dy, o.w, o.before), moved(o.dx), o.dy.dtype};
 }
 Cost cost(const LinearBackwardWeightOperands& o) {
-  return {2.0 * o.dw.count() * o.x.rows(), moved(o.dy, o.x, o.dw), moved(o.dw), o.dy.dtype};
+  return {2.0 * o.dw.count() * o.x.rows(), moved(o.dy, o.x, o.is_first ? Tensor{} : o.dw), moved(o.dw),
+          o.dy.dtype};
 }
 Cost cost(const AttentionOperands& o) {
   return {4 * pairs_of(o) * o.out.cols(), size(o.q.data) + size(o.k.data), size(o.out), o.out.dtype};

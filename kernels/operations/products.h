@@ -10,7 +10,8 @@ namespace mindpipe {
 
 /// One of the three products, by what may decide how it is computed.
 struct ProductCall {
-  enum class Kind : std::uint8_t { forward, backward_input, backward_weight };
+  /// first_weight: a backward_weight that writes the gradient instead of adding to it.
+  enum class Kind : std::uint8_t { forward, backward_input, backward_weight, first_weight };
   Kind kind = Kind::forward;
   DType operands = DType::f32, result = DType::f32;
   Activation activation = Activation::none;
@@ -82,16 +83,25 @@ struct LinearBackwardInputOperands {
   }
 };
 
-/// dw[m,k] += dy[n,m]^T x[n,k].
+/// dw[m,k] += dy[n,m]^T x[n,k]; the first of several writes dw, whatever is there.
 struct LinearBackwardWeightOperands {
   Tensor dy, x, dw;
+  bool is_first = false;
 
   ProductCall checked() const {
     const std::int64_t n = dy.rows(), m = dy.cols(), k = x.cols();
     dtype_index(dy.dtype);
     require_operand(x, n, k, dy.dtype, "linear_backward_weight", "x");
     require_operand(dw, m, k, wide(dy.dtype), "linear_backward_weight", "dw");
-    return {ProductCall::Kind::backward_weight, dy.dtype, dw.dtype, Activation::none, {}, {}, n, k, m};
+    return {is_first ? ProductCall::Kind::first_weight : ProductCall::Kind::backward_weight,
+            dy.dtype,
+            dw.dtype,
+            Activation::none,
+            {},
+            {},
+            n,
+            k,
+            m};
   }
 };
 

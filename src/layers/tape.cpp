@@ -120,7 +120,7 @@ Tensor Tape::lasting(const Tensor& dy) {
 
 void Tape::weight_gradient(const Tensor& dy, const Tensor& x, const Param& param, int shard) {
   if (weight_gradients == WeightGradients::now) {
-    backend_.linear_backward_weight({dy, x, param.gradient(shard)});
+    backend_.linear_backward_weight({dy, x, param.gradient(shard), param.takes_first_product(shard)});
     return;
   }
   const Tensor lasts = kept_.holds(dy.data) ? dy : lasting(dy);
@@ -134,7 +134,9 @@ void Tape::run_weight_gradients(const std::vector<const Unit*>& units) {
   for (const Product& p : products_) {
     if (!units.empty() && std::find(units.begin(), units.end(), p.param.unit) == units.end())
       later.push_back(p);
-    else backend_.linear_backward_weight({at(p.dy), at(p.x), p.param.gradient(p.shard)});
+    else
+      backend_.linear_backward_weight(
+          {at(p.dy), at(p.x), p.param.gradient(p.shard), p.param.takes_first_product(p.shard)});
   }
   products_ = std::move(later);
 }

@@ -1,6 +1,7 @@
 #include "layers/unit.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace mindpipe {
 namespace {
@@ -26,6 +27,7 @@ std::int64_t ParamSpec::count() const {
 
 Tensor Param::value(int shard) const { return unit->value(index, shard); }
 Tensor Param::gradient(int shard) const { return unit->gradient(index, use, shard); }
+bool Param::takes_first_product(int shard) const { return unit->takes_first_product(index, use, shard); }
 
 Param Unit::add(const ParamSpec& spec, int use) {
   for (int i = 0; i < static_cast<int>(params_.size()); ++i)
@@ -84,6 +86,7 @@ void Unit::lay_out(ShardRange shards, int sequence_parts, int levels, DType dtyp
     flat_count_ += local_shards(i) * shard_stride(i);
     if (has_sequence_parts(i)) parts_count_ += parts_stride(i);
   }
+  expected_.assign(uses_ * params_.size() * static_cast<std::size_t>(shards_.local), 0);
 }
 
 std::size_t Unit::accumulator_bytes() const {
@@ -145,6 +148,25 @@ Tensor Unit::gradient(int param, int use, int shard) const {
   const Tensor root_of_shard = root(use).range(flat_offset(param, by_shards ? 0 : shard), shape.count());
   return root_of_shard.reshaped(params_[param].form == Form::rows || by_shards ? Shape{1, shape.count()}
                                                                                : shape);
+}
+
+bool Unit::is_of_products(int param) const {
+  return params_[param].product && shard_stride(param) == shard_shape(param).count();
+}
+
+std::int64_t Unit::elements_of_products() const {
+  std::int64_t elements = 0;
+  for (int p = 0; p < static_cast<int>(params_.size()); ++p)
+    if (is_of_products(p)) elements += local_shards(p) * shard_shape(p).count();
+  return elements;
+}
+
+void Unit::expect_products(int param, int use) {
+  for (int shard = 0; shard < local_shards(param); ++shard) expected_.at(place_of(param, use, shard)) = 1;
+}
+
+bool Unit::takes_first_product(int param, int use, int shard) {
+  return std::exchange(expected_.at(place_of(param, use, shard)), 0) != 0;
 }
 
 }  // namespace mindpipe

@@ -70,6 +70,7 @@ struct Param {
   Tensor value(int shard = 0) const;
   /// What a backward adds to: this use's accumulator. `rows`: [parts, elements], a row for each local T-th.
   Tensor gradient(int shard = 0) const;
+  bool takes_first_product(int shard) const;
 };
 
 /// Parameters that travel as one. Their elements lie one after the other, each shard aligned; that flat order
@@ -131,6 +132,13 @@ class Unit {
   bool has_sequence_parts(int param) const { return parts_of(param) > 1; }
   /// What the backwards of one use add to, levels excluded: zeroed before the first of them.
   Tensor accumulators(int use) const { return accumulators_[use]; }
+  /// Whether products alone write a parameter's gradient, every element of it and no other.
+  bool is_of_products(int param) const;
+  std::int64_t elements_of_products() const;
+  /// Lets the next product for each shard of a weight write this use's gradient, whatever is there.
+  void expect_products(int param, int use);
+  /// Whether that product is this one, which is asked once.
+  bool takes_first_product(int param, int use, int shard);
   bool has_gradients(int use) const {
     return flat_count_ > 0 && use < static_cast<int>(accumulators_.size()) && accumulators_[use];
   }
@@ -147,6 +155,11 @@ class Unit {
     const Form form = params_[param].form;
     return form == Form::rows ? sequence_parts_ : form == Form::shards ? shards_.local : 1;
   }
+  std::size_t place_of(int param, int use, int shard) const {
+    return (static_cast<std::size_t>(use) * params_.size() + static_cast<std::size_t>(param)) *
+               static_cast<std::size_t>(shards_.local) +
+           static_cast<std::size_t>(shard);
+  }
   std::int64_t shard_stride(int param) const;
   std::int64_t parts_stride(int param) const;
 
@@ -161,6 +174,7 @@ class Unit {
   Arena value_arena_, gradient_arena_;
   Tensor values_;
   std::vector<Tensor> accumulators_, levels_memory_;  ///< memory of each use
+  std::vector<char> expected_;  ///< by use, parameter and shard: the next product writes
 };
 
 }  // namespace mindpipe

@@ -13,9 +13,39 @@ GradientFolds::GradientFolds(Stage& stage, Communicator& tensor)
       alone_(stage.context().backend, stage.layout().tensor_shards),
       over_data_(stage.layout().data_tree()) {}
 
-void GradientFolds::clear(const UnitUse& use) {
-  if (!is_left_out("gradients", "clear"))
-    stage_.context().backend.fill({stage_.unit(use.unit).accumulators(stage_.use_of(use)), 0});
+void GradientFolds::clear(const UnitUse& cleared) {
+  if (is_left_out("gradients", "clear")) return;
+  Unit& unit = stage_.unit(cleared.unit);
+  const int use = stage_.use_of(cleared);
+  Backend& backend = stage_.context().backend;
+  if (!backend.wants_many_rows()) return backend.fill({unit.accumulators(use), 0});
+  zero(unit, use, [](int) { return true; });
+  const Tensor all = unit.accumulators(use);
+  if (all.count() > unit.flat_count())
+    backend.fill({all.range(unit.flat_count(), all.count() - unit.flat_count()), 0});
+}
+
+template <class IsMade>
+void GradientFolds::zero(Unit& unit, int use, const IsMade& is_made) {
+  Backend& backend = stage_.context().backend;
+  std::int64_t first = 0, last = 0;  // what lies side by side is zeroed together
+  const auto fill = [&] {
+    if (first < last) backend.fill({unit.root(use).range(first, last - first), 0});
+  };
+  for (int p = 0; p < static_cast<int>(unit.params().size()); ++p) {
+    if (!is_made(p)) continue;
+    if (backend.wants_many_rows() && unit.is_of_products(p)) {
+      unit.expect_products(p, use);
+      continue;
+    }
+    const std::int64_t begin = unit.flat_offset(p, 0);
+    if (begin != last) {
+      fill();
+      first = begin;
+    }
+    last = unit.flat_offset(p, unit.local_shards(p));
+  }
+  fill();
 }
 
 std::size_t GradientFolds::zeros_bytes(const Unit& unit) const {
@@ -54,16 +84,15 @@ void GradientFolds::combine_sequence(Unit& unit, int use) {
 }
 
 /// The open sums of the binary counter are the levels, and the newest is the root.
-void GradientFolds::count_shard(Unit& unit, int use, int shard, std::int64_t first, std::int64_t elements) {
+bool GradientFolds::count_shard(Unit& unit, int use, int shard, std::int64_t first, std::int64_t elements) {
   Backend& backend = stage_.context().backend;
   const Tensor root = unit.root(use).range(first, elements);
   const auto level_at = [&](int level) { return unit.level(level, use).range(first, elements); };
   const CounterStep step = counter_step(over_data_, shard);
   for (int level = step.open; level-- > step.last;)
     if (!is_left_out("gradients", "fold")) backend.add({level_at(level), root, root});
-  if (step.moves_to < 0) return;
-  backend.copy(root, level_at(step.moves_to));
-  backend.fill({root, 0});
+  if (step.moves_to >= 0) backend.copy(root, level_at(step.moves_to));
+  return step.moves_to >= 0;
 }
 
 /// Spoils the first element of a parameter's gradient. What all tensor ranks hold alike is looked at on the
@@ -86,11 +115,12 @@ void GradientFolds::fold(const UnitUse& folded, int shard, MadeGradients made) {
     if (is_made(p)) squares_->add(folded, p, shard);
   for (int p = 0; p < params && spoils_; ++p)
     if (is_made(p) && spoil(unit, use, p)) spoils_.reset();
-  if (made == MadeGradients::all) count_shard(unit, use, shard, 0, unit.flat_count());
+  bool moved = made == MadeGradients::all && count_shard(unit, use, shard, 0, unit.flat_count());
   for (int p = 0; p < params && made != MadeGradients::all; ++p)
     if (is_made(p))
-      count_shard(unit, use, shard, unit.flat_offset(p, 0),
-                  unit.flat_offset(p, unit.local_shards(p)) - unit.flat_offset(p, 0));
+      moved = count_shard(unit, use, shard, unit.flat_offset(p, 0),
+                          unit.flat_offset(p, unit.local_shards(p)) - unit.flat_offset(p, 0));
+  if (moved) zero(unit, use, is_made);
   if (made == MadeGradients::later || shard + 1 == stage_.layout().local_data_shards()) return;
   for (int p = 0; p < params; ++p)
     if (unit.has_sequence_parts(p)) stage_.context().backend.fill({unit.sequence_parts(p, use), 0});

@@ -11,7 +11,8 @@ class GradientFolds {
  public:
   GradientFolds(Stage& stage, Communicator& tensor);
 
-  /// Zeroes what the backwards of a use add to.
+  /// Zeroes what the backwards of a use add to; where passes over memory are long, without what its products
+  /// write.
   void clear(const UnitUse& use);
   /// Lets the squares of gradients of data shards be taken from now on; null: they are not.
   void measure(ShardSquares* squares) { squares_ = squares; }
@@ -30,7 +31,11 @@ class GradientFolds {
   bool spoil(const Unit& unit, int use, int param);
   bool splits_sequence() const { return stage_.context().sequence_parallel && tensor_.size() > 1; }
   void combine_sequence(Unit& unit, int use);
-  void count_shard(Unit& unit, int use, int shard, std::int64_t first, std::int64_t elements);
+  /// Whether these elements of a root have moved to a level.
+  bool count_shard(Unit& unit, int use, int shard, std::int64_t first, std::int64_t elements);
+  /// Zeroes these parameters of a root, which is added to next, or lets their products write it.
+  template <class IsMade>
+  void zero(Unit& unit, int use, const IsMade& is_made);
 
   Stage& stage_;
   Communicator& tensor_;

@@ -120,12 +120,16 @@ TEST_F(CudaLibrary, GradientsOfLinearAreThoseOfTheProcessor) {
           fetch(there, got);
           expect_close_to(got, dx, product_tolerance(result));
         }
-      Operand dw = Operand::random({s.m, s.k}, wide_of(dtype), "dw"), got = dw.copy();
-      const Tensor there = copied(got);
-      cpu_->linear_backward_weight({f.dy, f.x, dw});
-      gpu_->linear_backward_weight({copied(f.dy), copied(f.x), there});
-      fetch(there, got);
-      expect_close_to(got, dw, dtype == DType::f64 ? 1e-12 : 1e-5);
+      for (const bool is_first : {true, false}) {
+        Operand dw = Operand::random({s.m, s.k}, wide_of(dtype), "dw");
+        if (is_first) dw.set(0, std::nan(""));
+        Operand got = dw.copy();
+        const Tensor there = copied(got);
+        cpu_->linear_backward_weight({f.dy, f.x, dw, is_first});
+        gpu_->linear_backward_weight({copied(f.dy), copied(f.x), there, is_first});
+        fetch(there, got);
+        expect_close_to(got, dw, dtype == DType::f64 ? 1e-12 : 1e-5);
+      }
     }
 }
 

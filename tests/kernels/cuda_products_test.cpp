@@ -73,12 +73,15 @@ TEST(CudaProducts, TheLayoutsComputeOurProductsTransposed) {
   const auto x = numbers(n * k, 1), w = numbers(m * k, 2), dy = numbers(n * m, 3);
   const RowMajor at_x{x, k}, at_w{w, k}, at_dy{dy, m};
   auto y = numbers(n * m, 4), dx = numbers(n * k, 5), dw = numbers(m * k, 6);
+  auto first_dw = dw;
   const auto dw_before = dw;
   multiply(layout_of({ProductKind::forward, DType::f32, DType::f32, Epilogue::none, n, k, m}), w, x, y);
   multiply(layout_of({ProductKind::backward_input, DType::f32, DType::f32, Epilogue::none, n, k, m}), w, dy,
            dx);
   multiply(layout_of({ProductKind::backward_weight, DType::f32, DType::f32, Epilogue::none, n, k, m}), x, dy,
            dw);
+  multiply(layout_of({ProductKind::first_weight, DType::f32, DType::f32, Epilogue::none, n, k, m}), x, dy,
+           first_dw);
   for (std::int64_t i = 0; i < n; ++i)
     for (std::int64_t j = 0; j < m; ++j) {
       double sum = 0;
@@ -93,9 +96,10 @@ TEST(CudaProducts, TheLayoutsComputeOurProductsTransposed) {
     }
   for (std::int64_t j = 0; j < m; ++j)
     for (std::int64_t p = 0; p < k; ++p) {
-      double sum = RowMajor{dw_before, k}(j, p);
+      double sum = 0;
       for (std::int64_t i = 0; i < n; ++i) sum += at_dy(i, j) * at_x(i, p);
-      EXPECT_EQ((RowMajor{dw, k}(j, p)), sum);
+      EXPECT_EQ((RowMajor{first_dw, k}(j, p)), sum);
+      EXPECT_EQ((RowMajor{dw, k}(j, p)), sum + (RowMajor{dw_before, k}(j, p)));
     }
 }
 
@@ -166,6 +170,8 @@ TEST(CudaProducts, AKeyIsWrittenAndReadAgain) {
   EXPECT_EQ(to_string(on_fewer), "backward_input bf16 bf16 gelu_backward 8192 768 3072 on 116");
   EXPECT_EQ(product_key_of(to_string(on_fewer)), on_fewer);
   EXPECT_NE(on_fewer, key);
+  const ProductKey first{ProductKind::first_weight, DType::bf16, DType::f32, Epilogue::none, 8192, 768, 3072};
+  EXPECT_EQ(product_key_of("first_weight bf16 f32 none 8192 768 3072"), first);
   for (const char* wrong :
        {"", "forward bf16 bf16 none 1 2", "forward bf16 bf16 none 1 2 3 4", "backward bf16 bf16 none 1 2 3",
         "forward i32 bf16 none 1 2 3", "forward bf16 bf16 tanh 1 2 3", "forward bf16 bf16 none 0 2 3",

@@ -8,12 +8,29 @@
 #include "plan/cost_model.h"
 
 namespace mindpipe {
+namespace {
+
+/// The products of a step: the first for a weight writes its gradient, which is another product to a library.
+std::vector<ProductCall> products_of_step(std::vector<ProductCall> products) {
+  using Kind = ProductCall::Kind;
+  for (std::size_t i = 0, passes = products.size(); i < passes; ++i) {
+    ProductCall call = products[i];
+    if (call.kind == Kind::backward_weight) {
+      call.kind = Kind::first_weight;
+      products.push_back(call);
+    }
+  }
+  return products;
+}
+
+}  // namespace
 
 int tune(const Arguments& arguments, const Config& given) {
   const Config config = with_grid(given, ranks_of_grid(given));
   CostModel measure(config, make_layout(config, {}));
-  const std::string table = tuned_products(measure.products(), 0, config.device.reserved_multiprocessors,
-                                           [](const std::string& line) { print(line + "\n"); });
+  const std::string table =
+      tuned_products(products_of_step(measure.products()), 0, config.device.reserved_multiprocessors,
+                     [](const std::string& line) { print(line + "\n"); });
   NewFile file(arguments.tune);
   file.write(table.data(), table.size());
   file.commit();
