@@ -103,8 +103,9 @@
 
 /// Whether an operation is several others in turn, which a device may do in one pass.
 template <class Operands>
-concept OperationsInTurn =
-    requires(const Operands& operands) { operands.in_turn([](const char*, const auto&) {}); };
+concept OperationsInTurn = requires(const Operands& operands) {
+  operands.in_turn([](const char*, const auto&) {});
+};
 
 /// For MINDPIPE_OPERATIONS: a method that checks its operands, does what `run` says, and ends with `done`.
 #define MINDPIPE_OVERRIDE(name, Operands)        \

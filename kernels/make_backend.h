@@ -39,7 +39,7 @@ class PricingBackend : public ImmediateBackend {
     std::string_view name;
     double operations = 0, read = 0, written = 0;
     int kernels = 1;
-    double seconds = 0;                    ///< of arithmetic or of memory, whichever takes longer
+    double seconds = 0;                    ///< arithmetic or memory, whichever takes longer
     const ProductCall* product = nullptr;  ///< none: it is no product of a linear layer
     bool is_attention() const { return name.starts_with("attention"); }
   };

@@ -26,6 +26,7 @@ class ProductsByLibrary final : public BackendOver {
   void linear_backward_weight(const LinearBackwardWeightOperands& o) override {
     if (const ProductCall call = o.checked(); call.n > 0)
       cuda::multiply_gradient(library_, call, 0, o.x, o.dy, o.dw, workspace_.get(), nullptr);
+    else device_->linear_backward_weight(o);
   }
 
  private:

@@ -6,7 +6,8 @@
 /// decide, so that a part by itself has the bits that it has beside others.
 namespace mindpipe {
 
-inline constexpr std::int64_t least_chunk_rows = 32, most_chunks = 256;  ///< of a chunk; of a part
+inline constexpr std::int64_t least_chunk_rows = 32,
+                              most_chunks = 256;  ///< rows of a chunk; chunks of a part
 
 /// Rows of a part in each sample.
 MINDPIPE_EITHER_DEVICE inline std::int64_t rows_of_part(const RowParts& shape, std::int64_t part) {

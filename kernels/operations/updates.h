@@ -40,9 +40,9 @@ struct SumSquaresOperands {
   void check() const { require(sums, chunks(), DType::f64, "sum_squares", "sums"); }
 };
 
-/// totals[s] f64 = x[begin] + ... + x[end - 1], added in f64 for spans[s] = begin, end (i32 [n, 2]); 0 where a
-/// span is empty. x f32 or f64. The CPU adds one number after the other, a GPU in an order that follows from
-/// the span's length.
+/// totals[s] f64 = x[begin] + ... + x[end - 1], added in f64 for spans[s] = begin, end (i32 [n, 2]); 0 where
+/// a span is empty. x f32 or f64. The CPU adds one number after the other, a GPU in an order that follows
+/// from the span's length.
 struct SumSpansOperands {
   Tensor x, spans, totals;
 

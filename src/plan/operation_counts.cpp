@@ -26,6 +26,18 @@ double operations_of(const Config& config) {
          static_cast<double>(config.train.micro_batch * whole.model().counted().of_sample);
 }
 
+TimeByKind time_by_kind(const Config& config) {
+  TimeByKind time;
+  const double launch = description_of(config).launch;
+  CostModel(config, make_layout(config, {})).each_operation([&](const PricingBackend::Asked& asked) {
+    time.launches += asked.kernels * launch;
+    (asked.product != nullptr ? time.products
+     : asked.is_attention()   ? time.attention
+                              : time.memory) += asked.seconds;
+  });
+  return time;
+}
+
 /// A rank of t does a t-th of what is divided, and all of the rest.
 UndividedShares undivided_shares(const Config& config) {
   CostModel ours(config, make_layout(config, {})), whole = on_one_tensor_rank(config);

@@ -11,6 +11,13 @@ struct Config;
 /// several tensor ranks compute alike counts once.
 double operations_of(const Config& config);
 
+/// Seconds of a micro-batch's forward and backward on a rank that has all blocks, by what they are spent in.
+struct TimeByKind {
+  double products = 0, attention = 0, memory = 0, launches = 0;  ///< memory: all else, which is bound by it
+  double all() const { return products + attention + memory + launches; }
+};
+TimeByKind time_by_kind(const Config& config);
+
 /// The share of each block's operations that no tensor rank is spared, from 0 to 1, by the block's name, and
 /// that of the model's.
 struct UndividedShares {

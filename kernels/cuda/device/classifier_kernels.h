@@ -29,8 +29,8 @@ struct SoftmaxCall {
   const std::int32_t* targets;
   const void* logits;
   std::int64_t cols, valid;
-  double of_logit, uniform;             ///< of the loss, as in LossCall
-  double factor, less, less_at_target;  ///< of the gradient, as in LogitGradient
+  double of_logit, uniform;             ///< the loss's, as in LossCall
+  double factor, less, less_at_target;  ///< the gradient's, as in LogitGradient
 };
 /// Losses and gradients in one walk over the logits where a block that has `most_shared` bytes of memory can
 /// hold a row, else in two. `type`: of the gradient.

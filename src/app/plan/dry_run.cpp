@@ -156,6 +156,16 @@ std::string attention_text(const Config& config, const RunPlan& plan) {
   return text + "\n";
 }
 
+std::string time_text(const Config& config) {
+  if (config.device.kind != DeviceKind::cuda || !config.device.profile.empty()) return "";
+  const TimeByKind time = time_by_kind(config);
+  return fmt::format(
+      "forward and backward of a micro-batch, all blocks on one rank of each group of tensor: {}, of which "
+      "products {}, attention {}, what memory bounds {}, launches {}\n",
+      human_seconds(time.all()), human_seconds(time.products), human_seconds(time.attention),
+      human_seconds(time.memory), human_seconds(time.launches));
+}
+
 std::string host_text(const RunPlan& plan) {
   if (!plan.trains_steps()) return "";
   const auto most = [&](const auto& bytes_of) {

@@ -19,6 +19,8 @@ std::string roots_text(const Config& config, const RunPlan& plan);
 /// empty where nothing is, or where there is one such rank.
 std::string undivided_text(const Config& config);
 
+/// On a GPU: what passes spend their time in there, as its description says; else empty.
+std::string time_text(const Config& config);
 /// On a GPU: what attention takes there, who says so, and the settings that it depends on; else empty.
 std::string attention_text(const Config& config, const RunPlan& plan);
 

@@ -163,7 +163,7 @@ std::string text_of(const Config& config, const RunPlan& plan, int ranks, bool s
           moving_steps_text(config, plan) + roots_text(config, plan) + undivided_text(config) +
           attention_text(config, plan);
   if (simulate)
-    return text +
+    return text + time_text(config) +
            fmt::format("evaluation of a batch: {}\n",
                        human_seconds(static_cast<double>(plan.evaluation.expected.step) * 1e-9)) +
            ports_text(config, port_costs_of(plan, config), true);
