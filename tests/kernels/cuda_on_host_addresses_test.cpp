@@ -162,6 +162,50 @@ TEST_F(Addresses, OfLogitsAndTheirGradients) {
   }
 }
 
+TEST_F(Addresses, OfPicturesAndBatchNorms) {
+  constexpr std::int64_t samples = 16384, channels = 256;  // 13 thousand million elements
+  const PixelWindow w{56, 56, 3, 1, 1};
+  const std::int64_t rows = samples * w.pixels(), chunks = pixel_chunks(rows);
+  const auto x = [&](Space& s) { return s.take({samples, w.pixels(), channels}, bf16); };
+  const auto beside = [&](Space& s) { return s.take_part({samples, w.windows(), 9 * channels}, bf16); };
+  const auto taps = [&](Space& s) { return s.take_part({9, channels}, bf16); };
+  const auto chosen = [&](Space& s) { return s.take({samples, w.windows(), channels}, DType::u8); };
+  const auto pooled = [&](Space& s) { return s.take({samples, channels}, bf16); };
+  expect_reached("pixel_neighbours", [&](Space& s) { gpu.pixel_neighbours({x(s), w, beside(s)}); });
+  expect_reached("pixel_neighbours_backward", [&](Space& s) {
+    gpu.pixel_neighbours_backward({beside(s), w, x(s)});
+  });
+  expect_reached("pixel_depthwise", [&](Space& s) { gpu.pixel_depthwise({x(s), taps(s), w, x(s)}); });
+  expect_reached("pixel_depthwise_backward_input", [&](Space& s) {
+    gpu.pixel_depthwise_backward_input({x(s), taps(s), w, x(s)});
+  });
+  expect_reached("pixel_depthwise_backward_weight", [&](Space& s) {
+    gpu.pixel_depthwise_backward_weight(
+        {s.take_part({samples, w.windows(), channels}, bf16), x(s), w, s.take({chunks, 9, channels}, f32)});
+  });
+  expect_reached("pool", [&](Space& s) { gpu.pool({PoolKind::maximum, x(s), w, x(s), chosen(s)}); });
+  expect_reached("pool, average", [&](Space& s) { gpu.pool({PoolKind::average, x(s), w, x(s)}); });
+  expect_reached("pool_backward", [&](Space& s) {
+    gpu.pool_backward({PoolKind::maximum, x(s), chosen(s), w, x(s)});
+  });
+  expect_reached("global_pool", [&](Space& s) { gpu.global_pool({x(s), pooled(s)}); });
+  expect_reached("global_pool_backward", [&](Space& s) { gpu.global_pool_backward({pooled(s), x(s)}); });
+  const auto statistics = [&](Space& s) { return s.take_part({3, channels}, f32); };
+  const auto cols = [&](Space& s) { return s.take({channels}, bf16); };
+  const auto parts = [&](Space& s) { return s.take({chunks, 2, channels}, f32); };
+  expect_reached("batch_moments", [&](Space& s) { gpu.batch_moments({x(s), parts(s)}); });
+  expect_reached("batch_norm", [&](Space& s) {
+    gpu.batch_norm({x(s), statistics(s), cols(s), cols(s), true, x(s)});
+  });
+  expect_reached("batch_norm_backward_sums", [&](Space& s) {
+    gpu.batch_norm_backward_sums({x(s), x(s), statistics(s), cols(s), cols(s), true, parts(s)});
+  });
+  expect_reached("batch_norm_backward_input", [&](Space& s) {
+    gpu.batch_norm_backward_input(
+        {x(s), x(s), statistics(s), cols(s), cols(s), s.take({2, channels}, f32), true, x(s), x(s)});
+  });
+}
+
 TEST_F(Addresses, OfGradientsAndUpdates) {
   for (const Model& m : models) {
     SCOPED_TRACE(m.name);
