@@ -8,6 +8,7 @@
 #include "plan/group_choice.h"
 #include "plan/lay_out.h"
 #include "plan/memory_limits.h"
+#include "plan/step_bound.h"
 #include "program/schedules/pass_clock.h"
 
 namespace mindpipe {
