@@ -18,10 +18,10 @@ std::vector<T> values(bool free, T given, const All& all) {
 }
 
 /// A schedule and its chunks.
-using Shape = std::pair<ScheduleKind, int>;
+using ScheduleShape = std::pair<ScheduleKind, int>;
 
-std::vector<Shape> shapes_of(const Config& config, int stages, const SearchFreedom& free) {
-  std::vector<Shape> shapes;
+std::vector<ScheduleShape> shapes_of(const Config& config, int stages, const SearchFreedom& free) {
+  std::vector<ScheduleShape> shapes;
   for (const ScheduleKind kind : values(free.schedule, config.schedule.kind, all_kinds<ScheduleKind>())) {
     const ScheduleRow& row = row_of(kind);
     const bool is_alone = stages == 1 && kind != ScheduleKind::one_forward_one_backward;
