@@ -21,11 +21,11 @@ class Space {
   Space(const Space&) = delete;
   bool there() const { return memory_ != MAP_FAILED; }
 
-  /// An operand that ends where a page does, with as much free space behind it.
+  /// An operand that begins where a page does, with as much free space behind it.
   Tensor take(const Shape& shape, DType dtype) {
     Tensor made{nullptr, shape, dtype};
     const std::size_t room = (made.bytes() + page - 1) / page * page;
-    made.data = static_cast<std::byte*>(memory_) + used_ + room - made.bytes() / 16 * 16;
+    made.data = static_cast<std::byte*>(memory_) + used_;
     used_ += 2 * room + page;
     MP_CHECK(used_ <= bytes_, "the operands take more than {} bytes", bytes_);
     operands_.push_back({made.data, made.bytes()});

@@ -39,6 +39,6 @@ inline void expect_near_the_reference(const Case& c, DType dtype, double out_tol
 }
 
 /// The cases of a few tiles, which take a small part of the time.
-inline bool is_small(const Case& c) { return c.samples * c.heads * c.queries * c.keys <= 4 * 65 * 65; }
+inline bool is_small(const Case& c) { return c.samples * c.heads * c.queries * c.keys <= 2 * 65 * 65; }
 
 }  // namespace mindpipe::testing

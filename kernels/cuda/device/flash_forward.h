@@ -59,7 +59,6 @@ MINDPIPE_DEVICE void forward_block(const AttentionCall& call, int tile, int head
   for (int i = thread(); i < rows; i += block_threads) {
     t.maximum[i] = -1e30f;
     t.sum[i] = 0;
-    t.correction[i] = 0;
   }
   BlockSums<T, rows, width> out;
   out.clear();

@@ -182,6 +182,7 @@ Within::~Within() { extents = nullptr; }
 
 unsigned char* dynamic_shared_memory() { return on_host::dynamic_memory; }
 
+#ifndef MINDPIPE_UNWATCHED  // a sanitizer has these functions itself
 #define MINDPIPE_TOUCHES(bytes)                                                                       \
   extern "C" void __tsan_read##bytes(void* at) { on_host::touch<false>(at, bytes, true); }            \
   extern "C" void __tsan_write##bytes(void* at) { on_host::touch<true>(at, bytes, true); }            \
@@ -202,3 +203,4 @@ extern "C" void __tsan_vptr_update(void**, void*) {}
 extern "C" void __tsan_func_entry(void*) {}
 extern "C" void __tsan_func_exit() {}
 extern "C" void __tsan_init() {}
+#endif
