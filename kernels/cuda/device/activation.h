@@ -1,5 +1,5 @@
 #pragma once
-#include "cuda/device/block.h"
+#include "cuda/device/device_function.h"
 #include "operations/calls.h"
 
 /// What follows the sums of a product that the library cannot fuse. Formulas as in cpu/simd/activation.h.

@@ -1,21 +1,9 @@
 #pragma once
 #include <cuda_runtime.h>
 
-#include <cmath>
-#include <cstdint>
-#include <cstring>
+#include "cuda/device/device_function.h"
 
 /// A block of threads, as the kernels of attention see it: 256 threads in warps of 32.
-#ifdef __CUDACC__
-#define MINDPIPE_DEVICE __device__ __forceinline__
-#define MINDPIPE_UNROLL _Pragma("unroll")
-#define MINDPIPE_UNROLL_4 _Pragma("unroll 4")
-#else
-#define MINDPIPE_DEVICE inline
-#define MINDPIPE_UNROLL
-#define MINDPIPE_UNROLL_4
-#endif
-
 namespace mindpipe::cuda::flash {
 
 inline constexpr int block_threads = 256, block_warps = 8, lanes = 32;

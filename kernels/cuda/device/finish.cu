@@ -1,6 +1,7 @@
 #include "cuda/device/finish.h"
 
 #include "cuda/device/activation.h"
+#include "cuda/device/block.h"
 #include "cuda/launch.h"
 
 namespace mindpipe::cuda {
