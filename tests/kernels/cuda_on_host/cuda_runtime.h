@@ -18,7 +18,7 @@
 #define __grid_constant__
 // As many instructions that do nothing stand before the kernel as it may have threads: launches.cpp counts
 // them.
-#define __launch_bounds__(threads) __attribute__((patchable_function_entry(int(threads), int(threads))))
+#define __launch_bounds__(threads, ...) __attribute__((patchable_function_entry(int(threads), int(threads))))
 #define __shared__ static  // blocks run one after the other
 
 // -- errors
