@@ -41,7 +41,11 @@ MAY_SPILL = {
         (20, "heads wider than 128 by our own attention, which serves what cuDNN refuses"),
     ("norm_rows<bf16, false, SummedRows<bf16> >", 80):
         (12, "rows that are odd or longer than 16,384, which are read again: one word, stored once and loaded twice"),
+    ("norm_backward_chunks<bf16, true>", 120): (32, "512 threads leave 128 registers"),
+    ("norm_backward_chunks<bf16, false>", 120): (48, "512 threads leave 128 registers"),
     ("cross_entropy_rows<double, false>", 90): (16, "f64 logits, for gradient checks only"),
+    ("cross_entropy_rows<double, false>", 100): (16, "f64 logits, for gradient checks only"),
+    ("cross_entropy_rows<double, false>", 120): (16, "f64 logits, for gradient checks only"),
     ("forward_kernel<unsigned short, 256>", 80):
         (52, "heads wider than 128 by our own attention, which serves what cuDNN refuses: some words of a tile's sums"),
 }
@@ -90,7 +94,7 @@ def dynamic_shared(sources):
 def held_row(sources, architecture):
     """Bytes of a row of logits that a block holds: what an H100's may have, or less where there is less."""
     most = re.search(r"most_held_bytes = (\d+) \* 1024", (sources / "operations/classifier.h").read_text())
-    return min(int(most.group(1)) * 1024, SHARED[architecture] - RESERVED - 1024)
+    return min(int(most.group(1)) * 1024, ROOM[architecture][2] - RESERVED - 1024)
 
 
 def short_name(demangled):

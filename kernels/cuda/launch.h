@@ -30,10 +30,6 @@ void launch(cudaStream_t stream, const Grid& grid, void (*kernel)(Wanted...), Gi
   config.blockDim = dim3(static_cast<unsigned>(grid.threads));
   config.dynamicSmemBytes = grid.shared_bytes;
   config.stream = stream;
-  constexpr std::size_t usual = 48 << 10;
-  if (grid.shared_bytes > usual)
-    cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                         static_cast<int>(grid.shared_bytes));
   cudaLaunchKernelEx(&config, kernel, static_cast<Wanted>(arguments)...);
 }
 

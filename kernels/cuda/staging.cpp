@@ -24,8 +24,7 @@ void Staging::upload(const void* host, void* device, std::size_t bytes, cudaStre
     const std::size_t here = std::min(block_bytes, bytes - done), block = take();
     void* pinned = arena_.address_of(block * block_bytes);
     std::memcpy(pinned, static_cast<const std::byte*>(host) + done, here);
-    MP_CUDA(cudaMemcpyAsync(static_cast<std::byte*>(device) + done, pinned, here, cudaMemcpyDefault,
-                            stream));
+    MP_CUDA(cudaMemcpyAsync(static_cast<std::byte*>(device) + done, pinned, here, cudaMemcpyDefault, stream));
     MP_CUDA(cudaEventRecord(copied_[block].get(), stream));
   }
 }

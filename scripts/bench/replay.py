@@ -7,12 +7,12 @@
 culprit: runs of 4 to 16 ranks with one drawn fault each (a slow rank, a link that is slow, every seventh step slow, jitter, a late begin of
 each step) that costs a step 2 % or more: whether the first cause that replay names is that one, and what it says that it costs beside what
 a step really gains without the fault. pairs: half as many runs with two faults, both of which should be among the first three causes.
-clean: half as many runs without a fault, of which nobody may be accused. whatif: other programs, predicted from one trace each and then run;
-lanes: the same of supernets, a quarter as many. starts: four bad layouts of eight emulated ranks and of two real ones, what plan --search --from
-makes of each, and the best layout that running all of them finds. busy: five runs of two real ranks, each held on a processor of its own, of
-which one has to share it with a loop that computes for nothing. Of all runs: how well the replay gives its own times back, and how far
-the medians of every second step are off those of the others.
-Ranks run at real-time priority where chrt may set it, so the machine should do nothing else."""
+clean: half as many runs without a fault, of which nobody may be accused. whatif: other programs, predicted from one trace each and then
+run; lanes: the same of supernets, a quarter as many. starts: four bad layouts of eight emulated ranks and of two real ones, what plan
+--search --from makes of each, and the best layout that running all of them finds. busy: five runs of two real ranks, each held on a
+processor of its own, of which one has to share it with a loop that computes for nothing. Of all runs: how well the replay gives its own
+times back, and how far the medians of every second step are off those of the others. Ranks run at real-time priority where chrt may set
+it, so the machine should do nothing else."""
 
 import argparse
 import csv
@@ -231,7 +231,7 @@ def lanes(runs, rng, count, rows):
 
 
 def cuts_of(layers, stages):
-    """All ways to cut the blocks (layers, the first and the last block) into stages, none more than a block and a half beyond an equal share."""
+    """All ways to cut the blocks (layers, the first, the last) into stages, none more than a block and a half beyond an equal share."""
     blocks = layers + 2
     for cut in itertools.combinations(range(1, blocks), stages - 1):
         edges = (0, *cut, blocks)
@@ -243,7 +243,8 @@ def bad_starts(stages, layers):
     """Name, settings to begin with, and all values of what may change. Messages that take long make small micro-batches bad."""
     uneven = "[" + ",".join(str(stage) for stage in range(1, stages)) + "]"
     kinds = [{"schedule.kind": kind, "schedule.chunks": chunks} for kind, chunks in
-             [("1f1b", 1), ("gpipe", 1), ("zb-h1", 1), ("zb-v", 2), ("dualpipe-v", 2), ("v-half", 2), ("interleaved", 2), ("breadth-first", 2)]
+             [("1f1b", 1), ("gpipe", 1), ("zb-h1", 1), ("zb-v", 2), ("dualpipe-v", 2), ("v-half", 2), ("interleaved", 2),
+              ("breadth-first", 2)]
              if 2 * stages <= layers or chunks == 1]
     late = {"device.links.latency": 0.01}
     return [("uneven cuts", {"schedule.cuts": uneven}, [{"schedule.cuts": cut} for cut in cuts_of(layers, stages)], False, {}),
@@ -282,8 +283,9 @@ def starts(runs, _, most, rows):
             same = moves_bits or losses(run) == losses(chosen)
             rows.append(["starts", base, name, gained >= 0.9, predicted, period["chosen"], 0])
             print(f"{name}, {ranks} {'emulated' if emulated else 'real'} ranks: {period['start'] / 1e6:.1f} ms, found "
-                  f"{period['chosen'] / 1e6:.1f} (said {predicted / 1e6:.1f}, {predicted / period['chosen'] - 1:+.1%}) in {searched:.0f} s, the best "
-                  f"of {len(others)} {best / 1e6:.1f}: {gained:.0%} of what can be gained{'' if same else ', OTHER LOSSES'}")
+                  f"{period['chosen'] / 1e6:.1f} (said {predicted / 1e6:.1f}, {predicted / period['chosen'] - 1:+.1%}) in "
+                  f"{searched:.0f} s, the best of {len(others)} {best / 1e6:.1f}: {gained:.0%} of what can be gained"
+                  f"{'' if same else ', OTHER LOSSES'}")
 
 
 def busy(runs, rng, count, rows):
@@ -335,8 +337,9 @@ def main():
         runs, rng = Runs(asked.binary, folder), random.Random(asked.seed)
         if not runs.first:
             print("chrt may not set a real-time priority here: what others run falls on these figures")
-        for name, part, count in (("culprit", culprits, asked.runs), ("pairs", pairs, asked.runs // 2), ("clean", clean_runs, asked.runs // 2),
-                                  ("whatif", what_ifs, asked.runs), ("lanes", lanes, asked.runs // 4), ("starts", starts, 4), ("busy", busy, 5)):
+        for name, part, count in (("culprit", culprits, asked.runs), ("pairs", pairs, asked.runs // 2),
+                                  ("clean", clean_runs, asked.runs // 2), ("whatif", what_ifs, asked.runs),
+                                  ("lanes", lanes, asked.runs // 4), ("starts", starts, 4), ("busy", busy, 5)):
             if name in asked.parts.split(","):
                 part(runs, rng, count, rows)
     finally:

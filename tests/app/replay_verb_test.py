@@ -174,7 +174,7 @@ class ReplayVerb(unittest.TestCase):
         self.assertEqual(page.count("<svg"), 3)
         self.assertIn("stage 1.1", page)
         said = self.replay("lanes", "grid.supernet=1", "grid.pipeline=4")
-        self.assertRegex(said, r"what if grid.supernet=1 grid.pipeline=4, as it would be planned: .* a subnet \(the traced program, priced so, is ")
+        self.assertRegex(said, r"what if grid.supernet=1 grid.pipeline=4, as it would be planned: .* \(the traced program, priced so, is ")
         predicted = self.numbers("lanes")["changes"][0]["expected"]["period"]
         self.replay("stages")
         self.assertLess(abs(predicted / self.numbers("stages")["subnets_took"] - 1), 0.15, "ranks that share processors wake up late")

@@ -167,6 +167,8 @@ void softmax_cross_entropy(int type, const SoftmaxCall& call, void* losses, void
       launch(stream, grid, cross_entropy_rows<To, false>, call, losses, dlogits, wide);
     } else {
       grid.shared_bytes = bytes;
+      cudaFuncSetAttribute(cross_entropy_rows<To, true>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                           static_cast<int>(bytes));
       launch(stream, grid, cross_entropy_rows<To, true>, call, losses, dlogits, wide);
     }
   });

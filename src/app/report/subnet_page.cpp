@@ -48,8 +48,7 @@ std::string flights_picture(const ReplayGraph& graph, const SpanOf& span, std::i
   }
   const double height = page_top + row * static_cast<double>(flights.size()) + 24,
                each = (page_width - page_left - page_right) / static_cast<double>(shown);
-  std::string text =
-      opening("subnets under way, each from its first pass to its last update", height);
+  std::string text = opening("subnets under way, each from its first pass to its last update", height);
   double y = page_top;
   for (const auto& [subnet, of_lane] : flights) {
     const auto& [flight, lane] = of_lane;
