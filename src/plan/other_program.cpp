@@ -14,9 +14,10 @@ namespace mindpipe {
 namespace {
 
 /// Settings that change the program and not the model.
-constexpr std::string_view layout_settings[] = {"grid.",      "schedule.",       "train.micro_batch",
-                                                "train.zero", "train.recompute", "train.sequence_parallel",
-                                                "train.swap", "device.links."};
+constexpr std::string_view layout_settings[] = {
+    "grid.pipeline",     "grid.data",    "grid.tensor",     "schedule.",
+    "train.micro_batch", "train.zero",   "train.recompute", "train.sequence_parallel",
+    "train.swap",        "device.links."};
 
 /// What the actions of a planned step take by themselves on all ranks: transfers as long as they take where
 /// they meet others at ports.
@@ -75,6 +76,9 @@ std::string note_on(const Config& traced, const Config& other) {
   std::string note;
   if (num_ranks(degrees_of(other.grid)) != num_ranks(degrees_of(traced.grid)))
     note += "; another number of ranks, so what single ranks are slower by is left out";
+  const Coord before = degrees_of(traced.grid), after = degrees_of(other.grid);
+  if (std::any_of(axes.begin(), axes.end(), [&](Axis axis) { return before[axis] == 1 && after[axis] > 1; }))
+    note += "; it has traffic of a kind that the trace has none of, which is priced on paper";
   if (other.train.micro_batch != traced.train.micro_batch || other.grid.tensor != traced.grid.tensor ||
       other.train.recompute != traced.train.recompute ||
       other.train.sequence_parallel != traced.train.sequence_parallel)
@@ -95,7 +99,13 @@ Config with_what_if(const Config& traced, const std::vector<std::string>& settin
   Config config = traced;
   config.reproducible.data_follows = config.reproducible.data == config.grid.data;
   config.reproducible.tensor_follows = config.reproducible.tensor == config.grid.tensor;
-  return with_settings(config, settings);
+  Config other = with_settings(config, settings);
+  const Coord degrees = degrees_of(other.grid);
+  for (const Axis axis : axes)
+    MP_REQUIRE(degrees[axis] >= 1, Exit::usage,
+               "{}: what if grid.{}=auto: a trace does not say on how many ranks (say a number)", name,
+               name_of(axis));
+  return other;
 }
 
 WhatIfResult priced_beside(const Expected& expected, double itself, double changed, std::string change) {

@@ -59,7 +59,13 @@ std::int64_t OtherSubnets::planned(const Config& config) const {
 
 WhatIfResult OtherSubnets::expect(const std::vector<std::string>& settings) const {
   const Config other = with_what_if(traced_, settings, order_settings, name_);
-  return priced_beside(lasts_, itself_, static_cast<double>(planned(other)), join(settings, " "));
+  WhatIfResult result =
+      priced_beside(lasts_, itself_, static_cast<double>(planned(other)), join(settings, " "));
+  const int ranks = num_ranks(degrees_of(traced_.grid)), others = num_ranks(degrees_of(other.grid));
+  if (ranks != others) result.note += fmt::format("; on {} ranks instead of {}", others, ranks);
+  if (traced_.grid.pipeline != other.grid.pipeline)
+    result.note += "; what single stages are slower by is left out";
+  return result;
 }
 
 }  // namespace mindpipe

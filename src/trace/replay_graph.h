@@ -21,6 +21,7 @@ class ReplayGraph {
   int first_of(int rank) const { return first_[rank]; }
   int rank_of(int action) const { return rank_[action]; }
   int stage_of(int action) const { return list_of(action) % grid_.pipeline; }
+  bool runs_same_list(int rank, int other) const { return list_[rank] == list_[other]; }
   int index_of(int action) const { return action - first_[rank_[action]]; }
   const Action& at(int action) const { return program_->ranks[list_of(action)][index_of(action)]; }
 

@@ -51,10 +51,14 @@ std::string text_of(const Idle& idle, const ReplayGraph& graph) {
   constexpr const char* reasons[] = {"what it reads had not come",
                                      "an owner of its units was not done with them", "there was no room"};
   static_assert(std::size(reasons) == wait_reasons);
-  return fmt::format("- {} stood idle for {}, since {}: {} began when {} had ended\n",
+  const Action& cause = graph.at(idle.cause);
+  const std::string peer =
+      is_message(cause) ? fmt::format(", that is stage {},", name_of_program_rank(graph.grid(), cause.peer))
+                        : "";
+  return fmt::format("- {} stood idle for {}, since {}: {} began when {}{} had ended\n",
                      graph.name_of_rank(graph.rank_of(idle.action)), signed_time(idle.lasts),
                      reasons[static_cast<std::size_t>(graph.at(idle.action).waits)],
-                     to_string(graph.at(idle.action)), to_string(graph.at(idle.cause)));
+                     to_string(graph.at(idle.action)), to_string(cause), peer);
 }
 
 }  // namespace
@@ -137,9 +141,10 @@ std::string text_of_subnets(const Diagnosis& diagnosis, const StepTrace& trace, 
     const bool same_order = change.note.empty();
     const std::int64_t more =
         change.expected.period - (same_order ? diagnosis.expected.period : computed_for(trace));
-    text += fmt::format("what if {}, {}: {} {} a subnet{}\n", change.change,
-                        same_order ? "in the same order" : "as it would be planned", each(std::abs(more)),
-                        more > 0 ? "longer" : "shorter", same_order ? "" : " (" + change.note + ")");
+    text += fmt::format("what if {}, {}: {} a subnet, {} {}{}\n", change.change,
+                        same_order ? "in the same order" : "as it would be planned",
+                        each(change.expected.period), each(std::abs(more)), more > 0 ? "longer" : "shorter",
+                        same_order ? "" : " (" + change.note + ")");
   }
   return text;
 }

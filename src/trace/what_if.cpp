@@ -68,6 +68,9 @@ void WhatIf::understand(const std::string& selector) {
                "--scale {}: the steps have no actions of kind '{}' (there are {})", text_, rest, there);
     kind_ = *kind;
   } else if (name == "link") {
+    MP_REQUIRE(graph_.grid().supernet == 1, Exit::usage,
+               "--scale {}: with lanes a stage's messages go to stages of all lanes (say axis:pipeline)",
+               text_);
     part_ = Part::link;
     const std::size_t dash = rest.find('-');
     MP_REQUIRE(dash != std::string::npos, Exit::usage, "--scale {}: a link is two stages, link:0-1", text_);
@@ -140,7 +143,7 @@ void WhatIf::change(ReplayTimes& times, ReplayRow& row, int action, const Replay
     const Action& what = graph_.at(action);
     const bool alone = graph_.grid().data * graph_.grid().tensor == 1;
     for (int rank = 0; rank < graph_.ranks(); ++rank) {
-      const bool same_list = coord_at(graph_.grid(), rank).pipeline == graph_.stage_of(action);
+      const bool same_list = graph_.runs_same_list(rank, graph_.rank_of(action));
       if (!alone && same_list && part_ != Part::stage && part_ != Part::link)
         peers.push_back(time(graph_.first_of(rank) + graph_.index_of(action)));
       else if (alone || part_ == Part::stage || part_ == Part::link)

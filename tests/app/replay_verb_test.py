@@ -101,6 +101,8 @@ class ReplayVerb(unittest.TestCase):
         said = self.replay("mended", "schedule.kind=zb-h1")
         self.assertRegex(said, r"what if schedule.kind=zb-h1: .* shorter \(the traced program, priced so, is [+-]\d")
         self.assertIn("another training", self.replay("mended", "model.layers=4", code=2))
+        self.assertIn("another training", self.replay("mended", "grid.supernet=2", code=2))
+        self.assertIn("say a number", self.replay("mended", "grid.data=auto", code=2))
         self.assertIn("there is no stage", self.replay("mended", "--scale", "stage:7=2", code=2))
 
     def test_two_runs_differ_in_the_rank_that_was_slow(self):
@@ -153,7 +155,8 @@ class ReplayVerb(unittest.TestCase):
         self.assertRegex(said, r"- rank \d \(stage \d, data 0, tensor 0\) stood idle for [0-9.]+ [mu]?s, since ")
         self.assertRegex(said, r"; stage 2 takes [12]\.\d\d times as long as others")
         longer = self.replay("subnets", "--scale", "stage:2=2")
-        self.assertRegex(longer, r"what if stage:2=2, in the same order: [0-9.]+ [mu]?s longer a subnet")
+        self.assertRegex(longer, r"what if stage:2=2, in the same order: [0-9.]+ [mu]?s a subnet, [0-9.]+ [mu]?s longer")
+        self.assertIn("does the same work", self.replay("subnets", "--scale", "kind:forward=ideal", code=2))
         self.assertIn("makes another training of it", self.replay("subnets", "schedule.chunks=2", code=2))
         self.assertIn("compares steps, not subnets", self.replay("subnets", "mended", code=2))
 
@@ -178,6 +181,11 @@ class ReplayVerb(unittest.TestCase):
         predicted = self.numbers("lanes")["changes"][0]["expected"]["period"]
         self.replay("stages")
         self.assertLess(abs(predicted / self.numbers("stages")["subnets_took"] - 1), 0.15, "ranks that share processors wake up late")
+        for words, sentence in ((["grid.supernet=auto"], "say a number"), (["grid.pipeline=auto"], "say a number"),
+                                (["--scale", "link:0-1=free"], "to stages of all lanes"), (["train.batch=7"], "another training")):
+            self.assertIn(sentence, self.replay("lanes", *words, code=2))
+        self.assertIn("what if grid.pipeline=1, as it would be planned", self.replay("lanes", "grid.pipeline=1"))
+        self.assertIn("on 2 ranks instead of 4; what single stages", self.replay("lanes", "grid.pipeline=1"))
         found = self.call([PROGRAM, "plan", "--search", "--from", "lanes", "--ranks", "4", "--config", "lanes.yaml", "grid=auto"])
         self.assertIn("priced for supernet.prices, lanes/replay/prices.yaml", found)
 

@@ -63,14 +63,17 @@ std::string replay_json(const Diagnosis& diagnosis, const StepTrace& trace, cons
         .text();
   });
   const std::int64_t took = trace.of_subnets ? computed_for(trace) : 0;
+  std::vector<std::int64_t> steps = trace.steps;
+  if (const auto subnets = subnets_of(trace); trace.of_subnets && !subnets.empty())
+    steps = {*subnets.begin(), *subnets.rbegin()};
   return fmt::format(
       "{{\"first_step\": {}, \"last_step\": {}, \"ranks\": {}, \"measured_period\": {}, \"replayed_period\": "
       "{}, "
       "\"largest_difference\": {}, \"held_out\": {:.6f},\n\"expected\": {},\n\"levels\": {},\n\"causes\": "
       "{},\n\"changes\": {},\n\"subnets_took\": {}, \"stages\": {}}}\n",
-      trace.steps.front(), trace.steps.back(), graph.ranks(), diagnosis.identity.measured,
-      diagnosis.identity.replayed, diagnosis.identity.off, diagnosis.held_out, json_of(diagnosis.expected),
-      levels, causes, changes, took, stages);
+      steps.front(), steps.back(), graph.ranks(), diagnosis.identity.measured, diagnosis.identity.replayed,
+      diagnosis.identity.off, diagnosis.held_out, json_of(diagnosis.expected), levels, causes, changes, took,
+      stages);
 }
 
 }  // namespace mindpipe

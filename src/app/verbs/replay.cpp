@@ -11,6 +11,7 @@
 #include "core/input_file.h"
 #include "core/launcher.h"
 #include "core/log.h"
+#include "core/refusal.h"
 #include "core/text.h"
 #include "io/file.h"
 #include "plan/other_program.h"
@@ -51,20 +52,42 @@ std::string other_run(const ReplayArguments& asked, std::vector<std::string>& se
   return other;
 }
 
+/// Whether a change asks for the time of like work, which subnets have on other replicas alone.
+bool has_no_peers(const std::string& change, const Coord& grid) {
+  return change.ends_with("=ideal") &&
+         (grid.data * grid.tensor == 1 || change.starts_with("stage:") || change.starts_with("link:"));
+}
+
+/// Lets all periods begin with the first pass, as `lasts` does: a replay begins with receives, which are
+/// posted long before.
+void count_from_first_pass(Diagnosis& diagnosis, std::int64_t lasts) {
+  const std::int64_t before = diagnosis.identity.measured - lasts;
+  const auto shift = [before](Expected& expected) {
+    for (std::int64_t* time : {&expected.period, &expected.least, &expected.most}) *time -= before;
+  };
+  shift(diagnosis.expected);
+  for (WhatIfResult& change : diagnosis.changes) shift(change.expected);
+}
+
 /// Replays a supernet's last subnets in the order in which they ran, and says what other plans of them take.
 int replay_subnets(const StepTrace& trace, const ReplayArguments& asked,
                    const std::vector<std::string>& settings, const std::string& path) {
   const auto beside = [&](const char* name) {
     return std::filesystem::path(path).replace_filename(name).string();
   };
+  for (const std::string& change : asked.changes)
+    MP_REQUIRE(!has_no_peers(change, trace.grid), Exit::usage,
+               "--scale {}: no other pass of a subnet does the same work (give a factor, or free)", change);
   const ReplayGraph graph(trace.grid, trace.program);
   Diagnosis diagnosis = diagnose(trace, graph, asked.changes, path);
-  const auto prices = prices_in(trace, config_of_yaml(trace.configuration, path));
+  count_from_first_pass(diagnosis, computed_for(trace));
+  std::optional<FittedPrices> prices;
+  const auto unknown = refusal_of([&] {  // a file that the configuration names may have gone
+    prices = prices_in(trace, config_of_yaml(trace.configuration, path));
+  });
   if (!settings.empty()) {
-    MP_REQUIRE(prices, Exit::bad_data,
-               "{}: has too few passes of each stage to say what others take (a larger trace.steps keeps "
-               "more subnets)",
-               path);
+    MP_REQUIRE(prices, Exit::bad_data, "{}: says nothing of what others take: {}", path,
+               unknown.value_or("it has too few passes of each stage (a larger trace.steps keeps more)"));
     replace_file(beside("prices.yaml"), text_of(*prices, asked.run));
     diagnosis.changes.push_back(
         OtherSubnets(trace, beside("prices.yaml"), computed_for(trace), path).expect(settings));
