@@ -24,6 +24,8 @@ TESTS = {True: "kernels_cuda_on_host_flash thorough: kernels_cuda_on_host_flash_
 # Moves that leave a kernel right: file, what the statement begins with that the barrier goes past, and why.
 RIGHT = [
     ("sort.cu", "for_tokens(rows, n, shift, [&]", "the barrier stands before each token instead of before all"),
+    ("norm_backward.cu", "if (teams > 1) {", "all threads of a block see the same number of teams"),
+    ("norm_backward.cu", "}", "all threads of a block see the same number of teams"),
     ("flash_forward.h", "load<T, rows, width>(t.k,", "keys of before were read before the two barriers around the softmax"),
     ("flash_forward.h", "if (call.threshold != 0) draw_mask", "the mask is read behind the next barrier only"),
     ("flash_backward.h", "});", "the barrier stands behind each element that a thread writes, and all threads write as many"),
@@ -105,7 +107,7 @@ def shared_names(lines, of_attention):
 
 def writes(lines, shared):
     name = shared + r"[\w.]*"
-    write = re.compile(name + r"(?:\[[^]]*\])+ \+?= |put\(" + name + r"\[|load<[^>]*>\(" + name + r"|draw_mask<rows>\(call")
+    write = re.compile(name + r"(?:\[[^]]*\])+ \+?= |put\(" + name + r"\[|load<[^>]*>\(" + name + r"|draw_mask<rows>\(call|hold\(held")
     for at, line in enumerate(lines):
         if write.search(code_of(line)) and not DECLARED.match(line):
             first, end = statement_from(lines, at)

@@ -63,12 +63,13 @@ void* workspace() {
 std::set<ProductKey> keys_of(std::int64_t n, std::int64_t k, std::int64_t m) {
   std::set<ProductKey> keys;
   for (DType dtype : mindpipe::testing::number_types)
-    for (const auto kind : {ProductKind::forward, ProductKind::backward_input, ProductKind::backward_weight})
+    for (const auto kind : {ProductKind::forward, ProductKind::backward_input, ProductKind::backward_weight,
+                            ProductKind::first_weight})
       for (DType result : {dtype, mindpipe::testing::wide_of(dtype)})
         for (const Activation activation : {Activation::none, Activation::relu, Activation::gelu})
           for (int with = 0; with < 4; ++with) {
             ProductCall call{.kind = kind, .operands = dtype, .result = result, .n = n, .k = k, .m = m};
-            if (kind == ProductKind::backward_weight) {
+            if (kind == ProductKind::backward_weight || kind == ProductKind::first_weight) {
               if (activation != Activation::none || with != 0 || result != mindpipe::testing::wide_of(dtype))
                 continue;
             } else {
@@ -76,7 +77,8 @@ std::set<ProductKey> keys_of(std::int64_t n, std::int64_t k, std::int64_t m) {
               if (kind == ProductKind::forward && (with & 1) != 0) call.bias = result;
               if ((with & 2) != 0) call.before = result;
             }
-            if (const auto key = fused_key(call, 0)) keys.insert(*key);
+            for (const int processors : {0, 116})
+              if (const auto key = fused_key(call, processors)) keys.insert(*key);
           }
   return keys;
 }
@@ -86,12 +88,13 @@ std::set<ProductKey> all_keys() {
   return keys;
 }
 
-/// Bits of a product, and the kind of algorithm that the library took: rounding may hide an order of sums.
+/// Bits of a product, the kind of algorithm that the library took (rounding may hide an order of sums), and
+/// for how many multiprocessors.
 std::string work_on(const ProductKey& key) {
   Asked asked(key);
   ProductLibrary library;
   library.run(key, asked.operands(), workspace(), nullptr);
-  return asked.bits() + std::to_string(made_cublasLt::last_way());
+  return asked.bits() + made_cublasLt::last_work();
 }
 
 double gelu(double x) {

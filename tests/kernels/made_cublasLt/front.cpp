@@ -20,11 +20,11 @@ namespace {
 
 struct Front {
   std::vector<std::string> calls;
-  int left_out = -1, exchanged = -1, runs = 0, last_way = -1;
+  int left_out = -1, exchanged = -1, runs = 0;
   const void* put_off_of = nullptr;  ///< what the call concerns that is put off
   std::function<cublasStatus_t()> put_off;
   bool has_exchanged = false;
-  std::string said;
+  std::string said, last_work;
   Epilogues plans_nothing, refuses;
   cublasStatus_t refused_with = CUBLAS_STATUS_SUCCESS;
 } front;
@@ -240,7 +240,7 @@ void refuse_to_run(const Epilogues& of, int status) {
   front.refused_with = static_cast<cublasStatus_t>(status);
 }
 int runs() { return front.runs; }
-int last_way() { return front.last_way; }
+std::string last_work() { return front.last_work; }
 int alive() { return static_cast<int>(handles.size()); }
 
 }  // namespace made_cublasLt
@@ -384,7 +384,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
     if (front.refuses && front.refuses(product.description.epilogue))
       return refuse(front.refused_with, "a test wants it refused");
     ++front.runs;
-    front.last_way = static_cast<int>(algorithm.way);
+    front.last_work = std::to_string(static_cast<int>(algorithm.way)) + " on " +
+                      std::to_string(product.description.multiprocessors);
     const auto work = [=] {
       if (algorithm.workspace > 0) std::memset(workspace, 0xff, algorithm.workspace);
       compute(product, at, algorithm.way);

@@ -31,9 +31,9 @@ void plan_nothing(const Epilogues& of);
 /// Lets these, which have a plan, be refused as they are run, with this cublasStatus_t.
 void refuse_to_run(const Epilogues& of, int status);
 /// Products that were run, handles that have been made and not let go of, and the number of the kind of
-/// algorithm that ran last.
+/// algorithm that ran last, with the multiprocessors that it was asked for (0: all).
 int runs();
-int last_way();
+std::string last_work();
 int alive();
 
 /// Makes the calls that need no device of the real library too, and compares what it answers and what it has
