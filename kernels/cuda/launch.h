@@ -10,8 +10,7 @@ namespace mindpipe::cuda {
 /// Blocks of `size` that cover `count`.
 inline std::int64_t blocks_for(std::int64_t count, std::int64_t size) { return (count + size - 1) / size; }
 
-/// Blocks in up to three directions, of `threads` threads each, and the bytes of shared memory that each gets
-/// beside what its kernel declares.
+/// Blocks in up to three directions, of `threads` threads each.
 struct Grid {
   std::int64_t x = 0;
   int threads = 0;

@@ -258,8 +258,7 @@ std::vector<Setting> common_settings(Config& c) {  // table
               "else MPI through pinned memory"),
       SETTING(layout, device.reserved_multiprocessors,
               "cuda: multiprocessors that products leave to NCCL's messages, on all ranks alike; sums of "
-              "gradients "
-              "take no more than these; another number gives other bits",
+              "gradients take no more than these; another number gives other bits",
               Range{0, 1024}),
       SETTING(layout, device.kernels,
               "cuda: a file of doctor --tune that names the fastest algorithms; an input: with another file, "

@@ -2,10 +2,9 @@
 #include "cuda/device/classifier_kernels.h"
 #include "cuda/device/row_team.h"
 
-/// Losses, and the gradient of logits whose row is whole, by a block a row: thread t takes groups t, t +
-/// 1024,
-/// ... of it, lanes apart, then all are joined by neighbours. The formulas as plain loops: `cross_entropy` in
-/// tests/kernels/reference.h.
+/// Losses, and the gradient of logits whose row is whole, by a block a row: thread t takes groups t, t
+/// + 1024, ... of it, lanes apart, then all are joined by neighbours. The formulas as plain loops:
+/// `cross_entropy` in tests/kernels/reference.h.
 namespace mindpipe::cuda {
 namespace {
 

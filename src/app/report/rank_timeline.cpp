@@ -16,8 +16,6 @@ constexpr int most_rows = 32;
 
 }  // namespace
 
-using namespace pictures;
-
 SpanOf spans_in(const StepTrace& trace, const ReplayGraph& graph, std::size_t step) {
   const auto at = [&trace, &graph, step](int action) -> const Recorder::Times& {
     return trace.ranks[graph.rank_of(action)].steps[step][graph.index_of(action)];
@@ -35,6 +33,7 @@ std::int64_t length_of(const ReplayGraph& graph, const SpanOf& span) {
 
 std::string timeline_picture(const std::string& title, const ReplayGraph& graph, const SpanOf& span,
                              std::int64_t shown) {
+  using namespace pictures;
   constexpr double row = 24;
   const int rows = std::min(graph.ranks(), most_rows);
   const double height = page_top + row * rows + 64, pixels = page_width - page_left - page_right,

@@ -134,8 +134,8 @@ void add_steps(Worker& worker, const TraceClock& clock, StepTrace& trace) {
   trace.ranks[worker.world().rank] = times_here(worker, clock, trace.operations);
 }
 
-/// The last subnets as this rank has them, in place of a step, and its list. Prices on paper are
-/// those of the subnets' blocks, which whoever reads the trace can look up: the file has zeros there.
+/// The last subnets as this rank has them, in place of a step, and its list. Prices on paper are those of the
+/// subnets' blocks, which whoever reads the trace can look up: the file has zeros there.
 void add_subnets(Worker& worker, const TraceClock& clock, StepTrace& trace) {
   SubnetRows rows = subnet_rows(worker, clock);
   if (!rows.list.empty()) trace.steps = {1};

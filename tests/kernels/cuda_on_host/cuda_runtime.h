@@ -16,8 +16,8 @@
 #define __device__
 #define __host__
 #define __grid_constant__
-// As many instructions that do nothing stand before the kernel as it may have threads: launches.cpp counts
-// them.
+// A launch bound puts as many instructions that do nothing before the kernel as a block may have threads, and
+// launches.cpp counts them.
 #define __launch_bounds__(threads, ...) __attribute__((patchable_function_entry(int(threads), int(threads))))
 #define __shared__ static  // blocks run one after the other
 
@@ -152,9 +152,9 @@ void run_ends(unsigned blocks);
 /// How often memory was asked for, and how often the host waited for work that was not done: neither belongs
 /// into a step.
 int allocations_and_waits();
-/// Collects what kernels do that a GPU would not bear: shared memory that is read
-/// before it is written, or that two threads touch with no barrier between them; threads that wait for others
-/// that do not come; addresses that are not aligned. Without it the program ends.
+/// Collects what kernels do that a GPU would not bear: shared memory that is read before it is written,
+/// or that two threads touch with no barrier between them; threads that wait for others that do not
+/// come; addresses that are not aligned. Without it the program ends.
 struct Complaints {
   std::vector<std::string> all;
   Complaints();
