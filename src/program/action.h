@@ -31,6 +31,8 @@ struct PassTraits {
   MadeGradients makes;
   std::int64_t BlockCost::*time;  ///< over one block
   TensorSums BlockCost::*sums;    ///< inside that time; null: none
+  /// One of the halves of a backward.
+  constexpr bool is_half() const { return makes == MadeGradients::at_once || makes == MadeGradients::later; }
 };
 /// Work on a unit that no other rank takes part in.
 struct UnitTraits {
@@ -325,10 +327,7 @@ inline bool adds_to_gradients(const Action& action) {
   return is_pass(action) && pass_of(action)->makes != MadeGradients::none;
 }
 /// One of the halves of a backward.
-inline bool is_half(const Action& action) {
-  return is_pass(action) &&
-         (pass_of(action)->makes == MadeGradients::at_once || pass_of(action)->makes == MadeGradients::later);
-}
+inline bool is_half(const Action& action) { return is_pass(action) && pass_of(action)->is_half(); }
 /// A pass that completes the gradients of its blocks' parameters: a whole backward, or the half put off.
 inline bool makes_gradients(const Action& action) {
   return is_pass(action) &&

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 
 namespace mindpipe {
 namespace {
@@ -51,27 +52,55 @@ std::size_t lowest_free(const Lying& one, const Shelf& shelf, const Shelf& besid
   return at;
 }
 
-/// What a list's passes have in rooms: tapes, and what waits beside them, each in the order of its begin.
+/// Numbers rooms by chunk and micro-batch, each where it is first asked for.
+class RoomNumbers {
+ public:
+  RoomNumbers(int chunks, int micro_batches)
+      : micro_batches_(micro_batches), numbers_(static_cast<std::size_t>(chunks) * micro_batches, -1) {}
+  int& of(const TapePass& pass) { return numbers_[pass.chunk * micro_batches_ + pass.micro_batch]; }
+
+ private:
+  std::size_t micro_batches_;
+  std::vector<int> numbers_;
+};
+
+/// What passes have in rooms: tapes, and what waits beside them, each in the order of its begin.
 struct RoomsOfList {
   std::vector<Lying> tapes, waiting;
 
-  RoomsOfList(const std::vector<Action>& list,
-              const std::function<TapeSizes(int chunk, bool in_halves)>& sizes_of) {
-    std::map<std::pair<int, int>, std::size_t> tape_of, waiting_of;
-    for (int place = 0; place < static_cast<int>(list.size()); ++place) {
-      const Action& action = list[place];
-      if (!is_pass(action)) continue;
-      const std::pair whose{action.chunk, action.micro_batch};
-      if (is_forward(action) && tape_of.try_emplace(whose, tapes.size()).second)
-        tapes.push_back({.whose = whose, .begin = place, .arena = action.tape});
-      else if (is_half(action) && is_backward(action) && waiting_of.try_emplace(whose, waiting.size()).second)
-        waiting.push_back({.whose = whose, .begin = place});
-      tapes[tape_of.at(whose)].end = place;
-      if (const auto known = waiting_of.find(whose); known != waiting_of.end())
-        waiting[known->second].end = place;
+  RoomsOfList(const std::vector<TapePass>& passes, const SizesOfTapes& sizes_of) {
+    int chunks = 0, micro_batches = 0;
+    for (const TapePass& pass : passes) {
+      chunks = std::max(chunks, pass.chunk + 1);
+      micro_batches = std::max(micro_batches, pass.micro_batch + 1);
     }
-    for (Lying& tape : tapes) tape.bytes = sizes_of(tape.whose.first, waiting_of.contains(tape.whose)).tape;
-    for (Lying& one : waiting) one.bytes = sizes_of(one.whose.first, true).waiting;
+    RoomNumbers tape_of(chunks, micro_batches), waiting_of(chunks, micro_batches);
+    for (int place = 0; place < static_cast<int>(passes.size()); ++place) {
+      const TapePass& pass = passes[place];
+      const PassTraits& traits = traits_of_pass(pass.kind);
+      int &tape = tape_of.of(pass), &beside = waiting_of.of(pass);
+      const Lying begun{.whose = {pass.chunk, pass.micro_batch}, .begin = place, .arena = pass.arena};
+      if (traits.travel == Travel::forward && tape < 0) {
+        tape = static_cast<int>(tapes.size());
+        tapes.push_back(begun);
+      } else if (traits.travel == Travel::backward && traits.is_half() && beside < 0) {
+        beside = static_cast<int>(waiting.size());
+        waiting.push_back(begun);
+      }
+      tapes[tape].end = place;
+      if (beside >= 0) waiting[beside].end = place;
+    }
+    std::vector<std::optional<TapeSizes>> sizes(2 * static_cast<std::size_t>(chunks));
+    const auto size_of = [&](int chunk, bool in_halves) -> const TapeSizes& {
+      std::optional<TapeSizes>& known = sizes[2 * chunk + (in_halves ? 1 : 0)];
+      if (!known) known = sizes_of(chunk, in_halves);
+      return *known;
+    };
+    for (Lying& tape : tapes) {
+      const TapePass whose{.chunk = tape.whose.first, .micro_batch = tape.whose.second};
+      tape.bytes = size_of(whose.chunk, waiting_of.of(whose) >= 0).tape;
+    }
+    for (Lying& one : waiting) one.bytes = size_of(one.whose.first, true).waiting;
   }
 
   /// Whether each tape has an arena, and none is larger than another.
@@ -118,28 +147,38 @@ struct RoomsOfList {
   }
 };
 
+/// Places what passes have in rooms; bytes of all. `enough`: as of place_tapes.
+std::size_t put_in_slab(RoomsOfList& best, std::size_t enough) {
+  if (best.waiting.empty() && best.fill_arenas()) return best.in_arenas();
+  std::size_t least = best.lowest(true, false, std::numeric_limits<std::size_t>::max());
+  for (const auto& [tapes_first, alike] : {std::pair{true, true}, {false, false}, {false, true}}) {
+    if (least <= enough) break;
+    RoomsOfList other = best;
+    const std::size_t bytes = other.lowest(tapes_first, alike, least);
+    if (bytes >= least) continue;
+    least = bytes;
+    best = std::move(other);
+  }
+  return least;
+}
+
 }  // namespace
 
-TapeSlab place_tapes(const std::vector<Action>& list,
-                     const std::function<TapeSizes(int chunk, bool in_halves)>& sizes_of,
-                     std::size_t enough) {
-  RoomsOfList best(list, sizes_of);
+std::size_t bytes_of_tapes(const std::vector<TapePass>& passes, const SizesOfTapes& sizes_of,
+                           std::size_t enough) {
+  RoomsOfList rooms(passes, sizes_of);
+  return put_in_slab(rooms, enough);
+}
+
+TapeSlab place_tapes(const std::vector<Action>& list, const SizesOfTapes& sizes_of) {
+  std::vector<TapePass> passes;
+  for (const Action& action : list)
+    if (is_pass(action)) passes.push_back({action.kind, action.chunk, action.micro_batch, action.tape});
+  RoomsOfList rooms(passes, sizes_of);
   TapeSlab slab;
-  if (best.waiting.empty() && best.fill_arenas()) {
-    slab.bytes = best.in_arenas();
-  } else {
-    slab.bytes = best.lowest(true, false, std::numeric_limits<std::size_t>::max());
-    for (const auto& [tapes_first, alike] : {std::pair{true, true}, {false, false}, {false, true}}) {
-      if (slab.bytes <= enough) break;
-      RoomsOfList other = best;
-      const std::size_t bytes = other.lowest(tapes_first, alike, slab.bytes);
-      if (bytes >= slab.bytes) continue;
-      slab.bytes = bytes;
-      best = std::move(other);
-    }
-  }
-  for (const Lying& tape : best.tapes) slab.rooms[tape.whose] = {tape.at, tape.at + tape.bytes};
-  for (const Lying& one : best.waiting) {
+  slab.bytes = put_in_slab(rooms, 0);
+  for (const Lying& tape : rooms.tapes) slab.rooms[tape.whose] = {tape.at, tape.at + tape.bytes};
+  for (const Lying& one : rooms.waiting) {
     slab.rooms[one.whose].waiting = one.at;
     slab.rooms[one.whose].waiting_end = one.at + one.bytes;
   }

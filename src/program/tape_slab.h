@@ -39,13 +39,24 @@ struct TapeSizes {
   std::size_t tape = 0, waiting = 0;
 };
 
+/// Sizes of rooms in a chunk whose backward is whole, or in halves.
+using SizesOfTapes = std::function<TapeSizes(int chunk, bool in_halves)>;
+
 /// Places the tapes of a list: each arena (Action::tape) behind the others where all backwards are whole and
 /// all tapes alike; else each room as low as it can lie, tapes first, or all as they come if that takes fewer
-/// bytes. `sizes_of`: of a chunk whose backward is whole, or in halves. `enough`: bytes from which on fewer
-/// are of no use.
-TapeSlab place_tapes(const std::vector<Action>& list,
-                     const std::function<TapeSizes(int chunk, bool in_halves)>& sizes_of,
-                     std::size_t enough = 0);
+/// bytes.
+TapeSlab place_tapes(const std::vector<Action>& list, const SizesOfTapes& sizes_of);
+
+/// A pass of a list, as a slab knows it.
+struct TapePass {
+  ActionKind kind = ActionKind::forward;
+  int chunk = 0, micro_batch = 0, arena = Action::none;
+};
+
+/// Bytes of the slab of a list's tapes, which are the same as of place_tapes. `enough`: bytes from which on
+/// fewer are of no use, so that it may be said to take more of them.
+std::size_t bytes_of_tapes(const std::vector<TapePass>& passes, const SizesOfTapes& sizes_of,
+                           std::size_t enough);
 
 /// Places the segments of a list's swapped blocks behind its tapes.
 void add_segments(TapeSlab& slab, const std::vector<Action>& list,

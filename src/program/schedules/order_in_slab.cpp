@@ -21,26 +21,28 @@ constexpr int searched_percents[] = {100, 90, 80, 70, 60, 50, 40, 30, 20};
 
 /// Bytes of a stage's slab of tapes; `enough` or fewer: it could be smaller.
 std::int64_t slab_of(const std::vector<Pass>& passes, const Outline& outline, std::int64_t enough) {
-  std::vector<Action> list;
-  for (const Pass& pass : passes) {
-    Action& action = list.emplace_back();
-    action.kind = pass.kind;
-    action.chunk = pass.chunk;
-    action.micro_batch = pass.micro_batch;
-  }
+  std::vector<TapePass> tapes;
+  tapes.reserve(passes.size());
+  for (const Pass& pass : passes)
+    tapes.push_back({.kind = pass.kind, .chunk = pass.chunk, .micro_batch = pass.micro_batch});
   const auto sizes = [&](int chunk, bool) { return sizes_of_rooms(outline, chunk); };
   return static_cast<std::int64_t>(
-      place_tapes(list, sizes, static_cast<std::size_t>(std::max<std::int64_t>(enough, 0))).bytes);
+      bytes_of_tapes(tapes, sizes, static_cast<std::size_t>(std::max<std::int64_t>(enough, 0))));
 }
 
 /// Bytes of the slab of tapes of the stage that has the largest, each with what Outline::fewer_tapes says;
-/// `enough` or fewer: it could be smaller; `most` or more: one stage has as many.
-std::int64_t largest_slab(const Order& order, const Outline& outline, std::int64_t enough,
-                          std::int64_t most) {
+/// `enough` or fewer: it could be smaller; `most` or more: one stage has as many. `largest_at`: the stage to
+/// begin with; the one that was found.
+std::int64_t largest_slab(const Order& order, const Outline& outline, std::int64_t enough, std::int64_t most,
+                          int& largest_at) {
   std::int64_t largest = 0;
-  for (int stage = 0; stage < outline.stages && largest < most; ++stage) {
+  const int first = largest_at;
+  for (int place = 0; place < outline.stages && largest < most; ++place) {
+    const int stage = place == 0 ? first : place <= first ? place - 1 : place;
     const std::int64_t fewer = outline.fewer_tapes_of(stage);
-    largest = std::max(largest, fewer + slab_of(order[stage], outline, std::max(largest, enough) - fewer));
+    const std::int64_t bytes = fewer + slab_of(order[stage], outline, std::max(largest, enough) - fewer);
+    if (bytes > largest) largest_at = stage;
+    largest = std::max(largest, bytes);
   }
   return largest;
 }
@@ -92,10 +94,11 @@ OrderInSlab in_slab(const Order& order, const Outline& outline, const PriceList&
                     Fit fit) {
   const int percents_at_once = fit == Fit::close ? 1 : 8;
   const PassClock clock(outline, prices);
+  int largest_at = 0;
   const auto with_rule = [&](const WeightRule& rule, std::int64_t most) {
     OrderInSlab made{.order = with_weight_gradients(order, clock, rule)};
     made.step = clock.run(made.order, {.puts_off = false}, false).step;
-    made.bytes = largest_slab(made.order, outline, limit, most);
+    made.bytes = largest_slab(made.order, outline, limit, most, largest_at);
     return made;
   };
   OrderInSlab best;
