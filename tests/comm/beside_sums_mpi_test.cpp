@@ -20,6 +20,7 @@ namespace {
 struct BesideSums : ::testing::Test {
   static constexpr std::int64_t message_bytes = 256 << 10, every_ns = 1'000'000;
   static constexpr std::int64_t sum_bytes = std::int64_t{512} << 20;
+  static constexpr std::int64_t last_of_all = -1;  ///< in place of when a message was due
   Memory memory{Memory::Kind::host};
   PlainBackend backend{memory};
   Waiting waiting;
@@ -44,7 +45,6 @@ struct BesideSums : ::testing::Test {
     Reductions reductions(backend, std::make_unique<Group>(world.comm, waiting), Axis::data, nullptr, 0,
                           std::max(sums_of, part_bytes));
     const int parts = sums_of == 0 ? 0 : parts_of(sum_bytes, world.size, sums_of);
-    constexpr int most = 4000;
     std::vector<std::byte> out(message_bytes), in(message_bytes);
     const Tensor sent{out.data(), {message_bytes}, DType::u8}, got{in.data(), {message_bytes}, DType::u8};
     std::int64_t start = now_ns() + 2'000'000;
@@ -54,15 +54,17 @@ struct BesideSums : ::testing::Test {
     Channels::Transfer transfer = -1;
     Reductions::Request last = -1;
     std::int64_t sums_end = 0;
-    bool is_over = false;
+    bool ends = !messages;  // rank 0 has begun its last message, or rank 1 has it
     while (now_ns() < start) {
     }
-    while (!is_over) {
+    while (sums_end == 0 || !ends || transfer >= 0) {
       const std::int64_t now = now_ns();
-      if (messages && transfer < 0 && begun < most && (world.rank == 1 || now >= start + begun * every_ns)) {
-        const std::int64_t due = start + begun * every_ns;
+      if (!ends && transfer < 0 && (world.rank == 1 || sums_end > 0 || now >= start + begun * every_ns)) {
+        const std::int64_t due = sums_end > 0 ? last_of_all : start + begun * every_ns;
         std::memcpy(out.data(), &due, sizeof(due));
         transfer = world.rank == 0 ? channels.send(1, 0, sent) : channels.receive(0, 0, got);
+        ends = world.rank == 0 && sums_end > 0;
+        if (!ends) ++begun;
       }
       if (part < parts && reductions.may_begin(TrafficClass::gradients))
         last = begin(reductions, part++, parts);
@@ -71,19 +73,16 @@ struct BesideSums : ::testing::Test {
       if (transfer >= 0 && channels.done(transfer)) {
         std::int64_t due = 0;
         std::memcpy(&due, in.data(), sizeof(due));
-        if (world.rank == 1) lasted.push_back(now_ns() - due);
+        if (world.rank == 1 && due == last_of_all) ends = true;
+        else if (world.rank == 1) lasted.push_back(now_ns() - due);
         transfer = -1;
-        ++begun;
       }
       const bool sums_over = parts == 0 ? now > start + 100'000'000 : part == parts && reductions.done(last);
       if (sums_over && sums_end == 0) sums_end = now_ns();
-      is_over = sums_over && transfer < 0;
     }
-    const int beside = begun;
-    if (messages) even_out(channels, begun, sent, got);
     Measured found;
     found.sums_last = sums_end - start;
-    found.rate = static_cast<double>(sum_bytes + beside * message_bytes) /
+    found.rate = static_cast<double>(sum_bytes + begun * message_bytes) /
                  (static_cast<double>(found.sums_last) * 1e-9);
     if (!lasted.empty()) {
       const auto slow = lasted.begin() + static_cast<std::ptrdiff_t>(99 * lasted.size() / 100);
@@ -94,13 +93,6 @@ struct BesideSums : ::testing::Test {
     MPI_Bcast(&found.rate, 1, MPI_DOUBLE, 0, world.comm);
     MPI_Bcast(&found.sums_last, 1, MPI_INT64_T, 0, world.comm);
     return found;
-  }
-  /// Goes on with messages, which are not timed any more, until both ranks have had as many.
-  void even_out(Channels& channels, int begun, const Tensor& sent, const Tensor& got) const {
-    int most = begun;
-    MPI_Allreduce(MPI_IN_PLACE, &most, 1, MPI_INT, MPI_MAX, world.comm);
-    for (; begun < most; ++begun)
-      channels.wait(world.rank == 0 ? channels.send(1, 0, sent) : channels.receive(0, 0, got));
   }
   Reductions::Request begin(Reductions& reductions, int part, int parts) {
     const std::int64_t all = sum_bytes / 4, pieces = std::int64_t{world.size} * parts;
