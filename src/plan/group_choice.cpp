@@ -30,6 +30,15 @@ std::vector<int> groups_with(int size, int stages, int micro_batches, bool is_fi
   return groups;
 }
 
+/// Groups of `size`, and behind them what is left, if that is none of fewer than p.
+std::vector<int> groups_of(int size, int stages, int micro_batches) {
+  std::vector<int> groups(micro_batches / size, size);
+  const int rest = micro_batches % size;
+  if (rest > 0 && (rest < stages || groups.empty())) return {};
+  if (rest > 0) groups.push_back(rest);
+  return groups;
+}
+
 /// All groups in multiples of p, where p divides what a rank has.
 std::vector<std::vector<int>> all_groups(int stages, int micro_batches) {
   if (micro_batches == 0) return {{}};
@@ -113,6 +122,15 @@ std::vector<MicroBatchGroups> groups_to_try(const Outline& outline, const Networ
     for (const int size : sizes)
       if (const auto groups = groups_with(size, stages, all, is_first); size > 0 && !groups.empty())
         made.push_back(groups);
+    // Sums of each group of backwards travel under the next.
+    for (const int size : sizes) {
+      auto groups = groups_of(std::max(size, 2 * stages), stages, all);
+      if (is_first || groups.empty()) continue;
+      made.push_back(groups);
+      std::reverse(groups.begin(), groups.end());
+      made.push_back(groups);
+    }
+    std::sort(made.begin(), made.end());
     made.erase(std::unique(made.begin(), made.end()), made.end());
     return made;
   };

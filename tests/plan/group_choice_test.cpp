@@ -4,12 +4,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "core/check.h"
 #include "core/random.h"
 #include "core/text.h"
 #include "plan/run_plan.h"
 #include "program/sample_outline.h"
+#include "program/schedules/step_order.h"
 #include "runtime/small_models.h"
 
 // Groups that are chosen, against all that an elastic schedule could have.
@@ -18,18 +20,24 @@ namespace {
 
 using ::testing::HasSubstr;
 
+/// How large a setting may be drawn.
+struct Sizes {
+  int least_stages = 2, most_stages = 4, most_chunks = 3, least_groups = 1, most_groups = 4;
+};
+
 /// A setting drawn by lot: stages, chunks, prices of passes, messages, sums and gathers.
 struct Drawn {
   Outline outline;
   Network network;
 
-  explicit Drawn(int number) {
+  explicit Drawn(int number, const Sizes& sizes = {}) {
     const RandomStream lots{static_cast<std::uint64_t>(number), purpose_of("settings of elastic schedules")};
     std::uint64_t draws = 0;
     const auto from = [&](int least, int most) {
       return least + static_cast<int>(lots.word(draws++) % static_cast<std::uint64_t>(most - least + 1));
     };
-    const int stages = from(2, 4), chunks = from(2, 3), groups = from(1, 4);
+    const int stages = from(sizes.least_stages, sizes.most_stages), chunks = from(2, sizes.most_chunks),
+              groups = from(sizes.least_groups, sizes.most_groups);
     const std::int64_t forward = 1000 * from(600, 3000);
     outline = equal_stages(stages, stages * groups, chunks, {forward, forward * from(15, 25) / 10});
     outline.data = 2;
@@ -103,6 +111,28 @@ TEST(GroupChoice, IsWithinAPercentOfTheBestOfAllGroupsAndWithinItsLimit) {
         << drawn.outline.stages << " m " << drawn.outline.micro_batches << " v " << drawn.outline.chunks
         << " limit " << limit;
     EXPECT_LE(drawn.tapes(step), limit) << number;
+  }
+}
+
+TEST(GroupChoice, OfMorePassesThanAllAreTriedForIsWithinAPercentToo) {
+  for (const int number : {1, 7, 10, 12, 14, 21}) {
+    const Drawn drawn(
+        number, {.least_stages = 4, .most_stages = 8, .most_chunks = 4, .least_groups = 3, .most_groups = 6});
+    const Outline& outline = drawn.outline;
+    ASSERT_GT(2 * outline.stages * outline.chunks * outline.micro_batches, 512);
+    const PriceList prices(outline, drawn.network);
+    const auto lasts = [&](const MicroBatchGroups& groups) {
+      const Order order = make_order(ScheduleKind::elastic, request_of(outline, groups));
+      return StepOrder(outline, prices, order).run({});
+    };
+    std::int64_t best = std::numeric_limits<std::int64_t>::max();
+    const auto lists = all_groups(outline.stages, outline.micro_batches);
+    for (const auto& forward : lists)
+      for (const auto& backward : lists) best = std::min(best, lasts({forward, backward}));
+    const MicroBatchGroups chosen = choose_groups(outline, drawn.network, {});
+    EXPECT_LE(static_cast<double>(lasts(chosen)), 1.01 * static_cast<double>(best))
+        << number << ": [" << joined(chosen.forward) << "] and [" << joined(chosen.backward) << "], p "
+        << outline.stages << " m " << outline.micro_batches << " v " << outline.chunks;
   }
 }
 
