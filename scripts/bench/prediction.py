@@ -24,6 +24,7 @@ sys.dont_write_bytecode = True
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(ROOT, "scripts"))
 from published_steps import rank_correlation
+from running import at_once
 
 MODEL = {"model.layers": 8, "model.width": 256, "model.heads": 8, "model.context": 256, "train.micro_batch": 2,
          "train.batch": 16, "device.threads": 1}
@@ -79,9 +80,12 @@ class Bench:
         self.profile = os.path.join(folder, "profile.yaml")
         self.environment = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
                                 OMPI_MCA_btl_vader_single_copy_mechanism="none", OMP_WAIT_POLICY="passive")
+        self.first = at_once()
 
     def call(self, words, settings, ranks=0):
         launcher = ["mpirun", "--oversubscribe", "--bind-to", "none", "-np", str(ranks)] if ranks else []
+        if settings.get("device.kind") == "emulated":
+            launcher = self.first + launcher
         command = [*launcher, self.binary, *words, "--config", os.path.join(ROOT, "configs", "demo.yaml"),
                    *(f"{key}={value}" for key, value in settings.items())]
         done = subprocess.run(command, cwd=ROOT, env=self.environment, capture_output=True, text=True)
@@ -98,7 +102,8 @@ class Bench:
                   {**cell, "device.profile": self.profile, **more})
         with open(figures, encoding="utf-8") as file:
             found = json.load(file)
-        return found["step_ns"] * 1e-9, found["estimated"]
+        return {"predicted": found["step_ns"] * 1e-9, "least": found["step_least_ns"] * 1e-9,
+                "most": found["step_most_ns"] * 1e-9, "estimated": found["estimated"]}
 
     def measured(self, cell, more):
         run = tempfile.mkdtemp(dir=self.folder)
@@ -122,8 +127,21 @@ def describe(cell):
 def tell(title, rows, columns):
     for column in columns:
         errors = [abs(row["predicted"] / row[column] - 1) for row in rows]
+        within = sum(row["least"] <= row[column] <= row["most"] for row in rows)
         print(f"{title}, {column}: mean error {100 * statistics.mean(errors):.2f} %, worst {100 * max(errors):.2f} %, rank "
-              f"correlation {rank_correlation([row['predicted'] for row in rows], [row[column] for row in rows]):.3f}")
+              f"correlation {rank_correlation([row['predicted'] for row in rows], [row[column] for row in rows]):.3f}; "
+              f"{within} of {len(rows)} lie between the times that their plans say")
+
+
+def tell_choices(rows):
+    """How good a choice among the layouts of one batch would be: the first by the plan, and the best of the first three."""
+    for batch in sorted({row["batch"] for row in rows}):
+        members = sorted((row for row in rows if row["batch"] == batch), key=lambda row: row["predicted"])
+        measured = [row["corrected"] for row in members]
+        print(f"batch {batch}, {len(members)} layouts: rank correlation "
+              f"{rank_correlation([row['predicted'] for row in members], measured):.3f}, the first by its plan "
+              f"{100 * (measured[0] / min(measured) - 1):.1f} % off the best, the best of the first three "
+              f"{100 * (min(measured[:3]) / min(measured) - 1):.1f} %")
 
 
 def real(bench, number):
@@ -136,14 +154,14 @@ def real(bench, number):
             references.append(bench.measured(reference, {}))
             if abs(references[-1] / before - 1) <= DRIFT:
                 break
-        predicted, estimated = bench.predicted(cell, {})
-        rows.append({"part": "real", "cell": describe(cell), "ranks": 2, "predicted": predicted, "raw": raw,
-                     "beside": (before + references[-1]) / 2, "estimated": estimated})
-        print(f"{rows[-1]['cell']}: {1e3 * predicted:.1f} ms predicted, {1e3 * raw:.1f} ms raw", flush=True)
+        rows.append({"part": "real", "cell": describe(cell), "ranks": 2, "batch": cell["train.batch"], "raw": raw,
+                     "beside": (before + references[-1]) / 2, **bench.predicted(cell, {})})
+        print(f"{rows[-1]['cell']}: {1e3 * rows[-1]['predicted']:.1f} ms predicted, {1e3 * raw:.1f} ms raw", flush=True)
     usual = statistics.median(references)
     for row in rows:
         row["corrected"] = row["raw"] * usual / row["beside"]
     tell("real arithmetic, two ranks", rows, ("corrected", "raw"))
+    tell_choices(rows)
     return rows
 
 
@@ -151,11 +169,10 @@ def emulated(bench, number):
     rows = []
     for cell in emulated_cells()[:number]:
         more = {"device.kind": "emulated", "device.description": "core", "device.profile": bench.profile}
-        predicted, estimated = bench.predicted(cell, more)
-        rows.append({"part": "emulated", "cell": describe(cell), "ranks": ranks_of(cell), "predicted": predicted,
-                     "raw": bench.measured(cell, more), "estimated": estimated})
+        rows.append({"part": "emulated", "cell": describe(cell), "ranks": ranks_of(cell), "batch": cell["train.batch"],
+                     "raw": bench.measured(cell, more), **bench.predicted(cell, more)})
         rows[-1]["corrected"] = rows[-1]["raw"]
-        print(f"{ranks_of(cell)} ranks, {rows[-1]['cell']}: {1e3 * predicted:.1f} ms predicted, "
+        print(f"{ranks_of(cell)} ranks, {rows[-1]['cell']}: {1e3 * rows[-1]['predicted']:.1f} ms predicted, "
               f"{1e3 * rows[-1]['raw']:.1f} ms", flush=True)
     tell("emulated ranks", rows, ("raw",))
     return rows
@@ -175,7 +192,7 @@ def main():
         parts = {"real": real, "emulated": emulated}
         rows = [row for part in arguments.parts.split(",") for row in parts[part](bench, arguments.cells)]
     with open(arguments.output, "w", newline="", encoding="utf-8") as file:
-        columns = ["part", "cell", "ranks", "predicted", "corrected", "raw", "beside", "estimated"]
+        columns = ["part", "cell", "ranks", "batch", "predicted", "least", "most", "corrected", "raw", "beside", "estimated"]
         writer = csv.DictWriter(file, columns)
         writer.writeheader()
         writer.writerows(rows)

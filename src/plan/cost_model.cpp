@@ -251,6 +251,7 @@ void CostModel::take_measured(Pass& p) {
     p.forward = found->second.forward;
     p.backward_input = found->second.input;
     p.backward_weight = found->second.weight;
+    scattered_ += found->second.spread * (p.forward + p.backward_input + p.backward_weight);
   } else {
     for (double* seconds : {&p.forward, &p.backward_input, &p.backward_weight}) *seconds *= profile_->factor;
     estimated_ += p.forward + p.backward_input + p.backward_weight;

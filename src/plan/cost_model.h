@@ -68,6 +68,8 @@ class CostModel {
   double described_seconds(int block);
   /// Share of the time of all blocks whose price is estimated, because device.profile does not have it.
   double estimated() const { return all_ > 0 ? estimated_ / all_ : 0; }
+  /// How far the prices of device.profile scatter (MeasuredPass::spread), in the mean of the time of all.
+  double scatter() const { return all_ > estimated_ ? scattered_ / (all_ - estimated_) : 0; }
   std::vector<double> operations_of_blocks();
   double operations_of_block(int block);
 
@@ -110,6 +112,7 @@ class CostModel {
   BlockPasses passes_;
   std::optional<Profile> profile_;
   double estimated_ = 0, all_ = 0;  ///< seconds
+  double scattered_ = 0;            ///< measured seconds, each times its spread
 };
 
 }  // namespace mindpipe

@@ -318,6 +318,7 @@ RunPlan make_run_plan(const Config& config, Purpose purpose, std::span<const Sub
   plan.blocks_may_move = purpose == Purpose::training && config.repartition.moves();
   plan.outline = costs.outline();
   plan.estimated = costs.estimated();
+  plan.scatter = costs.scatter();
   if (const auto prices = prices_of(config)) set_prices(plan.outline, *prices, stages);
   count_model(plan, config, costs.model());
   plan.held_batches = static_cast<int>(

@@ -53,6 +53,7 @@ struct RunPlan {
   /// Every rank's scratch for tensors that pass in pieces to and from neighbours and files (at most 4 MiB).
   std::size_t passing = 0;
   double estimated = 0;  ///< share of the time of all blocks that device.profile has no price for
+  double scatter = 0;    ///< how far prices of device.profile scatter, in the mean of the time of all blocks
   std::int64_t parameters = 0;
   std::vector<Field> fields;  ///< fields of a sample
   /// What speed is counted in, and the operations of one of them: counted in the model's products, and by the

@@ -8,8 +8,9 @@
 
 namespace mindpipe {
 
-/// Times passes over single blocks of a model on this rank's device. Nothing is exchanged: the tensor group
-/// exists on paper, so one rank times its part of any layout.
+/// Times passes over single blocks of a model on this rank's device, each with the caches as a step would
+/// leave them: between a block's passes others have worked on their own memory. Nothing is exchanged: the
+/// tensor group exists on paper, so one rank times its part of any layout.
 class BlockTimer {
  public:
   /// `config`: resolved, one stage and one data rank, threads known. `counted`: the same on paper.
@@ -25,6 +26,10 @@ class BlockTimer {
 
  private:
   void allocate(int block);
+  void fill_by_lot(void* there, std::size_t bytes, double most);
+  std::int64_t touched(int first, int last);
+  int middle_of_alike(int block);
+  void work_elsewhere(std::int64_t bytes);
   double seconds_of(const std::function<void()>& call);
 
   Layout layout_;
@@ -33,6 +38,7 @@ class BlockTimer {
   std::unique_ptr<Backend> backend_;
   Communicator tensor_;
   BlockPasses passes_;
+  Arena others_;  ///< memory in place of the other blocks'
   Tape::WeightGradients weight_gradients_;
 };
 

@@ -35,7 +35,7 @@ TEST(WhatWouldFit, NamesTheLargestMicroBatchThatFits) {
   for (const int fitting : {2, 8}) {
     const Config c = step_for(16, fitting);
     EXPECT_THAT(refusal_of_step(c),
-                testing::HasSubstr(fmt::format("; with train.micro_batch={} it would fit", fitting)));
+                ::testing::HasSubstr(fmt::format("; with train.micro_batch={} it would fit", fitting)));
   }
 }
 
@@ -46,7 +46,7 @@ TEST(WhatWouldFit, NamesAsManyStagesAsItTakes) {
   for (const int stages : {8, 16, 32}) {
     longer.grid.pipeline = stages;
     if (largest_memory(resolve(longer), WhichBlocks::none) > c.memory.device_limit) continue;
-    EXPECT_THAT(text, testing::EndsWith(fmt::format("; on {} stages it would fit", stages)));
+    EXPECT_THAT(text, ::testing::EndsWith(fmt::format("; on {} stages it would fit", stages)));
     return;
   }
   FAIL() << "no number of stages fits, so nothing was tested";
@@ -55,7 +55,8 @@ TEST(WhatWouldFit, NamesAsManyStagesAsItTakes) {
 TEST(WhatWouldFit, SaysWhereNothingDoes) {
   Config c = step_for(16, 8);
   c.memory.device_limit = 1 << 20;
-  EXPECT_THAT(refusal_of_step(c), testing::HasSubstr("no smaller train.micro_batch and no 2, 4 or 8 times"));
+  EXPECT_THAT(refusal_of_step(c),
+              ::testing::HasSubstr("no smaller train.micro_batch and no 2, 4 or 8 times"));
 }
 
 TEST(WhatWouldFit, CountsTapesThatMayBeComputedAgain) {
@@ -63,9 +64,9 @@ TEST(WhatWouldFit, CountsTapesThatMayBeComputedAgain) {
   c.memory.device_limit = largest_memory(c, WhichBlocks::block);
   c.train.micro_batch = 2;
   const LayoutChoice layout = layout_of(resolve(c));
-  EXPECT_THAT(what_would_fit(c, layout, true), testing::HasSubstr("with train.micro_batch=1 it would fit"));
+  EXPECT_THAT(what_would_fit(c, layout, true), ::testing::HasSubstr("with train.micro_batch=1 it would fit"));
   EXPECT_THAT(what_would_fit(c, layout, false),
-              testing::Not(testing::HasSubstr("with train.micro_batch=1 it would fit")));
+              ::testing::Not(::testing::HasSubstr("with train.micro_batch=1 it would fit")));
 }
 
 }  // namespace

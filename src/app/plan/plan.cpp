@@ -25,6 +25,7 @@
 #include "io/file.h"
 #include "plan/memory_limits.h"
 #include "plan/network_on_paper.h"
+#include "plan/step_range.h"
 
 namespace mindpipe {
 
@@ -94,6 +95,14 @@ std::string prices_text(const Config& config, const RunPlan& plan) {
                         100 * plan.estimated));
 }
 
+std::string range_text(const Config& config, const RunPlan& plan) {
+  if (!plan.trains_steps()) return "";
+  const StepRange range = range_of(config, plan);
+  return fmt::format("a step that is measured should lie between {} and {}, nine times of ten\n",
+                     human_seconds(1e-9 * static_cast<double>(range.least)),
+                     human_seconds(1e-9 * static_cast<double>(range.most)));
+}
+
 std::string links_text(const Config& config, int ranks) {
   const LinkDescription links = links_on_paper(config);
   if (ranks == 1) return "";
@@ -156,9 +165,9 @@ std::string text_of(const Config& config, const RunPlan& plan, int ranks, bool s
                   to_string(make_layout(config, {}).grid), config.schedule.kind, outline.micro_batches) +
       groups_text(config, plan) + halves_text(config);
   if (simulate)
-    text += fmt::format("simulated on paper for {}: step {}, {} {}s/s\n{}", prices_text(config, plan),
+    text += fmt::format("simulated on paper for {}: step {}, {} {}s/s\n{}{}", prices_text(config, plan),
                         human_seconds(step), human_count(counted / step), plan.counted.what,
-                        links_text(config, ranks));
+                        range_text(config, plan), links_text(config, ranks));
   text += '\n' + stages_text(plan, plan.training, simulate) + host_text(plan) +
           moving_steps_text(config, plan) + roots_text(config, plan) + undivided_text(config) +
           attention_text(config, plan);
@@ -186,7 +195,11 @@ std::string json_of(const Config& config, const RunPlan& plan, int ranks) {
   }
   JsonLine line;
   line.add("model", name_of(config.model.kind)).add("ranks", ranks).add("device", device_name(config));
-  if (plan.trains_steps()) line.add("step_ns", expected.step).add("idle", idle);
+  if (plan.trains_steps()) {
+    const StepRange range = range_of(config, plan);
+    line.add("step_ns", expected.step).add("step_least_ns", range.least).add("step_most_ns", range.most);
+    line.add("idle", idle);
+  }
   if (plan.subnets) line.add("subnet_ns", 1e9 * plan.subnets->paper.seconds_each());
   line.add("batch", config.train.batch).add("memory", memory).add("estimated", plan.estimated);
   std::string text = line.text();

@@ -218,11 +218,11 @@ std::string search_text(const Config& config, int ranks, const SearchFreedom& fr
            excluded_text(config, search);
   return fmt::format(
              "{}: {} parameters on {} rank{}, priced for {}\n{}\n  {}\n\n"
-             "step {} (simulated), {} {}s/s\n",
+             "step {} (simulated), {} {}s/s\n{}",
              config.model.kind, plan.parameters, ranks, ranks == 1 ? "" : "s", prices_text(config, plan),
              links_text(chosen, ranks), words_of(best.layout, free), seconds_of(best.step),
              human_count(static_cast<double>(config.train.batch * plan.counted.of_sample) / step),
-             plan.counted.what) +
+             plan.counted.what, range_text(chosen, plan)) +
          spent + own_text(config, ranks, search.price, best) + shares_text(plan.training) +
          binding_text(config, plan) + tapes_text(config, plan, best.layout, free) +
          ports_text(chosen, port_costs_of(plan, chosen), false) + bits_text(config, free, best.layout) +

@@ -26,5 +26,7 @@ std::string prices_text(const Config& config, const RunPlan& plan);
 std::string text_of_prices(const Config& config);
 /// What messages were priced for.
 std::string links_text(const Config& config, int ranks);
+/// "a step that is measured should lie between 228.0 ms and 308.0 ms, nine times of ten".
+std::string range_text(const Config& config, const RunPlan& plan);
 
 }  // namespace mindpipe
