@@ -14,6 +14,7 @@
 #include "app/plan/open_choice.h"
 #include "config/profile.h"
 #include "core/check.h"
+#include "energy/made_powercap.h"
 #include "plan/searched_settings.h"
 #include "state/layout.h"
 
@@ -214,8 +215,12 @@ TEST(PlanSearch, MeasuresTheBestFewInTheJobAndWritesTheFastest) {
 
 TEST(ProfileVerb, MeasuresPricesThatPlansAndEmulatedRanksTake) {
   const std::string file = testing::TempDir() + "profile_of_demo.yaml";
-  const std::string told = on_two_ranks("profile --budget 2s --output " + file);
+  const RunningPowercap node;
+  const std::string told = on_two_ranks(
+      "profile --budget 2s energy.meter=rapl energy.powercap=" + node.root() + " --output " + file);
   EXPECT_THAT(told, ContainsRegex("[0-9]+ prices, [0-9.]+ times as long as described")) << told;
+  EXPECT_THAT(told, ContainsRegex("\n. embedding, tensor 1: forward .*within [0-9.]+ %;")) << told;
+  EXPECT_THAT(told, ContainsRegex("\npackage-0, .*: the job took [1-9][0-9]+ W here in the mean\n")) << told;
   const Profile profile = read_profile(file);
   EXPECT_EQ(profile.ranks, 2);
   EXPECT_GT(profile.passes.size(), 8U) << "two numbers of tensor ranks, with and without recomputation";

@@ -97,6 +97,18 @@ OpenedMeters open_meters(const EnergyConfig& energy, const DeviceConfig& device,
   return opened;
 }
 
+std::unique_ptr<NodeReader> reader_of(std::vector<std::unique_ptr<Meter>> meters, const JobNode& node,
+                                      const std::vector<RankPlace>& places) {
+  NodeReader::Sharing sharing;
+  for (const int rank : node.ranks) {
+    sharing.processes.push_back(places[rank].process);
+    CPU_OR(&sharing.processors, &sharing.processors, &places[rank].processors);
+  }
+  sharing.node_processors = places[node.leader].processors_there;
+  sharing.idle_watts = estimated_powers("core", sharing.node_processors).idle;
+  return std::make_unique<NodeReader>(std::move(meters), std::move(sharing));
+}
+
 void say_caps(const World& world, const EnergyConfig& energy, const std::vector<RankPlace>& places,
               const JobNode& node) {
   std::string mine;

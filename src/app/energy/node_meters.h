@@ -6,6 +6,7 @@
 #include "comm/affinity.h"
 #include "energy/gpus.h"
 #include "energy/meter.h"
+#include "energy/node_reader.h"
 
 namespace mindpipe {
 
@@ -33,6 +34,10 @@ struct OpenedMeters {
 };
 /// Opens meters as energy.meter says, or refuses; called on the node's leader.
 OpenedMeters open_meters(const EnergyConfig& energy, const DeviceConfig& device, const JobNode& node);
+
+/// Reads meters of a node, and finds the job's part where others work there.
+std::unique_ptr<NodeReader> reader_of(std::vector<std::unique_ptr<Meter>> meters, const JobNode& node,
+                                      const std::vector<RankPlace>& places);
 
 /// Has rank 0 say what power each node allows. Collective over the world.
 void say_caps(const World& world, const EnergyConfig& energy, const std::vector<RankPlace>& places,

@@ -83,14 +83,7 @@ void RunEnergy::open_meters(const std::vector<RankPlace>& places, const JobNode&
     words_ += "estimated from busy and waiting seconds\n";
     return;
   }
-  NodeReader::Sharing sharing;
-  for (const int rank : node.ranks) {
-    sharing.processes.push_back(places[rank].process);
-    CPU_OR(&sharing.processors, &sharing.processors, &places[rank].processors);
-  }
-  sharing.node_processors = places[leader_].processors_there;
-  sharing.idle_watts = estimated_powers("core", sharing.node_processors).idle;
-  reader_ = std::make_unique<NodeReader>(std::move(opened.meters), std::move(sharing));
+  reader_ = reader_of(std::move(opened.meters), node, places);
 }
 
 void RunEnergy::look() {
