@@ -153,9 +153,11 @@ class PriceFit {
     const std::vector<int>& here = of_stage_[stage];
     if (std::ssize(here) < enough) return;
     if (!shares_[stage]) {
-      std::vector<double> times;
-      for (const int i : here) times.push_back(passes_[i].forward / of_candidates(i));
-      slower_[stage] = lower_middle(std::move(times));
+      std::map<int, std::vector<double>> times;
+      for (const int i : here) times[passes_[i].rank].push_back(passes_[i].forward / of_candidates(i));
+      std::vector<double> of_ranks;
+      for (auto& [rank, of_passes] : times) of_ranks.push_back(lower_middle(std::move(of_passes)));
+      slower_[stage] = lower_middle(std::move(of_ranks));
       return;
     }
     if (!has_anchor()) return;
@@ -232,6 +234,10 @@ class PriceFit {
     found.backward = median_over([&](int i) { return passes_[i].backward / expected(i); });
     found.update =
         median_over([&](int i) { return passes_[i].update / slower_[passes_[i].stage] / of_candidates(i); });
+    for (int i = 0; i < static_cast<int>(passes_.size()); ++i)
+      if (const double alike = expected(i) / slower_[passes_[i].stage]; alike > 0)
+        found.passes.push_back({passes_[i].rank, passes_[i].subnet,
+                                (passes_[i].forward + passes_[i].backward) / (alike * (1 + found.backward))});
     found.stages = slower_;
     for (double& times : found.stages)
       if (std::abs(times - 1) < even) times = 1;

@@ -9,8 +9,8 @@ namespace {
 std::string what(const Cause& cause, const ReplayGraph& graph, std::int64_t period) {
   switch (cause.kind) {
     case Cause::slow_rank:
-      return fmt::format("{} computes {:.2f} times as long as its peers", graph.name_of_rank(cause.rank),
-                         cause.factor);
+      return fmt::format("{}{} computes {:.2f} times as long as its peers", graph.name_of_rank(cause.rank),
+                         cause.with_sharers ? ", or one that shares its products," : "", cause.factor);
     case Cause::sometimes_slow:
       return fmt::format("{} computes {:.2f} times as long as its peers in some steps",
                          graph.name_of_rank(cause.rank), cause.factor);
@@ -56,16 +56,17 @@ static_assert(std::size(rows) == Cause::contention + 1);
 
 const char* name_of(Cause::Kind kind) { return rows[kind].name; }
 
-std::string text_of(const Cause& cause, const ReplayGraph& graph, std::int64_t period) {
+std::string text_of(const Cause& cause, const ReplayGraph& graph, std::int64_t period, const char* each) {
   const auto seconds = [](std::int64_t ns) { return human_seconds(static_cast<double>(ns) * 1e-9); };
   if (cause.kind == Cause::contention)
     return fmt::format("{}; {}; it would take {}", what(cause, graph, period), rows[cause.kind].remedy,
                        seconds(period - cause.saves));
   return fmt::format(
-      "{}, in {:.0f} % of the steps since step {}; it costs {} a step ({:.1f} %){}: {}; a step would take {}",
+      "{0}, in {1:.0f} % of the {7}s since {7} {2}; it costs {3} a {7} ({4:.1f} %){5}: {6}; a {7} would take "
+      "{8}",
       what(cause, graph, period), 100 * cause.share, cause.since, seconds(cause.saves),
       100 * static_cast<double>(cause.saves) / static_cast<double>(period),
-      cause.reason.empty() ? "" : "; likely: " + cause.reason, rows[cause.kind].remedy,
+      cause.reason.empty() ? "" : "; likely: " + cause.reason, rows[cause.kind].remedy, each,
       seconds(period - cause.saves));
 }
 

@@ -13,7 +13,7 @@
 namespace mindpipe {
 namespace {
 
-constexpr double link_slower = 1.5, worth_saying = 0.01, sure_of_micro_batches = 2;
+constexpr double link_slower = 1.5, sure_of_micro_batches = 2;
 
 /// Looks for causes in the times of a trace, by what each rank and each link took by itself.
 class Search {

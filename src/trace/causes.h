@@ -23,6 +23,7 @@ struct Cause {
   };
   Kind kind = slow_rank;
   int rank = -1, stage = -1, peer = -1;  ///< numbers of who it is, and of a link's other stage; -1: none
+  bool with_sharers = false;             ///< the rank stands for all that share its products
   double factor = 1;                     ///< times as long as its peers
   TrafficClass waits{}, holds{};         ///< traffic that is delayed, and that delays it
   double share = 1;                      ///< share of the steps in which it was seen
@@ -41,10 +42,14 @@ std::vector<Cause> causes_of(const StepTrace& trace, const ReplayGraph& graph, c
                              const TracedPorts* traffic = nullptr);
 
 inline constexpr int fewest_steps = 3;
+/// Share of a step that a cause has to cost.
+inline constexpr double worth_saying = 0.01;
 
 /// "slow rank"
 const char* name_of(Cause::Kind kind);
-/// "rank 3 (stage 1, data 0, tensor 1) computes 1.51 times as long as its peers, ..."
-std::string text_of(const Cause& cause, const ReplayGraph& graph, std::int64_t period);
+/// "rank 3 (stage 1, data 0, tensor 1) computes 1.51 times as long as its peers, ..." `each`: what a period
+/// is of, a step or a subnet.
+std::string text_of(const Cause& cause, const ReplayGraph& graph, std::int64_t period,
+                    const char* each = "step");
 
 }  // namespace mindpipe

@@ -15,6 +15,11 @@ double spread_of(const std::vector<double>& values) {
   return count > 1 ? std::sqrt(squares / (count - 1)) : 0;
 }
 
+double beyond_scatter(double spread, double count) {
+  constexpr double sure = 3, of_median = 1.2533;
+  return sure * of_median * spread / std::sqrt(std::max(1.0, count));
+}
+
 RankSpeeds::RankSpeeds(const WorkModel& model) : model_(model) {
   count_works();
   compare_ranks();
@@ -61,9 +66,7 @@ void RankSpeeds::compare_ranks() {
 }
 
 double RankSpeeds::beyond_noise(double noise, int rank, std::size_t over) const {
-  constexpr double sure_of_steps = 3, of_median = 1.2533;
-  const double passes = static_cast<double>(passes_[rank]) * static_cast<double>(over);
-  return 1 + sure_of_steps * of_median * noise / std::sqrt(std::max(1.0, passes));
+  return 1 + beyond_scatter(noise, static_cast<double>(passes_[rank]) * static_cast<double>(over));
 }
 
 bool RankSpeeds::is_slow(int rank) const {

@@ -47,5 +47,7 @@ class RankSpeeds {
 
 /// The standard deviation.
 double spread_of(const std::vector<double>& values);
+/// The share by which the median of so many values may be off that scatter so much, by chance alone.
+double beyond_scatter(double spread, double count);
 
 }  // namespace mindpipe

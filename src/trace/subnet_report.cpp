@@ -8,7 +8,7 @@
 namespace mindpipe {
 namespace {
 
-constexpr std::size_t most_waits = 3;
+constexpr std::size_t most_waits = 3, most_causes = 3;
 constexpr const char* names_of_reasons[] = {"input", "owner", "room"};
 static_assert(std::size(names_of_reasons) == wait_reasons);
 
@@ -61,6 +61,10 @@ std::string text_of(const Idle& idle, const ReplayGraph& graph) {
                      to_string(graph.at(idle.action)), to_string(cause), peer);
 }
 
+std::int64_t count_of(const StepTrace& trace) {
+  return static_cast<std::int64_t>(std::max<std::size_t>(1, subnets_of(trace).size()));
+}
+
 }  // namespace
 
 std::set<std::int64_t> subnets_of(const StepTrace& trace) {
@@ -101,11 +105,17 @@ std::vector<StageTime> stage_times(const StepTrace& trace, const ReplayGraph& gr
   return stages;
 }
 
+std::string text_of_subnets(const Cause& cause, const StepTrace& trace, const ReplayGraph& graph) {
+  Cause of_one = cause;
+  of_one.saves /= count_of(trace);
+  return text_of(of_one, graph, computed_for(trace) / count_of(trace), "subnet");
+}
+
 std::string text_of_subnets(const Diagnosis& diagnosis, const StepTrace& trace, const ReplayGraph& graph,
                             const std::string& prices) {
   const ReplayMatch& identity = diagnosis.identity;
   const std::set<std::int64_t> subnets = subnets_of(trace);
-  const auto count = static_cast<std::int64_t>(std::max<std::size_t>(1, subnets.size()));
+  const std::int64_t count = count_of(trace);
   const auto each = [&](std::int64_t time) { return signed_time(time / count); };
   std::string text = fmt::format(
       "subnets {} to {} on {} ranks ({}), {}{}\n"
@@ -127,6 +137,8 @@ std::string text_of_subnets(const Diagnosis& diagnosis, const StepTrace& trace, 
     for (const std::int64_t waited : stages[stage].waits) text += fmt::format("{:>12}", each(waited));
     text += '\n';
   }
+  for (std::size_t cause = 0; cause < std::min(diagnosis.causes.size(), most_causes); ++cause)
+    text += fmt::format("- {}\n", text_of_subnets(diagnosis.causes[cause], trace, graph));
   std::vector<Idle> longest;
   for (int place = 0; place < program_ranks(graph.grid()); ++place)
     each_idle(trace, graph, rank_that_runs(graph.grid(), place), [&](const Idle& idle) {

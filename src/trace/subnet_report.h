@@ -25,9 +25,13 @@ struct StageTime {
 /// For each stage, lane after lane.
 std::vector<StageTime> stage_times(const StepTrace& trace, const ReplayGraph& graph);
 
+/// "rank 3 (lane 1, stage 1, data 0, tensor 0) computes 1.51 times as long as its peers, ...", with what that
+/// costs a subnet.
+std::string text_of_subnets(const Cause& cause, const StepTrace& trace, const ReplayGraph& graph);
+
 /// What a trace of a supernet's last subnets says, in at most about twenty lines: its replay, where the time
-/// of each stage goes, and the longest waits with what they were for. `prices`: what is known of slow stages
-/// and dear candidates; may be empty.
+/// of each stage goes, which ranks are slow, and the longest waits with what they were for. `prices`: what is
+/// known of slow stages and dear candidates; may be empty.
 std::string text_of_subnets(const Diagnosis& diagnosis, const StepTrace& trace, const ReplayGraph& graph,
                             const std::string& prices);
 

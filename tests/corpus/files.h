@@ -62,9 +62,9 @@ inline std::string write_golden(const Folder& folder, const std::string& idx = g
 }
 
 /// Documents of given lengths; their tokens count on from 0 through all of them.
-class Counted : public Documents {
+class CountedDocuments : public Documents {
  public:
-  explicit Counted(std::vector<std::int64_t> lengths) : lengths_(std::move(lengths)) {}
+  explicit CountedDocuments(std::vector<std::int64_t> lengths) : lengths_(std::move(lengths)) {}
   std::int64_t count() const override { return static_cast<std::int64_t>(lengths_.size()); }
   std::int64_t length(std::int64_t d) const override { return lengths_[d]; }
   void read(std::int64_t d, std::int64_t first, std::int64_t tokens, std::int32_t* out) const override {

@@ -16,7 +16,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::ElementsAreArray;
-const Counted five({7, 3, 12, 1, 9});
+const CountedDocuments five({7, 3, 12, 1, 9});
 
 std::vector<std::int64_t> line(const SampleOrder& order) {
   std::vector<std::int64_t> documents;
@@ -75,7 +75,7 @@ TEST(SampleOrder, WithoutASeedIsTheOrderOfTheFile) {
 }
 
 TEST(SampleOrder, EmptyDocumentsAreNeverStartedIn) {
-  const SampleOrder order(Counted({0, 4, 0, 0, 5, 0}), 4, std::nullopt);
+  const SampleOrder order(CountedDocuments({0, 4, 0, 0, 5, 0}), 4, std::nullopt);
   EXPECT_EQ(starts(order), "(1,0)(4,0)(4,4)");
 }
 
@@ -153,7 +153,7 @@ TEST(Blend, IsTheSameFromAnyEnd) {
 }
 
 TEST(DocumentDataset, CrossesDocumentsAndSharesOneTokenWithTheNext) {
-  DocumentDataset dataset(std::make_unique<Counted>(five), 4, std::nullopt);
+  DocumentDataset dataset(std::make_unique<CountedDocuments>(five), 4, std::nullopt);
   std::vector<std::int32_t> tokens(5);
   for (int round = 0; round < 3; ++round)
     for (int k = 0; k < 7; ++k) {
@@ -163,7 +163,7 @@ TEST(DocumentDataset, CrossesDocumentsAndSharesOneTokenWithTheNext) {
 }
 
 TEST(DocumentDataset, FollowsTheGoldenOrder) {
-  DocumentDataset dataset(std::make_unique<Counted>(five), 4, 1234);
+  DocumentDataset dataset(std::make_unique<CountedDocuments>(five), 4, 1234);
   std::vector<std::int32_t> tokens(5);
   dataset.text(0, tokens.data());  // sample 5 of the line begins in document 2 at token 1
   EXPECT_THAT(tokens, ElementsAre(11, 12, 13, 14, 15));
@@ -172,8 +172,8 @@ TEST(DocumentDataset, FollowsTheGoldenOrder) {
 }
 
 TEST(DocumentDataset, EveryRoundHasAnOrderOfItsOwnThatDependsOnNothingElse) {
-  DocumentDataset forward(std::make_unique<Counted>(five), 4, 1234),
-      jumping(std::make_unique<Counted>(five), 4, 1234);
+  DocumentDataset forward(std::make_unique<CountedDocuments>(five), 4, 1234),
+      jumping(std::make_unique<CountedDocuments>(five), 4, 1234);
   std::vector<std::vector<std::int32_t>> there(70, std::vector<std::int32_t>(5));
   for (int i = 0; i < 70; ++i) forward.text(i, there[i].data());
   EXPECT_NE(std::vector(there.begin(), there.begin() + 7),
@@ -187,7 +187,7 @@ TEST(DocumentDataset, EveryRoundHasAnOrderOfItsOwnThatDependsOnNothingElse) {
 }
 
 TEST(DocumentDataset, APlannedRunHasTheOrderOfAllItsEpochs) {
-  DocumentDataset dataset(std::make_unique<Counted>(five), 4, 1234, 14);  // two epochs together
+  DocumentDataset dataset(std::make_unique<CountedDocuments>(five), 4, 1234, 14);  // two epochs together
   std::vector<std::int32_t> tokens(5);
   dataset.text(0, tokens.data());  // sample 7 of the line: document 4 from token 4
   EXPECT_THAT(tokens, ElementsAre(27, 28, 29, 30, 31));
@@ -195,12 +195,13 @@ TEST(DocumentDataset, APlannedRunHasTheOrderOfAllItsEpochs) {
 }
 
 TEST(DocumentDataset, RefusesDocumentsShorterThanOneSample) {
-  expect_error(Exit::bad_data,
-               "counted: the file has 4 tokens (a sample takes 5: data.sequence and one more)", [] {
-                 DocumentDataset(std::make_unique<Counted>(std::vector<std::int64_t>{3, 0, 1}), 4, 1);
-               });
-  expect_error(Exit::bad_data, "counted: the file has no tokens (a sample takes 5)",
-               [] { DocumentDataset(std::make_unique<Counted>(std::vector<std::int64_t>{}), 4, 1); });
+  expect_error(
+      Exit::bad_data, "counted: the file has 4 tokens (a sample takes 5: data.sequence and one more)", [] {
+        DocumentDataset(std::make_unique<CountedDocuments>(std::vector<std::int64_t>{3, 0, 1}), 4, 1);
+      });
+  expect_error(Exit::bad_data, "counted: the file has no tokens (a sample takes 5)", [] {
+    DocumentDataset(std::make_unique<CountedDocuments>(std::vector<std::int64_t>{}), 4, 1);
+  });
 }
 
 }  // namespace

@@ -122,6 +122,12 @@ std::string page_opening(const std::string& title, const std::string& code) {
       escaped(title), page_style, escaped(code));
 }
 
+std::string list_of(const std::vector<std::string>& sentences) {
+  std::string items;
+  for (const std::string& sentence : sentences) items += fmt::format("<li>{}</li>\n", escaped(sentence));
+  return items.empty() ? "" : fmt::format("<ul>\n{}</ul>\n", items);
+}
+
 std::string page_closing(const std::string& text) { return "<pre>" + escaped(text) + "</pre>\n</html>\n"; }
 
 }  // namespace mindpipe::pictures

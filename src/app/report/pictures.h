@@ -38,6 +38,9 @@ class Row {
   std::string text_;
 };
 
+/// Sentences as a list; none: nothing.
+std::string list_of(const std::vector<std::string>& sentences);
+
 /// A page, whole in itself: its title and a line of code; and its end, with a text as it is.
 std::string page_opening(const std::string& title, const std::string& code);
 std::string page_closing(const std::string& text);

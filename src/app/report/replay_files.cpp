@@ -39,12 +39,13 @@ std::string replay_json(const Diagnosis& diagnosis, const StepTrace& trace, cons
         .add("rank", cause.rank)
         .add("stage", cause.stage)
         .add("other_stage", cause.peer)
+        .add("lane", cause.rank < 0 ? -1 : coord_at(graph.grid(), cause.rank).supernet)
         .add("factor", cause.factor)
         .add("share_of_steps", cause.share)
         .add("since", cause.since)
         .add("saves", cause.saves)
         .add("likely", cause.reason)
-        .add("text", text_of(cause, graph, period))
+        .add("text", trace.of_subnets ? text_of_subnets(cause, trace, graph) : text_of(cause, graph, period))
         .text();
   });
   const std::string changes = list_of(diagnosis.changes, [](const WhatIfResult& change) {

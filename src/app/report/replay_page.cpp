@@ -148,10 +148,7 @@ std::string replay_page(const Diagnosis& diagnosis, const StepTrace& trace, cons
                         const std::string& name, const std::string& text) {
   std::string page =
       page_opening("replay: " + name, fmt::format("{}, {}", to_string(trace.grid), trace.device));
-  page += "<ul>\n";
-  for (const std::string& finding : findings_of(diagnosis, trace, graph))
-    page += fmt::format("<li>{}</li>\n", escaped(finding));
-  page += "</ul>\n";
+  page += list_of(findings_of(diagnosis, trace, graph));
   const ReplayTimes measured = measured_times(trace, graph, trace.clock_bound);
   const WorkModel model(graph, measured, trace.is_priced ? trace.paper : Durations());
   page += timelines(trace, graph, measured, ideal_times(graph, measured, model));

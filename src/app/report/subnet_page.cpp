@@ -96,12 +96,14 @@ std::string stages_picture(const StepTrace& trace, const ReplayGraph& graph) {
 
 }  // namespace
 
-std::string subnet_page(const StepTrace& trace, const ReplayGraph& graph, const std::string& name,
-                        const std::string& text) {
+std::string subnet_page(const Diagnosis& diagnosis, const StepTrace& trace, const ReplayGraph& graph,
+                        const std::string& name, const std::string& text) {
   const SpanOf as_measured = spans_from_first_work(trace, graph);
   const std::int64_t shown = length_of(graph, as_measured);
+  std::vector<std::string> findings;
+  for (const Cause& cause : diagnosis.causes) findings.push_back(text_of_subnets(cause, trace, graph));
   return page_opening("replay: " + name, fmt::format("{}, {}", to_string(trace.grid), trace.device)) +
-         timeline_picture("the last subnets as they ran", graph, as_measured, shown) +
+         list_of(findings) + timeline_picture("the last subnets as they ran", graph, as_measured, shown) +
          flights_picture(graph, as_measured, shown) + stages_picture(trace, graph) + page_closing(text);
 }
 

@@ -15,12 +15,18 @@ namespace {
 
 constexpr std::int64_t fewest_subnets = 8;
 
+/// What a rank of the job measured, which runs this list of the program.
+struct RankPasses {
+  int rank = 0, place = 0;
+  PassTimes::Rows rows;
+};
+
 /// What ranks measured, with the choices of its subnets.
 std::vector<StagePasses> passes_of(const Config& config, const Outline& outline,
-                                   const std::vector<PassTimes::Rows>& ranks) {
+                                   const std::vector<RankPasses>& ranks) {
   std::int64_t first = std::numeric_limits<std::int64_t>::max(), last = -1;
-  for (const PassTimes::Rows& rows : ranks)
-    for (const SubnetTimes& times : rows) {
+  for (const RankPasses& rank : ranks)
+    for (const SubnetTimes& times : rank.rows) {
       if (times.subnet < 0) continue;
       first = std::min(first, times.subnet);
       last = std::max(last, times.subnet);
@@ -33,18 +39,29 @@ std::vector<StagePasses> passes_of(const Config& config, const Outline& outline,
   const auto seconds = [&](std::int64_t of_all) {
     return 1e-9 * static_cast<double>(of_all) / outline.micro_batches;
   };
-  for (std::size_t rank = 0; rank < ranks.size(); ++rank)
-    for (const SubnetTimes& times : ranks[rank]) {
+  for (const RankPasses& rank : ranks)
+    for (const SubnetTimes& times : rank.rows) {
       if (times.subnet < 0 || times.forward == 0 || times.backward == 0) continue;
-      passes.push_back({.stage = outline.stage_of_rank(static_cast<int>(rank)),
+      passes.push_back({.stage = outline.stage_of_rank(rank.place),
                         .first = static_cast<int>(times.first),
                         .last = static_cast<int>(times.last),
                         .choice = subnets[static_cast<std::size_t>(times.subnet - first)].choice,
                         .forward = seconds(times.forward),
                         .backward = seconds(times.backward),
-                        .update = 1e-9 * static_cast<double>(times.update)});
+                        .update = 1e-9 * static_cast<double>(times.update),
+                        .rank = rank.rank,
+                        .subnet = times.subnet});
     }
   return passes;
+}
+
+/// The prices that some passes had; none: there are too few of them.
+std::optional<FittedPrices> prices_of_passes(const Config& config, const Outline& outline,
+                                             const std::vector<RankPasses>& ranks) {
+  const std::vector<StagePasses> passes = passes_of(config, outline, ranks);
+  if (std::ssize(passes) * outline.ranks() < fewest_subnets * outline.stages * std::ssize(ranks))
+    return std::nullopt;
+  return fit_prices(outline, config.model.supernet.space, passes);
 }
 
 /// The word whose price is farthest off that of all others, of those that cost something: "conv-7, 2.1
@@ -73,26 +90,21 @@ std::string slow_stages(const FittedPrices& prices) {
 }  // namespace
 
 std::optional<FittedPrices> measured_prices(Worker& worker, bool is_rank_0) {
-  const auto ranks = of_stages(worker, worker.subnets()->script().pass_times.rows());
+  const auto rows = of_stages(worker, worker.subnets()->script().pass_times.rows());
   if (!is_rank_0) return std::nullopt;
+  std::vector<RankPasses> ranks;
+  for (int place = 0; place < static_cast<int>(rows.size()); ++place)
+    ranks.push_back({rank_that_runs(worker.layout().grid, place), place, rows[place]});
   return prices_of_passes(worker.config(), worker.plan().outline, ranks);
 }
 
-std::optional<FittedPrices> prices_of_passes(const Config& config, const Outline& outline,
-                                             const std::vector<PassTimes::Rows>& ranks) {
-  const std::vector<StagePasses> passes = passes_of(config, outline, ranks);
-  if (std::ssize(passes) < fewest_subnets * outline.stages) return std::nullopt;
-  return fit_prices(outline, config.model.supernet.space, passes);
-}
-
 std::optional<FittedPrices> prices_in(const StepTrace& trace, const Config& config) {
-  std::vector<PassTimes::Rows> ranks;
-  for (int place = 0; place < program_ranks(trace.grid); ++place) {
+  std::vector<RankPasses> ranks;
+  for (int rank = 0; rank < num_ranks(trace.grid); ++rank) {
     PassTimes times;
-    const int rank = rank_that_runs(trace.grid, place);
     for (std::size_t index = 0; index < trace.list(rank).size(); ++index)
       times.add(trace.list(rank)[index], trace.ranks[rank].steps.front()[index]);
-    ranks.push_back(times.rows());
+    ranks.push_back({rank, program_rank_at(trace.grid, coord_at(trace.grid, rank)), times.rows()});
   }
   return prices_of_passes(config, make_run_plan(config).outline, ranks);
 }

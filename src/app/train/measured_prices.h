@@ -13,10 +13,7 @@ namespace mindpipe {
 /// them were trained. Collective.
 std::optional<FittedPrices> measured_prices(Worker& worker, bool is_rank_0);
 
-/// The prices that some passes had, by rank of the program; none: there are too few of them.
-std::optional<FittedPrices> prices_of_passes(const Config& config, const Outline& outline,
-                                             const std::vector<PassTimes::Rows>& ranks);
-/// What the passes of a trace of subnets say of its prices; none: there are too few.
+/// What the passes of a trace of subnets say of its prices, those of all ranks; none: there are too few.
 std::optional<FittedPrices> prices_in(const StepTrace& trace, const Config& config);
 /// "forwards took 1.02 times as long as planned, backwards 0.99 times; farthest off is conv-7, 2.1 times;
 /// stage 2 takes 1.90 times as long as others"

@@ -41,6 +41,12 @@ std::string text_of_moves(const Config& config, const RunPlan& plan,
       human_bytes(static_cast<double>(all.home)), 4 * (1 + std::ssize(config.optimizer.moments())));
 }
 
+std::string text_of_notes(const std::vector<std::string>& notes) {
+  std::string text;
+  for (const std::string& note : notes) text += fmt::format("note: {}\n", note);
+  return text;
+}
+
 }  // namespace
 
 std::string human_count(double value) {
@@ -118,8 +124,7 @@ std::string EndReport::text_of_steps(const std::vector<TimeSpent>& stages,
     text += fmt::format("the simulator expects {} a step; ",
                         human_seconds(static_cast<double>(simulated.step) * 1e-9));
   text += drift_.text(seconds_each()) + table_of(stages, expected) + text_of_noise();
-  for (const std::string& note : notes) text += fmt::format("note: {}\n", note);
-  return text;
+  return text + text_of_notes(notes);
 }
 
 /// The blocks of each stage, and by how much the work of its slowest rank takes longer than its price: the
@@ -182,6 +187,7 @@ void EndReport::print_table(const std::vector<std::string>& notes) {
   const std::string cut = text_of_cut();
   if (!run_.is_rank_0() || trained() == 0) return;
   if (!subnets) text = text_of_steps(stages, notes) + (cut.empty() ? "" : "\n" + cut);
+  else text += text_of_notes(notes);
   if (worker.ledger().total().calls > 0)
     text += fmt::format("\ntraffic of rank 0\n{}", worker.ledger().table());
   print(marked(text));

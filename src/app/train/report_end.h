@@ -48,7 +48,7 @@ class EndReport {
   double seconds_each() const;
   double mean_loss() const;  ///< mean over the last subnets, since single ones differ
 
-  /// Collective: every rank brings its times; rank 0 prints. `notes`: what `replay` says of steps.
+  /// Collective: every rank brings its times; rank 0 prints. `notes`: what `replay` says of who is slow.
   void print_table(const std::vector<std::string>& notes);
 
  private:

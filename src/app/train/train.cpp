@@ -13,6 +13,7 @@
 #include "app/train/job_end.h"
 #include "app/train/saves.h"
 #include "app/train/step_training.h"
+#include "app/train/subnet_causes.h"
 #include "app/train/subnet_training.h"
 #include "app/train/trace_file.h"
 #include "app/verbs/verbs.h"
@@ -78,7 +79,7 @@ bool write_results(Run& run, TraceClock& clock) {
 /// Who was slow in the last steps, and what to change, as `replay` says it.
 std::vector<std::string> notes_on(Run& run, bool has_trace) {
   const Config& config = run.config();
-  if (run.trains_subnets() || !run.is_rank_0()) return {};
+  if (!run.is_rank_0() || (run.trains_subnets() && !has_trace)) return {};
   if (!has_trace)
     return {config.trace.steps == 0
                 ? "no step was recorded (trace.steps: 0), so nobody can be said to be slow"
@@ -87,7 +88,8 @@ std::vector<std::string> notes_on(Run& run, bool has_trace) {
                 : "there is no trace to say from who was slow"};
   const std::string path = replayable_trace_of(config.run.dir);
   try {
-    return first_lines(read_aligned_trace(path), path);
+    const StepTrace trace = read_aligned_trace(path);
+    return trace.of_subnets ? first_lines_of_subnets(trace, path) : first_lines(trace, path);
   } catch (const Error& error) {  // a training that has come to its end does not fail by what is said of it
     return {fmt::format("nobody can say who was slow: {}", error.what())};
   }

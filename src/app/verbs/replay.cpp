@@ -4,6 +4,7 @@
 #include "app/report/replay_page.h"
 #include "app/report/subnet_page.h"
 #include "app/train/measured_prices.h"
+#include "app/train/subnet_causes.h"
 #include "app/train/trace_file.h"
 #include "app/verbs/main_verb.h"
 #include "app/verbs/verbs.h"
@@ -11,7 +12,6 @@
 #include "core/input_file.h"
 #include "core/launcher.h"
 #include "core/log.h"
-#include "core/refusal.h"
 #include "core/text.h"
 #include "io/file.h"
 #include "plan/other_program.h"
@@ -81,13 +81,12 @@ int replay_subnets(const StepTrace& trace, const ReplayArguments& asked,
   const ReplayGraph graph(trace.grid, trace.program);
   Diagnosis diagnosis = diagnose(trace, graph, asked.changes, path);
   count_from_first_pass(diagnosis, computed_for(trace));
-  std::optional<FittedPrices> prices;
-  const auto unknown = refusal_of([&] {  // a file that the configuration names may have gone
-    prices = prices_in(trace, config_of_yaml(trace.configuration, path));
-  });
+  const SubnetCauses found =
+      subnet_causes(trace, graph, measured_times(trace, graph, trace.clock_bound), path);
+  diagnosis.causes = found.causes;
+  const std::optional<FittedPrices>& prices = found.prices;
   if (!settings.empty()) {
-    MP_REQUIRE(prices, Exit::bad_data, "{}: says nothing of what others take: {}", path,
-               unknown.value_or("it has too few passes of each stage (a larger trace.steps keeps more)"));
+    MP_REQUIRE(prices, Exit::bad_data, "{}: says nothing of what others take: {}", path, found.unknown);
     replace_file(beside("prices.yaml"), text_of(*prices, asked.run));
     diagnosis.changes.push_back(
         OtherSubnets(trace, beside("prices.yaml"), computed_for(trace), path).expect(settings));
@@ -96,7 +95,7 @@ int replay_subnets(const StepTrace& trace, const ReplayArguments& asked,
       "{}: {}", asked.run, text_of_subnets(diagnosis, trace, graph, prices ? text_of_prices(*prices) : ""));
   print(text);
   replace_file(beside("replay.json"), replay_json(diagnosis, trace, graph));
-  replace_file(beside("replay.html"), subnet_page(trace, graph, asked.run, text));
+  replace_file(beside("replay.html"), subnet_page(diagnosis, trace, graph, asked.run, text));
   info("figures: {}; pictures: {}", beside("replay.json"), beside("replay.html"));
   return 0;
 }
