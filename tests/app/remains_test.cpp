@@ -80,12 +80,14 @@ TEST_F(Remains, AnImportThatFailsLeavesNothingAndOneThatWorksEndsItsLine) {
 }
 
 TEST_F(Remains, OfAProcessThatWasKilledAreRemovedByTheNextRun) {
-  fs::create_directories(root_ / "run");
+  fs::create_directories(root_ / "run/replay");
+  std::ofstream(root_ / "run/replay/trace.safetensors.4711.partial") << "half";
   for (const char* name : {"model.safetensors.4711.partial", "status.json.stopped.partial", "notes.partial"})
     std::ofstream(root_ / "run" / name) << "half";
   ASSERT_EQ(tiny("train.steps=1 train.evaluate_every=0").code, 0);
   EXPECT_THAT(files_in("run"), testing::IsSupersetOf({"notes.partial", "model.safetensors", "status.json"}));
   EXPECT_THAT(files_in("run"), Not(testing::Contains(testing::ContainsRegex("(4711|stopped).partial"))));
+  EXPECT_THAT(files_in("run/replay"), testing::ElementsAre("trace.safetensors"));
 }
 
 }  // namespace

@@ -189,6 +189,16 @@ class ReplayVerb(unittest.TestCase):
         found = self.call([PROGRAM, "plan", "--search", "--from", "lanes", "--ranks", "4", "--config", "lanes.yaml", "grid=auto"])
         self.assertIn("priced for supernet.prices, lanes/replay/prices.yaml", found)
 
+    def test_a_start_that_is_killed_leaves_no_trace_of_an_earlier_one(self):
+        self.train("again")
+        self.assertTrue((self.root / "again/trace.json").exists())
+        self.replay("again")
+        killed = subprocess.run([MPI, "4", PROGRAM, "train", "--config", "config.yaml", "run.dir=again", "--inject", "kill@2:3"],
+                                cwd=self.root, capture_output=True, text=True, timeout=120)
+        self.assertNotEqual(killed.returncode, 0)
+        self.assertIn("one that was killed has none", self.replay("again", code=66))
+        self.assertFalse((self.root / "again/trace.json").exists())
+
     def test_a_run_without_a_trace_is_refused(self):
         (self.root / "empty").mkdir(exist_ok=True)
         self.assertIn("there is no such file", self.replay("empty", code=66))

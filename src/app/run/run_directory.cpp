@@ -99,6 +99,7 @@ RunDirectory::RunDirectory(const std::string& directory, bool emulated)
              checkpoints.string());
   take_lock(path_of("lock"));
   remove_leftovers(directory);
+  remove_leftovers(path_of("replay"));
   remove_unfinished_checkpoints(directory);
   leave_at_stop("", "", "", path_of("lock"));
   set_last_words([this](int, const std::string& sentence) {

@@ -1,6 +1,7 @@
 #include "app/train/trace_file.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <limits>
 #include <optional>
 
@@ -149,7 +150,17 @@ void add_subnets(Worker& worker, const TraceClock& clock, StepTrace& trace) {
 
 }  // namespace
 
+std::string trace_of(const std::string& run) { return run + "/trace.json"; }
 std::string replayable_trace_of(const std::string& run) { return run + "/replay/trace.safetensors"; }
+
+void forget_traces(const std::string& run) {
+  for (const std::string& path : {trace_of(run), replayable_trace_of(run)}) {
+    std::error_code problem;
+    std::filesystem::remove(path, problem);
+    if (problem)
+      warning("{}: cannot be removed ({}), though it is of an earlier start", path, problem.message());
+  }
+}
 
 bool write_replayable_trace(Worker& worker, const std::string& injected, const std::string& path,
                             const TraceClock& clock) {

@@ -65,8 +65,8 @@ bool write_results(Run& run, TraceClock& clock) {
   const bool emulated = !row_of(config.device.kind).computes;
   if (!emulated) info("weights: {}", save_weights_for_others(worker, config.run.dir));
   if (config.trace.steps == 0) return false;
-  write_trace(worker, config.run.dir + "/trace.json");
-  info("trace of the last steps: {}/trace.json (ui.perfetto.dev opens it)", config.run.dir);
+  write_trace(worker, trace_of(config.run.dir));
+  info("trace of the last steps: {} (ui.perfetto.dev opens it)", trace_of(config.run.dir));
   // Whoever reads a directory of weights takes all of its safetensors for weights.
   const std::string path = replayable_trace_of(config.run.dir);
   std::error_code said_by_the_writer;
@@ -241,6 +241,7 @@ int train_on_this_job(const Arguments& arguments, const Config& given) {
     comparison.emplace(arguments.compare, config.run.dir, saves.history());
   if (directory) {  // a start that fails before here leaves what an earlier run has written
     directory->keep_metrics_through(begun.step, from && is_in(from->directory, config.run.dir));
+    forget_traces(config.run.dir);
     keep_tokenizer(config);
     directory->write_config(config);
     if (const std::string& order = run.worker().plan().training.found_order; !order.empty())
