@@ -114,10 +114,10 @@ WhatIfResult priced_beside(const Expected& expected, double itself, double chang
     return std::llround(static_cast<double>(period) * changed / itself);
   };
   const std::int64_t unsure = std::llround(std::abs(off) * static_cast<double>(scaled(expected.period)));
-  return {
-      .change = std::move(change),
-      .expected = {scaled(expected.period), scaled(expected.least) - unsure, scaled(expected.most) + unsure},
-      .note = fmt::format("the traced program, priced so, is {:+.1f} % off", 100 * off)};
+  return {.change = std::move(change),
+          .expected = {scaled(expected.period), scaled(expected.least) - unsure,
+                       scaled(expected.most) + unsure, expected.draws},
+          .note = fmt::format("the traced program, priced so, is {:+.1f} % off", 100 * off)};
 }
 
 OtherPrograms::OtherPrograms(const StepTrace& trace, const ReplayGraph& graph, const Expected& expected,

@@ -16,32 +16,49 @@ constexpr std::size_t most_causes = 3, most_levels = 2;
 constexpr double much_of_step = 5;  // percent
 
 std::int64_t expected_period(const ReplayTimes& measured, const ReplayGraph& graph,
-                             const std::vector<int>& rows, const WhatIf* change) {
-  ReplayTimes expected = expected_times(measured, graph, rows);
-  if (change != nullptr) change->apply(expected);
-  return replay(graph, expected, chained_steps).period();
+                             const std::vector<int>& rows) {
+  return replay(graph, expected_times(measured, graph, rows), chained_steps).period();
 }
 
-/// The period by medians over all steps, and over draws of them.
-Expected expect(const ReplayTimes& measured, const ReplayGraph& graph, const WhatIf* change) {
-  constexpr std::int64_t most_actions = 20'000'000;
-  const std::int64_t each = std::int64_t{graph.actions()} * (chained_steps + std::ssize(measured.rows));
-  const int draws =
-      static_cast<int>(std::clamp<std::int64_t>(most_actions / std::max<std::int64_t>(1, each), 0, 50));
-  Expected expected{.period = expected_period(measured, graph, {}, change)};
-  std::vector<std::int64_t> drawn{expected.period};
+/// How many draws of a trace's steps are replayed, each with all changes: as many as a few seconds allow.
+int draws_of(const ReplayTimes& measured, const ReplayGraph& graph, std::size_t changes) {
+  constexpr std::int64_t most_actions = 250'000'000, most_draws = 50;
+  const std::int64_t each =
+      std::int64_t{graph.actions()} *
+      (chained_steps * static_cast<std::int64_t>(1 + changes) + std::ssize(measured.rows));
+  return static_cast<int>(std::min(most_actions / std::max<std::int64_t>(1, each), most_draws));
+}
+
+/// The periods by medians over all steps, and over draws of them: as it is, and with each change by itself.
+std::vector<Expected> expect(const ReplayTimes& measured, const ReplayGraph& graph,
+                             const std::vector<WhatIf>& changes) {
+  std::vector<std::vector<std::int64_t>> periods(1 + changes.size());
+  const auto replay_all = [&](const std::vector<int>& rows) {
+    const ReplayTimes expected = expected_times(measured, graph, rows);
+    periods[0].push_back(replay(graph, expected, chained_steps).period());
+    for (std::size_t change = 0; change < changes.size(); ++change) {
+      ReplayTimes changed = expected;
+      changes[change].apply(changed);
+      periods[1 + change].push_back(replay(graph, changed, chained_steps).period());
+    }
+  };
+  replay_all({});
   std::mt19937_64 random(1);
+  const int draws = draws_of(measured, graph, changes.size());
   for (int draw = 0; draw < draws; ++draw) {
     std::vector<int> rows;
     for (std::size_t row = 0; row < measured.rows.size(); ++row)
       rows.push_back(static_cast<int>(random() % measured.rows.size()));
-    drawn.push_back(expected_period(measured, graph, rows, change));
+    replay_all(rows);
   }
-  std::sort(drawn.begin(), drawn.end());
-  const std::size_t outside = drawn.size() / 20;
-  expected.least = drawn[outside];
-  expected.most = drawn[drawn.size() - 1 - outside];
-  return expected;
+  std::vector<Expected> found;
+  for (std::vector<std::int64_t>& drawn : periods) {
+    const std::int64_t period = drawn.front();
+    std::sort(drawn.begin(), drawn.end());
+    const std::size_t outside = drawn.size() / 20;
+    found.push_back({period, drawn[outside], drawn[drawn.size() - 1 - outside], draws});
+  }
+  return found;
 }
 
 /// How far the period by the medians of every second step is off that of the others.
@@ -50,7 +67,7 @@ double held_out(const ReplayTimes& measured, const ReplayGraph& graph) {
   for (int row = 0; row < static_cast<int>(measured.rows.size()); ++row) halves[row % 2].push_back(row);
   if (halves[1].empty()) return 0;
   const auto period = [&](const std::vector<int>& rows) {
-    return static_cast<double>(expected_period(measured, graph, rows, nullptr));
+    return static_cast<double>(expected_period(measured, graph, rows));
   };
   return period(halves[0]) / period(halves[1]) - 1;
 }
@@ -128,10 +145,11 @@ Diagnosis diagnose(const StepTrace& trace, const ReplayGraph& graph, const std::
   for (const std::string& change : changes) asked.emplace_back(change, graph, trace.hosts);
   const OwnReplay own = replay_itself(trace, graph, name);
   MP_REQUIRE(own.complaint.empty(), Exit::bad_data, "{}", own.complaint);
-  Diagnosis diagnosis{.identity = own.identity, .expected = expect(own.measured, graph, nullptr)};
+  const std::vector<Expected> expected = expect(own.measured, graph, asked);
+  Diagnosis diagnosis{.identity = own.identity, .expected = expected.front()};
   diagnosis.held_out = held_out(own.measured, graph);
-  for (const WhatIf& change : asked)
-    diagnosis.changes.push_back({change.text(), expect(own.measured, graph, &change)});
+  for (std::size_t change = 0; change < asked.size(); ++change)
+    diagnosis.changes.push_back({asked[change].text(), expected[1 + change]});
   find_causes(diagnosis, trace, graph, own.measured);
   return diagnosis;
 }
@@ -176,7 +194,7 @@ std::string text_of(const Diagnosis& diagnosis, const StepTrace& trace, const Re
   std::string text = fmt::format(
       "steps {} to {} of {} ranks ({}), {}{}\n"
       "period {}; replayed {} ({:+.2f} %, every begin within {:.1f} us; {})\n"
-      "expected {} ({} to {}), by medians over the steps\n",
+      "expected {} ({} to {}), by medians over the steps and over {} draws of them\n",
       trace.steps.front(), trace.steps.back(), graph.ranks(), to_string(trace.grid), trace.device,
       trace.injected.empty() ? "" : fmt::format("; injected: {}", trace.injected),
       signed_time(identity.measured), signed_time(identity.replayed), 100 * identity.error(),
@@ -185,7 +203,7 @@ std::string text_of(const Diagnosis& diagnosis, const StepTrace& trace, const Re
                      : fmt::format("{} hosts, clocks within {:.1f} us", different,
                                    static_cast<double>(trace.clock_bound) / 1e3),
       signed_time(diagnosis.expected.period), signed_time(diagnosis.expected.least),
-      signed_time(diagnosis.expected.most));
+      signed_time(diagnosis.expected.most), diagnosis.expected.draws);
   if (!diagnosis.levels.empty()) {
     const std::int64_t whole = diagnosis.levels.front().period;
     text += fmt::format("where a step goes\n  {:<32} {:>12} {:>6.1f} %\n", "passes and updates, nothing else",

@@ -11,6 +11,7 @@ namespace mindpipe {
 /// A period with the interval that holds it in nine of ten draws of the steps.
 struct Expected {
   std::int64_t period = 0, least = 0, most = 0;
+  int draws = 0;
 };
 
 /// What a change makes of the period that is expected.

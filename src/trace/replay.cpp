@@ -3,17 +3,80 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <span>
 
 #include "program/clock/clock.h"
 
 namespace mindpipe {
 namespace {
 
+/// What a replay asks of the actions of a graph, each beside what is asked next: it goes through memory that
+/// no cache holds.
+class FlatGraph {
+ public:
+  struct Node {
+    int rank = 0, first = 0;  ///< `first`: the rank's first action
+    int meeting = -1, begins_next = -1;
+    int followers = 0, end = 0;  ///< where the followers stand, as numbers in the list
+    int waits = 0;               ///< for how many
+  };
+
+  explicit FlatGraph(const ReplayGraph& graph) : nodes_(graph.actions()) {
+    for (int rank = 0; rank < graph.ranks(); ++rank) {
+      const int first = graph.first_of(rank), like = first_like(graph, rank);
+      for (int action = first; action < graph.first_of(rank + 1); ++action) {
+        const ListWait& wait = graph.wait_of(action);
+        Node& node = nodes_[action];
+        node = {.rank = rank,
+                .first = first,
+                .meeting = graph.meeting_of(action),
+                .begins_next = graph.begins_next(action),
+                .waits = static_cast<int>(wait.ended.size()) + (wait.begun >= 0 ? 1 : 0)};
+        if (like < rank) {
+          const Node& same = nodes_[graph.first_of(like) + action - first];
+          node.followers = same.followers;
+          node.end = same.end;
+          continue;
+        }
+        node.followers = static_cast<int>(followers_.size());
+        const std::vector<int>& own = graph.followers(action);
+        followers_.insert(followers_.end(), own.begin(), own.end());
+        node.end = static_cast<int>(followers_.size());
+      }
+    }
+    first_members_.push_back(0);
+    for (int meeting = 0; meeting < graph.meetings(); ++meeting) {
+      const std::vector<int>& members = graph.members(meeting);
+      members_.insert(members_.end(), members.begin(), members.end());
+      first_members_.push_back(static_cast<int>(members_.size()));
+    }
+  }
+
+  const Node& at(int action) const { return nodes_[action]; }
+  std::span<const int> followers(const Node& node) const {
+    return {followers_.data() + node.followers, followers_.data() + node.end};
+  }
+  std::span<const int> members(int meeting) const {
+    return {members_.data() + first_members_[meeting], members_.data() + first_members_[meeting + 1]};
+  }
+
+ private:
+  static int first_like(const ReplayGraph& graph, int rank) {
+    int like = 0;
+    while (!graph.runs_same_list(like, rank)) ++like;
+    return like;
+  }
+
+  std::vector<Node> nodes_;
+  std::vector<int> followers_, members_, first_members_;
+};
+
 /// The lists of all ranks as a source: every action lasts as long as its row says.
 class AllLists final : public Source {
  public:
   AllLists(const ReplayGraph& graph, const ReplayTimes& times, int steps)
       : graph_(graph),
+        flat_(graph),
         times_(times),
         steps_(steps),
         step_of_(graph.ranks(), -1),
@@ -21,7 +84,7 @@ class AllLists final : public Source {
         waits_(graph.actions()),
         at_sum_(graph.actions()),
         sharers_(static_cast<std::size_t>(times.sums_of.back())),
-        posted_(steps, std::vector<int>(graph.meetings())) {
+        come_(steps, std::vector<Come>(graph.meetings())) {
     line_.starts.assign(steps, std::vector<std::int64_t>(graph.actions(), -1));
     line_.ends = line_.starts;
     for (int rank = 0; rank < graph.ranks(); ++rank) begin_step(rank);
@@ -52,8 +115,13 @@ class AllLists final : public Source {
     int action;
     Phase phase;
   };
+  /// How many members of a meeting are known to come, and when the last of them does.
+  struct Come {
+    int members = 0;
+    std::int64_t latest = 0;
+  };
 
-  const ReplayRow& row_of(int action) const { return times_.row(step_of_[graph_.rank_of(action)]); }
+  const ReplayRow& row_of(int action) const { return times_.row(step_of_[flat_.at(action).rank]); }
 
   void begin_step(int rank) {
     if (++step_of_[rank] == steps_) return;
@@ -61,8 +129,7 @@ class AllLists final : public Source {
     left_[rank] = end - first;
     if (first == end) step_of_[rank] = steps_;
     for (int action = first; action < end; ++action) {
-      const ListWait& wait = graph_.wait_of(action);
-      waits_[action] = static_cast<int>(wait.ended.size()) + (wait.begun >= 0 ? 1 : 0);
+      waits_[action] = flat_.at(action).waits;
       if (waits_[action] == 0) over_.push_back({action, Phase::waits});
     }
   }
@@ -78,46 +145,52 @@ class AllLists final : public Source {
 
   void go_on(const Over& over, Clock& clock) {
     const int action = over.action;
-    const ReplayRow& row = row_of(action);
     switch (over.phase) {
       case Phase::waits:
-        return last(action, Phase::lag, row.lag[action], clock);
-      case Phase::lag:
         return begin(action, clock);
+      case Phase::lag:
+        return release(flat_.at(action).first + flat_.at(action).begins_next);
       case Phase::before_sum:
         return meet_sharers(action, clock);
       case Phase::sum:
         ++at_sum_[action];
-        return compute(action, clock);
+        return compute(action, 0, clock);
       case Phase::whole:
         return end(action, clock);
     }
   }
 
+  /// Begins an action behind its lag, which is known as soon as its waits are over: so nothing but its end is
+  /// an event, unless another action waits for its begin.
   void begin(int action, Clock& clock) {
-    const int step = step_of_[graph_.rank_of(action)];
-    line_.starts[step][action] = clock.now();
-    if (const int next = graph_.begins_next(action); next >= 0)
-      release(action - graph_.index_of(action) + next);
-    const int meeting = graph_.meeting_of(action);
-    if (meeting < 0) {
+    const FlatGraph::Node& node = flat_.at(action);
+    const int step = step_of_[node.rank];
+    const ReplayRow& row = times_.row(step);
+    const std::int64_t lag = row.lag[action], start = clock.now() + lag;
+    line_.starts[step][action] = start;
+    if (node.begins_next >= 0) last(action, Phase::lag, lag, clock);
+    if (node.meeting < 0) {
+      if (times_.sums(action) == 0) return last(action, Phase::whole, lag + row.lasts[action], clock);
       at_sum_[action] = 0;
-      return compute(action, clock);
+      return compute(action, lag, clock);
     }
-    const ReplayRow& row = row_of(action);
-    if (row.eager[action]) last(action, Phase::whole, row.lasts[action], clock);
-    const std::vector<int>& members = graph_.members(meeting);
-    if (++posted_[step][meeting] < std::ssize(members)) return;
+    if (row.eager[action]) last(action, Phase::whole, lag + row.lasts[action], clock);
+    Come& come = come_[step][node.meeting];
+    come.latest = std::max(come.latest, start);
+    const std::span<const int> members = flat_.members(node.meeting);
+    if (++come.members < std::ssize(members)) return;
     for (const int member : members)
-      if (!times_.row(step).eager[member]) last(member, Phase::whole, times_.row(step).lasts[member], clock);
+      if (!row.eager[member])
+        last(member, Phase::whole, come.latest - clock.now() + row.lasts[member], clock);
   }
 
-  void compute(int action, Clock& clock) {
+  /// Computes on, from `later` nanoseconds on, up to the next tensor sum or the end.
+  void compute(int action, std::int64_t later, Clock& clock) {
     const ReplayRow& row = row_of(action);
     if (at_sum_[action] < times_.sums(action))
-      return last(action, Phase::before_sum, row.sums[times_.sums_of[action] + at_sum_[action]].before,
-                  clock);
-    last(action, Phase::whole, row.lasts[action], clock);
+      return last(action, Phase::before_sum,
+                  later + row.sums[times_.sums_of[action] + at_sum_[action]].before, clock);
+    last(action, Phase::whole, later + row.lasts[action], clock);
   }
 
   void meet_sharers(int action, Clock& clock) {
@@ -132,10 +205,10 @@ class AllLists final : public Source {
   }
 
   void end(int action, Clock& clock) {
-    const int rank = graph_.rank_of(action), first = action - graph_.index_of(action);
-    line_.ends[step_of_[rank]][action] = clock.now();
-    for (const int follower : graph_.followers(action)) release(first + follower);
-    if (--left_[rank] == 0) begin_step(rank);
+    const FlatGraph::Node& node = flat_.at(action);
+    line_.ends[step_of_[node.rank]][action] = clock.now();
+    for (const int follower : flat_.followers(node)) release(node.first + follower);
+    if (--left_[node.rank] == 0) begin_step(node.rank);
   }
 
   void release(int action) {
@@ -143,12 +216,13 @@ class AllLists final : public Source {
   }
 
   const ReplayGraph& graph_;
+  const FlatGraph flat_;
   const ReplayTimes& times_;
   const int steps_;
-  std::vector<int> step_of_, left_;  ///< by rank: the step it is in, and how many actions have not ended
-  std::vector<int> waits_, at_sum_;  ///< by action
-  std::vector<int> sharers_;         ///< how many have come to each tensor sum
-  std::vector<std::vector<int>> posted_;
+  std::vector<int> step_of_, left_;      ///< by rank: the step it is in, and how many actions have not ended
+  std::vector<int> waits_, at_sum_;      ///< by action
+  std::vector<int> sharers_;             ///< how many have come to each tensor sum
+  std::vector<std::vector<Come>> come_;  ///< [step][meeting]
   std::vector<Over> over_;
   Replayed line_;
 };

@@ -168,8 +168,9 @@ ReplayTimes expected_times(const ReplayTimes& measured, const ReplayGraph& graph
     rows.resize(measured.rows.size());
     std::iota(rows.begin(), rows.end(), 0);
   }
+  std::vector<double> values;
   const auto median = [&](bool without_first, const auto& number) {
-    std::vector<double> values;
+    values.clear();
     for (const int row : rows)
       if (!without_first || row > 0 || rows.size() == 1)
         values.push_back(static_cast<double>(number(measured.rows[row])));
@@ -177,12 +178,15 @@ ReplayTimes expected_times(const ReplayTimes& measured, const ReplayGraph& graph
   };
   ReplayTimes expected{.sums_of = measured.sums_of};
   ReplayRow& all = expected.rows.emplace_back();
+  for (auto* times : {&all.lag, &all.lasts}) times->reserve(static_cast<std::size_t>(graph.actions()));
   for (int action = 0; action < graph.actions(); ++action) {
     const ListWait& wait = graph.wait_of(action);
     const bool follows_step = wait.ended.empty() && wait.begun < 0;
     all.lag.push_back(median(follows_step, [&](const ReplayRow& row) { return row.lag[action]; }));
     all.lasts.push_back(median(false, [&](const ReplayRow& row) { return row.lasts[action]; }));
-    all.eager.push_back(median(false, [&](const ReplayRow& row) { return row.eager[action]; }) > 0);
+    const auto eager = std::count_if(rows.begin(), rows.end(),
+                                     [&](int row) { return measured.rows[row].eager[action] != 0; });
+    all.eager.push_back(2 * eager >= std::ssize(rows));
   }
   for (int sum = 0; sum < measured.sums_of.back(); ++sum)
     all.sums.push_back({median(false, [&](const ReplayRow& row) { return row.sums[sum].before; }),

@@ -16,6 +16,7 @@ std::string json_of(const Expected& expected) {
       .add("least", expected.least)
       .add("most", expected.most)
       .text();
+      .add("draws", expected.draws)
 }
 
 /// Objects of a list, one a line.
