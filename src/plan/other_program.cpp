@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "config/config.h"
 #include "config/open_settings.h"
@@ -86,6 +87,35 @@ std::string note_on(const Config& traced, const Config& other) {
   return note;
 }
 
+/// The work that the blocks of a layout do, by number.
+std::set<std::uint64_t> works_of(const Config& config) {
+  CostModel costs(config, make_layout(config, {}));
+  std::set<std::uint64_t> works;
+  for (int block = 0; block < costs.outline().all_blocks(); ++block) works.insert(costs.work_of(block));
+  return works;
+}
+
+/// Refuses a grid of which nothing was measured: neither the work of any block nor traffic over any axis.
+void require_covered(const Config& traced, const Config& other, const std::string& change,
+                     const std::string& name) {
+  const Coord before = degrees_of(traced.grid), after = degrees_of(other.grid);
+  if (before == after) return;
+  std::vector<std::string> exchanged;
+  for (const Axis axis : axes) {
+    if (after[axis] == 1) continue;
+    if (before[axis] > 1) return;
+    exchanged.emplace_back(name_of(axis));
+  }
+  const std::set<std::uint64_t> measured = works_of(traced), wanted = works_of(other);
+  if (std::any_of(wanted.begin(), wanted.end(), [&](std::uint64_t work) { return measured.contains(work); }))
+    return;
+  fail(Exit::bad_data,
+       "{}: what if {}: the trace says nothing of that grid: its blocks do other work than those that ran{} "
+       "(run it, or trace a run whose device.profile has prices of this machine)",
+       name, change,
+       exchanged.empty() ? "" : ", and nothing that ran exchanged over " + join(exchanged, ", "));
+}
+
 }  // namespace
 
 Config with_what_if(const Config& traced, const std::vector<std::string>& settings,
@@ -125,11 +155,13 @@ OtherPrograms::OtherPrograms(const StepTrace& trace, const ReplayGraph& graph, c
     : traced_(config_of_yaml(trace.configuration, name)),
       expected_(expected),
       name_(name),
+      is_priced_(trace.is_priced),
       prices_(fit_trace_prices(trace, graph, measured_times(trace, graph, trace.clock_bound), traced_)),
       itself_(static_cast<double>(priced_period(traced_, prices_))) {}
 
 WhatIfResult OtherPrograms::expect(const std::vector<std::string>& settings) const {
   const Config other = with_what_if(traced_, settings, layout_settings, name_);
+  if (!is_priced_) require_covered(traced_, other, join(settings, " "), name_);
   WhatIfResult result = priced_beside(expected_, itself_, static_cast<double>(priced_period(other, prices_)),
                                       join(settings, " "));
   result.note += note_on(traced_, other);

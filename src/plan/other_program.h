@@ -26,7 +26,7 @@ class OtherPrograms {
                 const std::string& name);
 
   /// Lets the run have other settings, all of them at once: its program is written anew. Refuses what makes
-  /// another training of it.
+  /// another training of it, and a grid of which nothing was measured.
   WhatIfResult expect(const std::vector<std::string>& settings) const;
   /// Changes that keep the grid and shorten a step by a hundredth or more, the best first.
   std::vector<WhatIfResult> suggestions() const;
@@ -35,6 +35,7 @@ class OtherPrograms {
   Config traced_;
   Expected expected_;
   std::string name_;
+  bool is_priced_;  ///< whether times on paper are this machine's
   TracePrices prices_;
   double itself_ = 0;  ///< period of the traced program at these prices
 };

@@ -236,5 +236,29 @@ TEST(ReplayableTrace, SaysWhatOtherProgramsTake) {
     EXPECT_THROW(others.expect({setting}), Error) << setting;
 }
 
+TEST(ReplayableTrace, HasNoPricesForAGridOfWhichNothingRan) {
+  const Config begun =
+      config_of({"pipeline", {1, 1, 2, 1}, ScheduleKind::one_forward_one_backward, 1, 0, false});
+  StepTrace trace = trace_on_paper(begun, {});
+  const auto expect = [&](const std::vector<std::string>& settings) {
+    const ReplayGraph graph(trace.grid, trace.program);
+    return OtherPrograms(trace, graph, {.period = 1'000'000}, "trace").expect(settings).note;
+  };
+  trace.is_priced = false;
+  try {
+    expect({"grid.tensor=2", "grid.pipeline=1"});
+    ADD_FAILURE() << "neither tensor sums nor half of a product were measured";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code, Exit::bad_data);
+    EXPECT_THAT(error.what(), testing::AllOf(testing::HasSubstr("the trace says nothing of that grid"),
+                                             testing::HasSubstr("exchanged over tensor")));
+  }
+  EXPECT_THAT(expect({"grid.tensor=2"}), testing::HasSubstr("priced on paper"))
+      << "its messages were measured";
+  expect({"grid.pipeline=1"});
+  trace.is_priced = true;
+  expect({"grid.tensor=2", "grid.pipeline=1"});
+}
+
 }  // namespace
 }  // namespace mindpipe
