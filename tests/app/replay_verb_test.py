@@ -189,6 +189,23 @@ class ReplayVerb(unittest.TestCase):
         found = self.call([PROGRAM, "plan", "--search", "--from", "lanes", "--ranks", "4", "--config", "lanes.yaml", "grid=auto"])
         self.assertIn("priced for supernet.prices, lanes/replay/prices.yaml", found)
 
+    def test_a_plain_script_finds_the_same_levels_in_the_file_alone(self):
+        self.train("replicas", "grid.pipeline=2", "grid.data=2", "train.zero=1", "--inject", "slow@3:1:1.5")
+        self.train("products", "grid.pipeline=2", "grid.tensor=2", "device.kind=cpu", "device.description=", "device.threads=1",
+                   "train.batch=4")
+        for run in ("slow", "replicas", "products"):
+            self.replay(run)
+            levels = self.numbers(run)["levels"]
+            self.assertEqual([level["away"] for level in levels[1:5]], ["the host between actions", "noise", "unequal micro-batches",
+                                                                        "ranks slower than their peers"])
+            said = self.call([sys.executable, str(SOURCE / "scripts/replay_levels.py"), f"{run}/replay/trace.safetensors"])
+            found = [int(line.split()[1]) for line in said.splitlines()]
+            self.assertEqual(len(found), 5)
+            self.assertEqual(found[0], levels[0]["period"])
+            for number in range(1, 5):  # sums in another order may round a nanosecond otherwise
+                self.assertLess(abs(found[number] - levels[number]["period"]), 50, f"T{number} of {run}")
+        self.assertGreater(tensors(self.root / "products/replay/trace.safetensors")[1]["sums.0"][0][0], 0)
+
     def test_a_start_that_is_killed_leaves_no_trace_of_an_earlier_one(self):
         self.train("again")
         self.assertTrue((self.root / "again/trace.json").exists())
@@ -198,6 +215,13 @@ class ReplayVerb(unittest.TestCase):
         self.assertNotEqual(killed.returncode, 0)
         self.assertIn("one that was killed has none", self.replay("again", code=66))
         self.assertFalse((self.root / "again/trace.json").exists())
+
+    def test_two_steps_accuse_nobody(self):
+        self.train("short", "train.steps=2", "--inject", "slow@2:1:2")
+        said = self.replay("short")
+        self.assertIn("2 steps are too few to accuse anybody", said)
+        self.assertRegex(said, r"\nperiod [0-9.]+ ms; replayed")
+        self.assertEqual((self.numbers("short")["causes"], self.numbers("short")["levels"]), ([], []))
 
     def test_a_run_without_a_trace_is_refused(self):
         (self.root / "empty").mkdir(exist_ok=True)
