@@ -115,14 +115,14 @@ def verdict(must, bound, value, machine):
     return "met" if far <= 0 else "missed by %.1f %%" % (100 * far)
 
 
-def judge(figures, machine, against=None):
-    """Of figures by the names of MUSTS: a row for each must, as they are written to the JSON. `against`: by the
+def judge(figures, machine, against=None, musts=MUSTS):
+    """Of figures by the names of `musts`: a row for each must, as they are written to the JSON. `against`: by the
     same names the peer that a figure is a ratio to."""
-    strange = set(figures) - {must.name for must in MUSTS}
+    strange = set(figures) - {must.name for must in musts}
     if strange:
         raise KeyError("no must is called " + ", ".join(sorted(strange)))
     rows = []
-    for must in MUSTS:
+    for must in musts:
         value, (bound, why) = figures.get(must.name), bound_of(must, machine)
         rows.append({
             "name": must.name, "what": must.what,

@@ -43,11 +43,15 @@ bool has_counts(const StepTrace& trace) {
 
 }  // namespace
 
-std::string busy_machine(const StepTrace& trace, std::int64_t period) {
+double usual_run_delay(const StepTrace& trace) {
   std::vector<double> delays;
   for (const RankTimes& rank : trace.ranks)
     for (const HostCounts& step : rank.host) delays.push_back(static_cast<double>(step.run_delay));
-  const double delay = lower_middle(std::move(delays));
+  return lower_middle(std::move(delays));
+}
+
+std::string busy_machine(const StepTrace& trace, std::int64_t period) {
+  const double delay = usual_run_delay(trace);
   if (delay < much_delay * static_cast<double>(period)) return "";
   return fmt::format(
       "processors ran other processes for {} of a step ({:.0f} %) on the median rank: these are times of a "

@@ -10,6 +10,9 @@ namespace mindpipe {
 /// nothing.
 std::string likely_reason(const StepTrace& trace, const Cause& cause);
 
+/// How long processors ran other processes in a step of the median rank, in nanoseconds.
+double usual_run_delay(const StepTrace& trace);
+
 /// Says that processors ran other processes for a fiftieth of a step of `period` or more on the median rank;
 /// empty: they did not.
 std::string busy_machine(const StepTrace& trace, std::int64_t period);

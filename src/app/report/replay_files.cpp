@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "app/run/json_line.h"
+#include "trace/host_reasons.h"
 #include "trace/subnet_report.h"
 
 namespace mindpipe {
@@ -15,8 +16,8 @@ std::string json_of(const Expected& expected) {
       .add("period", expected.period)
       .add("least", expected.least)
       .add("most", expected.most)
-      .text();
       .add("draws", expected.draws)
+      .text();
 }
 
 /// Objects of a list, one a line.
@@ -38,9 +39,9 @@ std::string replay_json(const Diagnosis& diagnosis, const StepTrace& trace, cons
     return JsonLine()
         .add("kind", name_of(cause.kind))
         .add("rank", cause.rank)
+        .add("lane", cause.rank < 0 ? -1 : coord_at(graph.grid(), cause.rank).supernet)
         .add("stage", cause.stage)
         .add("other_stage", cause.peer)
-        .add("lane", cause.rank < 0 ? -1 : coord_at(graph.grid(), cause.rank).supernet)
         .add("factor", cause.factor)
         .add("share_of_steps", cause.share)
         .add("since", cause.since)
@@ -71,11 +72,12 @@ std::string replay_json(const Diagnosis& diagnosis, const StepTrace& trace, cons
   return fmt::format(
       "{{\"first_step\": {}, \"last_step\": {}, \"ranks\": {}, \"measured_period\": {}, \"replayed_period\": "
       "{}, "
-      "\"largest_difference\": {}, \"held_out\": {:.6f},\n\"expected\": {},\n\"levels\": {},\n\"causes\": "
+      "\"largest_difference\": {}, \"held_out\": {:.6f}, \"run_delay\": {:.0f},\n\"expected\": "
+      "{},\n\"levels\": {},\n\"causes\": "
       "{},\n\"changes\": {},\n\"subnets_took\": {}, \"stages\": {}}}\n",
       steps.front(), steps.back(), graph.ranks(), diagnosis.identity.measured, diagnosis.identity.replayed,
-      diagnosis.identity.off, diagnosis.held_out, json_of(diagnosis.expected), levels, causes, changes, took,
-      stages);
+      diagnosis.identity.off, diagnosis.held_out, usual_run_delay(trace), json_of(diagnosis.expected), levels,
+      causes, changes, took, stages);
 }
 
 }  // namespace mindpipe
