@@ -6,34 +6,37 @@
 namespace mindpipe {
 namespace {
 
+std::string rank_of(const Cause& cause, const ReplayGraph& graph) {
+  return graph.name_of_rank(cause.rank) + (cause.place.empty() ? "" : " on " + cause.place);
+}
+
 std::string what(const Cause& cause, const ReplayGraph& graph, std::int64_t period) {
   switch (cause.kind) {
     case Cause::slow_rank:
-      return fmt::format("{}{} computes {:.2f} times as long as its peers", graph.name_of_rank(cause.rank),
+      return fmt::format("{}{} computes {:.2f} times as long as its peers", rank_of(cause, graph),
                          cause.with_sharers ? ", or one that shares its products," : "", cause.factor);
     case Cause::sometimes_slow:
-      return fmt::format("{} computes {:.2f} times as long as its peers in some steps",
-                         graph.name_of_rank(cause.rank), cause.factor);
+      return fmt::format("{} computes {:.2f} times as long as its peers in some steps", rank_of(cause, graph),
+                         cause.factor);
     case Cause::slow_stage:
       return fmt::format("stage {} computes {:.2f} times as long as the mean of the others", cause.stage,
                          cause.factor);
     case Cause::slow_link:
       return fmt::format(
           "messages between stages {} and {}{} take {:.2f} times as long as on other links, or as planned",
-          cause.stage, cause.peer, cause.rank < 0 ? "" : " from or to " + graph.name_of_rank(cause.rank),
+          cause.stage, cause.peer, cause.rank < 0 ? "" : " from or to " + rank_of(cause, graph),
           cause.factor);
     case Cause::micro_batches:
       return fmt::format("micro-batches are unequal: their times scatter by {:.0f} %",
                          100 * (cause.factor - 1));
     case Cause::jitter:
       return fmt::format("passes of {} scatter by {:.0f} %, more than those of other ranks",
-                         graph.name_of_rank(cause.rank), 100 * (cause.factor - 1));
+                         rank_of(cause, graph), 100 * (cause.factor - 1));
     case Cause::contention:
       return pair_text({cause.waits, cause.holds, 0, cause.saves}, {.time = period, .count = 1, .pairs = {}},
                        "step");
     case Cause::host:
-      return fmt::format("the host of {} takes longer between actions than others do",
-                         graph.name_of_rank(cause.rank));
+      return fmt::format("the host of {} takes longer between actions than others do", rank_of(cause, graph));
   }
   return "";
 }
@@ -62,8 +65,8 @@ std::string text_of(const Cause& cause, const ReplayGraph& graph, std::int64_t p
     return fmt::format("{}; {}; it would take {}", what(cause, graph, period), rows[cause.kind].remedy,
                        seconds(period - cause.saves));
   return fmt::format(
-      "{0}, in {1:.0f} % of the {7}s since {7} {2}; it costs {3} a {7} ({4:.1f} %){5}: {6}; a {7} would take "
-      "{8}",
+      "{0}, in {1:.0f} % of the {7}s since {7} {2}; it costs {3} a {7} ({4:.1f} %){5}. What to do: "
+      "{6}; a {7} would then take {8}",
       what(cause, graph, period), 100 * cause.share, cause.since, seconds(cause.saves),
       100 * static_cast<double>(cause.saves) / static_cast<double>(period),
       cause.reason.empty() ? "" : "; likely: " + cause.reason, rows[cause.kind].remedy, each,

@@ -30,6 +30,7 @@ struct Cause {
   std::int64_t since = 0;                ///< number of the first of these steps
   std::int64_t saves = 0;                ///< nanoseconds of a step, were it as its peers are
   std::string reason = {};               ///< likely_reason; may be empty
+  std::string place = {};                ///< host of the rank, if the job has several
 };
 
 /// The causes that are accused, the dearest first. Who waits is never accused: what counts is what a rank

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <random>
+#include <set>
 
 #include "core/check.h"
 #include "core/text.h"
@@ -105,6 +106,8 @@ OwnReplay replay_itself(const StepTrace& trace, const ReplayGraph& graph, const 
   return own;
 }
 
+std::set<std::string> hosts_of(const StepTrace& trace) { return {trace.hosts.begin(), trace.hosts.end()}; }
+
 /// Where a step goes, and who is to blame; of fewer steps than it takes nothing.
 void find_causes(Diagnosis& diagnosis, const StepTrace& trace, const ReplayGraph& graph,
                  const ReplayTimes& measured) {
@@ -114,7 +117,10 @@ void find_causes(Diagnosis& diagnosis, const StepTrace& trace, const ReplayGraph
   const TracedPorts traffic(trace, graph, measured);
   diagnosis.levels = levels_of(graph, measured, model, Counted::behind_the_first, &traffic);
   diagnosis.causes = causes_of(trace, graph, measured, model, paper, Counted::behind_the_first, &traffic);
-  for (Cause& cause : diagnosis.causes) cause.reason = likely_reason(trace, cause);
+  for (Cause& cause : diagnosis.causes) {
+    cause.reason = likely_reason(trace, cause);
+    if (cause.rank >= 0 && hosts_of(trace).size() > 1) cause.place = trace.hosts[cause.rank];
+  }
 }
 
 /// "the schedule's bubble costs 4.1 ms a step (23.0 %): ..."
@@ -188,9 +194,7 @@ std::vector<std::string> findings_of(const Diagnosis& diagnosis, const StepTrace
 
 std::string text_of(const Diagnosis& diagnosis, const StepTrace& trace, const ReplayGraph& graph) {
   const ReplayMatch& identity = diagnosis.identity;
-  std::vector<std::string> hosts = trace.hosts;
-  std::sort(hosts.begin(), hosts.end());
-  const auto different = std::unique(hosts.begin(), hosts.end()) - hosts.begin();
+  const std::size_t different = hosts_of(trace).size();
   std::string text = fmt::format(
       "steps {} to {} of {} ranks ({}), {}{}\n"
       "period {}; replayed {} ({:+.2f} %, every begin within {:.1f} us; {})\n"

@@ -75,7 +75,7 @@ std::string likely_reason(const StepTrace& trace, const Cause& cause) {
   if (beyond.of(&HostCounts::migrations) >= often) return "it moves from processor to processor";
   return cause.kind == Cause::host || cause.kind == Cause::jitter
              ? ""
-             : "its clock or its hardware, which is a guess: the system counts nothing else of it";
+             : "its clock or its hardware, which is a guess, since the system counts nothing else of it";
 }
 
 }  // namespace mindpipe

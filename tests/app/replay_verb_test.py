@@ -117,7 +117,7 @@ class ReplayVerb(unittest.TestCase):
         bound = re.search(r"2 hosts, clocks within ([0-9.]+) us", said)
         self.assertIsNotNone(bound, said)
         self.assertLess(float(bound.group(1)), 2000, "ranks that share two processors wake up late")
-        self.assertRegex(said, r"- rank 2 \(stage 2, data 0, tensor 0\) computes (1\.9|2\.0)\d times as long")
+        self.assertRegex(said, r"- rank 2 \(stage 2, data 0, tensor 0\) on \S+ computes (1\.9|2\.0)\d times as long")
         _, found = tensors(self.root / "skewed/replay/trace.safetensors")
         self.assertEqual([found[f"pings.{rank}"][0][0] for rank in range(4)], [0, 100, 0, 0])
 
