@@ -8,6 +8,7 @@
 
 #include "config/config.h"
 #include "layers/embedding.h"
+#include "program/choice_parts.h"
 
 namespace mindpipe {
 namespace {
@@ -353,7 +354,7 @@ Outline CostModel::outline() {
             {choice.place, static_cast<int>(units.size()), static_cast<int>(choice.units.size())});
         units.insert(units.end(), choice.units.begin(), choice.units.end());
       }
-      outline.add_choice(costs_of_choice(b), units, parts);
+      add_choice(outline, costs_of_choice(b), units, parts);
     } else {
       outline.add_block(cost_of_block(b), block.units);
     }

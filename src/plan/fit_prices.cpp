@@ -7,6 +7,7 @@
 #include "core/check.h"
 #include "core/middle.h"
 #include "core/text.h"
+#include "program/choice_parts.h"
 
 namespace mindpipe {
 namespace {
@@ -120,8 +121,8 @@ class PriceFit {
   double planned_backward(const StagePasses& pass) const {
     std::int64_t sum = 0;
     for (int block = pass.first; block < pass.last; ++block)
-      outline_.for_candidates(pass.choice, block,
-                              [&](int candidate) { sum += outline_.cost(block, candidate).backward; });
+      for_candidates(outline_, pass.choice, block,
+                     [&](int candidate) { sum += outline_.cost(block, candidate).backward; });
     return std::max(least, seconds(sum));
   }
   double median_over(const std::function<double(int)>& of) const {

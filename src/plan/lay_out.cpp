@@ -5,6 +5,7 @@
 
 #include "config/config.h"
 #include "plan/network_on_paper.h"
+#include "program/choice_parts.h"
 #include "program/clock/transfer.h"
 #include "program/partition.h"
 #include "program/schedules/cuts_of_v.h"
@@ -53,7 +54,7 @@ void lay_out_roughly(Outline& outline, const Config& config) {
   std::vector<std::int64_t> passes;
   for (int block = 0; block < outline.all_blocks(); ++block) {
     passes.push_back(0);
-    for (const BlockPart& part : outline.parts(block)) {  // a supernet's by their mean
+    for (const BlockPart& part : choice_parts(outline, block)) {  // a supernet's by their mean
       std::int64_t sum = 0;
       for (int i = 0; i < part.count; ++i) {
         sum += outline.cost(block, part.first + i).passes();

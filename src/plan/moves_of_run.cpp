@@ -36,7 +36,7 @@ BytesByClass room_for_moves(const Config& config, CostModel& costs, const Outlin
   const auto at = [&](MemoryClass kind) -> std::int64_t& { return bytes[static_cast<int>(kind)]; };
   std::int64_t moving = 0;
   const auto travel = [&](int from, int to) {
-    const std::vector<int> units = outline.units_leaving(from, to);
+    const std::vector<int> units = units_leaving(outline, from, to);
     if (units.empty()) return;
     std::int64_t all = 0;
     for (const int unit : units) {

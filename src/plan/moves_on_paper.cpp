@@ -2,6 +2,7 @@
 
 #include "config/config.h"
 #include "plan/network_on_paper.h"
+#include "program/choice_parts.h"
 #include "supernet/sampler.h"
 
 namespace mindpipe {
@@ -22,7 +23,7 @@ double moved_part(const RunPlan& plan, std::span<const Subnet> subnets) {
   std::int64_t used = 0;
   for (const Subnet& subnet : subnets)
     for (int block = 0; block < outline.all_blocks(); ++block)
-      outline.for_candidates(subnet.choice, block, [&](int candidate) {
+      for_candidates(outline, subnet.choice, block, [&](int candidate) {
         for (const int unit : outline.units_used[block][candidate])
           if (!outline.units[unit].shared) used += outline.units[unit].moved;
       });
@@ -34,7 +35,7 @@ double moved_part(const RunPlan& plan, std::span<const Subnet> subnets) {
 double move_ratio(const Outline& outline, const Network& network) {
   double moves = 0, passes = 0;
   for (int block = 0; block < outline.all_blocks(); ++block)
-    for (const BlockPart& part : outline.parts(block))
+    for (const BlockPart& part : choice_parts(outline, block))
       for (int candidate = part.first; candidate < part.first + part.count; ++candidate) {
         const BlockCost& cost = outline.cost(block, candidate);
         passes += static_cast<double>(outline.micro_batches * cost.passes()) / part.count;

@@ -10,6 +10,8 @@
 #include "plan/run_plan.h"
 #include "plan/step_bound.h"
 #include "program/make_program.h"
+#include "program/swapped_blocks.h"
+#include "program/unit_bytes.h"
 
 namespace mindpipe {
 namespace {
@@ -20,7 +22,7 @@ std::vector<std::int64_t> host_limits(const Config& config, const Outline& outli
   for (int stage = 0; stage < outline.stages && config.memory.host_limit > 0; ++stage) {
     room.push_back(config.memory.host_limit);
     for (const int unit : outline.units_of_rank(stage))
-      if (outline.state_on_host) room.back() -= outline.share_of_state(unit);
+      if (outline.state_on_host) room.back() -= share_of_state(outline, unit);
   }
   return room;
 }
@@ -91,7 +93,7 @@ const Outline& PricedBlocks::laid_out(const Config& config) {
   const std::vector<char> can_change = changeable(config);
   for (int block = 0; block < mixed_.all_blocks(); ++block) {
     mixed_.swapped[block] = swapped.has(block) && can_change[block] != 0 ? 1 : 0;
-    if (recomputed.has(block) && !mixed_.is_swapped(block)) mixed_.blocks[block] = again.blocks[block];
+    if (recomputed.has(block) && !is_swapped(mixed_, block)) mixed_.blocks[block] = again.blocks[block];
   }
   lay_out_as_before(mixed_, config);
   return mixed_;

@@ -11,6 +11,7 @@
 #include "optim/unit_optimizer.h"
 #include "plan/subnet_memory.h"
 #include "program/state_slots.h"
+#include "program/unit_bytes.h"
 #include "state/gradient_updates.h"
 
 namespace mindpipe {
@@ -30,7 +31,7 @@ std::vector<std::int64_t> shape_of(const Unit& unit) {
 std::vector<std::size_t> arriving_bytes(const Config& config, const RunPlan& plan, CostModel& costs,
                                         int rank) {
   const int data = plan.outline.data;
-  const SumTree tree = plan.outline.data_tree();
+  const SumTree tree = data_tree(plan.outline);
   std::vector<std::size_t> arriving(data, 0);
   if (plan.subnets && data > 1) return arriving_of_subnets(config, plan, costs, rank);
   if (data == 1 || !plan.trains_steps()) return arriving;

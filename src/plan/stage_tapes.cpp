@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "plan/tape_bytes.h"
+#include "program/swapped_blocks.h"
 
 namespace mindpipe {
 namespace {
@@ -55,7 +56,7 @@ class StageChoice {
         kind.more_time = more;
         kind.less_bytes = saved - leaves;
         kind.leaves = leaves;
-        kind.copied = kept.bytes_in_segment(block, run.last);
+        kind.copied = bytes_in_segment(kept, block, run.last);
         std::tie(kind.keeps, kind.computes, kind.swaps) =
             std::tuple(may(TapeFate::kept), may(TapeFate::again), may(TapeFate::away));
       }

@@ -5,6 +5,7 @@
 
 #include "plan/choose_tapes.h"
 #include "plan/tape_bytes.h"
+#include "program/swapped_blocks.h"
 
 namespace mindpipe {
 
@@ -37,7 +38,7 @@ std::int64_t bytes_of_run(const Outline& outline, const BlocksInFlight& run, con
                                            .most;
   for (int block = run.first; block < run.last; ++block)
     if (fate_of(block) == TapeFate::away)
-      bytes += slots_of_swapped(run.in_flight) * outline.bytes_in_segment(block, run.last);
+      bytes += slots_of_swapped(run.in_flight) * bytes_in_segment(outline, block, run.last);
   return bytes;
 }
 

@@ -7,6 +7,7 @@
 #include "program/partition.h"
 #include "program/schedules/pass_clock.h"
 #include "program/schedules/segment_turns.h"
+#include "program/swapped_blocks.h"
 
 namespace mindpipe {
 namespace {
@@ -80,7 +81,7 @@ std::int64_t StepBound::of(const Order& order) const {
 
 std::int64_t StepBound::longest_copies(const Order& order) const {
   std::int64_t longest = 0;
-  for (int stage = 0; stage < outline_.stages && outline_.swaps(); ++stage) {
+  for (int stage = 0; stage < outline_.stages && swaps_blocks(outline_); ++stage) {
     const SegmentTurns turns(outline_, order[stage]);
     std::int64_t copies = 0;
     for (const SegmentLife& life : turns.lives())
@@ -135,14 +136,14 @@ struct LeastBytes {
       const TapeBytes bytes = tape_bytes(
           outline, first_block[chunk], first_block[chunk + 1],
           [&](int block) { return recomputed.has(block); }, true,
-          [&](int block) { return outline.is_swapped(block); });
+          [&](int block) { return is_swapped(outline, block); });
       tape[chunk] = bytes.kept;
       second_forward[stage] = std::max(second_forward[stage], bytes.most - bytes.kept);
       for (int block = first_block[chunk]; block < first_block[chunk + 1]; ++block) {
         workspace[stage] = std::max(workspace[stage], outline.cost(block).workspace);
-        if (outline.is_swapped(block))
+        if (is_swapped(outline, block))
           slots[chunk] +=
-              outline.bytes_in_segment(block, first_block[chunk + 1]) - outline.cost(block).split_only;
+              bytes_in_segment(outline, block, first_block[chunk + 1]) - outline.cost(block).split_only;
         for (const int unit : outline.units_used[block][0])
           if (counted[stage][unit]++ == 0) kept[stage] += least_held_bytes(outline, unit);
       }

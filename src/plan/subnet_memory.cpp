@@ -5,9 +5,12 @@
 #include "comm/reduction.h"
 #include "config/config.h"
 #include "core/sum_lists.h"
+#include "program/choice_parts.h"
 #include "program/clock/transfer.h"
 #include "program/lists/stretch_channels.h"
 #include "state/shared_windows.h"
+#include "program/unit_bytes.h"
+#include "state/loss_sums.h"
 #include "state/unit_moves.h"
 
 namespace mindpipe {
@@ -48,7 +51,7 @@ SubnetRooms rooms_of(const Config& config, const RunPlan& plan, CostModel& costs
   SubnetRooms rooms{.slots = rules.slots[rank], .slabs = rules.slabs[rank], .inputs = rules.admission};
   for (int block = first; block < last; ++block) {
     const bool is_choice = costs.model().blocks()[block].is_choice();
-    const std::vector<BlockPart> parts = outline.parts(block);
+    const std::vector<BlockPart> parts = choice_parts(outline, block);
     for (int part = 0; part < static_cast<int>(parts.size()); ++part) {
       const BlockCost* candidates = &outline.blocks[block][parts[part].first];
       std::size_t slab = 0, tensors = 0;
@@ -95,7 +98,7 @@ SubnetRooms rooms_of(const Config& config, const RunPlan& plan, CostModel& costs
 std::vector<std::size_t> arriving_of_subnets(const Config& config, const RunPlan& plan, CostModel& costs,
                                              int rank) {
   const int data = plan.outline.data;
-  const SumTree of_shards = plan.outline.data_tree(), of_ranks(data, data);
+  const SumTree of_shards = data_tree(plan.outline), of_ranks(data, data);
   std::vector<std::size_t> arriving(data, 0);
   const Stage stage = stage_of(config, plan, costs, rank);
   for (const int index : stage.local_units()) {

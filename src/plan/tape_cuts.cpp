@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "plan/stage_tapes.h"
+#include "program/unit_bytes.h"
 
 namespace mindpipe {
 namespace {
@@ -23,10 +24,10 @@ struct UnitBytes {
   std::vector<std::pair<int, std::int64_t>> shared = {};
   UnitBytes(const Outline& outline, int block) {
     for (const int unit : outline.units_used[block][0]) {
-      all += outline.held_bytes(unit) + outline.bytes_of_use(unit);
+      all += held_bytes(outline, unit) + bytes_of_use(outline, unit);
       const std::vector<int>& users = outline.units[unit].blocks;
       const auto here = std::find(users.begin(), users.end(), block);
-      if (here != users.begin()) shared.emplace_back(*(here - 1), outline.held_bytes(unit));
+      if (here != users.begin()) shared.emplace_back(*(here - 1), held_bytes(outline, unit));
     }
   }
   std::int64_t in_run_from(int first) const {

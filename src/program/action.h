@@ -155,7 +155,7 @@ const char* name_of(Owner::Of of);
 /// - The backward of the step's last micro-batch comes in pieces, one for each block, one directly after the
 ///   other: all name `from_buffer`, which the first one reads (it may be overwritten until the last has
 ///   ended); the last one names and writes `to_buffer`; what passes between the pieces is the executor's.
-/// - Where blocks are swapped, a training step's forwards and backwards come in pieces (Outline::pieces_of),
+/// - Where blocks are swapped, a training step's forwards and backwards come in pieces (pieces_of),
 ///   those of one pass directly one after the other, with buffers as said above. The piece of a swapped block
 ///   finds its segment in slot `segment` of the block's own slots on the device; what a forward's piece gives
 ///   to a swapped block goes to slot `to_segment` of that.

@@ -147,7 +147,7 @@ std::optional<Balancing> Balance::plan(std::int64_t step, const std::vector<Repo
   for (const std::vector<int>& cut : found.cuts) {
     const Outline moving = moving_step(slow, cut, rule_.room);
     found.moving += std::max<std::int64_t>(0, step_with(moving).step - still);
-    slow = moving.after_move();
+    slow = after_move(moving);
     still = step_with(slow).step;
   }
   found.after = still;

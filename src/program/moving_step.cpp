@@ -2,6 +2,7 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <map>
 #include <utility>
@@ -49,7 +50,7 @@ Outline moving_step(const Outline& outline, const std::vector<int>& next, int mo
         "(move it in several steps, or raise repartition.room)",
         from, to, std::abs(to - from), most);
   }
-  const Outline after = moving.after_move();
+  const Outline after = after_move(moving);
   for (int block = 0; block < outline.all_blocks(); ++block) {
     const int from = outline.chunk_of(block), to = after.chunk_of(block);
     if (from == to) continue;
@@ -68,8 +69,44 @@ Outline moving_step(const Outline& outline, const std::vector<int>& next, int mo
   return moving;
 }
 
+Outline after_move(const Outline& moving) {
+  Outline after = moving;
+  if (after.moves_blocks()) after.first_block = std::exchange(after.next_first_block, {});
+  return after;
+}
+
+std::optional<std::pair<int, int>> way_of(const Outline& moving, int unit) {
+  const UnitCost& cost = moving.units[unit];
+  if (!moving.moves_blocks() || cost.values == 0 || cost.blocks.size() != 1) return {};
+  const int block = cost.blocks.front();
+  const std::vector<int>& behind = moving.next_first_block;
+  const auto next = std::upper_bound(behind.begin(), behind.end(), block);
+  const int from = moving.rank_of_block(block),
+            to = moving.rank_of(static_cast<int>(next - behind.begin()) - 1);
+  if (from == to) return {};
+  return std::pair(from, to);
+}
+
+std::vector<int> units_leaving(const Outline& moving, int from, int to) {
+  std::vector<int> leaving;
+  for (const int unit : moving.units_of_rank(from))
+    if (way_of(moving, unit) == std::pair(from, to)) leaving.push_back(unit);
+  return leaving;
+}
+
+std::vector<int> units_updated_by(const Outline& outline, int rank) {
+  std::vector<int> updated = outline.units_of_rank(rank);
+  if (!outline.moves_blocks()) return updated;
+  std::erase_if(updated, [&](int unit) { return way_of(outline, unit).has_value(); });
+  for (int from = 0; from < outline.stages; ++from) {
+    const std::vector<int> arriving = units_leaving(outline, from, rank);
+    updated.insert(updated.end(), arriving.begin(), arriving.end());
+  }
+  return updated;
+}
+
 std::string moved_blocks(const Outline& moving) {
-  const Outline after = moving.after_move();
+  const Outline after = after_move(moving);
   std::map<std::pair<int, int>, std::vector<int>> blocks;
   for (int block = 0; block < moving.all_blocks(); ++block)
     if (const int from = moving.chunk_of(block), to = after.chunk_of(block); from != to)

@@ -1,12 +1,9 @@
 #pragma once
 #include <cmath>
 #include <cstdint>
-#include <optional>
-#include <utility>
 #include <vector>
 
 #include "core/bulk_parts.h"
-#include "core/sum_tree.h"
 
 namespace mindpipe {
 
@@ -161,24 +158,8 @@ struct Outline {
   int micro_batches_of_shard() const { return micro_batches / shards; }
 
   const BlockCost& cost(int block, int candidate = 0) const { return blocks[block][candidate]; }
-  /// Calls see(candidate) for each candidate that a subnet takes of a block: their costs add up.
-  template <class See>
-  void for_candidates(const std::vector<std::uint8_t>& choice, int block, const See& see) const {
-    if (parts_of.empty()) return see(static_cast<int>(choice[block]));
-    if (parts_of[block].empty()) return see(0);
-    for (const BlockPart& part : parts_of[block]) see(part.first + choice[part.place]);
-  }
-  /// The parts of a block, whose candidates stand one after the other; a block that all share has one.
-  std::vector<BlockPart> parts(int block) const {
-    if (!parts_of.empty() && !parts_of[block].empty()) return parts_of[block];
-    return {{block, 0, static_cast<int>(blocks[block].size())}};
-  }
   /// Appends a block of one candidate that uses these units, which stand in `units`.
   void add_block(const BlockCost& cost, const std::vector<int>& used);
-  /// Appends a block of a supernet: what each candidate of its parts costs, and its unit, -1 where it has
-  /// none.
-  void add_choice(const std::vector<BlockCost>& costs, const std::vector<int>& unit_of,
-                  const std::vector<BlockPart>& parts);
   /// The uses in blocks [first, last) of units that have parameters, block by block: of all candidates, each
   /// unit once.
   std::vector<UnitUse> uses_in(int first, int last) const;
@@ -190,43 +171,6 @@ struct Outline {
   std::vector<int> units_of_rank(int rank) const;
   /// Whether a step moves blocks to other stages.
   bool moves_blocks() const { return !next_first_block.empty(); }
-  /// The outline of the step behind a moving one.
-  Outline after_move() const;
-  /// The units whose only home is `from`, and from the next step on `to`, ascending. A moving step hands
-  /// their states and gradients over.
-  std::vector<int> units_leaving(int from, int to) const;
-  /// The ranks that a unit leaves and comes to in a moving step; none of a unit that stays.
-  std::optional<std::pair<int, int>> way_of(int unit) const;
-  /// The units that `rank` updates: those that stay, ascending, then those that come in a moving step.
-  std::vector<int> units_updated_by(int rank) const;
-  /// Bytes of the largest share that a data rank owns of a unit's gradient.
-  std::int64_t share_bytes(int unit) const;
-  /// Bytes of the largest share that a data rank has of a unit's masters and moments.
-  std::int64_t share_of_state(int unit) const;
-  /// Bytes that a rank holds of a unit, however many of its blocks use it: values, and masters and moments
-  /// unless these wait on the host.
-  std::int64_t held_bytes(int unit) const;
-  /// Bytes that each use of a unit adds: accumulators, or the share of them that its sum over data leaves.
-  std::int64_t bytes_of_use(int unit) const;
-  /// Whether a unit's masters and moments come from the host for its update.
-  bool is_fetched(int unit) const { return state_on_host && units[unit].state > 0; }
-  /// Whether a block's part of a tape, its segment, waits on the host.
-  bool is_swapped(int block) const { return !swapped.empty() && swapped[block] != 0; }
-  bool swaps() const;
-  /// The pieces of a pass over blocks [first, last): each block that is swapped by itself, and what stands
-  /// between these together.
-  std::vector<std::pair<int, int>> pieces_of(int first, int last) const;
-  /// What a micro-batch has in the segment of a block: its input, and what its forward keeps but its output,
-  /// unless that leaves the chunk.
-  std::int64_t bytes_in_segment(int block) const;
-  /// What it has there where the block's run ends before `last`, whatever the cuts.
-  std::int64_t bytes_in_segment(int block, int last) const;
-  /// What it keeps of a chunk elsewhere.
-  std::int64_t bytes_beside_segments(int chunk) const;
-  /// The sums over all logical data shards.
-  SumTree data_tree() const { return SumTree(data * shards, data); }
-  /// Bytes of what one use's backwards add to: gradients, T-ths of the sequence, the counter over shards.
-  std::int64_t accumulator_bytes(int unit) const;
 };
 
 }  // namespace mindpipe

@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <numeric>
 
+#include "program/moving_step.h"
 #include "program/state_slots.h"
 
+#include "program/swapped_blocks.h"
+#include "program/unit_bytes.h"
 namespace mindpipe {
 namespace {
 
@@ -46,13 +49,13 @@ void sum_bytes(RankMemory& memory, const std::vector<Action>& list, const Outlin
   const auto at = [&](MemoryClass kind) -> std::int64_t& { return memory.bytes[static_cast<int>(kind)]; };
   for (int chunk = 0; chunk < outline.all_chunks(); ++chunk) {
     if (outline.rank_of(chunk) != rank) continue;
-    memory.arena_bytes = std::max(memory.arena_bytes, outline.bytes_beside_segments(chunk));
+    memory.arena_bytes = std::max(memory.arena_bytes, bytes_beside_segments(outline, chunk));
     for (int block = outline.first_block[chunk]; block < outline.first_block[chunk + 1]; ++block)
       at(MemoryClass::workspace) = std::max(at(MemoryClass::workspace), outline.cost(block).workspace);
     for (const UnitUse& use : outline.uses_in(outline.first_block[chunk], outline.first_block[chunk + 1])) {
-      if (!outline.sharded_gradients) at(MemoryClass::gradients) += outline.accumulator_bytes(use.unit);
+      if (!outline.sharded_gradients) at(MemoryClass::gradients) += accumulator_bytes(outline, use.unit);
       else if (memory.gradients.at(use).moves_out)
-        at(MemoryClass::gradients) += outline.share_bytes(use.unit);
+        at(MemoryClass::gradients) += share_bytes(outline, use.unit);
     }
   }
   StateSlots slots;
@@ -63,14 +66,14 @@ void sum_bytes(RankMemory& memory, const std::vector<Action>& list, const Outlin
   }
   at(MemoryClass::optimizer) += slots.bytes();
   for (int from = 0; outline.moves_blocks() && from < outline.stages; ++from)
-    for (const int unit : outline.units_leaving(from, rank)) {
+    for (const int unit : units_leaving(outline, from, rank)) {
       at(MemoryClass::values) += outline.units[unit].values;
       at(MemoryClass::optimizer) += outline.units[unit].state;
     }
   for (std::int64_t slab : memory.slabs) at(MemoryClass::gradients) += slab;
   TapeSlab slab = place_tapes(list, [&](int chunk, bool) { return sizes_of_rooms(outline, chunk); });
   add_segments(slab, list,
-               [&](int block) { return static_cast<std::size_t>(outline.bytes_in_segment(block)); });
+               [&](int block) { return static_cast<std::size_t>(bytes_in_segment(outline, block)); });
   at(MemoryClass::activations) = static_cast<std::int64_t>(slab.bytes);
   memory.on_host = static_cast<std::int64_t>(slab.host_bytes);
   for (const BoundaryBytes& buffer : memory.buffers)
@@ -81,7 +84,7 @@ void sum_bytes(RankMemory& memory, const std::vector<Action>& list, const Outlin
 }  // namespace
 
 TapeSizes sizes_of_rooms(const Outline& outline, int chunk) {
-  return {static_cast<std::size_t>(outline.bytes_beside_segments(chunk)),
+  return {static_cast<std::size_t>(bytes_beside_segments(outline, chunk)),
           static_cast<std::size_t>(put_off_in(outline, chunk))};
 }
 

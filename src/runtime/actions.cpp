@@ -3,6 +3,8 @@
 #include <array>
 
 #include "core/text.h"
+#include "program/moving_step.h"
+#include "program/swapped_blocks.h"
 
 namespace mindpipe {
 namespace {
@@ -52,7 +54,7 @@ std::string described(const Script& script, const Action& action) {
                        action.owner.number + 1);
   }
   if (is_move(action) && script.outline.moves_blocks()) {
-    const auto [from, to] = script.outline.way_of(action.units.front()).value();
+    const auto [from, to] = way_of(script.outline, action.units.front()).value();
     return fmt::format("the state of unit{} {}, which move{} from stage {} to stage {}",
                        action.units.size() == 1 ? "" : "s", joined(action.units),
                        action.units.size() == 1 ? "s" : "", from, to);
@@ -192,7 +194,7 @@ void Actions::forward(Script& script, const Action& action, const StepInput& giv
   // A step does not wait for what comes to it before its end.
   const bool begins_subnet = trains && state_.windows != nullptr && action.micro_batch == 0;
   const std::vector<int>& cut = script.outline.first_block;
-  const bool in_pieces = trains && script.outline.swaps();
+  const bool in_pieces = trains && swaps_blocks(script.outline);
   const bool goes_on = in_pieces && action.first != cut[action.chunk];
   const StepInput& input = !trains || begins_subnet ? script.feed->bring(action) : given;
   require_whole(state_, action);

@@ -3,6 +3,7 @@
 
 #include "config/models/prices.h"
 #include "plan/run_plan.h"
+#include "program/choice_parts.h"
 #include "spaces.h"
 #include "supernet/sampler.h"
 
@@ -63,7 +64,7 @@ TEST(PricesOfPlans, AreWhatTheRoomsAreChosenBy) {
   std::int64_t cleared = 0;
   for (const Subnet& subnet : first_subnets(config))
     for (int block = 0; block < plan.outline.all_blocks(); ++block)
-      plan.outline.for_candidates(subnet.choice, block, [&](int candidate) {
+      for_candidates(plan.outline, subnet.choice, block, [&](int candidate) {
         for (const int unit : plan.outline.units_used[block][candidate])
           if (!plan.outline.units[unit].shared) cleared += plan.outline.units[unit].clear;
       });

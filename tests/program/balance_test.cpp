@@ -272,7 +272,7 @@ TEST(TheWayToACut, TakesStepsThatFollowEachOther) {
     const int room = 1 + drawn % 3;
     Outline here = outline;
     for (const std::vector<int>& cut : cuts_between(outline, to, room))
-      here = moving_step(here, cut, room).after_move();
+      here = after_move(moving_step(here, cut, room));
     EXPECT_EQ(here.first_block, to);
   }
 }

@@ -141,7 +141,7 @@ TEST(DrawnFaults, OfMovingStepsThatLeaveOtherBitsAreFound) {
   const auto bits_of = [](const Lists& lists) {
     PlayedStep played(lists.program, lists.outline);
     if (!played.run(1)) return std::vector<float>{};
-    played.go_on({}, lists.outline.after_move());
+    played.go_on({}, after_move(lists.outline));
     return played.at_home();
   };
   for (unsigned seed = 1; seed <= 800; ++seed) {

@@ -70,13 +70,13 @@ TEST(AMovingStep, IsSoundWithThePassesOfTheStepBefore) {
 TEST(AMovingStep, HandsOverTheUnitsOfItsBlocksAlone) {
   const Outline outline = of_three_blocks_each(3, 4), moving = moving_step(outline, {0, 4, 5, 9}, 1);
   EXPECT_EQ(moved_blocks(moving), "block 3 from stage 1 to stage 0, block 5 from stage 1 to stage 2");
-  EXPECT_EQ(moving.units_leaving(1, 0), (std::vector<int>{3}));
-  EXPECT_EQ(moving.units_leaving(1, 2), (std::vector<int>{5}));
-  EXPECT_EQ(moving.units_updated_by(0), (std::vector<int>{0, 1, 2, 3}));
-  EXPECT_EQ(moving.units_updated_by(1), (std::vector<int>{4}));
-  EXPECT_EQ(moving.units_updated_by(2), (std::vector<int>{6, 7, 8, 5}));
-  EXPECT_EQ(moving.after_move().first_block, (std::vector<int>{0, 4, 5, 9}));
-  EXPECT_EQ(moving.after_move().units_of_rank(0), (std::vector<int>{0, 1, 2, 3}));
+  EXPECT_EQ(units_leaving(moving, 1, 0), (std::vector<int>{3}));
+  EXPECT_EQ(units_leaving(moving, 1, 2), (std::vector<int>{5}));
+  EXPECT_EQ(units_updated_by(moving, 0), (std::vector<int>{0, 1, 2, 3}));
+  EXPECT_EQ(units_updated_by(moving, 1), (std::vector<int>{4}));
+  EXPECT_EQ(units_updated_by(moving, 2), (std::vector<int>{6, 7, 8, 5}));
+  EXPECT_EQ(after_move(moving).first_block, (std::vector<int>{0, 4, 5, 9}));
+  EXPECT_EQ(after_move(moving).units_of_rank(0), (std::vector<int>{0, 1, 2, 3}));
 }
 
 TEST(AMovingStep, NeedsRoomForWhatComes) {
@@ -128,7 +128,7 @@ TEST(StepsThatMove, LeaveTheBitsOfThoseThatNeverDo) {
       const Program lists = make_program(outline, drawn.schedule).program;
       moved.go_on(lists, outline);
       ASSERT_TRUE(moved.run(1)) << seed;
-      here = outline.after_move();
+      here = after_move(outline);
       moves += next ? 1 : 0;
     }
     moved.go_on({}, here);

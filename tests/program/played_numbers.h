@@ -8,6 +8,7 @@
 #include "core/sum_lists.h"
 #include "program/action.h"
 #include "program/schedules/gradient_turns.h"
+#include "program/unit_bytes.h"
 
 namespace mindpipe {
 

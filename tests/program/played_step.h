@@ -2,9 +2,11 @@
 #include <deque>
 #include <tuple>
 
+#include "program/moving_step.h"
 #include "program/played_numbers.h"
 #include "program/played_segments.h"
 
+#include "program/swapped_blocks.h"
 namespace mindpipe {
 
 /// A step's lists played with numbers: every pass makes gradients that follow from all it reads. Data ranks
@@ -189,7 +191,7 @@ class PlayedStep : PlayedNumbers {
   }
   /// Whether a block is swapped. A spoiled list may name one that the model does not have.
   bool is_swapped(int block) const {
-    return block >= 0 && block < outline_.all_blocks() && outline_.is_swapped(block);
+    return block >= 0 && block < outline_.all_blocks() && mindpipe::is_swapped(outline_, block);
   }
   /// Whether an encoder's output crosses the cut before a block. What no cut lets through leaves no trace, so
   /// that the numbers do not depend on where stages begin.
@@ -338,10 +340,10 @@ class PlayedStep : PlayedNumbers {
       if (next < message.size()) share[e] = message[next++];
   }
   void update(Rank& rank, int unit, int stage, int data) const {
-    if (const auto way = outline_.way_of(unit); way && way->second == stage)
+    if (const auto way = way_of(outline_, unit); way && way->second == stage)
       rank.decided[unit] = rank.arrived[{unit, outline_.units[unit].blocks.front()}];
     rank.decided[unit].resize(elements());
-    Numbers& masters = outline_.is_fetched(unit) ? rank.slots[rank.slot_of[unit]] : rank.masters[unit];
+    Numbers& masters = is_fetched(outline_, unit) ? rank.slots[rank.slot_of[unit]] : rank.masters[unit];
     masters.resize(elements());
     for (int e = 0; e < elements(); ++e) {
       if (outline_.sharded_optimizer && e / of_share != data) continue;

@@ -7,6 +7,7 @@
 
 #include "program/make_program.h"
 #include "program/sample_outline.h"
+#include "program/unit_bytes.h"
 
 namespace mindpipe {
 namespace {
@@ -108,14 +109,14 @@ TEST(StepLists, ARankSendsEachRootOfItsShards) {
   Outline outline = equal_stages(1, 6);
   outline.shards = 3;
   outline.data = 2;
-  EXPECT_EQ(outline.accumulator_bytes(0), 3 * 40) << "of three shards, two may wait for their partners";
+  EXPECT_EQ(accumulator_bytes(outline, 0), 3 * 40) << "of three shards, two may wait for their partners";
   EXPECT_EQ(sent_by(make_program(outline, "1f1b").program.ranks[0])["reduce"], (2 + 1) * 40 / 2);
   outline.sharded_optimizer = true;
   auto sent = sent_by(make_program(outline, "1f1b").program.ranks[0]);
   EXPECT_EQ(sent["reduce"], 2 * 40 / 2);
   EXPECT_EQ(sent["gather"], 40 / 2);
   outline.data = 1;
-  EXPECT_EQ(outline.accumulator_bytes(0), 2 * 40);
+  EXPECT_EQ(accumulator_bytes(outline, 0), 2 * 40);
 }
 
 TEST(StepLists, ATiedTableOnOneRankSendsNothing) {

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "program/moving_step.h"
 #include "program/wrong_list.h"
 
 // What can be wrong with the lists of a step that moves blocks, and what the checker says to it.
@@ -71,7 +72,7 @@ const WrongList of_moves[] = {
      "rank 1: the values of unit 4 are never gathered, or not all of them"},
     {"APassOnTheOldHomeAfterTheCut", at_the_old_home,
      [](Lists& lists) {
-       const Outline after = lists.outline.after_move();
+       const Outline after = after_move(lists.outline);
        lists.program = make_program(after, "1f1b").program;
        lists.outline = after;
        --lists.at(of_kind(ActionKind::forward), 1).first;

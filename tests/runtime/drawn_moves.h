@@ -44,7 +44,7 @@ inline std::set<BoundaryWay> draw_moves(Config& config, unsigned seed, int every
       if (next[stage] != here.first_block[stage])
         ways.emplace(stage - 1, next[stage] > here.first_block[stage]);
     config.repartition.at.push_back({step, {next.begin() + 1, next.end() - 1}});
-    here = moving->after_move();
+    here = after_move(*moving);
   }
   return ways;
 }

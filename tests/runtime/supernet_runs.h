@@ -8,6 +8,7 @@
 
 #include "lots.h"
 #include "program/causal/own_cuts.h"
+#include "program/choice_parts.h"
 #include "runtime/late_device.h"
 #include "runtime/plain_supernet.h"
 #include "runtime/ranks.h"
@@ -222,7 +223,7 @@ inline std::int64_t moved_by_formula(const Outline& outline, const std::vector<S
     const std::vector<int> first = cuts.of(subnet.choice);
     for (int stage = 0; stage < outline.stages; ++stage)
       for (int block = first[stage]; block < first[stage + 1]; ++block)
-        outline.for_candidates(subnet.choice, block, [&](int candidate) {
+        for_candidates(outline, subnet.choice, block, [&](int candidate) {
           for (const int unit : outline.units_used[block][candidate]) {
             if (outline.units[unit].shared) continue;
             const int rank = outline.rank_of_subnet(subnet.id, stage);

@@ -7,6 +7,7 @@
 
 #include "config/config.h"
 #include "core/clock.h"
+#include "program/swapped_blocks.h"
 #include "runtime/ranks.h"
 #include "runtime/worker.h"
 
@@ -35,7 +36,7 @@ double rate_of(double rho) {
   const RunPlan plan = make_run_plan(config_of(WhichBlocks::block, 0));
   double bytes = 0, seconds = 0;
   for (int block = 1 + blocks_of_stage; block < 1 + 2 * blocks_of_stage; ++block) {
-    bytes += static_cast<double>(plan.outline.bytes_in_segment(block));
+    bytes += static_cast<double>(bytes_in_segment(plan.outline, block));
     seconds +=
         1e-9 * static_cast<double>(plan.outline.cost(block).forward + plan.outline.cost(block).backward);
   }

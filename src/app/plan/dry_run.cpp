@@ -16,6 +16,9 @@
 #include "plan/memory_limits.h"
 #include "plan/moves_of_run.h"
 #include "plan/operation_counts.h"
+#include "program/choice_parts.h"
+#include "program/swapped_blocks.h"
+#include "program/unit_bytes.h"
 
 namespace mindpipe {
 namespace {
@@ -32,7 +35,7 @@ std::string blocks_text(const Config& config, const RunPlan& plan) {
     shared = shared || shares;
     std::int64_t saved = 0;
     int candidates = 0;
-    for (const BlockPart& part : plan.outline.parts(b)) {
+    for (const BlockPart& part : choice_parts(plan.outline, b)) {
       std::int64_t most = plan.outline.cost(b, part.first).saved;
       for (int i = 1; i < part.count; ++i) most = std::max(most, plan.outline.cost(b, part.first + i).saved);
       saved += most;
@@ -183,7 +186,7 @@ std::string host_text(const RunPlan& plan) {
         "a time\n",
         most([&](int stage) { return plan.most_on_host(stage) - plan.segments_on_host(stage); }),
         state_slots);
-  if (plan.outline.swaps())
+  if (swaps_blocks(plan.outline))
     text += fmt::format("tapes of swapped blocks wait on the host (train.swap): {}\n",
                         most([&](int stage) { return plan.segments_on_host(stage); }));
   return text;
@@ -202,7 +205,7 @@ std::string memory_row(const BytesByClass& bytes) {
 }
 
 std::string roots_text(const Config& config, const RunPlan& plan) {
-  const SumTree data = plan.outline.data_tree(), tensor(config.reproducible.tensor, config.grid.tensor);
+  const SumTree data = data_tree(plan.outline), tensor(config.reproducible.tensor, config.grid.tensor);
   const int roots = data.most_roots(), levels = data.levels();
   std::string text;
   if (roots > 1 && plan.trains_steps()) {

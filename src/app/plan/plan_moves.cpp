@@ -23,8 +23,8 @@ std::int64_t most_sent(const RunPlan& moving) {
   for (const std::vector<Action>& list : moving.training.program.ranks) {
     std::int64_t sent = 0;
     for (const Action& action : list) {
-      const bool hands_over =
-          is_move(action) || (action.payload == Payload::unit_gradient && moving.outline.way_of(action.unit));
+      const bool hands_over = is_move(action) || (action.payload == Payload::unit_gradient &&
+                                                  way_of(moving.outline, action.unit));
       if (hands_over && sends(action)) sent += action.bytes;
     }
     most = std::max(most, sent);

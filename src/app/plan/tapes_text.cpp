@@ -4,6 +4,7 @@
 
 #include "config/config.h"
 #include "core/text.h"
+#include "program/swapped_blocks.h"
 
 namespace mindpipe {
 namespace {
@@ -13,7 +14,7 @@ std::string fates_on(const RunPlan& plan, const ChosenBlocks& again, int stage) 
   int kept = 0, recomputed = 0, swapped = 0;
   for (const auto& [first, last] : plan.ranges_of(stage))
     for (int block = first; block < last; ++block)
-      ++(plan.outline.is_swapped(block) ? swapped : again.has(block) ? recomputed : kept);
+      ++(is_swapped(plan.outline, block) ? swapped : again.has(block) ? recomputed : kept);
   return fmt::format("stage {} keeps {}, computes {} again, swaps {}", stage, kept, recomputed, swapped);
 }
 

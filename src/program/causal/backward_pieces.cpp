@@ -1,5 +1,7 @@
 #include "program/causal/backward_pieces.h"
 
+#include "program/choice_parts.h"
+
 namespace mindpipe {
 
 BackwardPieces::BackwardPieces(const Outline& outline, const PriceList& prices,
@@ -14,7 +16,7 @@ void BackwardPieces::add(const Subnet& subnet) {
   if (outline_.data == 1) return;
   for (int block = 0; block < outline_.all_blocks(); ++block) {
     PassWork& work = works_.emplace_back();
-    outline_.for_candidates(subnet.choice, block, [&](int candidate) {
+    for_candidates(outline_, subnet.choice, block, [&](int candidate) {
       work.add(outline_.cost(block, candidate), traits_of_pass(ActionKind::backward));
       for (const int unit : outline_.units_used[block][candidate])
         if (!outline_.units[unit].shared) work.clear += outline_.units[unit].clear;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "program/choice_parts.h"
+
 namespace mindpipe {
 namespace {
 
@@ -72,7 +74,7 @@ const std::vector<int>& OwnCuts::of(const std::vector<std::uint8_t>& choice) {
   if (!outline_.own_cuts) return first_block_;
   for (int block = 0; block < outline_.all_blocks(); ++block) {
     sums_[block + 1] = sums_[block];
-    outline_.for_candidates(choice, block, [&](int candidate) {
+    for_candidates(outline_, choice, block, [&](int candidate) {
       const BlockCost& cost = outline_.cost(block, candidate);
       sums_[block + 1] += cost.passes();
     });

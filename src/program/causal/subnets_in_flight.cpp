@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/check.h"
+#include "program/choice_parts.h"
 
 namespace mindpipe {
 
@@ -21,7 +22,7 @@ SubnetsInFlight::SubnetsInFlight(const Outline& outline, const PriceList& prices
       known_(first),
       oldest_(first) {
   for (int block = 0; block < blocks_; ++block)
-    most_units_ = std::max(most_units_, static_cast<int>(outline.parts(block).size()));
+    most_units_ = std::max(most_units_, static_cast<int>(choice_parts(outline, block).size()));
   for (int rank = 0; rank < outline.ranks(); ++rank) stage_of_.push_back(outline.stage_of_rank(rank));
   for (int lane = 0; lane < outline.lanes; ++lane)
     oldest_of_lane_.push_back(first + (lane - first % outline.lanes + outline.lanes) % outline.lanes);
@@ -42,7 +43,7 @@ void SubnetsInFlight::add(const Subnet& subnet) {
     StageProgress& progress = at(subnet.id, rank);
     for (int block = cut[stage]; block < cut[stage + 1]; ++block) {
       int number = 0;
-      outline_.for_candidates(subnet.choice, block, [&](int candidate) {
+      for_candidates(outline_, subnet.choice, block, [&](int candidate) {
         const BlockCost& cost = outline_.cost(block, candidate);
         progress.forward.add(cost, traits_of_pass(ActionKind::forward));
         progress.backward.add(cost, traits_of_pass(ActionKind::backward));

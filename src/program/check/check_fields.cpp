@@ -2,6 +2,8 @@
 
 #include <map>
 
+#include "program/swapped_blocks.h"
+
 namespace mindpipe {
 namespace {
 
@@ -9,7 +11,7 @@ bool has_place(const Action& action, ListOf of, const Outline& outline) {
   const bool only_trains = traits_of(action.kind).steps == ActionTraits::training ||
                            action.payload == Payload::unit_gradient || is_move(action);
   if (!outline.training && only_trains) return false;
-  if (copies_segment(action)) return of == ListOf::step && outline.swaps();
+  if (copies_segment(action)) return of == ListOf::step && swaps_blocks(outline);
   if (is_copy(action)) return of == ListOf::step && outline.state_on_host;
   if (of != ListOf::subnets) return !is_move(action) || outline.moves_blocks();
   switch (action.kind) {
@@ -104,7 +106,7 @@ class FieldCheck {
 
   void segment() {
     const bool is_block = action_.first >= 0 && action_.first < outline_.all_blocks();
-    if (!is_block || action_.last != action_.first + 1 || !outline_.is_swapped(action_.first) ||
+    if (!is_block || action_.last != action_.first + 1 || !is_swapped(outline_, action_.first) ||
         outline_.chunk_of(action_.first) != action_.chunk)
       wrong("copies a segment, but of no swapped block of chunk {}", action_.chunk);
     if (action_.segment < 0 || action_.host < 0) wrong("names no slot, or no place on the host");
@@ -136,7 +138,7 @@ class FieldCheck {
     const bool is_step = reading_.of != ListOf::subnets;
     const bool goes = is_forward(action_) || is_backward(action_), crosses = crosses_cut(action_);
     const bool is_sum = action_.kind == ActionKind::reduce, copies = copies_segment(action_);
-    const bool swaps = outline_.swaps() && outline_.training;
+    const bool swaps = swaps_blocks(outline_) && outline_.training;
     const bool of_slab = is_step ? is_sum && outline_.sharded_gradients : uses_slab_of_subnet();
     const struct {
       const char* name;

@@ -3,6 +3,8 @@
 #include "core/give_way.h"
 #include "program/check/check_fields.h"
 #include "program/check/checker.h"
+#include "program/choice_parts.h"
+#include "program/swapped_blocks.h"
 
 namespace mindpipe {
 namespace {
@@ -11,7 +13,7 @@ namespace {
 std::vector<UnitUse> uses_of(const Outline& outline, const Subnet& subnet, int first, int last) {
   std::vector<UnitUse> uses;
   for (int block = first; block < last; ++block)
-    outline.for_candidates(subnet.choice, block, [&](int candidate) {
+    for_candidates(outline, subnet.choice, block, [&](int candidate) {
       for (const int unit : outline.units_used[block][candidate]) uses.push_back({unit, block});
     });
   return uses;
@@ -30,7 +32,7 @@ ListCheck::ListCheck(const Outline& outline, int rank, std::map<UnitUse, int> sl
   if (outline.training) step_.emplace(*reading_, std::move(slabs));
   if (outline.training) sums_.emplace(*reading_);
   if (outline.moves_blocks()) moves_.emplace(*reading_);
-  if (outline.training && outline.swaps()) segments_.emplace(*reading_);
+  if (outline.training && swaps_blocks(outline)) segments_.emplace(*reading_);
   passes_.expect(0, outline.first_block);
 }
 

@@ -1,5 +1,7 @@
 #include "program/check/move_book.h"
 
+#include "program/moving_step.h"
+
 namespace mindpipe {
 
 void MoveBook::see() {
@@ -12,7 +14,7 @@ void MoveBook::see() {
 /// Whether the message that is looked at goes the way of a unit.
 bool MoveBook::is_on_way(int unit) const {
   const Action& action = reading_.action();
-  const auto way = reading_.outline.way_of(unit);
+  const auto way = way_of(reading_.outline, unit);
   if (!way) return false;
   return sends(action) ? *way == std::pair(reading_.rank, action.peer)
                        : *way == std::pair(action.peer, reading_.rank);
@@ -31,14 +33,14 @@ void MoveBook::state() {
 /// Gradients of units that stay are another book's.
 void MoveBook::gradient() {
   const Action& action = reading_.action();
-  if (!reading_.outline.way_of(action.unit)) return;
+  if (!way_of(reading_.outline, action.unit)) return;
   if (!is_on_way(action.unit)) reading_.wrong("the gradient does not follow its unit");
   if (action.part + 1 == action.parts) handed_[action.unit].gradient = reading_.here();
 }
 
 void MoveBook::update() {
   const int unit = reading_.action().unit;
-  const auto way = reading_.outline.way_of(unit);
+  const auto way = way_of(reading_.outline, unit);
   if (!way || way->second != reading_.rank) return;
   const Handed& handed = handed_[unit];
   if (!reading_.has_ended(handed.state))
@@ -49,7 +51,7 @@ void MoveBook::update() {
 
 void MoveBook::end() {
   for (int unit = 0; unit < static_cast<int>(reading_.outline.units.size()); ++unit) {
-    const auto way = reading_.outline.way_of(unit);
+    const auto way = way_of(reading_.outline, unit);
     if (!way || (way->first != reading_.rank && way->second != reading_.rank)) continue;
     if (!handed_[unit].state.exists())
       reading_.missing("the state of unit {} never goes from rank {} to rank {}, or not all of it", unit,

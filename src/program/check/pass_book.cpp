@@ -1,5 +1,7 @@
 #include "program/check/pass_book.h"
 
+#include "program/swapped_blocks.h"
+
 namespace mindpipe {
 
 void PassBook::expect(std::int64_t subnet, const std::vector<int>& cut) {
@@ -104,7 +106,7 @@ void PassBook::owes_output(int cut, int reader, bool with_forward) {
 void PassBook::forward(Chunk& chunk, Tape& tape) {
   const Action& action = reading_.action();
   const auto& [first, last] = chunk.blocks;
-  const bool in_pieces = reading_.outline.training && reading_.outline.swaps();
+  const bool in_pieces = reading_.outline.training && swaps_blocks(reading_.outline);
   if (action.first < first || action.last > last ||
       (!in_pieces && (action.first != first || action.last != last)))
     reading_.wrong("chunk {} is the blocks [{}, {})", action.chunk, first, last);
@@ -126,7 +128,7 @@ void PassBook::forward(Chunk& chunk, Tape& tape) {
 void PassBook::require_piece() {
   const Action& action = reading_.action();
   for (int block = action.first; block < action.last; ++block)
-    if (reading_.outline.is_swapped(block) && action.last - action.first > 1)
+    if (is_swapped(reading_.outline, block) && action.last - action.first > 1)
       return reading_.wrong("runs block {}, which is swapped, beside others", block);
 }
 
@@ -134,7 +136,7 @@ void PassBook::backward(Network& network, Chunk& chunk, Tape& tape) {
   const Action& action = reading_.action();
   const auto& [first, last] = chunk.blocks;
   if (tape.forward_above != last) return reading_.wrong("runs before its forward");
-  if (reading_.outline.swaps()) require_piece();
+  if (swaps_blocks(reading_.outline)) require_piece();
   if (action.last != tape.backward_below || action.first < first)
     return reading_.wrong("the tape's top is block {}", tape.backward_below - 1);
   if (action.last == last) {

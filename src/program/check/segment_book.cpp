@@ -1,5 +1,7 @@
 #include "program/check/segment_book.h"
 
+#include "program/swapped_blocks.h"
+
 namespace mindpipe {
 
 SegmentBook::Segment& SegmentBook::segment_of(int block) {
@@ -37,7 +39,7 @@ void SegmentBook::take(int block, int slot) {
 
 void SegmentBook::forward(const PassBook::Blocks& blocks) {
   const Action& action = reading_.action();
-  if (reading_.outline.is_swapped(action.first)) {
+  if (is_swapped(reading_.outline, action.first)) {
     if (action.first == blocks.first) take(action.first, action.segment);
     Segment& segment = segment_of(action.first);
     if (segment.slot < 0 || segment.slot != action.segment)
@@ -47,7 +49,7 @@ void SegmentBook::forward(const PassBook::Blocks& blocks) {
   } else if (action.segment >= 0) {
     reading_.wrong("names slot {}, but swaps no block", action.segment);
   }
-  const bool leaves_for_one = action.last < blocks.last && reading_.outline.is_swapped(action.last);
+  const bool leaves_for_one = action.last < blocks.last && is_swapped(reading_.outline, action.last);
   if (leaves_for_one) take(action.last, action.to_segment);
   else if (action.to_segment >= 0) reading_.wrong("fills slot {} of no swapped block", action.to_segment);
 }
@@ -55,7 +57,7 @@ void SegmentBook::forward(const PassBook::Blocks& blocks) {
 void SegmentBook::backward() {
   const Action& action = reading_.action();
   if (action.to_segment >= 0) reading_.wrong("fills slot {}, but is no forward", action.to_segment);
-  if (!reading_.outline.is_swapped(action.first)) {
+  if (!is_swapped(reading_.outline, action.first)) {
     if (action.segment >= 0) reading_.wrong("names slot {}, but swaps no block", action.segment);
     return;
   }
@@ -77,7 +79,7 @@ void SegmentBook::free_behind_weights(const PassBook::Blocks& blocks) {
     reading_.wrong("is a pass of weights, which names no slot");
   if (action.first != blocks.first) return;
   for (int block = blocks.first; block < blocks.last; ++block) {
-    if (!reading_.outline.is_swapped(block)) continue;
+    if (!is_swapped(reading_.outline, block)) continue;
     if (Segment& segment = segment_of(block); segment.slot >= 0) free_slot(block, segment);
     else reading_.wrong("reads the segment of block {}, which is not there", block);
   }

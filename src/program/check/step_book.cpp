@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "program/moving_step.h"
+#include "program/unit_bytes.h"
+
 namespace mindpipe {
 namespace {
 
@@ -133,12 +136,12 @@ void StepBook::update() {
   const Action& action = reading_.action();
   Unit& unit = units_[action.unit];
   if (unit.updated.exists()) reading_.wrong("is updated a second time");
-  if (const auto way = reading_.outline.way_of(action.unit); way && way->first == reading_.rank)
+  if (const auto way = way_of(reading_.outline, action.unit); way && way->first == reading_.rank)
     reading_.wrong("unit {} has left for rank {}, which updates it", action.unit, way->second);
   else if (!way && !is_home(action.unit)) reading_.wrong("unit {} does not live here", action.unit);
   if (scalars_.empty() || !reading_.has_ended(scalars_.back()))
     reading_.wrong("does not wait for the scalars");
-  if (reading_.outline.is_fetched(action.unit) && !reading_.has_ended(unit.fetched))
+  if (is_fetched(reading_.outline, action.unit) && !reading_.has_ended(unit.fetched))
     reading_.wrong("does not wait for the unit's state, which is on the host");
   unit.updated = reading_.here();
 }
@@ -196,9 +199,9 @@ void StepBook::end() {
     if (slab.moves_out)
       reading_.missing("the share of {} moves out of gradient slab {}, which nobody takes over",
                        text_of(slab.use), number);
-  for (const int unit : outline.units_updated_by(reading_.rank))
+  for (const int unit : units_updated_by(outline, reading_.rank))
     if (!units_[unit].updated.exists()) reading_.missing("unit {} is never updated", unit);
-    else if (outline.is_fetched(unit) && !units_[unit].evicted.exists())
+    else if (is_fetched(outline, unit) && !units_[unit].evicted.exists())
       reading_.missing("the state of unit {} never goes back to the host", unit);
 }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "program/choice_parts.h"
+
 namespace mindpipe {
 
 SubnetBook::SubnetBook(Reading& reading, const SubnetRules& rules, std::int64_t first)
@@ -33,7 +35,7 @@ void SubnetBook::know(const Subnet& subnet, const std::vector<int>& cut) {
   std::vector<Use>& all = moving_.emplace_back();
   const int first = moves_ ? 0 : cut[stage_], last = moves_ ? outline.all_blocks() : cut[stage_ + 1];
   for (int block = first; block < last; ++block)
-    outline.for_candidates(subnet.choice, block, [&](int candidate) {
+    for_candidates(outline, subnet.choice, block, [&](int candidate) {
       for (const int unit : outline.units_used[block][candidate]) {
         if (outline.units[unit].shared) continue;
         const Use use{unit, block, held_[unit].users++};

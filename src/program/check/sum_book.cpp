@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/sum_lists.h"
+#include "program/moving_step.h"
 
 namespace mindpipe {
 
@@ -226,7 +227,7 @@ void SumBook::sum_scalar() {
 void SumBook::update() {
   const int unit = reading_.action().unit;
   Values& values = values_of(unit);
-  if (const auto way = reading_.outline.way_of(unit); way && way->second == reading_.rank) {
+  if (const auto way = way_of(reading_.outline, unit); way && way->second == reading_.rank) {
     const UnitUse use{unit, reading_.outline.units[unit].blocks.front()};
     if (!arrived_[use].is_whole()) wrong_gradient(use, "has not arrived");
   }
@@ -269,7 +270,7 @@ void SumBook::gather() {
 void SumBook::end() {
   if (reading_.of != ListOf::step) return;
   if (!is_decided_) reading_.missing("no gradient is decided upon");
-  for (const int unit : reading_.outline.units_updated_by(reading_.rank))
+  for (const int unit : units_updated_by(reading_.outline, reading_.rank))
     if (!values_of(unit).is_updated) reading_.missing("unit {} has no next version", unit);
 }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "program/unit_bytes.h"
+
 namespace mindpipe {
 namespace {
 
@@ -53,7 +55,7 @@ Price PriceList::pass(int stage, const PassWork& work, bool clears) const {
 std::int64_t PriceList::update_of_share(int unit) const {
   const UnitCost& cost = outline_.units[unit];
   if (!outline_.sharded_optimizer || cost.gradients == 0) return cost.update;
-  const double share = static_cast<double>(outline_.share_bytes(unit)) / static_cast<double>(cost.gradients);
+  const double share = static_cast<double>(share_bytes(outline_, unit)) / static_cast<double>(cost.gradients);
   return std::llround(static_cast<double>(cost.update) * share);
 }
 

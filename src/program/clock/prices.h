@@ -5,6 +5,8 @@
 #include "program/clock/simulate.h"
 #include "program/clock/transfer.h"
 
+#include "program/swapped_blocks.h"
+#include "program/unit_bytes.h"
 namespace mindpipe {
 
 /// What a pass over some blocks consists of, whatever its rank.
@@ -76,11 +78,11 @@ class PriceList {
   }
 
   /// A unit's masters and moments, one way between the host's memory and the device's.
-  std::int64_t copy(int unit) const { return network_.copies.time(outline_.share_of_state(unit)); }
+  std::int64_t copy(int unit) const { return network_.copies.time(share_of_state(outline_, unit)); }
 
   /// The segment of a swapped block, one way.
   std::int64_t copy_of_segment(int block) const {
-    return network_.copies.time(outline_.bytes_in_segment(block));
+    return network_.copies.time(bytes_in_segment(outline_, block));
   }
 
   const Network& network() const { return network_; }

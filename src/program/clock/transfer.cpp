@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/bulk_parts.h"
+#include "core/sum_tree.h"
 
 namespace mindpipe {
 namespace {

@@ -6,6 +6,7 @@
 
 #include "core/check.h"
 #include "program/check/checker.h"
+#include "program/choice_parts.h"
 #include "program/share_buffers.h"
 
 namespace mindpipe {
@@ -82,7 +83,7 @@ void ForwardStretches::add(const std::vector<std::uint8_t>& choice) {
         work.add(outline_.cost(block, candidate), traits_of_pass(ActionKind::forward));
       };
       if (choice.empty()) add(0);
-      else outline_.for_candidates(choice, block, add);
+      else for_candidates(outline_, choice, block, add);
     }
   }
   known_ += outline_.micro_batches;

@@ -5,6 +5,9 @@
 
 #include "core/check.h"
 #include "program/lists/written_task.h"
+#include "program/moving_step.h"
+#include "program/swapped_blocks.h"
+#include "program/unit_bytes.h"
 
 namespace mindpipe {
 namespace {
@@ -124,7 +127,7 @@ void ListWriter::pass(ActionKind kind, const Task& task) {
     for (const UnitUse& use : outline_.uses_in(task.first, task.last))
       ledger_.read(units_[use.unit], place_, action);
   if (goes_on || goes_back) boundaries_.cross(task, goes_on ? 1 : -1, ledger_, place_, action);
-  if (outline_.swaps()) segments_.pass(task, ledger_, place_, action);
+  if (swaps_blocks(outline_)) segments_.pass(task, ledger_, place_, action);
   if (makes_gradients(action) && !shared_units_.empty())
     ledger_.write(windows_[action.owner.number / window_].added, place_, action);
   const bool goes_on_with = std::exchange(goes_on_, task.goes_on);
@@ -205,7 +208,7 @@ void ListWriter::exchange(const Task& task) {
   action.unit = task.unit;
   action.first = action.last = task.block;
   action.peer = sends ? task.peer : task.rank;
-  if (outline_.way_of(task.unit)) return hand_over(task, action);
+  if (way_of(outline_, task.unit)) return hand_over(task, action);
   const std::int64_t last = last_place(task, place_);
   Window& window = windows_[task.owner.number];
   const bool is_summed = task.owner.of == Owner::step || outline_.data > 1;
@@ -267,7 +270,7 @@ void ListWriter::copy(const Task& task) {
   const bool comes = task.kind == TaskKind::fetch;
   Action action = action_of_task(comes ? ActionKind::fetch : ActionKind::evict, task);
   action.unit = task.unit;
-  action.bytes = outline_.share_of_state(task.unit);
+  action.bytes = share_of_state(outline_, task.unit);
   const int turn = static_cast<int>(fetched_.size()) % state_slots;
   Room& slot = slots_of_state_[fetched_.try_emplace(task.unit, turn).first->second];
   comes ? ledger_.write(slot, place_, action) : ledger_.read(slot, place_, action);

@@ -5,6 +5,7 @@
 
 #include "program/clock/task.h"
 #include "program/lists/ledger.h"
+#include "program/swapped_blocks.h"
 
 namespace mindpipe {
 
@@ -19,7 +20,7 @@ class SegmentRooms {
     action.to_segment = task.to_segment;
     if (!is_forward(action)) {
       for (int block = task.first; block < task.last; ++block)
-        if (outline_.is_swapped(block))
+        if (is_swapped(outline_, block))
           ledger.read(device_[{block, slots_[{task.chunk, task.micro_batch, block}]}], place, action);
       return;
     }
@@ -36,7 +37,7 @@ class SegmentRooms {
     action.tape = task.slot;
     action.segment = task.segment;
     action.host = task.host;
-    action.bytes = outline_.bytes_in_segment(task.first);
+    action.bytes = bytes_in_segment(outline_, task.first);
     Room &here = device_[{task.first, task.segment}], &there = host_[{task.first, task.host}];
     ledger.read(comes ? there : here, place, action);
     ledger.write(comes ? here : there, place, action);

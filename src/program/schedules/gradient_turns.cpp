@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "program/unit_bytes.h"
+
 namespace mindpipe {
 namespace {
 
@@ -56,7 +58,7 @@ GradientTurns take_turns(const std::vector<GradientLife>& lives, const Outline& 
     const int unit = lives[sum].use.unit;
     tenants.push_back({lives[sum], sum,
                        under_way < count - sum ? lives[sum + under_way].fed : std::numeric_limits<int>::max(),
-                       outline.accumulator_bytes(unit), outline.share_bytes(unit)});
+                       accumulator_bytes(outline, unit), share_bytes(outline, unit)});
   }
   GradientTurns turns;
   std::map<int, int> waits;  // a first backward, and the newest sum that it waits for; sums end in order

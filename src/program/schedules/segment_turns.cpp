@@ -3,6 +3,7 @@
 #include <deque>
 
 #include "program/schedules/lowest_free.h"
+#include "program/swapped_blocks.h"
 
 namespace mindpipe {
 namespace {
@@ -47,7 +48,7 @@ void SegmentTurns::find_lives(const Outline& outline, const std::vector<Pass>& p
   for (int place = 0; place < static_cast<int>(passes.size()); ++place) {
     const Pass& pass = passes[place];
     for (int block = outline.first_block[pass.chunk]; block < outline.first_block[pass.chunk + 1]; ++block) {
-      if (!outline.is_swapped(block)) continue;
+      if (!is_swapped(outline, block)) continue;
       const auto [known, is_new] =
           places_.try_emplace({pass.chunk, pass.micro_batch, block}, static_cast<int>(lives_.size()));
       if (is_new)

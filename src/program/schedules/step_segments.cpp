@@ -2,13 +2,15 @@
 
 #include <algorithm>
 
+#include "program/swapped_blocks.h"
+
 namespace mindpipe {
 
 StepNeed StepSegments::find(Task& piece) const {
   const std::vector<SegmentLife>& lives = turns_.lives();
   piece.segment = piece.to_segment = -1;
   if (piece.kind != TaskKind::forward) {
-    if (!is_swapped(piece)) return {};
+    if (!finds_segment(piece)) return {};
     const int number = life_of(piece, piece.first);
     piece.segment = lives[number].is_stashed ? lives[number].slot_back : lives[number].slot;
     return lives[number].is_stashed ? StepNeed{in_, places_[number].unstash + 1} : StepNeed{};
@@ -19,12 +21,12 @@ StepNeed StepSegments::find(Task& piece) const {
       need = {out_, std::max(need.count, places_[before].stash + 1)};
     return lives[number].slot;
   };
-  if (is_swapped(piece)) {
+  if (finds_segment(piece)) {
     const int number = life_of(piece, piece.first);
     const bool is_first = piece.first == outline_.first_block[piece.chunk];
     piece.segment = is_first ? fills(number) : lives[number].slot;
   }
-  if (piece.goes_on && outline_.is_swapped(piece.last)) piece.to_segment = fills(life_of(piece, piece.last));
+  if (piece.goes_on && is_swapped(outline_, piece.last)) piece.to_segment = fills(life_of(piece, piece.last));
   return need;
 }
 
@@ -32,7 +34,7 @@ void StepSegments::stands(const Task& piece, int place) {
   const bool travels = traits_of_pass(pass_of_task(piece.kind)).travel != Travel::nowhere;
   const int first = outline_.first_block[piece.chunk], last = outline_.first_block[piece.chunk + 1];
   for (int block = travels ? piece.first : first; block < (travels ? piece.last : last); ++block) {
-    if (!outline_.is_swapped(block)) continue;
+    if (!is_swapped(outline_, block)) continue;
     Places& places = places_[life_of(piece, block)];
     (piece.kind == TaskKind::forward ? places.forward : places.last) = place;
   }

@@ -5,6 +5,7 @@
 #include "program/clock/prices.h"
 #include "program/schedules/segment_turns.h"
 #include "program/schedules/step_tasks.h"
+#include "program/swapped_blocks.h"
 
 namespace mindpipe {
 
@@ -37,7 +38,7 @@ class StepSegments {
   };
   std::vector<StepItem>& line(int& number);
   Task copy(TaskKind kind, const SegmentLife& life, int slot, int tape) const;
-  bool is_swapped(const Task& piece) const { return outline_.is_swapped(piece.first); }
+  bool finds_segment(const Task& piece) const { return is_swapped(outline_, piece.first); }
   int life_of(const Task& piece, int block) const {
     return turns_.life_of(piece.chunk, piece.micro_batch, block);
   }

@@ -6,9 +6,12 @@
 
 #include "core/check.h"
 #include "program/clock/transfer.h"
+#include "program/moving_step.h"
 #include "program/schedules/lowest_free.h"
 #include "program/schedules/step_segments.h"
 
+#include "program/swapped_blocks.h"
+#include "program/unit_bytes.h"
 namespace mindpipe {
 namespace {
 
@@ -90,7 +93,7 @@ class Making {
     std::map<std::pair<int, int>, int> tape_of, waiting_of;  // of chunk and micro-batch
     std::array<int, 2> handed_over{};
     segments_.reset();
-    if (outline_.swaps()) segments_.emplace(outline_, prices_, rank, passes, made_);
+    if (swaps_blocks(outline_)) segments_.emplace(outline_, prices_, rank, passes, made_);
     for (int number = 0; number < static_cast<int>(passes.size()); ++number) {
       const Pass& pass = passes[number];
       const PassTraits& traits = traits_of_pass(pass.kind);
@@ -126,7 +129,7 @@ class Making {
   void add_in_pieces(Task task) {
     std::vector<std::pair<int, int>> pieces{{task.first, task.last}};
     const Travel travel = traits_of_pass(pass_of_task(task.kind)).travel;
-    if (segments_ && travel != Travel::nowhere) pieces = outline_.pieces_of(task.first, task.last);
+    if (segments_ && travel != Travel::nowhere) pieces = pieces_of(outline_, task.first, task.last);
     if (travel == Travel::backward) std::reverse(pieces.begin(), pieces.end());
     for (const std::pair<int, int>& piece : pieces) {
       std::tie(task.first, task.last) = piece;
@@ -288,7 +291,7 @@ class Making {
   /// States leave from the step's first moment on, gradients behind their sums, in the order of these. Lines
   /// of their own carry them, for which no sum of scalars waits.
   void add_move(int from, int to) {
-    std::vector<int> units = outline_.units_leaving(from, to);
+    std::vector<int> units = units_leaving(outline_, from, to);
     if (units.empty()) return;
     const std::vector<int>& moving = made_.moving.emplace_back(std::move(units));
     const int states = new_line(), gradients = new_line();
@@ -313,7 +316,7 @@ class Making {
     const int fetches = outline_.state_on_host ? new_line() : -1,
               evictions = outline_.state_on_host ? new_line() : -1;
     std::vector<StepItem>& line = made_.lines[rank];
-    for (const int unit : outline_.units_updated_by(rank)) {
+    for (const int unit : units_updated_by(outline_, rank)) {
       line.push_back({{.kind = TaskKind::update,
                        .rank = rank,
                        .chunk = -1,
@@ -324,7 +327,7 @@ class Making {
         line.back().needs[StepItem::state] = arrival->second.first;
         line.back().needs[StepItem::gradient] = arrival->second.second;
       }
-      if (outline_.is_fetched(unit)) add_copies(rank, unit, fetches, evictions);
+      if (is_fetched(outline_, unit)) add_copies(rank, unit, fetches, evictions);
     }
   }
 
