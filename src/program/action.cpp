@@ -41,7 +41,7 @@ std::vector<Place> Program::places() const {
 QueueKey queue_of(const Action& action) {
   if (action.queue == Queue::compute) return {};
   if (is_message(action)) return {action.queue, action.peer, action.payload, sends(action), Members::none};
-  return {action.queue, -1, Payload::none, false, action.group};
+  return {action.queue, Action::none, Payload::none, false, action.group};
 }
 
 const char* name_of(Owner::Of of) {

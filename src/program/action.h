@@ -246,7 +246,7 @@ struct Program {
 /// Names one queue of a rank: messages of each (peer, direction, payload) have their own, so has each group.
 struct QueueKey {
   Queue queue = Queue::compute;
-  int peer = -1;
+  int peer = Action::none;
   Payload payload = Payload::none;
   bool outgoing = false;
   Members group = Members::none;

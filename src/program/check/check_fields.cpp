@@ -159,7 +159,7 @@ class FieldCheck {
         {"place on the host", action_.host, copies},
     };
     for (const auto& [name, number, is_used] : fields)
-      if (!is_used && number != -1) wrong("names {} {}, but has no use for it", name, number);
+      if (!is_used && number != Action::none) wrong("names {} {}, but has no use for it", name, number);
     if (action_.fold && !adds_to_gradients(action_)) wrong("folds gradients, but adds to none");
     if (!is_move(action_) && !action_.units.empty()) wrong("names units, but moves none");
   }

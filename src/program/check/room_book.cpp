@@ -55,12 +55,12 @@ void RoomBook::pass(const PassBook::Blocks& blocks) {
       if (number >= 0 && number < std::ssize(buffers_) && buffers_[number].now == content &&
           std::ssize(buffers_[number].writers) < messages(before, from))
         reading_.wrong("finds but a part of its input in buffer {}", number);
-    } else if (action.from_buffer != -1) {
+    } else if (action.from_buffer != Action::none) {
       reading_.wrong("reads buffer {}, but takes nothing in from one", action.from_buffer);
     }
     if (exists(behind) && (forward ? action.last == blocks.last : action.first == blocks.first))
       write(action.to_buffer, crossing(to, forward), messages(behind, to));
-    else if (action.to_buffer != -1)
+    else if (action.to_buffer != Action::none)
       reading_.wrong("writes buffer {}, but leaves nothing for a neighbour", action.to_buffer);
   }
   if (Arena* there = arena()) pass_in(*there, blocks);

@@ -72,7 +72,7 @@ void Clock::put(const Task& task) {
   }
   const int held = hold(task);
   held_[held].line = number;
-  held_[held].turns = task.part < 0 ? task.parts : 1;
+  held_[held].turns = task.is_whole() ? task.parts : 1;
   Line& line = lines_[number];
   (line.first < 0 ? line.first : held_[line.last].next) = held;
   line.last = held;

@@ -117,7 +117,7 @@ Price PriceList::move(int from, int to, std::span<const int> units) const {
 Price PriceList::over(const Link& link, const Transfer& transfer, int part) {
   if (transfer.bytes == 0) return {};
   Price price{0, {0, link.latency, link.level}};
-  const int first = std::max(part, 0), last = part < 0 ? transfer.parts : part + 1;
+  const int first = std::max(part, 0), last = part == Task::all_parts ? transfer.parts : part + 1;
   for (int each = first; each < last; ++each)
     price.load.takes += link.carries(transfer.of_part(each, transfer.bytes));
   price.lasts = price.load.takes + (last - first) * link.latency;

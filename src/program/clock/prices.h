@@ -3,6 +3,7 @@
 #include <span>
 
 #include "program/clock/simulate.h"
+#include "program/clock/task.h"
 #include "program/clock/transfer.h"
 
 #include "program/swapped_blocks.h"
@@ -61,13 +62,13 @@ class PriceList {
   /// The messages of one micro-batch across a cut, one behind the other.
   Price message(int from, int to, const BoundaryBytes& cut, bool with_forward) const;
   /// A transfer, or a part of it.
-  Price sum(int unit, int part = -1) const {
+  Price sum(int unit, int part = Task::all_parts) const {
     return over(network_.data, sum_over_data(outline_, unit), part);
   }
-  Price gather(int unit, int part = -1) const {
+  Price gather(int unit, int part = Task::all_parts) const {
     return over(network_.data, gather_over_data(outline_, unit), part);
   }
-  Price exchange(int from, int to, int unit, int part = -1) const {
+  Price exchange(int from, int to, int unit, int part = Task::all_parts) const {
     return over(network_.link(from, to), exchange_of(outline_, unit), part);
   }
   /// States of units: as long as a table says, else as long as their bytes take.

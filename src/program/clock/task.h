@@ -36,7 +36,19 @@ static_assert(task_of_pass(ActionKind::forward) == TaskKind::forward &&
               task_of_pass(ActionKind::backward_input) == TaskKind::backward_input &&
               task_of_pass(ActionKind::backward_weight) == TaskKind::backward_weight);
 
+// Copies stand last among both kinds, in one order.
+constexpr TaskKind task_of_copy(ActionKind copy) {
+  return static_cast<TaskKind>(static_cast<int>(copy) - static_cast<int>(ActionKind::fetch) +
+                               static_cast<int>(TaskKind::fetch));
+}
+constexpr ActionKind copy_of_task(TaskKind task) {
+  return static_cast<ActionKind>(static_cast<int>(task) - static_cast<int>(TaskKind::fetch) +
+                                 static_cast<int>(ActionKind::fetch));
+}
 constexpr bool is_copy(TaskKind task) { return task >= TaskKind::fetch; }
+static_assert(task_of_copy(ActionKind::evict) == TaskKind::evict &&
+              task_of_copy(ActionKind::stash) == TaskKind::stash &&
+              task_of_copy(all_kinds<ActionKind>().back()) == TaskKind::unstash);
 
 /// The class in which it meets others.
 constexpr TrafficClass class_of(TaskKind kind) {
@@ -56,35 +68,43 @@ constexpr TrafficClass class_of(TaskKind kind) {
     case TaskKind::sum:
     case TaskKind::exchange:
       return TrafficClass::gradients;
-    default:
-      return TrafficClass::tensor;
+    case TaskKind::forward:
+    case TaskKind::backward:
+    case TaskKind::backward_input:
+    case TaskKind::backward_weight:
+    case TaskKind::update:
+      break;
   }
+  return TrafficClass::tensor;
 }
 
 /// One thing that a source lets begin: plain data, in the order in which the clock starts it.
 struct Task {
+  static constexpr int none = Action::none;  ///< value of a field that names no rank, unit or place
+  static constexpr int all_parts = -1;       ///< value of `part`: the transfer as a whole
+  static constexpr int next_turn = -1;       ///< value of `turn`: the one behind the last
   TaskKind kind = TaskKind::forward;
   WaitReason waits = WaitReason::input;  ///< why the compute queue was idle before, if it was
   bool with_forward = true;              ///< which way a message travels
   bool clears = false, fold = false;     ///< what Action says of both
   bool goes_on = false;                  ///< a piece of a pass that the next one of its rank goes on with
   int rank = 0;                          ///< where it runs, or whence it leaves
-  int peer = -1;                         ///< where a message, an exchange or a move goes
+  int peer = none;                       ///< where a message, an exchange or a move goes
   Owner owner = {};
   int chunk = 0, micro_batch = 0;
   Payload payload = Payload::none;  ///< what a message carries; none: all that crosses the cut
-  int turn = -1;                    ///< which crossing of its ring a message is; -1: the next
+  int turn = next_turn;             ///< which crossing of its ring a message is
   int first = 0, last = 0;          ///< blocks of a pass or an update; a message: the cut
-  int unit = -1, block = 0;         ///< the use that is summed or exchanged; the unit that is gathered
-  int part = -1, parts = 1;         ///< part of a transfer, of so many; -1: all of them
+  int unit = none, block = 0;       ///< the use that is summed or exchanged; the unit that is gathered
+  int part = all_parts, parts = 1;  ///< part of a transfer, of so many
   /// A tape's place, with what arrives for it in a supernet; a gradient slab; where a share moves out to.
-  int slot = -1, slab = -1, apart = -1;
-  int waiting = -1;                              ///< room of what a backward in halves puts off
-  int segment = -1, to_segment = -1, host = -1;  ///< places of segments, as Action says
-  TensorSums sums = {};                          ///< inside a pass
+  int slot = none, slab = none, apart = none;
+  int waiting = none;                                  ///< room of what a backward in halves puts off
+  int segment = none, to_segment = none, host = none;  ///< places of segments, as Action says
+  TensorSums sums = {};                                ///< inside a pass
   /// Units that move or are updated, ascending; the source keeps them until it is asked for more.
   std::span<const int> units = {};
-  int number = -1;         ///< by which its source knows it
+  int number = none;       ///< by which its source knows it
   std::int64_t lasts = 0;  ///< nanoseconds where it meets no other, as its source says
   /// What it asks of ports: all of its parts together, with the latency of each; a pass, its tensor sums
   /// together. A transfer that asks for nothing lasts as long as said.
@@ -93,6 +113,7 @@ struct Task {
     lasts = price.lasts;
     load = price.load;
   }
+  bool is_whole() const { return part == all_parts; }
   /// How long one of its parts takes where it meets no other.
   std::int64_t part_lasts(int number) const {
     const auto of_part = [&](std::int64_t whole) {

@@ -9,24 +9,20 @@ namespace mindpipe {
 namespace {
 
 TaskKind kind_of(const Action& action) {
-  if (is_pass(action)) return task_of_pass(action.kind);
-  if (action.kind == ActionKind::fetch) return TaskKind::fetch;
-  if (action.kind == ActionKind::evict) return TaskKind::evict;
-  if (action.kind == ActionKind::stash) return TaskKind::stash;
-  if (action.kind == ActionKind::unstash) return TaskKind::unstash;
-  if (!is_communication(action)) return TaskKind::update;
-  switch (class_of(action)) {
-    case TrafficClass::scalars:
-      return TaskKind::scalars;
-    case TrafficClass::pipeline:
-      return TaskKind::message;
-    case TrafficClass::moves:
-      return TaskKind::move;
-    case TrafficClass::values:
-      return TaskKind::gather;
-    default:
-      return is_message(action) ? TaskKind::exchange : TaskKind::sum;
-  }
+  return by_shape(
+      action.kind, [&](const PassTraits&) { return task_of_pass(action.kind); },
+      [](const UnitTraits&) { return TaskKind::update; },
+      [&](const CopyTraits&) { return task_of_copy(action.kind); },
+      [&](const MessageTraits&) {
+        return is_move(action)       ? TaskKind::move
+               : crosses_cut(action) ? TaskKind::message
+                                     : TaskKind::exchange;
+      },
+      [](const CollectiveTraits& collective) {
+        return collective.of == CollectiveTraits::step   ? TaskKind::scalars
+               : collective.of == CollectiveTraits::unit ? TaskKind::gather
+                                                         : TaskKind::sum;
+      });
 }
 
 }  // namespace

@@ -36,8 +36,8 @@ void BoundaryRooms::cross(const Task& task, int way, const Ledger& ledger, std::
 
 Room& BoundaryRooms::leave(const Task& task, Action& send) {
   BufferRing& buffers = ring(task.peer, task.with_forward, true);
-  Buffer& buffer = task.turn < 0 ? buffers.oldest() : buffers.at(task.turn);
-  if (task.turn < 0) buffers.empty_oldest();
+  Buffer& buffer = task.turn == Task::next_turn ? buffers.oldest() : buffers.at(task.turn);
+  if (task.turn == Task::next_turn) buffers.empty_oldest();
   send.peer = task.peer;
   send.from_buffer = buffer.number;
   return buffer.room;
@@ -49,8 +49,8 @@ Room& BoundaryRooms::arrive(const Task& task, Action& receive, bool& is_first) {
   receive.tape = task.slot;
   if (task.slot >= 0) return room_at(slots_, task.slot);
   BufferRing& buffers = ring(task.rank, task.with_forward, false);
-  Buffer& buffer = task.turn < 0 ? buffers.fill() : buffers.at(task.turn);
-  is_first = task.turn < 0 || std::exchange(buffer.turn, task.turn) != task.turn;
+  Buffer& buffer = task.turn == Task::next_turn ? buffers.fill() : buffers.at(task.turn);
+  is_first = task.turn == Task::next_turn || std::exchange(buffer.turn, task.turn) != task.turn;
   receive.to_buffer = buffer.number;
   return buffer.room;
 }

@@ -75,9 +75,8 @@ void ListWriter::add(const Task& task, std::int64_t ticket) {
     case TaskKind::evict:
       return copy(task);
     case TaskKind::stash:
-      return copy_segment(ActionKind::stash, task);
     case TaskKind::unstash:
-      return copy_segment(ActionKind::unstash, task);
+      return copy_segment(task);
   }
 }
 
@@ -92,18 +91,18 @@ void ListWriter::put(Action action, std::int64_t time) {
 /// Writes a transfer, or a part of it, as entries of its own, each with its ticket.
 void ListWriter::put_parts(const Task& task, Action action, const Transfer& transfer) {
   action.parts = transfer.parts;
-  const int first = std::max(task.part, 0), last = task.part < 0 ? transfer.parts : task.part + 1;
+  const int first = std::max(task.part, 0), last = task.is_whole() ? transfer.parts : task.part + 1;
   for (action.part = first; action.part < last; ++action.part) {
     action.bytes = transfer.of_part(action.part, transfer.bytes);
     action.ticket = tickets_++;
-    put(action, task.part < 0 ? task.part_lasts(action.part) : task.lasts);
+    put(action, task.is_whole() ? task.part_lasts(action.part) : task.lasts);
   }
 }
 
 /// Whether a transfer in parts begins or ends here; elsewhere it takes its tickets alone.
 bool ListWriter::takes_part(const Task& task) {
   if (task.rank == rank_ || task.peer == rank_) return true;
-  tickets_ += task.part < 0 ? task.parts : 1;
+  tickets_ += task.is_whole() ? task.parts : 1;
   return false;
 }
 
@@ -268,7 +267,7 @@ void ListWriter::update(const Task& task) {
 void ListWriter::copy(const Task& task) {
   if (task.rank != rank_) return;
   const bool comes = task.kind == TaskKind::fetch;
-  Action action = action_of_task(comes ? ActionKind::fetch : ActionKind::evict, task);
+  Action action = action_of_task(copy_of_task(task.kind), task);
   action.unit = task.unit;
   action.bytes = share_of_state(outline_, task.unit);
   const int turn = static_cast<int>(fetched_.size()) % state_slots;
@@ -277,9 +276,9 @@ void ListWriter::copy(const Task& task) {
   put(std::move(action), task.lasts);
 }
 
-void ListWriter::copy_segment(ActionKind kind, const Task& task) {
+void ListWriter::copy_segment(const Task& task) {
   if (task.rank != rank_) return;
-  Action action = of_micro_batch(kind, task, outline_);
+  Action action = of_micro_batch(copy_of_task(task.kind), task, outline_);
   segments_.copy(task, ledger_, place_, action);
   put(std::move(action), task.lasts);
 }

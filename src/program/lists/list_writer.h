@@ -51,7 +51,7 @@ class ListWriter {
   void hand_over(const Task& task, Action& action);
   void move(const Task& task);
   void copy(const Task& task);
-  void copy_segment(ActionKind kind, const Task& task);
+  void copy_segment(const Task& task);
 
   const Outline& outline_;
   int rank_;

@@ -29,7 +29,7 @@ inline int rank_beside(int chunk, int rank, const Outline& outline) {
 
 /// Where the last part of a transfer is to stand that is written from `place` on; -1: it is written later.
 inline std::int64_t last_place(const Task& task, std::int64_t place) {
-  if (task.part < 0) return place + task.parts - 1;
+  if (task.is_whole()) return place + task.parts - 1;
   return task.part + 1 == task.parts ? place : -1;
 }
 

@@ -8,7 +8,7 @@ namespace mindpipe {
 
 StepNeed StepSegments::find(Task& piece) const {
   const std::vector<SegmentLife>& lives = turns_.lives();
-  piece.segment = piece.to_segment = -1;
+  piece.segment = piece.to_segment = Task::none;
   if (piece.kind != TaskKind::forward) {
     if (!finds_segment(piece)) return {};
     const int number = life_of(piece, piece.first);

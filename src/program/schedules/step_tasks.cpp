@@ -55,7 +55,7 @@ class Making {
     for (int from = 0; outline_.moves_blocks() && from < outline_.stages; ++from)
       for (const int to : {from - 1, from + 1}) add_move(from, to);
     made_.lines[made_.scalars()].push_back(
-        {{.kind = TaskKind::scalars, .chunk = -1, .lasts = prices_.scalars(0)}});
+        {{.kind = TaskKind::scalars, .chunk = Task::none, .lasts = prices_.scalars(0)}});
     for (int rank = 0; rank < outline_.stages; ++rank) add_updates(rank);
     number();
     return std::move(made_);
@@ -72,7 +72,7 @@ class Making {
         const auto [gathered, is_new] = gathered_.try_emplace({rank, use.unit}, 0);
         if (!is_new) continue;
         add_parts(made_.sums_of(rank),
-                  {.kind = TaskKind::gather, .rank = rank, .chunk = -1, .unit = use.unit},
+                  {.kind = TaskKind::gather, .rank = rank, .chunk = Task::none, .unit = use.unit},
                   gather_over_data(outline_, use.unit).parts, {},
                   [&](int part) { return prices_.gather(use.unit, part); });
         gathered->second = static_cast<int>(made_.lines[made_.sums_of(rank)].size());
@@ -319,7 +319,7 @@ class Making {
     for (const int unit : units_updated_by(outline_, rank)) {
       line.push_back({{.kind = TaskKind::update,
                        .rank = rank,
-                       .chunk = -1,
+                       .chunk = Task::none,
                        .unit = unit,
                        .lasts = outline_.lasting(rank, prices_.update_of_share(unit))},
                       {StepNeed{made_.scalars(), 1}}});
@@ -335,7 +335,7 @@ class Making {
   /// update, the last in its line.
   void add_copies(int rank, int unit, int fetches, int evictions) {
     const auto copy = [&](TaskKind kind) {
-      return Task{.kind = kind, .rank = rank, .chunk = -1, .unit = unit, .lasts = prices_.copy(unit)};
+      return Task{.kind = kind, .rank = rank, .chunk = Task::none, .unit = unit, .lasts = prices_.copy(unit)};
     };
     const int turn = static_cast<int>(made_.lines[fetches].size());
     StepItem& fetch = made_.lines[fetches].emplace_back(StepItem{copy(TaskKind::fetch)});
