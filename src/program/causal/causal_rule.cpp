@@ -8,11 +8,10 @@
 #include "core/give_way.h"
 #include "core/random.h"
 #include "program/causal/sorted_ids.h"
+#include "program/causal/sum_of_use.h"
 
 namespace mindpipe {
 namespace {
-
-constexpr int ring_depth = 2;  // buffers from which messages leave for a neighbour
 
 /// What is said first counts.
 void because(WaitReason& why, WaitReason reason) {
@@ -31,6 +30,7 @@ CausalRule::CausalRule(const Outline& outline, const PriceList& prices, SubnetRu
       turns_(outline, subnets_, rules_.order, first),
       windows_(outline, prices, subnets_, rules_.window, first),
       moves_(outline, prices, units_),
+      messages_(outline, prices, subnets_),
       ranks_(outline.ranks()),
       admitted_(first) {
   MP_CHECK(outline.chunks == 1, "subnets on {} chunks a stage", outline.chunks);
@@ -38,15 +38,6 @@ CausalRule::CausalRule(const Outline& outline, const PriceList& prices, SubnetRu
            "units move where subnets are in causal order");
   MP_CHECK(rules_.window == 0 || first % rules_.window == 0, "subnet {} begins no window of {}", first,
            rules_.window);
-  for (int rank = 0; rank < outline.ranks(); ++rank) {
-    const int stage = outline.stage_of_rank(rank);
-    const auto time = [&](int peer, int block, bool with_forward) {
-      return prices.message(rank, peer, outline.cuts[block], with_forward);
-    };
-    if (stage + 1 < outline.stages)
-      ranks_[rank].message[1] = time(rank + 1, outline.first_block[stage + 1], true);
-    if (stage > 0) ranks_[rank].message[0] = time(rank - 1, outline.first_block[stage], false);
-  }
 }
 
 void CausalRule::add(std::span<const Subnet> more, bool last, Clock& clock) {
@@ -123,7 +114,7 @@ bool CausalRule::next_update(int rank, Task& task) {
 bool CausalRule::next_backward(int rank, Task& task, WaitReason& why) {
   Rank& here = ranks_[rank];
   const int stage = outline_.stage_of_rank(rank);
-  if (stage > 0 && here.leaving[0] == ring_depth) return false;
+  if (!messages_.has_buffer(rank, false)) return false;
   const std::size_t count = here.to_backward.size(), first = drawn(count);
   for (std::size_t k = 0; k < count; ++k) {
     const std::int64_t id = here.to_backward[(first + k) % count];
@@ -153,7 +144,7 @@ bool CausalRule::next_backward(int rank, Task& task, WaitReason& why) {
 Source::Answer CausalRule::next_forward(int rank, const Clock& clock, Task& task, WaitReason& why) {
   Rank& here = ranks_[rank];
   const int stage = outline_.stage_of_rank(rank);
-  if (stage + 1 < outline_.stages && here.leaving[1] == ring_depth) return Answer::waits;
+  if (!messages_.has_buffer(rank, true)) return Answer::waits;
   const std::size_t count = here.to_forward.size(), first = drawn(count);
   for (std::size_t k = 0; k < count; ++k) {
     const std::int64_t id = here.to_forward[(first + k) % count];
@@ -192,7 +183,7 @@ bool CausalRule::holds_back(int rank, std::int64_t forward, const Clock& clock) 
   if (clock.on_way(rank + 1, way) != nullptr && clock.arrives(rank + 1, way) <= until) return true;
   const Task* behind = clock.runs(rank + 1);
   return behind != nullptr && behind->kind == TaskKind::backward &&
-         behind->end + pieces_.rest(rank + 1) + ranks_[rank + 1].message[0].lasts <= until;
+         behind->end + pieces_.rest(rank + 1) + messages_.lasts(rank + 1, false) <= until;
 }
 
 void CausalRule::ended(const Task& task, Clock& clock) {
@@ -200,7 +191,7 @@ void CausalRule::ended(const Task& task, Clock& clock) {
   const std::int64_t id = task.owner.number;
   switch (task.kind) {
     case TaskKind::forward:
-      if (task.chunk + 1 < outline_.stages) return send(task, true, clock);
+      if (task.chunk + 1 < outline_.stages) return messages_.send(task, true, clock);
       ++subnets_.at(id, task.rank).gradients;
       return insert_sorted(ranks_[task.rank].to_backward, id);
     case TaskKind::backward:
@@ -225,25 +216,8 @@ void CausalRule::ended(const Task& task, Clock& clock) {
   }
 }
 
-void CausalRule::send(const Task& pass, bool with_forward, Clock& clock) {
-  Rank& here = ranks_[pass.rank];
-  const int peer = pass.rank + (with_forward ? 1 : -1);
-  ++here.leaving[with_forward];
-  clock.put({.kind = TaskKind::message,
-             .with_forward = with_forward,
-             .rank = pass.rank,
-             .peer = peer,
-             .owner = pass.owner,
-             .chunk = pass.chunk,
-             .micro_batch = pass.micro_batch,
-             .first = with_forward ? pass.last : pass.first,
-             .slot = subnets_.slot(pass.owner.number, peer, pass.micro_batch),
-             .lasts = here.message[with_forward].lasts,
-             .load = here.message[with_forward].load});
-}
-
 void CausalRule::arrive(const Task& message, Clock& clock) {
-  --ranks_[message.rank].leaving[message.with_forward];
+  messages_.end(message);
   clock.touch(message.rank);
   clock.touch(message.peer);
   const std::int64_t id = message.owner.number;
@@ -261,7 +235,7 @@ void CausalRule::end_backward(const Task& pass, Clock& clock) {
   rooms_.give_slot_back(pass.rank, pass.slot);
   if (pass.chunk > 0) {
     clock.touch(pass.rank - 1);
-    send(pass, false, clock);
+    messages_.send(pass, false, clock);
   }
   if (++progress.ended < outline_.micro_batches) return;
   windows_.pass(id, pass.rank, clock);
@@ -272,22 +246,10 @@ void CausalRule::end_backward(const Task& pass, Clock& clock) {
 /// block's first.
 void CausalRule::sum(const Task& pass, Clock& clock) {
   const std::int64_t id = pass.owner.number;
-  const auto put = [&](int block, int unit) {
-    const Price price = prices_.sum(unit);
-    clock.put({.kind = TaskKind::sum,
-               .rank = pass.rank,
-               .owner = pass.owner,
-               .chunk = pass.chunk,
-               .unit = unit,
-               .block = block,
-               .parts = sum_over_data(outline_, unit).parts,
-               .slab = pass.slab,
-               .lasts = price.lasts,
-               .load = price.load});
-  };
   for (int block = pass.last; block-- > pass.first;)
     for (int number = subnets_.most_units(); number-- > 0;)
-      if (const int unit = subnets_.unit(id, block, number); unit >= 0) put(block, unit);
+      if (const int unit = subnets_.unit(id, block, number); unit >= 0)
+        clock.put(sum_of_use(outline_, prices_, pass.rank, pass.owner, {unit, block}, pass.slab));
 }
 
 void CausalRule::end_update(const Task& update, Clock& clock) {

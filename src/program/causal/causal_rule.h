@@ -1,5 +1,4 @@
 #pragma once
-#include <array>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -7,6 +6,7 @@
 
 #include "program/causal/backward_pieces.h"
 #include "program/causal/causal_windows.h"
+#include "program/causal/messages_in_flight.h"
 #include "program/causal/moves_in_flight.h"
 #include "program/causal/rooms_in_flight.h"
 #include "program/causal/subnets_in_flight.h"
@@ -40,8 +40,6 @@ class CausalRule final : public Source {
  private:
   struct Rank {
     std::vector<std::int64_t> to_forward, to_backward;  ///< subnets with one to begin, in order of ids
-    std::array<int, 2> leaving{};    ///< messages backwards, forwards that have not arrived
-    std::array<Price, 2> message{};  ///< price of one
   };
 
   std::string awaited_by(std::int64_t id, int rank) const;
@@ -51,7 +49,6 @@ class CausalRule final : public Source {
   bool next_backward(int rank, Task& task, WaitReason& why);
   Answer next_forward(int rank, const Clock& clock, Task& task, WaitReason& why);
   bool holds_back(int rank, std::int64_t forward, const Clock& clock) const;
-  void send(const Task& pass, bool with_forward, Clock& clock);
   void arrive(const Task& message, Clock& clock);
   void end_backward(const Task& pass, Clock& clock);
   void sum(const Task& pass, Clock& clock);
@@ -67,6 +64,7 @@ class CausalRule final : public Source {
   CausalWindows windows_;
   UnitLists units_;
   MovesInFlight moves_;
+  MessagesInFlight messages_;
   std::vector<Rank> ranks_;
   std::int64_t admitted_;
   std::uint64_t drawn_ = 0;  ///< numbers, where the order is drawn

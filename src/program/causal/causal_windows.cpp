@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "program/causal/sum_of_use.h"
+
 namespace mindpipe {
 
 CausalWindows::CausalWindows(const Outline& outline, const PriceList& prices, const SubnetsInFlight& subnets,
@@ -79,20 +81,8 @@ void CausalWindows::close(Clock& clock) {
 
 void CausalWindows::complete(std::int64_t window, int rank, Clock& clock) {
   for (const Use& use : ranks_[rank].uses)
-    if (outline_.data == 1) {
-      exchange(window, rank, use, clock);
-    } else {
-      const Price price = prices_.sum(use.unit);
-      clock.put({.kind = TaskKind::sum,
-                 .rank = rank,
-                 .owner = {Owner::window, window},
-                 .chunk = outline_.stage_of_rank(rank),
-                 .unit = use.unit,
-                 .block = use.block,
-                 .parts = sum_over_data(outline_, use.unit).parts,
-                 .lasts = price.lasts,
-                 .load = price.load});
-    }
+    if (outline_.data == 1) exchange(window, rank, use, clock);
+    else clock.put(sum_of_use(outline_, prices_, rank, {Owner::window, window}, {use.unit, use.block}));
 }
 
 void CausalWindows::exchange(std::int64_t window, int rank, const Use& use, Clock& clock) {
