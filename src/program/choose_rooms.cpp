@@ -92,7 +92,7 @@ class RoomSearch {
   }
 
   void choose_slabs(std::int64_t with_all) {
-    int least = outline_.stages, most = outline_.stages;  // of a group that is updated together
+    int least = group_of_bulk(outline_), most = least;
     if (wishes_.order != SubnetOrder::bulk) {
       CausalPlanner planner(outline_, network_, rules_);
       planner.next(subnets_, true, [](const Task&) {});
@@ -156,11 +156,12 @@ RoomsOnPaper choose_rooms(const Outline& outline, const Network& network, const 
              wishes.slots, outline.micro_batches,
              wishes.order == SubnetOrder::bulk ? "two of a group" : "the oldest one", least);
   MP_REQUIRE(
-      wishes.order != SubnetOrder::bulk || wishes.admission == 0 || wishes.admission >= outline.stages,
+      wishes.order != SubnetOrder::bulk || wishes.admission == 0 ||
+          wishes.admission >= group_of_bulk(outline),
       Exit::bad_configuration,
       "supernet.admission is {}, but schedule bulk updates groups of {} subnets together, one for each "
       "stage (take at least {}, or auto)",
-      wishes.admission, outline.stages, outline.stages);
+      wishes.admission, group_of_bulk(outline), group_of_bulk(outline));
   return RoomSearch(outline, network, wishes, subnets).run();
 }
 

@@ -3,11 +3,12 @@
 #include <vector>
 
 #include "config/kinds.h"
+#include "program/outline.h"
 
 namespace mindpipe {
 
 /// When a subnet's forward may read a unit: after all older users have updated it; with the other subnets of
-/// its group of as many as there are stages, whose updates come together; or at any time.
+/// its group, whose updates come together; or at any time.
 enum class SubnetOrder : std::uint8_t { causal, bulk, free };
 /// The order that a schedule of subnets stands for.
 inline SubnetOrder order_of(ScheduleKind schedule) {
@@ -15,6 +16,9 @@ inline SubnetOrder order_of(ScheduleKind schedule) {
          : schedule == ScheduleKind::free ? SubnetOrder::free
                                           : SubnetOrder::causal;
 }
+
+/// Subnets whose updates come together in the order bulk.
+inline int group_of_bulk(const Outline& outline) { return outline.stages; }
 
 /// How a supernet is trained on a pipeline, beside what an outline says.
 struct SubnetRules {

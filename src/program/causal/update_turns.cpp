@@ -8,7 +8,11 @@ namespace mindpipe {
 
 UpdateTurns::UpdateTurns(const Outline& outline, const SubnetsInFlight& subnets, SubnetOrder order,
                          std::int64_t first)
-    : outline_(outline), subnets_(subnets), order_(order), begin_(first), ranks_(outline.ranks()) {
+    : subnets_(subnets),
+      order_(order),
+      group_(group_of_bulk(outline)),
+      begin_(first),
+      ranks_(outline.ranks()) {
   for (Rank& rank : ranks_) rank.updated = first;
 }
 
@@ -35,7 +39,7 @@ void UpdateTurns::close() {
 /// The updates of a group wait for the backwards of all its subnets and follow in order of ids.
 void UpdateTurns::update_group(Rank& rank) {
   if (rank.done.empty()) return;
-  const std::int64_t group = group_of(rank.done.front()) * outline_.stages, whole = group + outline_.stages;
+  const std::int64_t group = first_of_group(rank.done.front()), whole = group + group_;
   const std::int64_t first = std::max(group, begin_),
                      end = subnets_.is_closed() ? std::min(whole, subnets_.known()) : whole;
   if (static_cast<std::int64_t>(rank.done.size()) < end - first) return;

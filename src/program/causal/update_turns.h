@@ -16,7 +16,7 @@ class UpdateTurns {
 
   bool may_forward(std::int64_t id, int rank) const {
     if (order_ == SubnetOrder::causal) return subnets_.at(id, rank).missing == 0;
-    return order_ == SubnetOrder::free || ranks_[rank].updated >= group_of(id) * outline_.stages;
+    return order_ == SubnetOrder::free || ranks_[rank].updated >= first_of_group(id);
   }
   /// The gradients of a subnet are complete on a rank.
   void complete(std::int64_t id, int rank, Clock& clock);
@@ -35,12 +35,12 @@ class UpdateTurns {
         done;                  ///< subnets of a group that is updated together whose gradients are complete
     std::int64_t updated = 0;  ///< subnets
   };
-  std::int64_t group_of(std::int64_t id) const { return id / outline_.stages; }
+  std::int64_t first_of_group(std::int64_t id) const { return id / group_ * group_; }
   void update_group(Rank& rank);
 
-  const Outline& outline_;
   const SubnetsInFlight& subnets_;
   SubnetOrder order_;
+  std::int64_t group_;  ///< subnets
   std::int64_t begin_;
   std::vector<Rank> ranks_;
 };

@@ -85,8 +85,8 @@ void SubnetBook::pass(Work& work) {
     for (const ListEntry& arrival : work.arrived)
       if (!reading_.has_ended(arrival))
         reading_.wrong("does not wait for units ({})", reading_.text_of(arrival.place));
-  } else if (rules_.order == SubnetOrder::bulk &&
-             updated_ < action.owner.number / reading_.outline.stages * reading_.outline.stages) {
+  } else if (const std::int64_t group = group_of_bulk(reading_.outline);
+             rules_.order == SubnetOrder::bulk && updated_ < action.owner.number / group * group) {
     reading_.wrong("the group before has yet to be updated");
   }
 }
