@@ -20,7 +20,7 @@ ComputeTimes PaperCompute::last(Script& script, int index, const ComputeTimes& c
   const Load load = load_of(script, index);
   const std::int64_t lasts = script.pacer.time_of(index) + longer;
   ran.end = ran.start;
-  const int turns = load.takes > 0 ? load.stretches(action.sums) : 1;
+  const int turns = load.takes > 0 ? load.turns(action.sums) : 1;
   for (int turn = 0; turn < turns; ++turn) {
     const auto of_turn = [&](std::int64_t whole) {
       return whole * (turn + 1) / turns - whole * turn / turns;
@@ -48,7 +48,7 @@ Load PaperCompute::load_of(const Script& script, int index) const {
   return network_->tensor_load({action.sums, action.bytes}, script.pacer.time_of(index));
 }
 
-/// A stretch of sums leaves this rank for itself, as the ranks that share its products are alike.
+/// A turn of sums leaves this rank for itself, as the ranks that share its products are alike.
 std::int64_t PaperCompute::passes_ports(Level level, std::int64_t takes, std::int64_t offered) {
   constexpr int itself = -1;
   const PaperPorts::Number leaves = ports_->offer(level, TrafficClass::tensor, itself, takes, offered);

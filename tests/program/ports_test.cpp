@@ -230,12 +230,12 @@ TEST_F(PortsOfLists, SumsOfAPassStandBetweenParts) {
   EXPECT_EQ(line.sums[0], 840);
 }
 
-TEST_F(PortsOfLists, LongSumsOfAPassGoInStretches) {
-  pass(0, 1'000'000 + 40 + 400'000, {4, 400'000});  // two stretches
+TEST_F(PortsOfLists, LongSumsOfAPassGoInTurns) {
+  pass(0, 1'000'000 + 40 + 400'000, {4, 400'000});  // two turns
   sum(0, 650'000);
   const Timeline line = run();
   EXPECT_EQ(line.spans[0][1].end, 650'010);
-  // 500,000 of computing, the first stretch behind the part, 20 of latency; then as if alone.
+  // 500,000 of computing, the first turn behind the part, 20 of latency; then as if alone.
   EXPECT_EQ(line.spans[0][0].end, 650'000 + 200'000 + 20 + 500'000 + 200'000 + 20);
 }
 

@@ -27,10 +27,10 @@ void SubnetBook::leave_home() {
 void SubnetBook::know(const Subnet& subnet, const std::vector<int>& cut) {
   const Outline& outline = reading_.outline;
   const bool is_here = subnet.id % outline.lanes == outline.lane_of_rank(reading_.rank);
-  Work* work = is_here ? &work_[subnet.id] : nullptr;
+  OpenSubnet* open = is_here ? &open_[subnet.id] : nullptr;
   if (is_here) {
-    work->first = cut[stage_];
-    work->last = cut[stage_ + 1];
+    open->first = cut[stage_];
+    open->last = cut[stage_ + 1];
   }
   std::vector<Use>& all = moving_.emplace_back();
   const int first = moves_ ? 0 : cut[stage_], last = moves_ ? outline.all_blocks() : cut[stage_ + 1];
@@ -40,7 +40,7 @@ void SubnetBook::know(const Subnet& subnet, const std::vector<int>& cut) {
         if (outline.units[unit].shared) continue;
         const Use use{unit, block, held_[unit].users++};
         if (moves_) all.push_back(use);
-        if (is_here && block >= work->first && block < work->last) work->uses.push_back(use);
+        if (is_here && block >= open->first && block < open->last) open->uses.push_back(use);
       }
     });
 }
@@ -58,9 +58,9 @@ std::int64_t SubnetBook::version_for(std::int64_t subnet, int unit) const {
   return gone;
 }
 
-SubnetBook::Work* SubnetBook::work() {
-  const auto found = work_.find(reading_.action().owner.number);
-  if (found != work_.end()) return &found->second;
+SubnetBook::OpenSubnet* SubnetBook::known() {
+  const auto found = open_.find(reading_.action().owner.number);
+  if (found != open_.end()) return &found->second;
   reading_.wrong("its subnet has ended, or is not known");
   return nullptr;
 }
@@ -69,7 +69,7 @@ void SubnetBook::see() {
   const Action& action = reading_.action();
   if (is_move(action)) return move();
   if (is_message(action)) return;
-  Work* const open = work();
+  OpenSubnet* const open = known();
   if (open == nullptr) return;
   if (is_pass(action)) pass(*open);
   if (is_backward(action)) backward(*open);
@@ -77,12 +77,12 @@ void SubnetBook::see() {
   if (action.kind == ActionKind::update) update(*open);
 }
 
-void SubnetBook::pass(Work& work) {
+void SubnetBook::pass(OpenSubnet& open) {
   const Action& action = reading_.action();
   if (!is_forward(action)) return;
   if (rules_.order == SubnetOrder::causal) {
-    require_versions(work);
-    for (const ListEntry& arrival : work.arrived)
+    require_versions(open);
+    for (const ListEntry& arrival : open.arrived)
       if (!reading_.has_ended(arrival))
         reading_.wrong("does not wait for units ({})", reading_.text_of(arrival.place));
   } else if (const std::int64_t group = group_of_bulk(reading_.outline);
@@ -92,58 +92,58 @@ void SubnetBook::pass(Work& work) {
 }
 
 /// All older users of a subnet's units have updated them, and their states are here.
-void SubnetBook::require_versions(const Work& work) {
-  for (const Use& use : work.uses)
+void SubnetBook::require_versions(const OpenSubnet& open) {
+  for (const Use& use : open.uses)
     if (const std::int64_t found = held_[use.unit].version; found == gone)
       reading_.wrong("unit {}, which it uses, is on another rank", use.unit);
     else if (found != use.version)
       reading_.wrong("finds version {} of unit {}, which {} older subnets use", found, use.unit, use.version);
 }
 
-void SubnetBook::backward(Work& work) {
+void SubnetBook::backward(OpenSubnet& open) {
   const Action& action = reading_.action();
-  if (work.slab < 0) {
-    work.slab = action.slab;
+  if (open.slab < 0) {
+    open.slab = action.slab;
     const auto [holder, is_free] = slabs_.try_emplace(action.slab, action.owner.number);
     if (action.slab < 0) reading_.wrong("names no gradient slab");
     else if (!is_free) reading_.wrong("slab {} holds gradients of subnet {}", action.slab, holder->second);
-  } else if (work.slab != action.slab) {
-    reading_.wrong("its gradients are in slab {}", work.slab);
+  } else if (open.slab != action.slab) {
+    reading_.wrong("its gradients are in slab {}", open.slab);
   }
-  if (action.first == work.first) ++work.backwards;
-  for (Use& use : work.uses)
+  if (action.first == open.first) ++open.backwards;
+  for (Use& use : open.uses)
     if (action.micro_batch + 1 == reading_.outline.micro_batches && use.block >= action.first &&
         use.block < action.last)
       use.added = reading_.here();
 }
 
-void SubnetBook::reduce(Work& work) {
+void SubnetBook::reduce(OpenSubnet& open) {
   const Action& action = reading_.action();
-  if (action.slab != work.slab) reading_.wrong("its gradients are in slab {}", work.slab);
-  const auto use = std::find_if(work.uses.begin(), work.uses.end(),
+  if (action.slab != open.slab) reading_.wrong("its gradients are in slab {}", open.slab);
+  const auto use = std::find_if(open.uses.begin(), open.uses.end(),
                                 [&](const Use& one) { return one.unit == action.unit; });
-  if (use == work.uses.end()) return reading_.wrong("its subnet uses no unit {} here", action.unit);
+  if (use == open.uses.end()) return reading_.wrong("its subnet uses no unit {} here", action.unit);
   if (!reading_.has_ended(use->added)) reading_.wrong("does not wait for the last backward");
   if (use->summed.exists()) reading_.wrong("runs a second time");
   if (action.part + 1 == action.parts) use->summed = reading_.here();
 }
 
-void SubnetBook::update(Work& work) {
+void SubnetBook::update(OpenSubnet& open) {
   const Action& action = reading_.action();
-  if (work.backwards < reading_.outline.micro_batches) reading_.wrong("comes before its last backward");
-  if (action.slab != work.slab) reading_.wrong("its gradients are in slab {}", work.slab);
-  if (action.first != work.first || action.last != work.last)
-    reading_.wrong("its subnet has the blocks [{}, {}) here", work.first, work.last);
-  if (rules_.order == SubnetOrder::causal) require_versions(work);
-  for (const Use& use : work.uses) {
+  if (open.backwards < reading_.outline.micro_batches) reading_.wrong("comes before its last backward");
+  if (action.slab != open.slab) reading_.wrong("its gradients are in slab {}", open.slab);
+  if (action.first != open.first || action.last != open.last)
+    reading_.wrong("its subnet has the blocks [{}, {}) here", open.first, open.last);
+  if (rules_.order == SubnetOrder::causal) require_versions(open);
+  for (const Use& use : open.uses) {
     held_[use.unit].version = use.version + 1;
     held_[use.unit].touched = reading_.here();
     if (reading_.outline.data > 1 && !reading_.has_ended(use.summed))
       reading_.wrong("does not wait for the sum of unit {}", use.unit);
   }
-  slabs_.erase(work.slab);
+  slabs_.erase(open.slab);
   ++updated_;
-  work_.erase(action.owner.number);
+  open_.erase(action.owner.number);
 }
 
 /// A move takes units in the version that their reader is due, once they have it, and brings them where
@@ -154,8 +154,8 @@ void SubnetBook::move() {
   const bool goes_home = action.owner.of == Owner::drain, is_last = action.part + 1 == action.parts;
   for (const int unit : action.units) moves_unit(unit, goes_home, is_last);
   if (goes_home || !is_last || sends(action)) return;
-  const auto reader = work_.find(action.owner.number);
-  if (reader == work_.end()) return reading_.wrong("its subnet does not run here");
+  const auto reader = open_.find(action.owner.number);
+  if (reader == open_.end()) return reading_.wrong("its subnet does not run here");
   reader->second.arrived.push_back(reading_.here());
 }
 
@@ -176,7 +176,7 @@ void SubnetBook::moves_unit(int unit, bool goes_home, bool is_last) {
 }
 
 void SubnetBook::end() {
-  for (const auto& [id, work] : work_) reading_.missing("subnet {} is not updated at a drain", id);
+  for (const auto& [id, open] : open_) reading_.missing("subnet {} is not updated at a drain", id);
   if (!moves_) return;
   for (const int unit : reading_.outline.units_of_rank(stage_))
     if (!reading_.outline.units[unit].shared && held_[unit].version != held_[unit].users)

@@ -40,19 +40,19 @@ class SubnetBook {
     std::int64_t users = 0;    ///< users among all known subnets
     ListEntry touched;         ///< newest update or departure here
   };
-  struct Work {
+  struct OpenSubnet {
     std::vector<Use> uses = {};           ///< but for what all share
     std::vector<ListEntry> arrived = {};  ///< the last parts of what has moved here for it
     int first = 0, last = 0;              ///< blocks of the subnet here
     int backwards = 0, slab = -1;
   };
 
-  Work* work();
-  void pass(Work& work);
-  void backward(Work& work);
-  void reduce(Work& work);
-  void update(Work& work);
-  void require_versions(const Work& work);
+  OpenSubnet* known();
+  void pass(OpenSubnet& open);
+  void backward(OpenSubnet& open);
+  void reduce(OpenSubnet& open);
+  void update(OpenSubnet& open);
+  void require_versions(const OpenSubnet& open);
   void move();
   void moves_unit(int unit, bool goes_home, bool is_last);
   std::int64_t version_for(std::int64_t subnet, int unit) const;
@@ -62,12 +62,12 @@ class SubnetBook {
   const SubnetRules rules_;
   const int stage_;
   const bool moves_;
-  std::vector<Held> held_;               ///< one for each unit
-  std::deque<std::vector<Use>> moving_;  ///< units by subnet, as long as they may move for it
-  std::int64_t first_moving_;            ///< the subnet of the first of them
-  std::map<std::int64_t, Work> work_;    ///< one for each subnet that has not updated
-  std::map<int, std::int64_t> slabs_;    ///< whose gradients are in it
-  std::int64_t updated_;                 ///< subnets
+  std::vector<Held> held_;                   ///< one for each unit
+  std::deque<std::vector<Use>> moving_;      ///< units by subnet, as long as they may move for it
+  std::int64_t first_moving_;                ///< the subnet of the first of them
+  std::map<std::int64_t, OpenSubnet> open_;  ///< one for each subnet that has not updated
+  std::map<int, std::int64_t> slabs_;        ///< whose gradients are in it
+  std::int64_t updated_;                     ///< subnets
 };
 
 }  // namespace mindpipe

@@ -87,7 +87,7 @@ void Clock::begin_at(int held) {
   begun_.push_back(held);
   if (!is_pass(task.kind)) return send(held, 0);
   if (task.load.takes == 0) return end_at(task.end, held);
-  held_[held].turns = task.load.stretches(task.sums.calls);
+  held_[held].turns = task.load.turns(task.sums.calls);
   compute(held);
 }
 
@@ -106,7 +106,7 @@ void Clock::begin_parts(Line& line) {
   }
 }
 
-/// One part of a transfer, or one stretch of a pass's sums, goes to the port; what takes no time there, and
+/// One part of a transfer, or one turn of a pass's sums, goes to the port; what takes no time there, and
 /// all that is no transfer, lasts as long as said.
 void Clock::send(int held, int part) {
   const Task& task = held_[held].task;
@@ -123,13 +123,13 @@ void Clock::send(int held, int part) {
                now_);
 }
 
-/// Parts have the latency of each, stretches of a pass a share of its own.
+/// Parts have the latency of each, turns of a pass a share of its own.
 std::int64_t Clock::latency_of(const Held& held) {
   const Task& task = held.task;
   return is_pass(task.kind) ? of_turn(held.over, held.turns, task.load.latency) : task.load.latency;
 }
 
-/// A pass computes what stands before its next stretch of sums.
+/// A pass computes what stands before its next turn of sums.
 void Clock::compute(int held) {
   held_[held].travels = false;
   const Task& pass = held_[held].task;

@@ -15,7 +15,7 @@ namespace mindpipe {
 
 /// One clock for all that is planned: it gives times to the tasks of a source, in one order. What travels
 /// between ranks meets at their ports: messages, moves, exchanges, sums and gathers in their parts, and sums
-/// inside passes in stretches of them. A source asks the clock what is under way, and nothing of what has not
+/// inside passes in turns of them. A source asks the clock what is under way, and nothing of what has not
 /// begun.
 class Clock {
  public:
@@ -64,9 +64,9 @@ class Clock {
     bool computes = false;  ///< a source began it for its rank
     int line = -1;          ///< -1: none
     int next = -1;          ///< the task that waits behind it; for a free place, the next free one
-    int turns = 1;          ///< parts that travel one by one, or stretches of sums inside a pass
+    int turns = 1;          ///< parts that travel one by one, or turns of sums inside a pass
     int over = 0;           ///< turns that have ended
-    bool travels = false;   ///< sums of a stretch, inside a pass
+    bool travels = false;   ///< sums of a turn, inside a pass
     bool has_left = false;  ///< the port: when it ends is known
   };
   struct Line {

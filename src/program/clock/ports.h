@@ -15,8 +15,8 @@ struct Load {
   std::int64_t takes = 0;    ///< time of each port
   std::int64_t latency = 0;  ///< once the in port has it; no port is held meanwhile
   Level level = Level::node;
-  /// Sums inside a pass go in so many stretches, none much longer than a part of a bulk transfer.
-  int stretches(int calls) const {
+  /// Sums inside a pass go to the port in so many turns, none much longer than a part of a bulk transfer.
+  int turns(int calls) const {
     constexpr std::int64_t length = 250'000, most = 16;
     return static_cast<int>(
         std::clamp<std::int64_t>((takes + length - 1) / length, 1, std::min<std::int64_t>(most, calls)));
