@@ -5,8 +5,7 @@
 #include "layers/identity.h"
 #include "layers/mlp.h"
 #include "layers/normed_mlp.h"
-#include "supernet/choice_block.h"
-#include "supernet/subnet.h"
+#include "models/append_candidates.h"
 
 namespace mindpipe {
 
@@ -38,23 +37,13 @@ std::unique_ptr<Layer> Candidates::make(int block, int number, Unit* unit) const
 }
 
 void Candidates::append(Model& model, int block, int number) const {
-  const std::string name = candidate_name(block, number);
-  const bool has_unit = has_parameters(settings_.space.candidates(block)[number]);
-  Unit* unit = has_unit ? &model.add_unit(name) : nullptr;
-  std::unique_ptr<Layer> layer = make(block, number, unit);
-  model.add_block(name, std::move(layer), unit == nullptr ? std::vector<Unit*>{} : std::vector{unit});
+  append_candidate(model, settings_.space, block, number,
+                   [this](int of, int candidate, Unit* unit) { return make(of, candidate, unit); });
 }
 
 void Candidates::append_choice(Model& model, int block) const {
-  std::vector<std::unique_ptr<Layer>> layers;
-  std::vector<Unit*> units;
-  for (int number = 0; number < static_cast<int>(settings_.space.candidates(block).size()); ++number) {
-    const bool has_unit = has_parameters(settings_.space.candidates(block)[number]);
-    units.push_back(has_unit ? &model.add_unit(candidate_name(block, number)) : nullptr);
-    layers.push_back(make(block, number, units.back()));
-  }
-  model.add_choice("blocks." + std::to_string(block), std::make_unique<ChoiceBlock>(block, std::move(layers)),
-                   {units}, block);
+  mindpipe::append_choice(model, settings_.space, block,
+                          [this](int of, int candidate, Unit* unit) { return make(of, candidate, unit); });
 }
 
 std::unique_ptr<Branch> Candidates::branch(const Candidate& candidate, const Use& use, Unit& unit) const {

@@ -2,8 +2,7 @@
 
 #include "config/models/picture_space.h"
 #include "layers/identity.h"
-#include "supernet/choice_block.h"
-#include "supernet/subnet.h"
+#include "models/append_candidates.h"
 
 namespace mindpipe {
 namespace {
@@ -50,24 +49,14 @@ void PictureCandidates::stream(Model& model, int block) const {
 
 void PictureCandidates::append(Model& model, int block, int number) const {
   stream(model, block);
-  const std::string name = candidate_name(block, number);
-  const bool has_unit = has_parameters(settings_.space.candidates(block)[number]);
-  Unit* unit = has_unit ? &model.add_unit(name) : nullptr;
-  model.add_block(name, make(block, number, unit),
-                  unit == nullptr ? std::vector<Unit*>{} : std::vector<Unit*>{unit});
+  append_candidate(model, settings_.space, block, number,
+                   [this](int of, int candidate, Unit* unit) { return make(of, candidate, unit); });
 }
 
 void PictureCandidates::append_choice(Model& model, int block) const {
   stream(model, block);
-  std::vector<std::unique_ptr<Layer>> layers;
-  std::vector<Unit*> units;
-  for (int number = 0; number < static_cast<int>(settings_.space.candidates(block).size()); ++number) {
-    const bool has_unit = has_parameters(settings_.space.candidates(block)[number]);
-    units.push_back(has_unit ? &model.add_unit(candidate_name(block, number)) : nullptr);
-    layers.push_back(make(block, number, units.back()));
-  }
-  model.add_choice("blocks." + std::to_string(block), std::make_unique<ChoiceBlock>(block, std::move(layers)),
-                   {units}, block);
+  mindpipe::append_choice(model, settings_.space, block,
+                          [this](int of, int candidate, Unit* unit) { return make(of, candidate, unit); });
 }
 
 std::map<std::string, std::vector<std::int64_t>> PictureCandidates::shapes(int block, int number) const {
