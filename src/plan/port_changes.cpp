@@ -109,6 +109,11 @@ PortChange PortChanges::other_cuts() const {
           plan.subnets->paper.time / plan.subnets->paper.subnets};
 }
 
+const char* PortChanges::alternatives() const {
+  return row_of(config_.model.kind).trains_subnets ? "cut of the lanes"
+                                                   : "schedule, groups or place of the axis";
+}
+
 void PortChanges::simulate_for(TrafficClass holds) {
   if (!row_of(config_.model.kind).trains_subnets)
     for (const LayoutChoice& layout : layouts_for(holds)) simulate(layout);

@@ -22,6 +22,8 @@ class PortChanges {
   explicit PortChanges(const Config& config);
   /// Simulates what may help against traffic of this class.
   void simulate_for(TrafficClass holds);
+  /// What is simulated, in words.
+  const char* alternatives() const;
   /// The shortest of all that were simulated, if it is shorter than `time` by half a percent or more.
   std::optional<PortChange> best(std::int64_t time) const;
 

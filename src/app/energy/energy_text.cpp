@@ -8,6 +8,7 @@
 
 #include "app/run/json_line.h"
 #include "config/config.h"
+#include "config/models/trained_word.h"
 #include "core/text.h"
 #include "energy/carbon.h"
 #include "energy/forecast.h"
@@ -38,11 +39,6 @@ std::string local_time(double seconds) {
                      parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec);
 }
 
-/// What a training trains one after the other.
-const char* trained_word(const Config& config) {
-  return row_of(config.model.kind).trains_subnets ? "subnet" : "step";
-}
-
 const char* estimated_mark(bool estimated) { return estimated ? " (estimated)" : ""; }
 
 /// Where the watts of a rank come from.
@@ -64,7 +60,7 @@ std::string missing_text(const Config& config, const RunSoFar& run) {
                         run.unfinished_starts == 1 ? "" : "s", run.unfinished_starts == 1 ? "its" : "their");
   if (run.missing_steps > 0)
     text += fmt::format("; without {} {}{} of starts that were killed or had energy.meter none",
-                        run.missing_steps, trained_word(config), run.missing_steps == 1 ? "" : "s");
+                        run.missing_steps, trained_word(config.model), run.missing_steps == 1 ? "" : "s");
   return text;
 }
 
@@ -106,7 +102,7 @@ std::string energy_text(const Config& config, const EnergyAccount& account, cons
   std::string text = fmt::format(
       "\nenergy{}: {}{}; {} a {}, {} a {}, {} a sample; the run so far{} {}\n", mark, human_joules(joules),
       account.shared ? " (this job's part, since others used its nodes)" : "", each(counts.steps),
-      trained_word(config), each(counts.counted), counts.what, each(counts.samples),
+      trained_word(config.model), each(counts.counted), counts.what, each(counts.samples),
       estimated_mark(counts.run.is_estimated), human_joules(counts.run.joules));
   text += fmt::format(
       "of it{} forward {}, backward {}, update {},{} waiting {}, outside steps {}; a rank takes {:.3g} W "
@@ -134,8 +130,8 @@ std::string energy_json(const Config& config, const EnergyAccount& account, cons
   line.add("estimated", account.estimated)
       .add("joules", account.joules)
       .add("seconds", account.seconds)
-      .add(fmt::format("{}s", trained_word(config)), counts.steps)
-      .add(fmt::format("joules_per_{}", trained_word(config)), each(counts.steps))
+      .add(fmt::format("{}s", trained_word(config.model)), counts.steps)
+      .add(fmt::format("joules_per_{}", trained_word(config.model)), each(counts.steps))
       .add(fmt::format("joules_per_{}", counts.what), each(counts.counted))
       .add("joules_per_sample", each(counts.samples))
       .add("joules_forward", phases.forward)
@@ -169,11 +165,12 @@ std::string energy_json(const Config& config, const EnergyAccount& account, cons
   add_slack(line, advice);
   line.add("meters", join(account.words, "; "))
       .add("troubles", join(account.troubles, "; "))
-      .add("summary", fmt::format("energy{}: {} for {} {}s, {} a {}; the run so far{}: {:.4g} kWh; {}{}",
-                                  estimated_mark(account.estimated), human_joules(account.joules),
-                                  counts.steps, trained_word(config), human_joules(each(counts.counted)),
-                                  counts.what, estimated_mark(counts.run.is_estimated), kwh,
-                                  carbon_text(config.energy, facility), missing_text(config, counts.run)));
+      .add("summary",
+           fmt::format("energy{}: {} for {} {}s, {} a {}; the run so far{}: {:.4g} kWh; {}{}",
+                       estimated_mark(account.estimated), human_joules(account.joules), counts.steps,
+                       trained_word(config.model), human_joules(each(counts.counted)), counts.what,
+                       estimated_mark(counts.run.is_estimated), kwh, carbon_text(config.energy, facility),
+                       missing_text(config, counts.run)));
   return line.text() + "\n";
 }
 

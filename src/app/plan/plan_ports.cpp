@@ -2,12 +2,12 @@
 
 #include "app/run/json_line.h"
 #include "config/config.h"
+#include "config/models/trained_word.h"
 #include "core/text.h"
 #include "plan/port_changes.h"
 
 namespace mindpipe {
 std::string ports_text(const Config& config, const PortCosts& costs, bool changes) {
-  const bool of_subnets = row_of(config.model.kind).trains_subnets;
   PortChanges tried(config);
   std::string text;
   for (const PairCost& pair : costs.dear())
@@ -15,13 +15,12 @@ std::string ports_text(const Config& config, const PortCosts& costs, bool change
   for (const PairCost& pair : costs.dear()) {
     const std::int64_t time = costs.time / costs.count;
     const auto change = changes ? tried.best(time) : std::nullopt;
-    text += pair_text(pair, costs, of_subnets ? "subnet" : "step");
+    text += pair_text(pair, costs, trained_word(config.model));
     if (change)
       text += fmt::format("; {} would take {}", change->words,
                           human_seconds(1e-9 * static_cast<double>(change->time)));
     else if (changes)
-      text += fmt::format("; no other {} is faster on paper{}",
-                          of_subnets ? "cut of the lanes" : "schedule, groups or place of the axis",
+      text += fmt::format("; no other {} is faster on paper{}", tried.alternatives(),
                           config.memory.device_limit > 0 ? " within memory.device_limit" : "");
     text += '\n';
   }
