@@ -22,6 +22,7 @@
 #include "program/partition.h"
 #include "program/share_buffers.h"
 #include "state/gradient_updates.h"
+#include "state/loss_sums.h"
 #include "state/state_copy.h"
 #include "supernet/sampler.h"
 
@@ -153,7 +154,7 @@ BytesByClass bytes_of_rank(const Config& config, const Layout& layout, const Run
       plan.held_batches *
           input_bytes(plan.blocks_may_move ? plan.fields : costs.model().fields_of(plan.reach_of(rank)),
                       layout) +
-      static_cast<std::int64_t>(bytes_for(costs.stage().losses_shape(), DType::f32));
+      static_cast<std::int64_t>(bytes_for(losses_shape(costs.stage()), DType::f32));
   return bytes;
 }
 

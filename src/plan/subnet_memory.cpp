@@ -8,9 +8,9 @@
 #include "program/choice_parts.h"
 #include "program/clock/transfer.h"
 #include "program/lists/stretch_channels.h"
-#include "state/shared_windows.h"
 #include "program/unit_bytes.h"
 #include "state/loss_sums.h"
+#include "state/shared_windows.h"
 #include "state/unit_moves.h"
 
 namespace mindpipe {
@@ -149,7 +149,7 @@ void add_subnets(BytesByClass& bytes, const Config& config, const RunPlan& plan,
           input_bytes(costs.model().fields_of(plan.reach_of(rank)), make_layout(config, {}))));
   if (stage.has_head())
     at(MemoryClass::boundary) +=
-        static_cast<std::int64_t>(bytes_for({rooms.inputs * stage.losses_shape().count()}, DType::f32));
+        static_cast<std::int64_t>(bytes_for({rooms.inputs * losses_shape(stage).count()}, DType::f32));
   at(MemoryClass::workspace) += static_cast<std::int64_t>(Decisions::bytes(
       Decisions::of_each(optimizers), stage.context().tensor.local_shards(), rooms.most_tensors));
 }

@@ -5,9 +5,9 @@
 
 #include "program/moving_step.h"
 #include "program/state_slots.h"
-
 #include "program/swapped_blocks.h"
 #include "program/unit_bytes.h"
+
 namespace mindpipe {
 namespace {
 

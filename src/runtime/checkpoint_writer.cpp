@@ -114,7 +114,7 @@ void CheckpointWriter::begin(Manifest manifest, const std::string& configuration
 /// Rank 0 makes the file, with room for all, and tells where the tensors lie in it.
 bool CheckpointWriter::make_file() {
   std::string told;
-  if (is_rank_0()) {
+  if (worker_.world().rank == 0) {
     try {
       place_->create();
       place_->reserve(copy_->all_bytes());
@@ -164,7 +164,7 @@ void CheckpointWriter::write_as_it_comes() {
 
 void CheckpointWriter::write_parts() {
   for (const Part& part : parts_) writer_->write(part.offset, part.words, part.bytes);
-  if (is_rank_0()) note_skeleton(*writer_, manifest_);
+  if (worker_.world().rank == 0) note_skeleton(*writer_, manifest_);
   writer_->finish();
   written_ = true;
 }
@@ -177,7 +177,7 @@ void CheckpointWriter::collect() {
   const auto pieces = gather_bytes(world, bytes_of_pieces(writer_->pieces()));
   writer_.reset();
   phase_ = Phase::idle;
-  if (!is_rank_0()) return;
+  if (worker_.world().rank != 0) return;
   for (const std::string& problem : problems)
     if (!problem.empty()) return give_up(problem);
   manifest_.crcs = block_crcs(pieces_of(pieces), manifest_.file_bytes);

@@ -62,7 +62,6 @@ class CheckpointWriter {
     std::int64_t bytes;
   };
 
-  bool is_rank_0() const { return worker_.world().rank == 0; }
   void make_copy();
   bool make_file();
   void copy_aside();

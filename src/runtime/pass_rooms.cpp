@@ -1,6 +1,7 @@
 #include "runtime/pass_rooms.h"
 
 #include "comm/fault_points.h"
+#include "state/loss_sums.h"
 
 namespace mindpipe {
 
@@ -19,7 +20,7 @@ PassRooms::PassRooms(Stage& stage, const PassMemory& sizes, Arena& scratch)
   }
   for (const std::size_t bytes : sizes.buffers) buffers_.emplace_back(memory, MemoryClass::boundary, bytes);
   if (sizes.batches == 0) return;
-  const Shape one = stage.losses_shape(), all{sizes.batches, one[0], one[1], one[2]};
+  const Shape one = losses_shape(stage), all{sizes.batches, one[0], one[1], one[2]};
   losses_arena_ = Arena(memory, MemoryClass::boundary, bytes_for(all, DType::f32));
   losses_ = losses_arena_.take(all, DType::f32);
 }
@@ -126,7 +127,7 @@ void PassRooms::set_micro_batch(Tape& tape, const StepInput& input, int micro_ba
   tape.batch = {input.fields.part(micro_batch), layout.samples, layout.first_sample(micro_batch), input.step,
                 input.choice};
   tape.batch.calibrated = input.calibrated + (input.mode == Tape::Mode::calibrate ? micro_batch : 0);
-  tape.loss_factor = 1.0 / static_cast<double>(stage_.targets_of_step());
+  tape.loss_factor = 1.0 / static_cast<double>(targets_of_step(stage_));
   if (losses_) tape.losses = losses_of(batch).at(micro_batch);
 }
 

@@ -5,6 +5,7 @@
 #include "config/sections/run.h"
 #include "config/sections/train.h"
 #include "runtime/host_counts.h"
+#include "state/loss_sums.h"
 
 namespace mindpipe {
 namespace {
@@ -102,7 +103,7 @@ void StepFeed::found(const Action&, std::int64_t step, std::int64_t valid, std::
                         .applied = valid > 0 && known[Decision::skipped] == 0};
     if (const auto squares = known.subspan(Decision::places); scalars.applied && !squares.empty())
       scalars.noise = gradient_noise(
-          squares, static_cast<double>(state_.stage.targets_of_step()) / static_cast<double>(valid),
+          squares, static_cast<double>(targets_of_step(state_.stage)) / static_cast<double>(valid),
           state_.stage.layout().batch);
     known_.push_back(scalars);
   });

@@ -4,6 +4,7 @@
 
 #include "comm/fault_points.h"
 #include "core/sum_lists.h"
+#include "state/loss_sums.h"
 
 namespace mindpipe {
 
@@ -69,7 +70,7 @@ void GradientUpdates::add_uses() {
 }
 
 StepRule GradientUpdates::rule(std::int64_t valid) const {
-  return {1.0 / static_cast<double>(stage_.targets_of_step()), static_cast<double>(valid), train_.clip,
+  return {1.0 / static_cast<double>(targets_of_step(stage_)), static_cast<double>(valid), train_.clip,
           static_cast<float>(optimizer_.beta1), static_cast<float>(optimizer_.beta2)};
 }
 

@@ -33,6 +33,15 @@ std::size_t LossSums::bytes(const Layout& layout) {
          bytes_for({shards, 2}, DType::i32);
 }
 
+std::int64_t targets_of_step(const Stage& stage) {
+  return stage.layout().batch * stage.model().targets_per_sample();
+}
+
+Shape losses_shape(const Stage& stage) {
+  const Layout& layout = stage.layout();
+  return {layout.micro_batches(), layout.samples, stage.model().targets_per_sample()};
+}
+
 LossSums::LossSums(Stage& stage, Communicator& data)
     : backend_(stage.context().backend),
       data_(data),

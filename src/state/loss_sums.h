@@ -11,6 +11,11 @@ using Spans = std::vector<std::pair<std::int64_t, std::int64_t>>;
 /// Spans as a table (i32 [spans, 2]) in an arena.
 Tensor take_spans(Backend& backend, Arena& arena, const Spans& spans);
 
+/// Losses of a step's whole batch.
+std::int64_t targets_of_step(const Stage& stage);
+/// Losses of a rank's micro-batches: [micro_batches, samples, targets].
+Shape losses_shape(const Stage& stage);
+
 /// Losses of a batch, added up on the device in one fixed order, and the hits of an evaluation. Nothing here
 /// waits for the device, or brings a number to the host.
 class LossSums {

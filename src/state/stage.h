@@ -55,11 +55,6 @@ class Stage {
   Entering before(int block) const;
   /// The fields of a sample that blocks here read.
   std::vector<Field> fields() const { return model_->fields_of(reach_); }
-  /// Losses of a step's whole batch, and of this rank's micro-batches [micro_batches, samples, targets].
-  std::int64_t targets_of_step() const { return layout_.batch * model_->targets_per_sample(); }
-  Shape losses_shape() const {
-    return {layout_.micro_batches(), layout_.samples, model_->targets_per_sample()};
-  }
 
   /// Blocks [first, last). A first block takes an empty boundary; an encoder's output that no later block
   /// reads is dropped.

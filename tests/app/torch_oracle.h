@@ -13,6 +13,7 @@
 #include "runtime/generator.h"
 #include "runtime/python.h"
 #include "runtime/small_models.h"
+#include "state/loss_sums.h"
 #include "supernet/subnet.h"
 
 /// A training that both this program and PyTorch do, and what each makes of it.
@@ -313,7 +314,7 @@ inline Answer answer_of(const TorchTask& task, Precision precision) {
       return tensor.first.ends_with("running_mean") || tensor.first.ends_with("running_var");
     });
     const double mean =
-        static_cast<double>(worker.stage().targets_of_step()) / static_cast<double>(scalars.valid);
+        static_cast<double>(targets_of_step(worker.stage())) / static_cast<double>(scalars.valid);
     for (auto& [name, gradient] : answer.gradients)
       for (double& g : gradient) g *= mean;
   }

@@ -5,8 +5,8 @@
 #include "program/moving_step.h"
 #include "program/played_numbers.h"
 #include "program/played_segments.h"
-
 #include "program/swapped_blocks.h"
+
 namespace mindpipe {
 
 /// A step's lists played with numbers: every pass makes gradients that follow from all it reads. Data ranks

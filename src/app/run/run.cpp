@@ -13,7 +13,6 @@
 #include "core/log_mark.h"
 #include "core/text.h"
 #include "plan/memory_limits.h"
-#include "runtime/diagnose.h"
 
 namespace mindpipe {
 namespace {
@@ -96,24 +95,6 @@ double step_limit(double said, double median_seconds, double seconds_on_paper) {
 double Run::step_limit(double median_seconds) const {
   return mindpipe::step_limit(config_.watchdog.step, median_seconds,
                               static_cast<double>(worker_->plan().expected().step) * 1e-9);
-}
-
-double Run::subnets_limit(std::int64_t count, double seconds_each) const {
-  const auto subnets = static_cast<double>(count);
-  return mindpipe::step_limit(config_.watchdog.step * subnets, seconds_each * subnets,
-                              worker_->plan().subnets->paper.seconds_each() * subnets);
-}
-
-std::int64_t Run::evaluation_batches(const Corpus& corpus) const {
-  const std::int64_t batch = config_.train.batch;
-  return corpus.samples() > 0 ? (corpus.samples() + batch - 1) / batch : config_.train.evaluate_batches;
-}
-
-Evaluation Run::evaluate(Corpus& corpus, double limit, const std::string& phase, const std::string& what) {
-  const std::int64_t batches = evaluation_batches(corpus);
-  return finite_evaluation(*worker_, corpus, batches, what, [&](std::int64_t batch) {
-    watchdog_->arm(limit, fmt::format("batch {} of {} of {}", batch + 1, batches, phase), "watchdog.step");
-  });
 }
 
 int Run::threads() const {

@@ -62,17 +62,6 @@ class Run {
   void make_worker(Purpose purpose, std::int64_t batches = 1, const MakeBackend& make = make_backend);
   /// What one of this run's steps may take, given the median of those that are done.
   double step_limit(double median_seconds = 0) const;
-  /// Seconds that `count` subnets may take, given the seconds of each that is done.
-  double subnets_limit(std::int64_t count, double seconds_each) const;
-  /// Batches of an evaluation: train.evaluate_batches, or as many as hold all samples of the corpus.
-  std::int64_t evaluation_batches(const Corpus& corpus) const;
-  /// finite_evaluation on evaluation_batches(), each of which may take `limit` seconds. Collective.
-  Evaluation evaluate(Corpus& corpus, double limit, const std::string& phase, const std::string& what);
-  /// Steps that are done where this start ends: all of them, or run.stop_after.
-  std::int64_t last_step() const {
-    const int stop = config_.run.stop_after, all = config_.train.steps;
-    return stop > 0 ? std::min(stop, all) : all;
-  }
   double seconds() const { return seconds_since(start_ns_); }
 
  private:

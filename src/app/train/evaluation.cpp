@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "config/config.h"
+#include "runtime/diagnose.h"
 
 namespace mindpipe {
 
@@ -25,13 +26,24 @@ HeldOut held_out_sources(const Config& config, const std::vector<Field>& fields)
   return sources;
 }
 
+std::int64_t evaluation_batches(const Config& config, const Corpus& corpus) {
+  const std::int64_t batch = config.train.batch;
+  return corpus.samples() > 0 ? (corpus.samples() + batch - 1) / batch : config.train.evaluate_batches;
+}
+
 HeldOutEvaluation evaluate(Run& run, HeldOut& sources, double limit, const std::string& phase,
                            const std::string& what) {
   HeldOutEvaluation found;
   const bool several = sources.size() > 1;
   for (auto& [name, corpus] : sources) {
-    const std::string which = several ? " of " + name : "";
-    found.of_sources.emplace_back(name, run.evaluate(corpus, limit, phase + which, what + which));
+    const std::string which = several ? " of " + name : "", of_phase = phase + which;
+    const std::int64_t batches = evaluation_batches(run.config(), corpus);
+    const auto before = [&](std::int64_t batch) {
+      run.watchdog().arm(limit, fmt::format("batch {} of {} of {}", batch + 1, batches, of_phase),
+                         "watchdog.step");
+    };
+    found.of_sources.emplace_back(name,
+                                  finite_evaluation(run.worker(), corpus, batches, what + which, before));
     found.all.add(found.of_sources.back().second);
   }
   return found;

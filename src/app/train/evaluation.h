@@ -33,7 +33,9 @@ struct HeldOutEvaluation {
     return of_sources.size() > 1 ? std::span(of_sources) : std::span(of_sources).first(0);
   }
 };
-/// Run::evaluate for each source. Collective.
+/// Batches of an evaluation: train.evaluate_batches, or as many as hold all samples of the corpus.
+std::int64_t evaluation_batches(const Config& config, const Corpus& corpus);
+/// Evaluates each source on evaluation_batches(), each of which may take `limit` seconds. Collective.
 HeldOutEvaluation evaluate(Run& run, HeldOut& sources, double limit, const std::string& phase,
                            const std::string& what);
 

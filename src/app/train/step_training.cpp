@@ -26,6 +26,7 @@ std::string rhythm_of_saves(const CheckpointConfig& config) {
 }  // namespace
 
 void StepTraining::begin() {
+  most_rollbacks_ = most_rollbacks(config_);
   if (config_.repartition.every > 0) balancer_.emplace(worker_);
 }
 
@@ -87,7 +88,7 @@ void StepTraining::add(const StepScalars& scalars) {
   log_.add(scalars);
   if (comparison_ != nullptr)
     comparison_->see(scalars.step + 1, {{"loss", scalars.loss}, {"gradient_norm", scalars.gradient_norm}},
-                     most_rollbacks(config_) > 0);
+                     most_rollbacks_ > 0);
   guard_.hear(scalars);
 }
 
@@ -95,8 +96,6 @@ void StepTraining::add(const StepScalars& scalars) {
 void StepTraining::add_remaining() {
   if (const std::optional<StepScalars> last = worker_.steps().remaining()) add(*last);
 }
-
-bool StepTraining::may_go_back() const { return saves_.progress().rollbacks < most_rollbacks(config_); }
 
 bool StepTraining::goes_back() {
   if (!guard_.is_in_trouble()) return false;
@@ -112,9 +111,9 @@ void StepTraining::go_back() {
   log_.write_newest();
   saves_.finish();
   RunProgress known = saves_.progress();
-  if (known.rollbacks >= most_rollbacks(config_))
+  if (known.rollbacks >= most_rollbacks_)
     fail(Exit::diverged, "{}; {}; the run has gone back {} times (guard.rollbacks: {})", guard_.trouble(),
-         diagnose(worker_), known.rollbacks, most_rollbacks(config_));
+         diagnose(worker_), known.rollbacks, most_rollbacks_);
   const std::string diagnosis = diagnose(worker_);
   const std::optional<Resumed> from = load_newest_good(run_, {guard_.failed_from(), known.rollbacks});
   MP_REQUIRE(from, Exit::diverged, "{}; {}; there is no checkpoint yet to go back to ({})", guard_.trouble(),

@@ -15,8 +15,8 @@ class StepTraining final : public TrainingLoop {
   void train() override;
   std::string newest() const override { return fmt::format("step {}", done_); }
   std::string place() const override { return newest(); }
+  std::string of_what_evaluated() const override { return ""; }
   void add_remaining() override;
-  bool may_go_back() const override;
   bool goes_back() override;
 
   static constexpr std::int64_t ahead = 3;  ///< the step that begins, the next, and one to spare

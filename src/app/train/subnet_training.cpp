@@ -33,7 +33,7 @@ void SubnetTraining::tell_costs() const {
 
 /// The end, or the next place before it where subnets are evaluated or saved.
 std::int64_t SubnetTraining::next_drain() const {
-  std::int64_t drain = run_.last_step();
+  std::int64_t drain = last_step(config_);
   const auto stop_at = [&](std::int64_t every) {
     if (every > 0) drain = std::min(drain, (done_ / every + 1) * every);
   };
@@ -80,7 +80,9 @@ std::int64_t SubnetTraining::count(std::int64_t subnet) {
 }
 
 void SubnetTraining::admits(std::int64_t first, std::int64_t end) {
-  run_.watchdog().arm(run_.subnets_limit(end - first, report_.seconds_each()),
+  const auto count = static_cast<double>(end - first);
+  run_.watchdog().arm(step_limit(config_.watchdog.step * count, report_.seconds_each() * count,
+                                 worker_.plan().subnets->paper.seconds_each() * count),
                       fmt::format("subnets {} to {}", first, end - 1), "watchdog.step");
 }
 

@@ -80,7 +80,7 @@ void TrainingLoop::evaluate() {
       found = mindpipe::evaluate(run_, *validation_, limit_, "the evaluation after " + newest(),
                                  at + ": the validation loss");
     } catch (const Error& error) {  // of the same loss on every rank
-      if (error.code != Exit::diverged || !may_go_back()) throw;
+      if (error.code != Exit::diverged || saves_.progress().rollbacks >= most_rollbacks_) throw;
       return guard_.find(done_ - 1, error.what());
     }
     for (const auto& [name, evaluation] : found->several())

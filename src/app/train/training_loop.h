@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <optional>
 #include <string>
 
@@ -15,6 +16,12 @@
 #include "runtime/replicas.h"
 
 namespace mindpipe {
+
+/// Steps, or subnets, that are done where this start ends: all of them, or run.stop_after.
+inline std::int64_t last_step(const Config& config) {
+  const int stop = config.run.stop_after, all = config.train.steps;
+  return stop > 0 ? std::min(stop, all) : all;
+}
 
 /// A training, from its first step or subnet to the last or to the one after which it is asked to stop. It
 /// goes from place to place where it may be evaluated, saved or stopped. What happens between two places is a
@@ -54,16 +61,15 @@ class TrainingLoop {
   virtual std::string newest() const = 0;
   /// The place where the training is, as an evaluation names it, and what is evaluated there.
   virtual std::string place() const = 0;
-  virtual std::string of_what_evaluated() const { return ""; }
+  virtual std::string of_what_evaluated() const = 0;
   /// Lets the ranks agree at a place, where they have not done so on their way to it.
   virtual void agree() {}
   /// Tells of what was trained before this place and is known late.
   virtual void add_remaining() {}
-  /// Whether trouble may let the run go back to a checkpoint; goes back where there is trouble.
-  virtual bool may_go_back() const { return false; }
+  /// Goes back to a checkpoint where there is trouble.
   virtual bool goes_back() { return false; }
 
-  bool goes_on() const { return done_ < run_.last_step() && stopped_.empty(); }
+  bool goes_on() const { return done_ < last_step(config_) && stopped_.empty(); }
   std::int64_t first_sample(std::int64_t step) {
     return saves_.progress().first_sample(step, config_.train.batch);
   }
@@ -84,8 +90,9 @@ class TrainingLoop {
   std::optional<Replicas> replicas_;  ///< none: nothing is held twice, or computed
   std::int64_t agreed_;               ///< steps after which copies agreed last
   Faults faults_;
-  std::int64_t done_;  ///< before what is under way
-  double limit_ = 0;   ///< seconds that a step or batch may take
+  std::int64_t done_;       ///< before what is under way
+  int most_rollbacks_ = 0;  ///< how often trouble may let the run go back to a checkpoint
+  double limit_ = 0;        ///< seconds that a step or batch may take
   std::string stopped_;
 
  private:

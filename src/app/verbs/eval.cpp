@@ -29,7 +29,7 @@ int eval(const Arguments& arguments, const Config& given) {
   if (!run.is_rank_0()) return 0;
   const RunPlan& plan = run.worker().plan();
   std::int64_t batches = 0;
-  for (const HeldOutSource& source : sources) batches += run.evaluation_batches(source.corpus);
+  for (const HeldOutSource& source : sources) batches += evaluation_batches(config, source.corpus);
   for (const auto& [name, evaluation] : found.several()) {
     JsonLine line;
     add_evaluation(line.add("source", name), evaluation, plan);

@@ -5,9 +5,9 @@
 #include "program/clock/simulate.h"
 #include "program/clock/task.h"
 #include "program/clock/transfer.h"
-
 #include "program/swapped_blocks.h"
 #include "program/unit_bytes.h"
+
 namespace mindpipe {
 
 /// What a pass over some blocks consists of, whatever its rank.

@@ -9,9 +9,9 @@
 #include "program/moving_step.h"
 #include "program/schedules/lowest_free.h"
 #include "program/schedules/step_segments.h"
-
 #include "program/swapped_blocks.h"
 #include "program/unit_bytes.h"
+
 namespace mindpipe {
 namespace {
 
