@@ -9,17 +9,27 @@ check_style.py [DIRECTORY]: prints every line that breaks one and exits 1.
     `// table`
   - no comma between statements: `a = 1; b = 2;`
   - no class of src whose functions stand in two .cpp files: it is two ideas
+  - no class of more than 20 functions with a body, but for those of MANY_FUNCTIONS
   - no type that two headers define under one name: one program has both, and the linker keeps one of two
     functions of a name
   - no line above 110 columns, in Python 140
   - no doc comment (`///` or `///<`) that leans on what stands before it: "of ...", "its ...", "the same ...",
     "as ...", "those ...", "that ...", "and ...", "or ..."
 """
+import collections
 import pathlib
 import re
 import sys
 
 MOST_LINES_OF_FILE, MOST_LINES_OF_FUNCTION, MOST_COLUMNS = 400, 60, 110
+MOST_FUNCTIONS_OF_CLASS = 20
+# Classes that have more, and how many they may have; None: one for each operation.
+MANY_FUNCTIONS = {
+    "CpuBackend": None, "GpuOperations": None,
+    "Clock": 25, "Communicator": 41, "CostModel": 28, "Model": 29, "Residency": 30, "Setting": 22,
+    "SubnetsInFlight": 25, "Tape": 36, "Unit": 41, "UnitOptimizer": 24, "WorkModel": 24,
+    "Worker": 43,
+}
 MOST_COLUMNS_OF_PYTHON = 140
 FOLDERS = ("src", "kernels", "tests", "scripts")
 ENDINGS = (".h", ".cpp", ".cu", ".cuh")
@@ -185,6 +195,64 @@ def classes_of_two_files(root):
                 break
 
 
+CLASS_HEAD = re.compile(r"^(?:template\b.*>\s*)?(?:class|struct|union)\s+(\w+)(?:\s+final)?(?:\s*:[^:].*)?$", re.S)
+OWNER = re.compile(r"(?:^|[\s*&>])([A-Z]\w*)::(?:([A-Z]\w*)::)?~?(?:\w+|operator[^(]*)\s*\(")
+
+
+def owners_of_bodies(code):
+    """The class of each function of a class that has a body."""
+    scopes, outer, head, brackets = [], [], "", 0
+    for letter in code:
+        if letter == "{":
+            what = head.strip()
+            named, owner = CLASS_HEAD.match(what), OWNER.search(what)
+            is_code = brackets > 0 or None in scopes
+            is_member = re.search(r"\)\s*:", what) and re.search(r"[:,]\s*\w+$", what)  # a constructor's, in braces
+            if not is_code and named:
+                scopes.append(named[1])
+            elif not is_code and re.match(r"(?:inline\s+)?namespace\b|extern\b", what):
+                scopes.append("")
+            else:
+                if not is_code and not is_member and "(" in what and not re.search(r"=$|^enum\b", what):
+                    inner = next((scope for scope in reversed(scopes) if scope), None)
+                    if inner or owner:
+                        yield inner or owner[2] or owner[1]
+                scopes.append(None)
+            outer.append((brackets, head))
+            brackets, head = 0, ""
+        elif letter == "}" and scopes:
+            scopes.pop()
+            brackets, before = outer.pop()
+            goes_on = brackets > 0 or before.endswith("=") or "(" in before and re.search(r"[\w,]$", before.rstrip()) and \
+                not re.search(r"\b(?:const|override|final|noexcept)$", before.rstrip())
+            head = before + "{}" if goes_on else ""
+        elif letter == ";" and brackets == 0 or head.strip() in ("public:", "private:", "protected:"):
+            head = ""
+        else:
+            brackets += (letter in "([") - (letter in ")]")
+            head += letter
+
+
+def classes_of_many_functions(root):
+    """(path, line, sentence) for each class of too many functions."""
+    count, place = collections.Counter(), {}
+    for folder in ("src", "kernels"):
+        for file in sorted((root / folder).rglob("*")):
+            if file.suffix not in ENDINGS:
+                continue
+            code, path = without_literals(file.read_text()), file.relative_to(root).as_posix()
+            for owner in owners_of_bodies(code):
+                found = re.search(rf"^[ ]*(?:class|struct) {owner}\b[^;]*?{{", code, re.M)
+                key = (owner, path if found and file.suffix == ".cpp" else "")
+                count[key] += 1
+                if found or key not in place:
+                    place[key] = path, code[:found.start()].count("\n") + 1 if found else 1
+    for key, functions in sorted(count.items()):
+        known = MANY_FUNCTIONS.get(key[0], MOST_FUNCTIONS_OF_CLASS)
+        if known is not None and functions > known:
+            yield *place[key], f"{key[0]} has {functions} functions with a body (at most {known})"
+
+
 SCOPE_OR_TYPE = re.compile(
     r"^namespace\b(?P<scope>[^;{}]*)\{|^(?:class|struct|enum(?: class)?) (?P<type>\w+)(?: final)?(?:\s*:[^;{}]*)?\s*\{|[{}]", re.M)
 
@@ -242,7 +310,8 @@ def main():
             for number, sentence in sorted(found):
                 print(f"{path}:{number}: {sentence}")
                 bad = True
-    for path, line, sentence in (*classes_of_two_files(root), *types_of_two_headers(root)):
+    for path, line, sentence in (*classes_of_two_files(root), *classes_of_many_functions(root),
+                                 *types_of_two_headers(root)):
         print(f"{path}:{line}: {sentence}")
         bad = True
     sys.exit(bad)

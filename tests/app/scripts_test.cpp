@@ -181,6 +181,27 @@ TEST(CheckStyle, NamesEveryLineThatBreaksARule) {
     EXPECT_THAT(text, Not(HasSubstr("src/core/doc.h:" + std::to_string(line) + ":")));
 }
 
+TEST(CheckStyle, CountsTheFunctionsOfAClass) {
+  House house;
+  const auto functions = [](int count, const std::string& before, const std::string& behind) {
+    std::string text;
+    for (int i = 0; i < count; ++i) text += before + std::to_string(i) + behind;
+    return text;
+  };
+  const std::string inside = functions(10, "  int f", "() const { return g(x_{1}); }\n");
+  for (const std::string name : {"Many", "Few"})
+    house.write("src/core/" + name + ".h",
+                "class " + name + " {\n public:\n" +
+                    (name == "Few" ? "" : "  Many() : x_{2}, y_([] { h(); }) {}\n") + inside +
+                    "  int one();\n  struct Part {\n    int p() { return 1; }\n  };\n  int x_{0};\n};\n");
+  for (const std::string name : {"Many", "Few"})
+    house.write("src/core/" + name + ".cpp",
+                functions(10, "int " + name + "::g", "() {\n  if (a) b();\n}\n"));
+  const auto [text, code] = house.check("check_style.py");
+  EXPECT_NE(code, 0);
+  EXPECT_EQ(text, "src/core/Many.h:1: Many has 21 functions with a body (at most 20)\n");
+}
+
 TEST(CheckStyle, FindsATypeThatTwoHeadersDefine) {
   House house;
   house.write("src/core/twin.h", "namespace a {\nstruct Twin {\n  int x;\n};\n}\n");
