@@ -13,7 +13,7 @@ std::string diagnose(Worker& worker);
 /// The part about weights alone, for who has no batch.
 std::string diagnose_weights(Worker& worker);
 
-/// Worker::evaluate for what is reported: a loss that is not finite is refused, `what` naming it ("the
+/// Evaluator::evaluate for what is reported: a loss that is not finite is refused, `what` naming it ("the
 /// validation loss"), with what came of which batch. Collective.
 Evaluation finite_evaluation(Worker& worker, Corpus& corpus, std::int64_t batches, const std::string& what,
                              const std::function<void(std::int64_t batch)>& before = {});
