@@ -65,13 +65,15 @@ define run_tier
   scripts/skipped_tests.py $(BUILD)/$(2); exit $$code
 endef
 
-test: test-tools build ## build, and run the tests that say within 4 minutes whether this build works here and whether a change broke something
+test: test-tools configure ## build, and run the tests that say within 4 minutes whether this build works here and whether a change broke something
+	cmake --build $(BUILD) -j $(JOBS) --target quick_tests
 	$(call run_tier,quick,tests.xml)
 
 test-rest: test-tools build # what make test-all runs beside make test
 	$(call run_tier,thorough,tests_thorough.xml)
 
 test-all: test   ## make test, then the tests that take longer: every layout, mistake and document that can be tried without a GPU
+	cmake --build $(BUILD) -j $(JOBS)
 	$(call run_tier,thorough,tests_thorough.xml)
 
 test-layouts: configure ## the bits of one rank on every grid of 1 to 8 ranks with every schedule, and a choice of 16: an hour
@@ -118,9 +120,9 @@ test-moves: configure ## a thousand steps on 4 stages whose blocks move every 50
 	MINDPIPE_ALL_LAYOUTS=1 $(AT_ONCE) tests/run_mpi.sh 8 $(BUILD)/tests/test_runtime_moving_time_mpi --gtest_brief=1
 
 test-swaps: configure ## steps of eight emulated stages that swap tapes take what their plan says; what the planner chooses for 300 chains of blocks is near the best of all choices: 10 minutes
-	cmake --build $(BUILD) -j $(JOBS) --target test_runtime_swap_time_mpi test_plan
+	cmake --build $(BUILD) -j $(JOBS) --target test_runtime_swap_time_mpi test_plan_thorough
 	MINDPIPE_ALL_LAYOUTS=1 $(AT_ONCE) tests/run_mpi.sh 8 $(BUILD)/tests/test_runtime_swap_time_mpi --gtest_brief=1
-	MINDPIPE_CHAINS=300 $(BUILD)/tests/test_plan --gtest_filter='TapeSearch*'
+	MINDPIPE_CHAINS=300 $(BUILD)/tests/test_plan_thorough --gtest_filter='TapeSearch*'
 
 test-speed-ups: configure ## speed-ups of supernets on 8 emulated stages, three streams for each of 13 settings, and of scores, beside the simulator's; on a machine that runs nothing else, 15 minutes
 	cmake --build $(BUILD) -j $(JOBS) --target test_runtime_mpi
@@ -137,7 +139,7 @@ test-barriers: configure ## barriers of the GPU's kernels left out and moved, sh
 	scripts/try_barriers.py --build $(BUILD)
 
 test-peers: configure ## install PyTorch, transformers, tiktoken, sentencepiece and MindSpore into .venv-peers and .venv-mindspore (8 GB), then run every test that compares with them: 8 minutes
-	cmake --build $(BUILD) -j $(JOBS) --target mindpipe-train test_app test_app_mpi test_io ids_of_texts
+	cmake --build $(BUILD) -j $(JOBS) --target mindpipe-train test_app test_app_thorough test_app_mpi test_io ids_of_texts
 	scripts/test_peers.sh $(BUILD)
 
 tsan:            ## build the program in build-tsan/ with the thread sanitizer, and run it where its threads meet: watchdog, planning, checkpoints

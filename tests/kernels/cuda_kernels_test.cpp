@@ -1,3 +1,4 @@
+// thorough without a GPU
 #include "hardware.h"
 #include "kernels/mirror.h"
 

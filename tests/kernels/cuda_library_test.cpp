@@ -1,3 +1,4 @@
+// thorough without a GPU
 #include <gtest/gtest.h>
 
 #include "cuda/device/flash.h"

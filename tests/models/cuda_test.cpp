@@ -1,3 +1,4 @@
+// thorough without a GPU
 #include "hardware.h"
 #include "make_backend.h"
 #include "models/small.h"

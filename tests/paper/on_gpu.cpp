@@ -1,3 +1,4 @@
+// thorough without a GPU
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
