@@ -1,3 +1,4 @@
+// thorough
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
