@@ -50,21 +50,19 @@ struct ProductKernels {
 };
 MINDPIPE_DECLARE_KERNELS(ProductKernels, product_kernels)
 
-/// The bf16 engine of processors that multiply pairs of bf16 (Isa::avx512_bf16), and the same over a model of
-/// the instruction in plain C++, which runs everywhere. Its sum: over each block of 2 * depth_block depths a
-/// chain of multiply-adds from zero, two neighbouring depths after one another, the second first; the blocks
-/// are added as above. Denormal numbers count as zero in the chains.
+/// The bf16 engine of processors that multiply pairs of bf16 (Isa::avx512_bf16). Its sum: over each block of
+/// 2 * depth_block depths a chain of multiply-adds from zero, two neighbouring depths after one another, the
+/// second first; the blocks are added as above. Denormal numbers count as zero in the chains.
 namespace avx512 {
 extern const ProductKernels pair_kernels;
 }
-MINDPIPE_DECLARE_KERNELS(ProductKernels, pair_model_kernels)
 
-/// The bf16 engine of processors with tiles (Isa::avx512_amx), and the same engine over a model of the tiles
-/// in plain C++, which runs everywhere. Its sum: c = 0 or the old value; for each 32 depths a chain of
-/// multiply-adds from zero over the even ones and one over the odd ones, c += even + odd; denormal numbers
-/// count as zero.
-MINDPIPE_DECLARE_KERNELS(ProductKernels, amx_kernels)
-MINDPIPE_DECLARE_KERNELS(ProductKernels, amx_model_kernels)
+/// The bf16 engine of processors with tiles (Isa::avx512_amx). Its sum: c = 0 or the old value; for each 32
+/// depths a chain of multiply-adds from zero over the even ones and one over the odd ones, c += even + odd;
+/// denormal numbers count as zero.
+namespace avx512 {
+extern const ProductKernels amx_kernels;
+}
 
 /// The engine that serves products of this kind.
 const ProductKernels& choose_product_kernels(Isa isa, bool bf16);

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/attention_model.h"
+#include "kernels/unit_models/unit_models.h"
 
 using namespace mindpipe;
 using namespace mindpipe::testing;

@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "kernels/unit_models/unit_models.h"
 #include "products_model.h"
 
 namespace mindpipe {

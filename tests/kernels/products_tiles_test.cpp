@@ -3,6 +3,7 @@
 
 #include <array>
 
+#include "kernels/unit_models/unit_models.h"
 #include "products_model.h"
 
 /// The tile engine, at the edges of what it cuts a product into: tiles of 16, cells and chunks of 32, blocks

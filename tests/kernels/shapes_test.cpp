@@ -3,6 +3,7 @@
 #include "kernels/attention_cases.h"
 #include "kernels/operand.h"
 #include "kernels/products_model.h"
+#include "kernels/unit_models/unit_models.h"
 
 // Bits of kernels at the shapes where they change their ways: more depths than one chain of a product has,
 // more keys than one tile of attention, more columns than one chunk of a softmax, few queries and few rows.

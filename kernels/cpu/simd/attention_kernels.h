@@ -31,17 +31,9 @@ MINDPIPE_DECLARE_KERNELS(AttentionByType, few_attention_kernels)
 constexpr std::int64_t few_queries = 4;
 inline bool is_few(const AttentionCall& call) { return call.queries <= few_queries && call.threshold == 0; }
 
-/// Attention in bf16 with products of pairs (Isa::avx512_bf16). Its twin computes with a model of the
-/// instruction in plain C++ and runs everywhere.
+/// Attention in bf16 with products of pairs (Isa::avx512_bf16), and with products of tiles (Isa::avx512_amx).
 namespace avx512 {
-extern const AttentionKernels pair_attention_kernels;
-}
-MINDPIPE_DECLARE_KERNELS(AttentionKernels, pair_model_attention_kernels)
-
-/// Attention in bf16 with products of tiles (Isa::avx512_amx). Its twin computes with a model of the tiles
-/// and runs wherever there is AVX-512.
-namespace avx512 {
-extern const AttentionKernels amx_attention_kernels, amx_model_attention_kernels;
+extern const AttentionKernels pair_attention_kernels, amx_attention_kernels;
 }
 
 }  // namespace mindpipe
