@@ -243,6 +243,14 @@ std::string help_of_kinds(const std::string& section) {
 
 }  // namespace
 
+Config::Config() = default;
+Config::Config(const Config&) = default;
+Config::Config(Config&&) noexcept = default;
+Config& Config::operator=(const Config&) = default;
+Config& Config::operator=(Config&&) noexcept = default;
+Config::~Config() = default;
+bool Config::operator==(const Config&) const = default;
+
 Config read_config(const std::string& file, const std::vector<std::string>& overrides,
                    std::set<std::string>* named) {
   WrittenKeys written;

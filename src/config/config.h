@@ -43,7 +43,15 @@ struct Config {
   GenerateConfig generate;
   SupernetConfig supernet;
   SearchConfig search;
-  bool operator==(const Config&) const = default;
+
+  // Compiled once, since they are long.
+  Config();
+  Config(const Config&);
+  Config(Config&&) noexcept;
+  Config& operator=(const Config&);
+  Config& operator=(Config&&) noexcept;
+  ~Config();
+  bool operator==(const Config&) const;
 };
 
 /// Reads a YAML file and overrides ("train.steps=20"), strictly. Complaints name file, line and key. `named`

@@ -211,6 +211,13 @@ void count_memory(RunPlan& plan, const Config& config, const Layout& layout, Cos
 
 }  // namespace
 
+RunPlan::RunPlan() = default;
+RunPlan::RunPlan(const RunPlan&) = default;
+RunPlan::RunPlan(RunPlan&&) noexcept = default;
+RunPlan& RunPlan::operator=(const RunPlan&) = default;
+RunPlan& RunPlan::operator=(RunPlan&&) noexcept = default;
+RunPlan::~RunPlan() = default;
+
 std::size_t RankFootprint::workspace(int data_rank) const {
   return aligned(passes.scratch) + aligned(passes.exchange) + aligned(passes.zeros) +
          Reductions::parts_ahead * aligned(reduction[data_rank]) + passes.backend.total() +

@@ -37,6 +37,14 @@ struct SubnetPlan {
 
 /// A run's plan, alike on every rank: how the model is cut, what a step and an evaluation do and need.
 struct RunPlan {
+  // Compiled once, since they are long.
+  RunPlan();
+  RunPlan(const RunPlan&);
+  RunPlan(RunPlan&&) noexcept;
+  RunPlan& operator=(const RunPlan&);
+  RunPlan& operator=(RunPlan&&) noexcept;
+  ~RunPlan();
+
   Purpose purpose = Purpose::training;
   Outline outline;
   MicroBatchGroups groups;  ///< groups of a schedule that has some
