@@ -54,6 +54,7 @@
   each(accumulate, AccumulateOperands)                           \
   each(convert, ConvertOperands)                                 \
   each(fill, FillOperands)                                       \
+  each(fill_of_spans, FillOfSpansOperands)                       \
   each(bias_backward, BiasBackwardOperands)                      \
   each(norm, NormOperands)                                       \
   each(residual_norm, ResidualNormOperands)                      \
@@ -95,10 +96,13 @@
   each(add_as_integers, AddAsIntegersOperands)                   \
   each(from_integers, FromIntegersOperands)                      \
   each(sum_squares, SumSquaresOperands)                          \
+  each(sum_squares_of_spans, SumSquaresOfSpansOperands)          \
   each(sum_spans, SumSpansOperands)                              \
   each(clip_and_scale, ClipAndScaleOperands)                     \
   each(adamw, AdamWOperands)                                     \
-  each(sgd, SgdOperands)
+  each(adamw_of_spans, AdamWOfSpansOperands)                     \
+  each(sgd, SgdOperands)                                         \
+  each(sgd_of_spans, SgdOfSpansOperands)
 // clang-format on
 
 /// Whether an operation is several others in turn, which a device may do in one pass.

@@ -29,9 +29,10 @@ class CpuBackend final : public ImmediateBackend {
   /// One operation after the other.
   template <class Operands>
   void run_in_turn(const Operands& operands) {
-    operands.in_turn([this](const char*, const auto& one) {
+    operands.in_turn([this](const char* name, const auto& one) {
       check(one);
       run(one);
+      done(name);
     });
   }
   void multiply(const Product& product);

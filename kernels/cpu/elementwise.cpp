@@ -170,4 +170,6 @@ void CpuBackend::run(const FillOperands& o) {
   }
 }
 
+void CpuBackend::run(const FillOfSpansOperands& o) { run_in_turn(o); }
+
 }  // namespace mindpipe

@@ -15,6 +15,8 @@ void CpuBackend::run(const SumSquaresOperands& o) {
   });
 }
 
+void CpuBackend::run(const SumSquaresOfSpansOperands& o) { run_in_turn(o); }
+
 std::int64_t CpuBackend::count_not_finite(const Tensor& x) {
   const auto kernel = MINDPIPE_PICK_KERNELS(isa_, update_kernels).count_not_finite[dtype_index(x.dtype)];
   std::atomic<std::int64_t> found{0};
@@ -61,6 +63,8 @@ void CpuBackend::run(const AdamWOperands& o) {
   });
 }
 
+void CpuBackend::run(const AdamWOfSpansOperands& o) { run_in_turn(o); }
+
 void CpuBackend::run(const SgdOperands& o) {
   const int index = o.checked();
   const double* decided = o.decision.as<double>();
@@ -71,6 +75,8 @@ void CpuBackend::run(const SgdOperands& o) {
     kernel(step, decided, o.gradient.data, o.master.data, o.velocity.data, o.value.data, first, last);
   });
 }
+
+void CpuBackend::run(const SgdOfSpansOperands& o) { run_in_turn(o); }
 
 void CpuBackend::run(const RunningMeanOperands& o) {
   if (o.decision.as<double>()[Decision::skipped] != 0) return;

@@ -49,5 +49,11 @@ inline GpuWork gpu_work(const EmbeddingBackwardOperands& o) {
 /// Without dropout it is a copy, which is no kernel.
 inline GpuWork gpu_work(const DropoutOperands& o) { return {.kernels = o.checked().threshold == 0 ? 0 : 1}; }
 inline GpuWork gpu_work(const DepthwiseBackwardWeightOperands&) { return {.kernels = 2}; }
+/// A launch has room for so many ranges.
+template <class Operands>
+requires requires(const Operands& o) { FlatSpan(o.spans[0]); }
+GpuWork gpu_work(const Operands& o) {
+  return {.kernels = static_cast<int>((o.spans.size() + most_spans - 1) / most_spans)};
+}
 
 }  // namespace mindpipe

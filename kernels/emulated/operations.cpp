@@ -180,6 +180,21 @@ Cost cost(const SgdOperands& o) {
           DType::f32};
 }
 
+template <class Operands>
+Cost cost_in_turn(const Operands& o, DType dtype) {
+  Cost all{0, 0, 0, dtype};
+  o.in_turn([&](const char*, const auto& part) {
+    const Cost one = cost(part);
+    all.read += one.read;
+    all.written += one.written;
+  });
+  return all;
+}
+Cost cost(const FillOfSpansOperands& o) { return cost_in_turn(o, o.x.dtype); }
+Cost cost(const SumSquaresOfSpansOperands& o) { return cost_in_turn(o, o.x.dtype); }
+Cost cost(const AdamWOfSpansOperands& o) { return cost_in_turn(o, DType::f32); }
+Cost cost(const SgdOfSpansOperands& o) { return cost_in_turn(o, DType::f32); }
+
 }  // namespace
 
 template <class Operands>

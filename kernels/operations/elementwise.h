@@ -6,6 +6,7 @@
 
 #include "core/random.h"
 #include "operations/calls.h"
+#include "operations/flat_spans.h"
 #include "operations/operands.h"
 
 namespace mindpipe {
@@ -184,6 +185,22 @@ struct ConvertOperands {
 struct FillOperands {
   Tensor x;
   double value = 0;
+};
+
+/// fill of several ranges of a flat x.
+struct FillOfSpansOperands {
+  Tensor x;
+  double value = 0;
+  std::vector<FlatSpan> spans;
+
+  void check() const {
+    for (const FlatSpan& span : spans) require_within(span, x, "fill_of_spans");
+  }
+  /// Calls visit(name, operands) for the operations that it is together.
+  template <class Visit>
+  void in_turn(const Visit& visit) const {
+    for (const FlatSpan& span : spans) visit("fill", FillOperands{x.range(span.first, span.count), value});
+  }
 };
 
 }  // namespace mindpipe

@@ -1,12 +1,19 @@
 #pragma once
+#include <array>
+#include <vector>
+
 #include "operations/calls.h"
 #include "operations/decision.h"
+#include "operations/flat_spans.h"
 #include "operations/operands.h"
 
 /// Statistics of gradients, the step's decision, updates. Masters and state are f32 (f64 beside f64).
 namespace mindpipe {
 
 inline constexpr std::int64_t statistics_chunk = 16384;
+inline std::int64_t statistics_chunks(std::int64_t elements) {
+  return (elements + statistics_chunk - 1) / statistics_chunk;
+}
 
 struct AdamW {
   float rate = 0, beta1 = 0.9f, beta2 = 0.999f, epsilon = 1e-8f, decay = 0;
@@ -36,8 +43,33 @@ inline void require_decision(const Tensor& decision, const char* operation) {
 struct SumSquaresOperands {
   Tensor x, sums;
 
-  std::int64_t chunks() const { return (x.count() + statistics_chunk - 1) / statistics_chunk; }
+  std::int64_t chunks() const { return statistics_chunks(x.count()); }
   void check() const { require(sums, chunks(), DType::f64, "sum_squares", "sums"); }
+};
+
+/// A range of x, whose chunks begin with it, and where the sum of its first one stands.
+struct SquaresSpan : FlatSpan {
+  std::int64_t first_sum = 0;
+};
+/// sum_squares of several ranges of a flat x.
+struct SumSquaresOfSpansOperands {
+  Tensor x, sums;
+  std::vector<SquaresSpan> spans;
+
+  void check() const {
+    for (const SquaresSpan& span : spans) {
+      require_within(span, x, "sum_squares_of_spans");
+      require_within({span.first_sum, statistics_chunks(span.count)}, sums, "sum_squares_of_spans: sums");
+    }
+    require_dtype(sums, DType::f64, "sum_squares_of_spans", "sums");
+  }
+  /// Calls visit(name, operands) for the operations that it is together.
+  template <class Visit>
+  void in_turn(const Visit& visit) const {
+    for (const SquaresSpan& span : spans)
+      visit("sum_squares", SumSquaresOperands{x.range(span.first, span.count),
+                                              sums.range(span.first_sum, statistics_chunks(span.count))});
+  }
 };
 
 /// totals[s] f64 = x[begin] + ... + x[end - 1], added in f64 for spans[s] = begin, end (i32 [n, 2]); 0 where
@@ -67,10 +99,42 @@ struct ClipAndScaleOperands {
   }
 };
 
+/// A range of what an update moves, with a decay of its own.
+struct UpdateSpan : FlatSpan {
+  float decay = 0;
+};
+/// An update of several ranges of flat tensors; the decay of `all` is that of none.
+template <class Operands>
+struct UpdateOfSpans {
+  Operands all;
+  std::vector<UpdateSpan> spans;
+
+  /// The dtype_index of the kernel.
+  int checked() const {
+    for (const UpdateSpan& span : spans) require_within(span, all.master, Operands::name);
+    return all.checked();
+  }
+  Operands of(const UpdateSpan& span) const {
+    Operands one = all;
+    one.rule.decay = span.decay;
+    for (Tensor* tensor : one.moved())
+      if (*tensor) *tensor = tensor->range(span.first, span.count);
+    return one;
+  }
+  /// Calls visit(name, operands) for the operations that it is together.
+  template <class Visit>
+  void in_turn(const Visit& visit) const {
+    for (const UpdateSpan& span : spans) visit(Operands::name, of(span));
+  }
+};
+
 /// One fused pass of AdamW; `value`, unless none, receives the rounded master. Skipped steps change nothing.
 struct AdamWOperands {
+  static constexpr const char* name = "adamw";
   AdamW rule;
   Tensor decision, gradient, master, m, v, value = {};
+
+  std::array<Tensor*, 5> moved() { return {&gradient, &master, &m, &v, &value}; }
 
   /// The dtype_index of the kernel.
   int checked() const {
@@ -91,11 +155,15 @@ struct AdamWOperands {
             .epsilon = rule.epsilon};
   }
 };
+using AdamWOfSpansOperands = UpdateOfSpans<AdamWOperands>;
 
 /// One fused pass of SGD; `velocity` is none without momentum; `value` and a skipped step as in adamw.
 struct SgdOperands {
+  static constexpr const char* name = "sgd";
   Sgd rule;
   Tensor decision, gradient, master, velocity = {}, value = {};
+
+  std::array<Tensor*, 4> moved() { return {&gradient, &master, &velocity, &value}; }
 
   /// The dtype_index of the kernel.
   int checked() const {
@@ -109,5 +177,6 @@ struct SgdOperands {
     return {.rate = rule.rate, .momentum = rule.momentum, .decay = rule.decay, .nesterov = rule.nesterov};
   }
 };
+using SgdOfSpansOperands = UpdateOfSpans<SgdOperands>;
 
 }  // namespace mindpipe

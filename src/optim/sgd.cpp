@@ -4,9 +4,10 @@ namespace mindpipe {
 
 /// Gradient descent, with momentum or without.
 void sgd_update(Backend& backend, const Update& u) {
-  const Sgd rule{u.rate, static_cast<float>(u.config.momentum), u.decay, u.config.nesterov};
+  const Sgd rule{
+      .rate = u.rate, .momentum = static_cast<float>(u.config.momentum), .nesterov = u.config.nesterov};
   const Tensor velocity = u.moments.empty() ? Tensor{} : u.moments[0];
-  backend.sgd({rule, u.decision, u.gradient, u.master, velocity, u.rounded});
+  backend.sgd_of_spans({{rule, u.decision, u.gradient, u.master, velocity, u.rounded}, u.spans});
 }
 
 }  // namespace mindpipe

@@ -1,14 +1,11 @@
 #include "optim/unit_optimizer.h"
 
 #include <algorithm>
-#include <array>
 
 #include "optim/update_rule.h"
 
 namespace mindpipe {
 namespace {
-
-std::int64_t chunks_of(std::int64_t elements) { return (elements + statistics_chunk - 1) / statistics_chunk; }
 
 /// A tensor's shard within a unit.
 struct ShardPlace {
@@ -22,7 +19,7 @@ std::int64_t edge_from(const Unit& unit, std::int64_t flat, ShardPlace& from) {
     const std::int64_t count = unit.shard_shape(from.param).count();
     for (; from.shard < unit.local_shards(from.param); ++from.shard) {
       const std::int64_t first = unit.flat_offset(from.param, from.shard),
-                         edge = chunks_of(std::max<std::int64_t>(0, flat - first)) * statistics_chunk;
+                         edge = statistics_chunks(std::max<std::int64_t>(0, flat - first)) * statistics_chunk;
       if (edge < count) return first + edge;
     }
   }
@@ -62,11 +59,19 @@ UnitOptimizer::UnitOptimizer(Unit& unit, const OptimizerConfig& config, int shar
       const std::int64_t flat = unit.flat_offset(p, s);
       const std::int64_t begin = std::clamp<std::int64_t>(begin_ - flat, 0, count),
                          end = std::clamp<std::int64_t>(end_ - flat, 0, count);
-      if (begin < end)
-        ranges_.push_back({p, s, flat + begin, begin, end - begin, chunks_ + begin / statistics_chunk});
-      chunks_ += chunks_of(count);
+      if (begin < end) take({p, s, flat + begin, begin, end - begin, chunks_ + begin / statistics_chunk});
+      chunks_ += statistics_chunks(count);
     }
   }
+}
+
+void UnitOptimizer::take(const FlatRange& range) {
+  const ParamSpec& spec = unit_.params()[range.param];
+  const FlatSpan here{range.flat - begin_, range.count};
+  ranges_.push_back(range);
+  squares_.push_back({here, range.first_chunk});
+  if (spec.is_learned())
+    learned_.push_back({here, spec.decay ? static_cast<float>(config_.weight_decay) : 0.0f});
 }
 
 std::size_t UnitOptimizer::bytes() const {
@@ -150,14 +155,13 @@ void UnitOptimizer::clear_moments(Backend& backend) {
 }
 
 void UnitOptimizer::chunk_squares(Backend& backend, const Tensor& sums, int use) const {
-  for (const FlatRange& range : ranges_)
-    backend.sum_squares({gradient(range, use), sums.range(range.first_chunk, chunks_of(range.count))});
+  if (!squares_.empty()) backend.sum_squares_of_spans({gradient_share(use), sums, squares_});
 }
 
 std::pair<std::int64_t, std::int64_t> UnitOptimizer::chunks_of_shard(int param, int shard) const {
   const std::int64_t first = first_chunks_[first_shards_[param] + shard];
   if (!unit_.params()[param].is_learned()) return {first, first};
-  return {first, first + chunks_of(unit_.shard_shape(param).count())};
+  return {first, first + statistics_chunks(unit_.shard_shape(param).count())};
 }
 
 void UnitOptimizer::update(Backend& backend, double rate, const Tensor& decision,
@@ -165,25 +169,22 @@ void UnitOptimizer::update(Backend& backend, double rate, const Tensor& decision
   moments_are_zero_ = false;
   MP_CHECK(fetched_.has_value() == is_on_host_, "unit {} is updated without its masters and moments",
            unit_.name());
+  if (begin_ == end_) return;
   const State& here = fetched_ ? *fetched_ : kept_;
+  const Tensor gradient = gradient_share(0), values = unit_.flat_values().range(begin_, end_ - begin_),
+               master = here.master ? here.master : values, rounded = here.master ? values : Tensor{};
   for (const FlatRange& range : ranges_) {
     const ParamSpec& spec = unit_.params()[range.param];
-    const Tensor value = unit_.flat_values().range(range.flat, range.count);
-    const Tensor master = here.master ? state(here.master, range) : value,
-                 rounded = here.master ? value : Tensor{};
-    if (spec.constant) continue;
-    if (!spec.is_learned()) {
-      backend.running_mean({spec.follows, 1.0 / static_cast<double>(micro_batches), decision, gradient(range),
-                            master, rounded});
-      continue;
-    }
-    const float decay = spec.decay ? static_cast<float>(config_.weight_decay) : 0.0f;
-    std::array<Tensor, most_moments> moments;
-    std::transform(here.moments.begin(), here.moments.end(), moments.begin(),
-                   [&](const Tensor& moment) { return state(moment, range); });
-    apply(backend, {config_, static_cast<float>(rate), decay, decision, gradient(range), master,
-                    std::span(moments).first(here.moments.size()), rounded});
+    if (spec.constant || spec.is_learned()) continue;
+    const auto part = [&](const Tensor& of) {
+      return of ? of.range(range.flat - begin_, range.count) : Tensor{};
+    };
+    backend.running_mean({spec.follows, 1.0 / static_cast<double>(micro_batches), decision, part(gradient),
+                          part(master), part(rounded)});
   }
+  if (!learned_.empty())
+    apply(backend,
+          {config_, static_cast<float>(rate), decision, gradient, master, here.moments, rounded, learned_});
 }
 
 std::vector<std::pair<std::string, Tensor>> UnitOptimizer::states() const {

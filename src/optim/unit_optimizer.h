@@ -76,10 +76,7 @@ class UnitOptimizer {
   std::vector<std::pair<std::string, Tensor>> states() const;
 
  private:
-  Tensor gradient(const FlatRange& range, int use = 0) const { return state(gradient_share(use), range); }
-  Tensor state(const Tensor& whole, const FlatRange& range) const {
-    return whole.range(range.flat - begin_, range.count);
-  }
+  void take(const FlatRange& range);
 
   /// Masters (none: the values are), and moments in the order of OptimizerConfig::moments; none where nothing
   /// is kept here.
@@ -93,6 +90,8 @@ class UnitOptimizer {
   OptimizerConfig config_;
   std::int64_t begin_, end_;
   std::vector<FlatRange> ranges_;
+  std::vector<SquaresSpan> squares_;        ///< ranges_ within this share
+  std::vector<UpdateSpan> learned_;         ///< those that the rule moves
   std::vector<std::int64_t> first_chunks_;  ///< first chunk of each (param, shard), params in order
   std::vector<int> first_shards_;           ///< index of (param, 0) in first_chunks_
   std::int64_t chunks_ = 0;

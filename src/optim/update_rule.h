@@ -6,15 +6,16 @@
 
 namespace mindpipe {
 
-/// What an optimizer moves at once: a range of one tensor, with all that belongs to it.
+/// What an optimizer moves at once: ranges of a unit's flat order, with all that belongs to them.
 struct Update {
   const OptimizerConfig& config;
-  float rate, decay;
+  float rate;
   const Tensor& decision;  ///< the step's decision (Backend::clip_and_scale)
   Tensor gradient;
   Tensor master;                    ///< the values in f32
   std::span<const Tensor> moments;  ///< in the order of OptimizerConfig::moments
   Tensor rounded;                   ///< the values in bf16; none where the network computes in f32
+  const std::vector<UpdateSpan>& spans;
 };
 
 // adamw_update, sgd_update: every optimizer of config/kinds.h, each in a file of its own.

@@ -13,7 +13,7 @@ namespace {
 double square_of(Worker& worker, const Tensor& values) {
   Arena& scratch = worker.executor().actions().scratch();
   const std::size_t mark = scratch.mark();
-  const std::int64_t chunks = (values.count() + statistics_chunk - 1) / statistics_chunk;
+  const std::int64_t chunks = statistics_chunks(values.count());
   const Tensor sums = scratch.take({chunks}, DType::f64);
   std::vector<double> of_chunks(static_cast<std::size_t>(chunks));
   worker.backend().sum_squares({values, sums});

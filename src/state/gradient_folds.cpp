@@ -19,33 +19,26 @@ void GradientFolds::clear(const UnitUse& cleared) {
   const int use = stage_.use_of(cleared);
   Backend& backend = stage_.context().backend;
   if (!backend.wants_many_rows()) return backend.fill({unit.accumulators(use), 0});
-  zero(unit, use, [](int) { return true; });
-  const Tensor all = unit.accumulators(use);
-  if (all.count() > unit.flat_count())
-    backend.fill({all.range(unit.flat_count(), all.count() - unit.flat_count()), 0});
+  zero(unit, use, unit.accumulators(use).count(), [](int) { return true; });
 }
 
 template <class IsMade>
-void GradientFolds::zero(Unit& unit, int use, const IsMade& is_made) {
+void GradientFolds::zero(Unit& unit, int use, std::int64_t end, const IsMade& is_made) {
   Backend& backend = stage_.context().backend;
-  std::int64_t first = 0, last = 0;  // what lies side by side is zeroed together
-  const auto fill = [&] {
-    if (first < last) backend.fill({unit.root(use).range(first, last - first), 0});
+  std::vector<FlatSpan> spans;
+  const auto add = [&](std::int64_t first, std::int64_t behind) {
+    if (first == behind) return;
+    if (!spans.empty() && spans.back().first + spans.back().count == first)
+      spans.back().count = behind - spans.back().first;  // what lies side by side is zeroed together
+    else spans.push_back({first, behind - first});
   };
   for (int p = 0; p < static_cast<int>(unit.params().size()); ++p) {
     if (!is_made(p)) continue;
-    if (backend.wants_many_rows() && unit.is_of_products(p)) {
-      unit.expect_products(p, use);
-      continue;
-    }
-    const std::int64_t begin = unit.flat_offset(p, 0);
-    if (begin != last) {
-      fill();
-      first = begin;
-    }
-    last = unit.flat_offset(p, unit.local_shards(p));
+    if (backend.wants_many_rows() && unit.is_of_products(p)) unit.expect_products(p, use);
+    else add(unit.flat_offset(p, 0), unit.flat_offset(p, unit.local_shards(p)));
   }
-  fill();
+  add(unit.flat_count(), end);
+  if (!spans.empty()) backend.fill_of_spans({unit.accumulators(use), 0, spans});
 }
 
 std::size_t GradientFolds::zeros_bytes(const Unit& unit) const {
@@ -120,7 +113,7 @@ void GradientFolds::fold(const UnitUse& folded, int shard, MadeGradients made) {
     if (is_made(p))
       moved = count_shard(unit, use, shard, unit.flat_offset(p, 0),
                           unit.flat_offset(p, unit.local_shards(p)) - unit.flat_offset(p, 0));
-  if (moved) zero(unit, use, is_made);
+  if (moved) zero(unit, use, unit.flat_count(), is_made);
   if (made == MadeGradients::later || shard + 1 == stage_.layout().local_data_shards()) return;
   for (int p = 0; p < params; ++p)
     if (unit.has_sequence_parts(p)) stage_.context().backend.fill({unit.sequence_parts(p, use), 0});

@@ -33,9 +33,10 @@ class GradientFolds {
   void combine_sequence(Unit& unit, int use);
   /// Whether these elements of a root have moved to a level.
   bool count_shard(Unit& unit, int use, int shard, std::int64_t first, std::int64_t elements);
-  /// Zeroes these parameters of a root, which is added to next, or lets their products write it.
+  /// Zeroes these parameters of a root, which is added to next, or lets their products write it; and the
+  /// accumulators that lie behind the root, up to `end`.
   template <class IsMade>
-  void zero(Unit& unit, int use, const IsMade& is_made);
+  void zero(Unit& unit, int use, std::int64_t end, const IsMade& is_made);
 
   Stage& stage_;
   Communicator& tensor_;

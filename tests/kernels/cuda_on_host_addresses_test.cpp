@@ -218,10 +218,25 @@ TEST_F(Addresses, OfGradientsAndUpdates) {
     expect_reached("convert", [&](Space& s) { gpu.convert({wide(s), narrow(s)}); });
     expect_reached("accumulate", [&](Space& s) { gpu.accumulate({narrow(s), wide(s)}); });
     expect_reached("sum_squares", [&](Space& s) {
-      gpu.sum_squares({wide(s), s.take({cuda::blocks_for(count, statistics_chunk)}, DType::f64)});
+      gpu.sum_squares({wide(s), s.take({statistics_chunks(count)}, DType::f64)});
     });
     expect_reached("adamw", [&](Space& s) {
       gpu.adamw({{}, decision(s), wide(s), wide(s), wide(s), wide(s), narrow(s)});
+    });
+    const std::vector<FlatSpan> halves{{0, count / 2}, {count / 2, count - count / 2}};
+    const std::vector<SquaresSpan> squares{{halves[0], 0}, {halves[1], statistics_chunks(count / 2)}};
+    const std::vector<UpdateSpan> updates{{halves[0], 0}, {halves[1], 0.1f}};
+    expect_reached("fill_of_spans", [&](Space& s) { gpu.fill_of_spans({wide(s), 0, halves}); });
+    expect_reached("sum_squares_of_spans", [&](Space& s) {
+      gpu.sum_squares_of_spans(
+          {wide(s), s.take({squares[1].first_sum + statistics_chunks(halves[1].count)}, DType::f64),
+           squares});
+    });
+    expect_reached("adamw_of_spans", [&](Space& s) {
+      gpu.adamw_of_spans({{{}, decision(s), wide(s), wide(s), wide(s), wide(s), narrow(s)}, updates});
+    });
+    expect_reached("sgd_of_spans", [&](Space& s) {
+      gpu.sgd_of_spans({{{}, decision(s), wide(s), wide(s), wide(s), narrow(s)}, updates});
     });
     expect_reached("sgd", [&](Space& s) {
       gpu.sgd({{}, decision(s), wide(s), wide(s), wide(s), narrow(s)});

@@ -159,6 +159,15 @@ struct SmallStep {
     gpu.adamw(
         {{}, decision.device(), flat.device(), flat.device(), flat.device(), flat.device(), x.device()});
     gpu.sgd({.rule = {}, .decision = decision.device(), .gradient = flat.device(), .master = flat.device()});
+    const FlatSpan whole{0, 384};
+    gpu.fill_of_spans({flat.device(), 0, {whole}});
+    gpu.sum_squares_of_spans({flat.device(), sums.device(), {{whole, 0}}});
+    gpu.sgd_of_spans(
+        {{.rule = {}, .decision = decision.device(), .gradient = flat.device(), .master = flat.device()},
+         {{whole, 0}}});
+    gpu.adamw_of_spans(
+        {{{}, decision.device(), flat.device(), flat.device(), flat.device(), flat.device(), x.device()},
+         {{whole, 0}}});
     gpu.convert({flat.device(), x.device()});
   }
 };

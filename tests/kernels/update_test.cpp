@@ -292,6 +292,54 @@ TEST(Statistics, SpansAreAddedInOrder) {
   }
 }
 
+TEST(Update, SeveralRangesAreOneOperationAfterTheOther) {
+  const Cpu cpu;
+  const std::int64_t count = statistics_chunk + 300;
+  const std::vector<FlatSpan> spans{{3, 40}, {43, statistics_chunk + 100}, {statistics_chunk + 200, 7}};
+  const Operand gradient = Operand::random({count}, DType::f32, "g"), decision = decided({}, 2, 0.5);
+  std::vector<Operand> ways[2];
+  for (std::vector<Operand>& to : ways) {
+    for (const char* name : {"p", "m", "v", "p", "m", "filled"})
+      to.push_back(Operand::random({count}, DType::f32, name));
+    for (std::int64_t i = 0; i < count; ++i) to[2].set(i, to[2][i] * to[2][i]);
+    to.emplace_back(Shape{4}, DType::f64);
+  }
+  const std::vector<SquaresSpan> squares{{spans[0], 0}, {spans[1], 1}, {spans[2], 3}};
+  const std::vector<UpdateSpan> updates{{spans[0], 0}, {spans[1], 0.5f}, {spans[2], 0.25f}};
+  const auto& [together, apart] = ways;
+  cpu->adamw_of_spans(
+      {{{.rate = 0.01f}, decision, gradient, together[0], together[1], together[2]}, updates});
+  cpu->sgd_of_spans({{.rule = {.rate = 0.1f, .momentum = 0.9f},
+                      .decision = decision,
+                      .gradient = gradient,
+                      .master = together[3],
+                      .velocity = together[4]},
+                     updates});
+  cpu->fill_of_spans({together[5], 0.5, spans});
+  cpu->sum_squares_of_spans({gradient, together[6], squares});
+  for (std::size_t i = 0; i < spans.size(); ++i) {
+    const auto [first, elements] = spans[i];
+    const auto part = [first = first, elements = elements](const Tensor& of) {
+      return of.range(first, elements);
+    };
+    cpu->adamw({{.rate = 0.01f, .decay = updates[i].decay},
+                decision,
+                part(gradient),
+                part(apart[0]),
+                part(apart[1]),
+                part(apart[2])});
+    cpu->sgd({.rule = {.rate = 0.1f, .momentum = 0.9f, .decay = updates[i].decay},
+              .decision = decision,
+              .gradient = part(gradient),
+              .master = part(apart[3]),
+              .velocity = part(apart[4])});
+    cpu->fill({part(apart[5]), 0.5});
+    cpu->sum_squares(
+        {part(gradient), apart[6].tensor().range(squares[i].first_sum, statistics_chunks(elements))});
+  }
+  for (std::size_t i = 0; i < apart.size(); ++i) EXPECT_TRUE(same_bits(together[i], apart[i])) << i;
+}
+
 TEST(Update, RefusesWhatDoesNotFit) {
   const Cpu cpu;
   const Operand four({4}, DType::f32), three({3}, DType::f32), half_width({4}, DType::bf16);
@@ -313,4 +361,10 @@ TEST(Update, RefusesWhatDoesNotFit) {
       cpu->adamw({.rule = {}, .decision = four, .gradient = four, .master = four, .m = four, .v = four}),
       Error)
       << "four numbers are no decision";
+  const FlatSpan beyond{2, 3};
+  const Operand sum({1}, DType::f64);
+  EXPECT_THROW(cpu->fill_of_spans({four, 0, {beyond}}), Error);
+  EXPECT_THROW(cpu->sgd_of_spans({{{}, decided({}, 1), four, four}, {{beyond, 0}}}), Error);
+  EXPECT_THROW(cpu->sum_squares_of_spans({four, sum, {{beyond, 0}}}), Error);
+  EXPECT_THROW(cpu->sum_squares_of_spans({four, sum, {{{0, 4}, 1}}}), Error) << "sums have no place for it";
 }

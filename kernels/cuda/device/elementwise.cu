@@ -2,6 +2,7 @@
 
 #include "cuda/device/activation.h"
 #include "cuda/device/residual.h"
+#include "cuda/device/span_table.h"
 #include "cuda/error.h"
 #include "cuda/gpu_operations.h"
 #include "operations/elementwise.h"
@@ -96,11 +97,12 @@ __global__ void convert_groups(const From* x, To* y, int64_t count, bool wide) {
 }
 
 template <class Bits>
-__global__ void fill_groups(Bits bits, Bits* x, int64_t count, bool wide) {
+__global__ void fill_groups(Bits bits, Bits* x, const __grid_constant__ SpanTable<Alone> table) {
   alignas(16) Bits raw[lanes<Bits>];
 #pragma unroll
   for (int k = 0; k < lanes<Bits>; ++k) raw[k] = bits;
-  for_group<lanes<Bits>>(count, wide, [&](int64_t i, auto ending) { move<lanes<Bits>>(raw, x + i, ending); });
+  for_group_of_span<lanes<Bits>>(table, span_of_block(table),
+                                 [&](int64_t i, auto ending) { move<lanes<Bits>>(raw, x + i, ending); });
 }
 
 /// y = g / (1 + exp(-g)) u
@@ -266,11 +268,17 @@ void GpuOperations::run(const ConvertOperands& o) {
   });
 }
 
-void GpuOperations::run(const FillOperands& o) {
+void GpuOperations::run(const FillOperands& o) { run(FillOfSpansOperands{o.x, o.value, {{0, o.x.count()}}}); }
+
+void GpuOperations::run(const FillOfSpansOperands& o) {
   const std::uint64_t bits = element_bits(o.x.dtype, o.value);
   const auto with = [&]<class Bits>(Bits pattern) {
-    launch(stream(), grid_of_groups(o.x.count(), lanes<Bits>), fill_groups<Bits>, pattern, o.x.data,
-           o.x.count(), aligned(o.x.data));
+    in_tables<Alone>(
+        o.spans, group_threads * lanes<Bits>, [](const FlatSpan&) { return Alone{}; },
+        [&](int64_t first) { return aligned(o.x.as<Bits>() + first); },
+        [&](int64_t blocks, const auto& table) {
+          launch(stream(), Grid{blocks, group_threads}, fill_groups<Bits>, pattern, o.x.data, table);
+        });
   };
   const std::size_t size = bytes_of(o.x.dtype);
   if (size == 1) with(static_cast<std::uint8_t>(bits));

@@ -1,4 +1,5 @@
 #include "cuda/device/row_team.h"
+#include "cuda/device/span_table.h"
 #include "cuda/error.h"
 #include "cuda/gpu_operations.h"
 #include "operations/element_hash.h"
@@ -7,25 +8,26 @@
 namespace mindpipe::cuda {
 namespace {
 
-/// sums[c] = sum x^2 over chunk c, one block for each: a thread takes every 256th group, its lanes apart,
-/// then all are joined by neighbours.
+/// sum x^2 over a chunk of a range, one block for each: a thread takes every 256th group, its lanes apart,
+/// then all are joined by neighbours. A range's sums stand one after the other from its place on.
 template <class T>
 __global__ void __launch_bounds__(group_threads)
-    sum_squares_chunks(const T* x, int64_t count, int64_t chunk, double* sums, bool wide) {
+    sum_squares_chunks(const T* x, int64_t chunk, double* sums,
+                       const __grid_constant__ SpanTable<int64_t> table) {
   using A = Wide<T>;
   constexpr int size = lanes<T>;
   __shared__ A of_warps[most_warps];
-  const int64_t begin = static_cast<int64_t>(blockIdx.x) * chunk,
-                here = count - begin < chunk ? count - begin : chunk;
+  const auto [span, block] = span_of_block(table);
+  const int64_t begin = block * chunk, left = table.count[span] - begin, here = left < chunk ? left : chunk;
   Group<A, size> total{};
-  for_groups_of_block<group_threads, size>(x + begin, here, wide,
+  for_groups_of_block<group_threads, size>(x + table.first[span] + begin, here, table.wide[span],
                                            [&](int64_t, const Group<A, size>& a, auto) {
 #pragma unroll
                                              for (int k = 0; k < size; ++k)
                                                total.x[k] = multiply_add(a.x[k], a.x[k], total.x[k]);
                                            });
   const A sum = join_team(sum_of(total), group_threads, of_warps, Sum{});
-  if (threadIdx.x == 0) sums[blockIdx.x] = sum;
+  if (threadIdx.x == 0) sums[table.of[span] + block] = sum;
 }
 
 /// Whole numbers may be added in any order, so here an atomic addition has the same bits as any other.
@@ -95,23 +97,25 @@ __global__ void clip_and_scale_alone(StepRule rule, const double* sums, double* 
 /// What a rule's numbers are in the dtype of the masters.
 template <class A>
 struct AdamWIn {
-  A keep, beta1, beta2, one_less_beta1, one_less_beta2, epsilon;
+  A beta1, beta2, one_less_beta1, one_less_beta2, epsilon;
   double rate;
 };
 
 /// p *= 1 - rate decay; m = b1 m + (1 - b1) g; v = b2 v + (1 - b2) g^2; p -= rate / (1 - b1^t) m / (sqrt(v) /
-/// sqrt(1 - b2^t) + epsilon)
+/// sqrt(1 - b2^t) + epsilon); of a range: 1 - rate decay
 template <class T>
 __global__ void __launch_bounds__(group_threads)
     adamw_groups(AdamWIn<Wide<T>> step, const double* decision, const Wide<T>* gradient, Wide<T>* master,
-                 Wide<T>* m, Wide<T>* v, T* value, int64_t count, bool wide) {
+                 Wide<T>* m, Wide<T>* v, T* value, const __grid_constant__ SpanTable<Wide<T>> table) {
   using A = Wide<T>;
   constexpr int size = lanes<A>;
   if (decision[Decision::skipped] != 0) return;
+  const SpanBlock here = span_of_block(table);
+  const A keep = table.of[here.span];
   const A factor = static_cast<A>(decision[Decision::gradient_factor]),
           step_size = static_cast<A>(step.rate / decision[Decision::first_correction]),
           deviation_factor = static_cast<A>(decision[Decision::second_correction]);
-  for_group<size>(count, wide, [&](int64_t i, auto ending) {
+  for_group_of_span<size>(table, here, [&](int64_t i, auto ending) {
     const auto g = load<size>(gradient + i, ending);
     auto p = load<size>(master + i, ending), first = load<size>(m + i, ending),
          second = load<size>(v + i, ending);
@@ -120,7 +124,7 @@ __global__ void __launch_bounds__(group_threads)
       const A slope = g.x[k] * factor;
       first.x[k] = step.beta1 * first.x[k] + step.one_less_beta1 * slope;
       second.x[k] = step.beta2 * second.x[k] + step.one_less_beta2 * slope * slope;
-      p.x[k] = p.x[k] * step.keep -
+      p.x[k] = p.x[k] * keep -
                step_size * (first.x[k] / (square_root(second.x[k]) * deviation_factor + step.epsilon));
     }
     store(m + i, first, ending);
@@ -132,22 +136,25 @@ __global__ void __launch_bounds__(group_threads)
 
 template <class A>
 struct SgdIn {
-  A rate, momentum, decay, of_gradient, of_velocity;
+  A rate, momentum, of_gradient, of_velocity;
 };
 
-/// g += decay p; v = momentum v + g; p -= rate v, or with nesterov: p -= rate (g + momentum v)
+/// g += decay p; v = momentum v + g; p -= rate v, or with nesterov: p -= rate (g + momentum v); of a range:
+/// its decay
 template <class T>
 __global__ void __launch_bounds__(group_threads)
     sgd_groups(SgdIn<Wide<T>> step, const double* decision, const Wide<T>* gradient, Wide<T>* master,
-               Wide<T>* velocity, T* value, int64_t count, bool wide) {
+               Wide<T>* velocity, T* value, const __grid_constant__ SpanTable<Wide<T>> table) {
   using A = Wide<T>;
   constexpr int size = lanes<A>;
   if (decision[Decision::skipped] != 0) return;
+  const SpanBlock here = span_of_block(table);
+  const A decay = table.of[here.span];
   const A factor = static_cast<A>(decision[Decision::gradient_factor]);
-  for_group<size>(count, wide, [&](int64_t i, auto ending) {
+  for_group_of_span<size>(table, here, [&](int64_t i, auto ending) {
     auto change = load<size>(gradient + i, ending), p = load<size>(master + i, ending);
 #pragma unroll
-    for (int k = 0; k < size; ++k) change.x[k] = change.x[k] * factor + step.decay * p.x[k];
+    for (int k = 0; k < size; ++k) change.x[k] = change.x[k] * factor + decay * p.x[k];
     if (velocity != nullptr) {
       auto moved = load<size>(velocity + i, ending);
 #pragma unroll
@@ -164,6 +171,15 @@ __global__ void __launch_bounds__(group_threads)
   });
 }
 
+/// Whether wide accesses may begin at an element of what an update moves; none is a null pointer's answer.
+template <class T, class... Masters>
+auto aligned_at(const Tensor& value, const Masters&... masters) {
+  const auto from = [](const Tensor& of, int64_t first, auto number) {
+    return of ? static_cast<const decltype(number)*>(of.data) + first : nullptr;
+  };
+  return [=](int64_t first) { return aligned(from(value, first, T{}), from(masters, first, Wide<T>{})...); };
+}
+
 constexpr int64_t most_counting_blocks = 2048;  ///< enough to fill a GPU; each walks on from there
 
 }  // namespace
@@ -174,9 +190,18 @@ namespace mindpipe {
 using namespace cuda;
 
 void GpuOperations::run(const SumSquaresOperands& o) {
+  run(SumSquaresOfSpansOperands{o.x, o.sums, {{{0, o.x.count()}, 0}}});
+}
+
+void GpuOperations::run(const SumSquaresOfSpansOperands& o) {
   with_number(dtype_index(o.x.dtype), [&]<class T>(T) {
-    launch(stream(), Grid{blocks_for(o.x.count(), statistics_chunk), group_threads}, sum_squares_chunks<T>,
-           o.x.data, o.x.count(), statistics_chunk, o.sums.data, aligned(o.x.data));
+    in_tables<int64_t>(
+        o.spans, statistics_chunk, [](const SquaresSpan& span) { return span.first_sum; },
+        [&](int64_t first) { return aligned(o.x.as<T>() + first); },
+        [&](int64_t blocks, const auto& table) {
+          launch(stream(), Grid{blocks, group_threads}, sum_squares_chunks<T>, o.x.data, statistics_chunk,
+                 o.sums.data, table);
+        });
   });
 }
 
@@ -220,31 +245,46 @@ void GpuOperations::run(const ClipAndScaleOperands& o) {
 }
 
 void GpuOperations::run(const AdamWOperands& o) {
-  const AdamWStep step = o.step();
+  run(AdamWOfSpansOperands{o, {{{0, o.master.count()}, o.rule.decay}}});
+}
+
+void GpuOperations::run(const AdamWOfSpansOperands& o) {
+  const AdamWOperands& all = o.all;
+  const AdamWStep step = all.step();
   with_number(o.checked(), [&]<class T>(T) {
     using A = Wide<T>;
-    const AdamWIn<A> in{static_cast<A>(step.keep),
-                        static_cast<A>(step.beta1),
-                        static_cast<A>(step.beta2),
-                        static_cast<A>(step.one_less_beta1),
-                        static_cast<A>(step.one_less_beta2),
-                        static_cast<A>(step.epsilon),
-                        step.rate};
-    launch(stream(), grid_of_groups(o.master.count(), lanes<A>), adamw_groups<T>, in, o.decision.data,
-           o.gradient.data, o.master.data, o.m.data, o.v.data, o.value.data, o.master.count(),
-           aligned(o.gradient.data, o.master.data, o.m.data, o.v.data, o.value.data));
+    const AdamWIn<A> in{static_cast<A>(step.beta1),          static_cast<A>(step.beta2),
+                        static_cast<A>(step.one_less_beta1), static_cast<A>(step.one_less_beta2),
+                        static_cast<A>(step.epsilon),        step.rate};
+    in_tables<A>(
+        o.spans, group_threads * lanes<A>,
+        [&](const UpdateSpan& span) { return static_cast<A>(o.of(span).step().keep); },
+        aligned_at<T>(all.value, all.gradient, all.master, all.m, all.v),
+        [&](int64_t blocks, const auto& table) {
+          launch(stream(), Grid{blocks, group_threads}, adamw_groups<T>, in, all.decision.data,
+                 all.gradient.data, all.master.data, all.m.data, all.v.data, all.value.data, table);
+        });
   });
 }
 
 void GpuOperations::run(const SgdOperands& o) {
-  const SgdStep step = o.step();
+  run(SgdOfSpansOperands{o, {{{0, o.master.count()}, o.rule.decay}}});
+}
+
+void GpuOperations::run(const SgdOfSpansOperands& o) {
+  const SgdOperands& all = o.all;
+  const SgdStep step = all.step();
   with_number(o.checked(), [&]<class T>(T) {
     using A = Wide<T>;
-    const SgdIn<A> in{static_cast<A>(step.rate), static_cast<A>(step.momentum), static_cast<A>(step.decay),
-                      step.nesterov ? A(1) : A(0), step.nesterov ? static_cast<A>(step.momentum) : A(1)};
-    launch(stream(), grid_of_groups(o.master.count(), lanes<A>), sgd_groups<T>, in, o.decision.data,
-           o.gradient.data, o.master.data, o.velocity.data, o.value.data, o.master.count(),
-           aligned(o.gradient.data, o.master.data, o.velocity.data, o.value.data));
+    const SgdIn<A> in{static_cast<A>(step.rate), static_cast<A>(step.momentum), step.nesterov ? A(1) : A(0),
+                      step.nesterov ? static_cast<A>(step.momentum) : A(1)};
+    in_tables<A>(
+        o.spans, group_threads * lanes<A>, [](const UpdateSpan& span) { return static_cast<A>(span.decay); },
+        aligned_at<T>(all.value, all.gradient, all.master, all.velocity),
+        [&](int64_t blocks, const auto& table) {
+          launch(stream(), Grid{blocks, group_threads}, sgd_groups<T>, in, all.decision.data,
+                 all.gradient.data, all.master.data, all.velocity.data, all.value.data, table);
+        });
   });
 }
 

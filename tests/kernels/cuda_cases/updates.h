@@ -8,8 +8,7 @@ TEST_F(Cuda, SumsOfSquaresByChunks) {
     std::vector<Operand> all;
     const Maker make{pairing(), dtype, skew};
     for (std::int64_t n : {1, 16384, 40003}) {
-      const Mirror x = make.random({n}, "x"),
-                   sums(pairing(), Operand({(n + statistics_chunk - 1) / statistics_chunk}, DType::f64));
+      const Mirror x = make.random({n}, "x"), sums(pairing(), Operand({statistics_chunks(n)}, DType::f64));
       pairing().cpu->sum_squares({x.host(), sums.host()});
       pairing().gpu->sum_squares({x.device(), sums.device()});
       const Operand got = sums.fetched();
@@ -87,6 +86,95 @@ TEST_F(Cuda, Updates) {
           {.rule = {.rate = 0.1f}, .decision = of(none), .gradient = of(g), .master = of(plain_master)});
     });
     return fetched(outputs);
+  });
+}
+
+/// More ranges than a launch takes, of every length, the first at an odd place and gaps between some.
+struct ManyRanges {
+  std::vector<FlatSpan> fills;
+  std::vector<SquaresSpan> squares;
+  std::vector<UpdateSpan> updates;
+  std::int64_t elements = 3, sums = 0;
+
+  ManyRanges() {
+    const std::int64_t lengths[] = {4, 0, 1, 257, 64, 1030};
+    for (std::int64_t i = 0; i < most_spans + 3; ++i) {
+      const FlatSpan span{elements, i == 40 ? statistics_chunk + 5 : lengths[i % 6]};
+      fills.push_back(span);
+      squares.push_back({span, sums});
+      updates.push_back({span, 0.25f * static_cast<float>(i % 3)});
+      elements += span.count + i % 2;
+      sums += statistics_chunks(span.count);
+    }
+  }
+};
+
+TEST_F(Cuda, SeveralRangesAreOneOperationAfterTheOther) {
+  const ManyRanges ranges;
+  for_kinds(*this, [&](DType dtype, std::size_t skew) {
+    const Shape shape{ranges.elements};
+    const Maker make{pairing(), dtype, skew};
+    const Mirror g = make.wide(shape, "g"), x = make.random(shape, "x"), step(pairing(), decided({}, 3, 0.7));
+    /// What one of two ways writes.
+    struct Written {
+      Mirror master, m, v, value, sgd_master, velocity, sgd_value, filled, sums;
+      std::vector<const Mirror*> all() const {
+        return {&master, &m, &v, &value, &sgd_master, &velocity, &sgd_value, &filled, &sums};
+      }
+    };
+    const auto written = [&] {
+      Operand squares = Operand::random(shape, wide_of(dtype), "v", 1, skew);
+      for (std::int64_t i = 0; i < squares.count(); ++i) squares.set(i, squares[i] * squares[i]);
+      return Written{make.wide(shape, "p"),
+                     make.wide(shape, "m"),
+                     Mirror(pairing(), squares, skew),
+                     make.random(shape, "value"),
+                     make.wide(shape, "p"),
+                     make.wide(shape, "velocity"),
+                     make.random(shape, "value"),
+                     make.random(shape, "filled"),
+                     Mirror(pairing(), Operand({ranges.sums}, DType::f64))};
+    };
+    const Written together = written(), apart = written();
+    const auto operands = [&](const Written& to, auto of) {
+      const AdamWOperands adamw{{.rate = 0.01f}, of(step), of(g),       of(to.master),
+                                of(to.m),        of(to.v), of(to.value)};
+      const SgdOperands sgd{{.rate = 0.1f, .momentum = 0.9f},
+                            of(step),
+                            of(g),
+                            of(to.sgd_master),
+                            of(to.velocity),
+                            of(to.sgd_value)};
+      return std::tuple(AdamWOfSpansOperands{adamw, ranges.updates}, SgdOfSpansOperands{sgd, ranges.updates},
+                        FillOfSpansOperands{of(to.filled), 0.5, ranges.fills},
+                        SumSquaresOfSpansOperands{of(x), of(to.sums), ranges.squares});
+    };
+    on_both(pairing(),
+            {&together.master, &together.m, &together.v, &together.value, &together.sgd_master,
+             &together.velocity, &together.sgd_value, &together.filled},
+            4, [&](Backend& backend, auto of) {
+              const auto [adamw, sgd, fill, squares] = operands(together, of);
+              backend.adamw_of_spans(adamw);
+              backend.sgd_of_spans(sgd);
+              backend.fill_of_spans(fill);
+              backend.sum_squares_of_spans(squares);
+            });
+    Backend& gpu = *pairing().gpu;
+    const auto [adamw, sgd, fill, squares] = operands(apart, [](const Mirror& m) { return m.device(); });
+    adamw.in_turn([&](const char*, const AdamWOperands& one) { gpu.adamw(one); });
+    sgd.in_turn([&](const char*, const SgdOperands& one) { gpu.sgd(one); });
+    fill.in_turn([&](const char*, const FillOperands& one) {
+      if (one.x.count() > 0) gpu.fill(one);
+    });
+    squares.in_turn([&](const char*, const SumSquaresOperands& one) {
+      if (one.x.count() > 0) gpu.sum_squares(one);
+    });
+    const std::vector<Operand> got = fetched(together.all()), expected = fetched(apart.all());
+    for (std::size_t i = 0; i < got.size(); ++i)
+      EXPECT_TRUE(same_bits(got[i], expected[i])) << "output " << i;
+    for (std::int64_t i = 0; i < ranges.sums; ++i)
+      EXPECT_NEAR(got.back()[i], together.sums.on_host()[i], 1e-5 * together.sums.on_host()[i]);
+    return got;
   });
 }
 
