@@ -42,7 +42,7 @@ void GpuOperations::run(const NormBackwardOperands& o) {
   void* memory = workspace(cuda::column_sums_workspace(shape), "norm_backward");
   const cuda::NormBackwardCall call{o.kind == NormKind::rms, o.dy.data,       o.x.data,  o.gain.data,
                                     o.statistics.data,       o.residual.data, o.dx.data, o.dgain.data,
-                                    o.doffset.data};
+                                    o.doffset.data,          o.dbias.data};
   cuda::norm_backward(dtype_index(o.x.dtype), call, shape, memory, workspace_.size(), stream());
 }
 

@@ -31,10 +31,15 @@ inline GpuWork gpu_work(const NormBackwardParametersOperands& o) {
   return gpu_work_of_sums(o.checked(), o.dy.dtype, o.doffset ? 2 : 1);
 }
 inline GpuWork gpu_work(const NormBackwardOperands& o) {
-  GpuWork work = gpu_work(o.parameters());
+  const int outputs = 1 + (o.doffset ? 1 : 0) + (o.dbias ? 1 : 0);
+  GpuWork work = gpu_work_of_sums(o.checked(), o.dy.dtype, outputs);
   if (o.x.cols() <= most_norm_columns(dtype_index(o.x.dtype))) return work;
   work.kernels += 1;
   work.read += static_cast<double>(o.dy.bytes() + o.x.bytes());
+  if (o.dbias) {
+    work.kernels += gpu_work(o.bias()).kernels;
+    work.read += static_cast<double>(o.residual.bytes());
+  }
   return work;
 }
 /// Tokens are sorted by 8 bits of their row at a time, by three kernels, which read a row and its token and

@@ -102,7 +102,7 @@ Cost cost(const NormBackwardParametersOperands& o) {
   return {0, moved(o.dy, o.x), moved(o.dgain), o.dy.dtype};
 }
 Cost cost(const NormBackwardOperands& o) {
-  return {0, moved(o.dy, o.x, o.residual), moved(o.dx, o.dgain, o.doffset), o.dy.dtype};
+  return {0, moved(o.dy, o.x, o.residual), moved(o.dx, o.dgain, o.doffset, o.dbias), o.dy.dtype};
 }
 Cost cost(const RotaryOperands& o) { return {0, size(o.heads.data), size(o.heads.data), o.heads.data.dtype}; }
 

@@ -99,20 +99,28 @@ inline std::vector<double> rotary_frequencies(double base, std::int64_t width) {
 }
 
 /// Both gradients of a norm: those of its parameters, then that of its input, which dx may be residual of.
+/// Between them dbias[parts, cols], unless none, += column sums of residual, as in bias_backward.
 struct NormBackwardOperands {
   NormKind kind = NormKind::layer;
-  Tensor dy, x, gain, statistics, residual = {}, dx, dgain, doffset = {};
+  Tensor dy, x, gain, statistics, residual = {}, dx, dgain, doffset = {}, dbias = {};
 
   NormBackwardParametersOperands parameters() const { return {kind, dy, x, statistics, dgain, doffset}; }
+  BiasBackwardOperands bias() const { return {residual, dbias}; }
   NormBackwardInputOperands input() const { return {kind, dy, x, gain, statistics, residual, dx}; }
   RowParts checked() const {
     input().check();
-    return parameters().checked();
+    const RowParts parts = parameters().checked();
+    if (dbias) {
+      MP_CHECK(residual, "norm_backward: a bias without the residual that its gradient is added up of");
+      require(dbias, dgain.count(), dgain.dtype, "norm_backward", "dbias");
+    }
+    return parts;
   }
   /// Calls visit(name, operands) for the operations that it is together.
   template <class Visit>
   void in_turn(const Visit& visit) const {
     visit("norm_backward_parameters", parameters());
+    if (dbias) visit("bias_backward", bias());
     visit("norm_backward_input", input());
   }
 };

@@ -6,14 +6,16 @@ Param residual_bias(Unit& unit, const std::string& name, std::int64_t width) {
   return unit.add({{{name + ".bias", width}}, 0, Split::none, Form::rows, {}, false});
 }
 
-Tensor NormedBlock::branch_gradient(const Tensor& dsum, Tape& tape) {
+Tensor NormedBlock::branch_gradient(const Tensor& dsum, Tape& tape, Tensor* dbias_of_sum) {
   const Dropout dropped = dropout(tape);
   Tensor dbranch = dsum;
   if (dropped.probability > 0) {
     dbranch = tape.scratch(dsum.shape, dsum.dtype);
     context_.backend.dropout({dsum, dropped, sequence_part_of(context_, dsum), dbranch});
   }
-  if (bias_) context_.backend.bias_backward({dbranch, bias_.gradient()});
+  if (!bias_) return dbranch;
+  if (dbias_of_sum != nullptr && dropped.probability == 0) *dbias_of_sum = bias_.gradient();
+  else context_.backend.bias_backward({dbranch, bias_.gradient()});
   return dbranch;
 }
 
@@ -35,9 +37,10 @@ Boundary ResidualBlock::forward(Boundary in, Tape& tape) {
 Boundary ResidualBlock::backward(Boundary dout, Tape& tape) {
   Tape::Scope scope(tape);
   tape.gives_up(tape.restore());  // the norm that read what this block gave has gone back
-  const Tensor dy = dout.activation, dbranch = branch_gradient(dy, tape);
+  Tensor dbias;
+  const Tensor dy = dout.activation, dbranch = branch_gradient(dy, tape, &dbias);
   const Tensor dnormed = branch_->backward(dbranch, dout, tape);
-  norm_.backward(dnormed, dy, dy, tape);
+  norm_.backward(dnormed, dy, dy, tape, dbias);
   return dout;
 }
 

@@ -40,8 +40,10 @@ class NormedBlock : public Layer {
  protected:
   Tensor bias() const { return bias_ ? bias_.value() : Tensor{}; }
   Dropout dropout(const Tape& tape) const { return dropout_at(context_, dropout_, purpose_, tape); }
-  /// From the gradient of the sum to that of the branch; the bias, if there is one, gets its own.
-  Tensor branch_gradient(const Tensor& dsum, Tape& tape);
+  /// From the gradient of the sum to that of the branch; the bias, if there is one, gets its own. Where that
+  /// is the columns of `dsum` added up and `dbias_of_sum` is asked for, it is told there for whoever reads
+  /// `dsum` again, and left to them.
+  Tensor branch_gradient(const Tensor& dsum, Tape& tape, Tensor* dbias_of_sum = nullptr);
 
   LayerContext context_;
   Norm norm_;

@@ -35,10 +35,11 @@ Tensor Norm::forward_sum(const Tensor& x, const Tensor& branch, const Tensor& bi
   return y;
 }
 
-void Norm::backward(const Tensor& dy, const Tensor& residual, const Tensor& dx, Tape& tape) {
+void Norm::backward(const Tensor& dy, const Tensor& residual, const Tensor& dx, Tape& tape,
+                    const Tensor& dbias) {
   const Tensor statistics = tape.restore(), x = tape.restore();
   context_.backend.norm_backward({kind_, dy, x, gain_.value(), statistics, residual, dx, gain_.gradient(),
-                                  offset_ ? offset_.gradient() : Tensor{}});
+                                  offset_ ? offset_.gradient() : Tensor{}, dbias});
 }
 
 }  // namespace mindpipe

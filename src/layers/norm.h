@@ -23,8 +23,10 @@ class Norm {
                      const SequencePart& sequence, const Tensor& sum, Tape& tape, const Tensor& y);
   /// What forward gave of x, whose statistics it saved.
   void forward_again(const Tensor& x, const Tensor& statistics, const Tensor& y) const;
-  /// dx = residual + gradient through the norm; `residual` may be none, or dx itself.
-  void backward(const Tensor& dy, const Tensor& residual, const Tensor& dx, Tape& tape);
+  /// dx = residual + gradient through the norm; `residual` may be none, or dx itself. `dbias`, unless none:
+  /// the gradient of a bias that was added to what `residual` is the gradient of.
+  void backward(const Tensor& dy, const Tensor& residual, const Tensor& dx, Tape& tape,
+                const Tensor& dbias = {});
 
  private:
   Tensor offset() const { return offset_ ? offset_.value() : Tensor{}; }

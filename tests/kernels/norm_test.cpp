@@ -86,9 +86,13 @@ TEST(Norm, BackwardMatchesTheReference) {
         expect_close(dgain, want.dgain, 8);
         expect_close(doffset, want.doffset, 4);
         Operand dgain_at_once = Operand::random({1, cols}, wide_of(dtype), "dgain"),
-                doffset_at_once({1, cols}, wide_of(dtype)), at_once = residual.copy();
-        cpu->norm_backward({kind, dy, x, gain, statistics, at_once, at_once, dgain_at_once, doffset_at_once});
+                doffset_at_once({1, cols}, wide_of(dtype)), at_once = residual.copy(),
+                dbias({1, cols}, wide_of(dtype)), dbias_at_once({1, cols}, wide_of(dtype));
+        cpu->bias_backward({residual, dbias});
+        cpu->norm_backward(
+            {kind, dy, x, gain, statistics, at_once, at_once, dgain_at_once, doffset_at_once, dbias_at_once});
         EXPECT_TRUE(same_bits(at_once, with_residual));
+        EXPECT_TRUE(same_bits(dbias_at_once, dbias)) << "of the residual, though dx is in its place";
         EXPECT_TRUE(same_bits(dgain_at_once, dgain));
         EXPECT_TRUE(same_bits(doffset_at_once, doffset));
       }

@@ -96,11 +96,11 @@ __global__ void __launch_bounds__(32 * warps)
   else add_chunk(Some{static_cast<int>(in.count - j < size ? in.count - j : size)});
 }
 
-/// One or two sums over rows, by their chunks.
+/// One to three sums over rows, by their chunks.
 template <class A>
 struct ChunkedSums {
-  const A* sums[2];  ///< [parts here, chunks, columns here]
-  A* total[2];       ///< [parts, columns]
+  const A* sums[3];  ///< [parts here, chunks, columns here]
+  A* total[3];       ///< [parts, columns]
   RowParts shape;
   int64_t first_part, first_column, columns, chunks;
 };
@@ -109,8 +109,8 @@ struct ChunkedSums {
 template <class A>
 __global__ void __launch_bounds__(32 * runs) add_chunks(ChunkedSums<A> of) {
   __shared__ A of_run[runs][32];
-  const A* sums = blockIdx.z == 0 ? of.sums[0] : of.sums[1];
-  A* total = blockIdx.z == 0 ? of.total[0] : of.total[1];
+  const A* sums = blockIdx.z == 0 ? of.sums[0] : blockIdx.z == 1 ? of.sums[1] : of.sums[2];
+  A* total = blockIdx.z == 0 ? of.total[0] : blockIdx.z == 1 ? of.total[1] : of.total[2];
   const int64_t part = blockIdx.y, j = static_cast<int64_t>(blockIdx.x) * 32 + threadIdx.x % 32;
   const int run = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
   const int64_t chunks = chunks_of_rows(of.shape.samples * rows_of_part(of.shape, of.first_part + part)),
@@ -163,8 +163,8 @@ void sum_columns(const void* dy, const void* x, const void* statistics, Wide<T>*
     if (scaled_total != nullptr) launch(stream, grid, chunk_sums<true, T>, in, scaled, plain, wide);
     else launch(stream, grid, chunk_sums<false, T>, in, nullptr, plain, wide);
     const bool only_plain = scaled_total == nullptr;
-    start_add_chunks(ChunkedSums<A>{{only_plain ? plain : scaled, plain},
-                                    {only_plain ? plain_total : scaled_total, plain_total},
+    start_add_chunks(ChunkedSums<A>{{only_plain ? plain : scaled, plain, nullptr},
+                                    {only_plain ? plain_total : scaled_total, plain_total, nullptr},
                                     shape,
                                     0,
                                     first,
@@ -178,10 +178,14 @@ void sum_columns(const void* dy, const void* x, const void* statistics, Wide<T>*
 
 void add_norm_chunks(const NormChunks& of, const RowParts& shape, std::int64_t first_part, std::int64_t parts,
                      cudaStream_t stream) {
-  start_add_chunks(
-      ChunkedSums<float>{
-          {of.scaled, of.plain}, {of.dgain, of.doffset}, shape, first_part, 0, shape.cols, of.chunks},
-      parts, of.doffset == nullptr ? 1 : 2, stream);
+  start_add_chunks(ChunkedSums<float>{{of.sums[0], of.sums[1], of.sums[2]},
+                                      {of.totals[0], of.totals[1], of.totals[2]},
+                                      shape,
+                                      first_part,
+                                      0,
+                                      shape.cols,
+                                      of.chunks},
+                   parts, of.outputs, stream);
 }
 
 std::size_t column_sums_workspace(const RowParts& shape) {

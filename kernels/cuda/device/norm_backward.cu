@@ -2,9 +2,9 @@
 #include "cuda/device/row_team.h"
 #include "operations/column_chunks.h"
 
-/// Both gradients of a norm while a row of dy and x is in registers: a block takes a chunk of rows, its teams
-/// a row each in turn, and every thread adds up its own columns of all rows of its team. As plain loops:
-/// `norm_backward` in tests/kernels/reference.h.
+/// Both gradients of a norm while a row of dy and x is in registers, and that of a bias whose columns the
+/// residual has: a block takes a chunk of rows, its teams a row each in turn, and every thread adds up its
+/// own columns of all rows of its team. As plain loops: `norm_backward` in tests/kernels/reference.h.
 namespace mindpipe::cuda {
 namespace {
 
@@ -29,7 +29,7 @@ struct NormRows {
 /// Where the sums of chunks go: [parts of this launch, chunks, columns].
 template <class A>
 struct NormSums {
-  A *scaled, *plain;
+  A *scaled, *plain, *past;
   int64_t first_part, chunks;
 };
 
@@ -80,9 +80,10 @@ struct HeldRow {
     });
     return {sum_of(of_w), sum_of(of_wh)};
   }
-  /// Writes dx, and adds to the sums of columns.
+  /// Writes dx, and adds to the sums of columns; to those of the residual if `sums_past`.
+  template <bool sums_past>
   __device__ void finish(const NormRows<T>& in, int64_t row, int64_t cols, Pair<A> means,
-                         Group<A, size>* scaled, Group<A, size>* plain) {
+                         Group<A, size>* scaled, Group<A, size>* plain, Group<A, size>* past_sum) {
     const int64_t begin = row * in.shape.cols;
     walk(cols, [&](int v, int64_t j, auto ending) {
       const auto gain = load<size>(in.gain + j, ending);
@@ -94,7 +95,11 @@ struct HeldRow {
       for (int k = 0; k < size; ++k) {
         const A own = widen(dy[v].x[k]), h = h_of(v, k);
         d.x[k] = (own * gain.x[k] - means.a - h * means.b) * inverse;
-        if (in.residual != nullptr) d.x[k] = widen(past[held].x[k]) + d.x[k];
+        if (sums_past || in.residual != nullptr) {
+          const A added = widen(past[held].x[k]);
+          d.x[k] = added + d.x[k];
+          if constexpr (sums_past) past_sum[v].x[k] += added;
+        }
         plain[v].x[k] += own;
         scaled[v].x[k] = multiply_add(own, h, scaled[v].x[k]);
       }
@@ -104,8 +109,9 @@ struct HeldRow {
 };
 
 /// With h = (x - mean) r and w = dy gain: dx = residual + r (w - mean(w) - h mean(w h)), where rms has no
-/// mean(w); sums of chunks: dy h and dy. Teams take every n-th row of a chunk, and are added in order.
-template <class T, bool wide>
+/// mean(w); sums of chunks: dy h, dy and residual. Teams take every n-th row of a chunk, and are added in
+/// order.
+template <class T, bool wide, bool sums_past>
 __global__ void __launch_bounds__(most_threads)
     norm_backward_chunks(NormRows<T> in, NormSums<Wide<T>> out, int threads) {
   using A = Wide<T>;
@@ -122,7 +128,7 @@ __global__ void __launch_bounds__(most_threads)
   HeldRow<T, wide> held;
   held.rank = static_cast<int>(threadIdx.x) % threads;
   held.threads = threads;
-  Group<A, size> scaled[summed_groups]{}, plain[summed_groups]{};
+  Group<A, size> scaled[summed_groups]{}, plain[summed_groups]{}, past[sums_past ? summed_groups : 1]{};
   int turn = 0;
   for (int64_t first = chunk * each; first < last; first += teams, turn = 1 - turn) {
     const bool there = first + team < last;  // a team without a row takes part in sums all the same
@@ -132,7 +138,8 @@ __global__ void __launch_bounds__(most_threads)
     held.take(in, row, here);
     const Pair<A> sums = join_team(held.sums(in, here), threads, of_warps[turn], Sum{});
     const A width = static_cast<A>(cols);
-    held.finish(in, row, here, {in.rms ? A(0) : sums.a / width, sums.b / width}, scaled, plain);
+    held.template finish<sums_past>(in, row, here, {in.rms ? A(0) : sums.a / width, sums.b / width}, scaled,
+                                    plain, past);
   }
   const int64_t at = (static_cast<int64_t>(blockIdx.y) * out.chunks + chunk) * cols;
   const auto add_teams = [&](Group<A, size>* sum, A* to) {
@@ -151,6 +158,7 @@ __global__ void __launch_bounds__(most_threads)
   };
   add_teams(scaled, out.scaled);
   if (out.plain != nullptr) add_teams(plain, out.plain);
+  if constexpr (sums_past) add_teams(past, out.past);
 }
 
 template <class T>
@@ -166,19 +174,24 @@ void start(const NormBackwardCall& call, const RowParts& shape, void* workspace,
                        shape};
   const int threads = team_of(shape.cols, lanes<T>),
             block = threads < least_threads ? least_threads : threads;
-  const int64_t chunks = most_chunks_of(shape), outputs = call.doffset == nullptr ? 1 : 2,
-                fitting = static_cast<int64_t>(bytes / sizeof(float)) / (outputs * chunks * shape.cols);
+  NormChunks all{{}, {static_cast<float*>(call.dgain)}, 1, most_chunks_of(shape)};
+  for (void* total : {call.doffset, call.dbias})
+    if (total != nullptr) all.totals[all.outputs++] = static_cast<float*>(total);
+  const int64_t one = all.chunks * shape.cols,
+                fitting = static_cast<int64_t>(bytes / sizeof(float)) / (all.outputs * one);
   const bool wide = aligned(call.dy, call.x, call.gain, call.residual, call.dx) && whole_rows<T>(shape.cols);
   for (int64_t first = 0; first < shape.parts; first += fitting) {
     const int64_t parts = shape.parts - first < fitting ? shape.parts - first : fitting;
-    auto* scaled = static_cast<float*>(workspace);
-    float* plain = call.doffset == nullptr ? nullptr : scaled + parts * chunks * shape.cols;
-    const NormSums<float> out{scaled, plain, first, chunks};
-    launch(stream, Grid{chunks, block, parts},
-           wide ? norm_backward_chunks<T, true> : norm_backward_chunks<T, false>, in, out, threads);
-    add_norm_chunks(
-        {scaled, plain, static_cast<float*>(call.dgain), static_cast<float*>(call.doffset), chunks}, shape,
-        first, parts, stream);
+    for (int i = 0; i < all.outputs; ++i) all.sums[i] = static_cast<float*>(workspace) + i * parts * one;
+    const NormSums<float> out{all.sums[0], call.doffset == nullptr ? nullptr : all.sums[1],
+                              call.dbias == nullptr ? nullptr : all.sums[all.outputs - 1], first, all.chunks};
+    const auto with = [&](auto kernel) {
+      launch(stream, Grid{all.chunks, block, parts}, kernel, in, out, threads);
+    };
+    if (call.dbias != nullptr)
+      with(wide ? norm_backward_chunks<T, true, true> : norm_backward_chunks<T, false, true>);
+    else with(wide ? norm_backward_chunks<T, true, false> : norm_backward_chunks<T, false, false>);
+    add_norm_chunks(all, shape, first, parts, stream);
   }
 }
 
@@ -191,6 +204,7 @@ void norm_backward(int type, const NormBackwardCall& call, const RowParts& shape
   if (shape.cols > most_norm_columns(type)) {
     norm_backward_parameters(type, call.dy, call.x, call.statistics, call.dgain, call.doffset, shape,
                              workspace, bytes, stream);
+    if (call.dbias != nullptr) column_sums(type, call.residual, call.dbias, shape, workspace, bytes, stream);
     norm_backward_input(type, call.rms, call.dy, call.x, call.gain, call.statistics, call.residual, call.dx,
                         rows, shape.cols, stream);
   } else if (type == 2) {

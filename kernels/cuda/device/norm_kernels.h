@@ -31,10 +31,11 @@ void norm_backward_parameters(int type, const void* dy, const void* x, const voi
                               void* doffset, const RowParts& shape, void* workspace, std::size_t bytes,
                               cudaStream_t stream);
 
-/// Sums of chunks of rows, [parts, chunks, columns] each, and what they are added to (doffset may be none).
+/// Sums of chunks of rows, [parts, chunks, columns] each, and the first `outputs` totals that they are added
+/// to.
 struct NormChunks {
-  const float *scaled, *plain;
-  float *dgain, *doffset;
+  float *sums[3], *totals[3];
+  int outputs;
   std::int64_t chunks;
 };
 /// Adds the chunks of `parts` parts from first_part on, which alone are there, to their rows of the totals.
@@ -45,7 +46,7 @@ void add_norm_chunks(const NormChunks& of, const RowParts& shape, std::int64_t f
 struct NormBackwardCall {
   bool rms;
   const void *dy, *x, *gain, *statistics, *residual;
-  void *dx, *dgain, *doffset;
+  void *dx, *dgain, *doffset, *dbias;  ///< the last two may be none
 };
 /// Both gradients, in one pass over rows of at most most_norm_columns, else one after the other.
 void norm_backward(int type, const NormBackwardCall& call, const RowParts& shape, void* workspace,

@@ -57,18 +57,31 @@ TEST_F(Cuda, BothGradientsOfANormInOnePass) {
                    statistics = make.wide({c.samples * c.rows, 2}, "statistics");
       const Mirror dx = make.empty(shape), in_place = make.random(shape, "residual"),
                    dgain = make.wide(sums, "dgain"), doffset = make.wide(sums, "doffset"),
-                   again = make.wide(sums, "dgain");
+                   again = make.wide(sums, "dgain"), dbias = make.wide(sums, "dbias");
       const bool with_offset = kind == NormKind::layer;
-      on_both(pairing(), {&dx, &in_place, &dgain, &doffset, &again}, 8.0 * static_cast<double>(c.rows + 8),
-              [&](Backend& backend, auto of) {
+      on_both(pairing(), {&dx, &in_place, &dgain, &doffset, &again, &dbias},
+              8.0 * static_cast<double>(c.rows + 8), [&](Backend& backend, auto of) {
                 backend.norm_backward({kind, of(dy), of(x), of(gain), of(statistics), of(past), of(dx),
                                        of(dgain), with_offset ? of(doffset) : Tensor{}});
-                backend.norm_backward(
-                    {kind, of(dy), of(x), of(gain), of(statistics), of(in_place), of(in_place), of(again)});
+                backend.norm_backward({kind,
+                                       of(dy),
+                                       of(x),
+                                       of(gain),
+                                       of(statistics),
+                                       of(in_place),
+                                       of(in_place),
+                                       of(again),
+                                       {},
+                                       of(dbias)});
               });
       EXPECT_TRUE(same_bits(dx.fetched(), in_place.fetched()));
       EXPECT_TRUE(same_bits(dgain.fetched(), again.fetched()));
-      for (Operand& o : fetched({&dx, &dgain, &doffset})) all.push_back(std::move(o));
+      const Mirror all_three = make.wide(sums, "dbias");
+      pairing().gpu->norm_backward({kind, dy.device(), x.device(), gain.device(), statistics.device(),
+                                    past.device(), dx.device(), again.device(), doffset.device(),
+                                    all_three.device()});
+      EXPECT_TRUE(same_bits(all_three.fetched(), dbias.fetched())) << "whatever is added up beside it";
+      for (Operand& o : fetched({&dx, &dgain, &doffset, &dbias})) all.push_back(std::move(o));
     }
     return all;
   });
@@ -205,24 +218,18 @@ TEST_F(Cuda, APartOfTheSequenceAloneGivesTheBitsOfItsNorm) {
                  dx = make.empty({1, rows, cols});
     const auto gradients = [&](std::int64_t first, std::int64_t count, std::int64_t of_parts) {
       const Mirror dgain(pairing(), Operand({of_parts, cols}, DType::f32)),
-          doffset(pairing(), Operand({of_parts, cols}, DType::f32));
+          doffset(pairing(), Operand({of_parts, cols}, DType::f32)),
+          dbias(pairing(), Operand({of_parts, cols}, DType::f32));
       const auto some = [&](const Mirror& m) { return m.device().row_range(first, count); };
-      pairing().gpu->norm_backward({NormKind::layer,
-                                    some(dy),
-                                    some(x),
-                                    gain.device(),
-                                    some(statistics),
-                                    {},
-                                    some(dx),
-                                    dgain.device(),
-                                    doffset.device()});
-      return std::pair(dgain.fetched(), doffset.fetched());
+      pairing().gpu->norm_backward({NormKind::layer, some(dy), some(x), gain.device(), some(statistics),
+                                    some(x), some(dx), dgain.device(), doffset.device(), dbias.device()});
+      return fetched({&dgain, &doffset, &dbias});
     };
-    const auto [dgain, doffset] = gradients(0, rows, parts);
+    const std::vector<Operand> all = gradients(0, rows, parts);
     for (std::int64_t p = 0; p < parts; ++p) {
-      const auto alone = gradients(p * in_part, in_part, 1);
-      EXPECT_TRUE(same_bits(alone.first, Tensor(dgain).row_range(p, 1)));
-      EXPECT_TRUE(same_bits(alone.second, Tensor(doffset).row_range(p, 1)));
+      const std::vector<Operand> alone = gradients(p * in_part, in_part, 1);
+      for (std::size_t i = 0; i < all.size(); ++i)
+        EXPECT_TRUE(same_bits(alone[i], all[i].tensor().row_range(p, 1))) << i;
     }
   }
 }
