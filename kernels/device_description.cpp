@@ -14,7 +14,8 @@ namespace {
 const std::array devices{
     DeviceDescription{"h200", 50e12, 700e12, 4.0e12, 4e-6, {8, 8e-6, 350e9, 15e-6, 45e9, 50e9}},
     DeviceDescription{"h100", 50e12, 700e12, 2.8e12, 4e-6, {8, 8e-6, 350e9, 15e-6, 45e9, 50e9}},
-    DeviceDescription{"a100", 18e12, 250e12, 1.6e12, 5e-6, {8, 10e-6, 230e9, 20e-6, 22e9, 22e9}},
+    DeviceDescription{
+        "a100", 18e12, 250e12, 1.6e12, 5e-6, {8, 10e-6, 230e9, 20e-6, 22e9, 22e9}, 0, 0, 163 * 1024},
     DeviceDescription{"core", 0.12e12, 0.12e12, 8e9, 1e-6, {64, 2e-6, 10e9, 5e-6, 1e9, 4e9}},
     DeviceDescription{"instant", 1e30, 1e30, 1e30, 0, {64, 2e-6, 10e9, 5e-6, 1e9, 4e9}},
 };

@@ -1,4 +1,5 @@
 #pragma once
+#include <cstdint>
 #include <string>
 
 namespace mindpipe {
@@ -23,6 +24,7 @@ struct DeviceDescription {
   /// How many times attention writes or reads its whole scores forward, backward 1.3 times as often; 0: they
   /// never leave the processor.
   double attention_scores = 0;
+  std::int64_t block_bytes = 227 * 1024;  ///< shared memory that a block of a GPU's kernels may have
   /// The share of its rate that a product of these extents reaches.
   double efficiency(double rows, double columns, double depth) const;
 };

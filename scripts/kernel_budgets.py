@@ -92,9 +92,9 @@ def dynamic_shared(sources):
 
 
 def held_row(sources, architecture):
-    """Bytes of a row of logits that a block holds: what an H100's may have, or less where there is less."""
-    most = re.search(r"most_held_bytes = (\d+) \* 1024", (sources / "operations/classifier.h").read_text())
-    return min(int(most.group(1)) * 1024, ROOM[architecture][2] - RESERVED - 1024)
+    """Bytes of the longest row of logits that a block holds, beside what a kernel keeps for itself."""
+    beside = re.search(r"beside_held_row = (\d+)", (sources / "operations/classifier.h").read_text())
+    return ROOM[architecture][2] - RESERVED - int(beside.group(1))
 
 
 def short_name(demangled):

@@ -21,11 +21,10 @@ int choose(int device) {
   return device;
 }
 
-/// Beside the bytes that a kernel declares itself, for which 1 KiB is left.
 std::size_t shared_memory_of_block(int device) {
   int bytes = 0;
   MP_CUDA(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
-  return static_cast<std::size_t>(bytes) - 1024;
+  return static_cast<std::size_t>(bytes - beside_held_row);
 }
 
 }  // namespace

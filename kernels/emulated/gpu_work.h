@@ -2,6 +2,7 @@
 #include <bit>
 
 #include "arithmetic.h"
+#include "device_description.h"
 #include "operations/column_chunks.h"
 
 /// How the GPU's kernels (cuda/device) do an operation, where they are several or move more than its
@@ -54,6 +55,11 @@ inline GpuWork gpu_work(const EmbeddingBackwardOperands& o) {
 /// Without dropout it is a copy, which is no kernel.
 inline GpuWork gpu_work(const DropoutOperands& o) { return {.kernels = o.checked().threshold == 0 ? 0 : 1}; }
 inline GpuWork gpu_work(const DepthwiseBackwardWeightOperands&) { return {.kernels = 2}; }
+/// Logits whose row a block has no room for are read twice.
+inline double read_again(const SoftmaxCrossEntropyOperands& o, const DeviceDescription& device) {
+  const auto row = static_cast<std::int64_t>(o.logits.cols() * bytes_of(o.logits.dtype));
+  return row <= device.block_bytes - beside_held_row ? 0 : static_cast<double>(o.logits.bytes());
+}
 /// A launch has room for so many ranges.
 template <class Operands>
 requires requires(const Operands& o) { FlatSpan(o.spans[0]); }

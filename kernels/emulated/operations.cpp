@@ -155,8 +155,7 @@ Cost cost(const CrossEntropyBackwardOperands& o) {
   return {0, moved(o.logits), moved(o.dlogits), DType::f32};
 }
 Cost cost(const SoftmaxCrossEntropyOperands& o) {
-  const int reads = fits_block(o.logits) ? 1 : 2;
-  return {0, reads * size(o.logits), moved(o.losses, o.dlogits), DType::f32};
+  return {0, size(o.logits), moved(o.losses, o.dlogits), DType::f32};
 }
 
 Cost cost(const AddAsIntegersOperands& o) {
@@ -220,7 +219,8 @@ void EmulatedBackend::price(std::string_view name, const Operands& o) {
     if constexpr (std::same_as<Operands, RotaryOperands>) workspace_->rotary(o.heads);
   }
   const Cost spent = cost(o);
-  const GpuWork more = wants_many_rows_ ? gpu_work(o) : GpuWork{};
+  GpuWork more = wants_many_rows_ ? gpu_work(o) : GpuWork{};
+  if constexpr (std::same_as<Operands, SoftmaxCrossEntropyOperands>) more.read += read_again(o, device_);
   beside += more.read + more.written;
   const double seconds =
       spend(name, spent.flops, spent.read + spent.written, spent.dtype, slower, beside, more.kernels);

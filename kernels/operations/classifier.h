@@ -12,12 +12,8 @@ inline LogitShard shard_of(const Tensor& logits, std::int64_t valid, std::int64_
            logits.cols());
   return {logits.cols(), valid, first_column};
 }
-/// Whether a block of a GPU has room for a row of logits: an H100's 227 KiB of shared memory, less a kernel's
-/// own.
-inline constexpr std::int64_t most_held_bytes = 226 * 1024;
-inline bool fits_block(const Tensor& logits) {
-  return logits.cols() * static_cast<std::int64_t>(bytes_of(logits.dtype)) <= most_held_bytes;
-}
+/// Shared memory that a GPU's kernel keeps for itself beside a row of logits.
+inline constexpr std::int64_t beside_held_row = 1024;
 /// Refuses a dtype that is neither f32 nor, as in gradient checks, f64.
 inline void require_wide(const Tensor& t, const char* operation, const char* name) {
   MP_CHECK(t.dtype == DType::f32 || t.dtype == DType::f64, "{}: {} are {} (f32 or f64)", operation, name,

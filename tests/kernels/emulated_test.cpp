@@ -28,6 +28,23 @@ TEST_F(EmulatedTest, PricesAProductByItsOperationsOrItsBytesWhicheverTakesLonger
   EXPECT_NEAR(backend.seconds() - before, 1e-6 + 12000 / 1e9, 1e-12);
 }
 
+TEST_F(EmulatedTest, ReadsLogitsTwiceWhereABlockOfTheDeviceHasNoRoomForTheirRow) {
+  const auto reads_of = [&](const char* device, std::int64_t vocabulary, DType dtype) {
+    EmulatedBackend backend(memory, describe_device(device), true);
+    const Tensor logits = tensor({8, vocabulary}, wide(dtype)), rows = tensor({8}, wide(dtype));
+    double read = 0;
+    backend.on_operation([&](const PricingBackend::Asked& one) { read += one.read; });
+    backend.softmax_cross_entropy({logits, vocabulary, tensor({8}, DType::i32), 1, 0, vocabulary, rows,
+                                   tensor({3, 8}, wide(dtype)), rows, tensor({8, vocabulary}, dtype)});
+    return read / static_cast<double>(logits.bytes());
+  };
+  EXPECT_EQ(reads_of("h100", 226 * 256, DType::bf16), 1);
+  EXPECT_EQ(reads_of("h100", 226 * 256 + 1, DType::bf16), 2);
+  EXPECT_EQ(reads_of("h100", 226 * 256, DType::f64), 2);
+  EXPECT_EQ(reads_of("a100", 162 * 256, DType::bf16), 1);
+  EXPECT_EQ(reads_of("a100", 162 * 256 + 1, DType::bf16), 2) << "GPT-2's 50,257 words among them";
+}
+
 TEST_F(EmulatedTest, PricesPickedRowsByWhatIsPickedAndPicturesByTheirBytes) {
   EmulatedBackend backend(memory, {"slow", 1e9, 2e9, 1e9, 0});
   const auto price_of = [&](const auto& operation) {
