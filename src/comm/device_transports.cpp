@@ -70,6 +70,17 @@ int most_multiprocessors(Transports::Use use, int reserved) {
   return reserved > 0 ? std::min(reserved, of_short_messages) : of_short_messages;
 }
 
+std::string messages_by_mpi(const std::string& why, int reserved) {
+  std::string text =
+      fmt::format("MPI through pinned memory ({}; with device.transport=mpi sums are cut for it)", why);
+  if (reserved > 0)
+    text += fmt::format(
+        ", which takes none of the {} multiprocessors that device.reserved_multiprocessors keeps from "
+        "products",
+        reserved);
+  return text;
+}
+
 DeviceTransports device_transports(const World& world, Backend& backend, Waiting& waiting,
                                    const DeviceConfig& wish) {
   if (world.size == 1 || backend.memory().kind() != Memory::Kind::device) return {};
@@ -83,10 +94,7 @@ DeviceTransports device_transports(const World& world, Backend& backend, Waiting
              "everywhere, or leave the setting "
              "out: messages then go by MPI",
              why_not);
-  if (!why_not.empty())
-    return {nullptr,
-            fmt::format("MPI through pinned memory ({}; with device.transport=mpi sums are cut for it)",
-                        why_not)};
+  if (!why_not.empty()) return {nullptr, messages_by_mpi(why_not, wish.reserved_multiprocessors)};
   return {make_nccl_transports(backend, waiting, wish.reserved_multiprocessors),
           fmt::format("NCCL {} between {} GPUs", nccl_version_text(seats[0].version), world.size)};
 }

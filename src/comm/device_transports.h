@@ -26,6 +26,10 @@ DeviceTransports device_transports(const World& world, Backend& backend, Waiting
 /// as many as NCCL wants.
 int most_multiprocessors(Transports::Use use, int reserved);
 
+/// The words for messages that MPI carries because of `why`, and for what `reserved` multiprocessors are
+/// then good for.
+std::string messages_by_mpi(const std::string& why, int reserved);
+
 /// Host, GPU and NCCL of one rank of a job.
 struct Seat {
   std::string host, gpu;  ///< the GPU that it computes on, by its place on the bus; empty: none

@@ -40,6 +40,15 @@ TEST(DeviceTransports, WhatStandsInTheWayIsNamed) {
   EXPECT_EQ(obstacle(seats), "rank 0 on alder computes on no GPU");
 }
 
+TEST(DeviceTransports, WhatIsReservedForNobodyIsSaid) {
+  EXPECT_EQ(messages_by_mpi("birch is away", 0),
+            "MPI through pinned memory (birch is away; with device.transport=mpi sums are cut for it)");
+  EXPECT_EQ(
+      messages_by_mpi("birch is away", 16),
+      "MPI through pinned memory (birch is away; with device.transport=mpi sums are cut for it), which takes "
+      "none of the 16 multiprocessors that device.reserved_multiprocessors keeps from products");
+}
+
 TEST(DeviceTransports, NobodyElseOrNoGpuNeedsNone) {
   Memory memory(Memory::Kind::host);
   const auto backend = make_cpu_backend(memory, 1, "auto");

@@ -152,6 +152,27 @@ class MadeNcclMistakes : public ::testing::Test {
   }
 };
 
+TEST(MadeNccl, IsToldHowManyMultiprocessorsEachCommunicatorMayTake) {
+  using enum Transports::Use;
+  Memory memory{Memory::Kind::host};
+  LateBackend device(std::make_unique<PlainBackend>(memory), 0);
+  Waiting waiting;
+  const auto bounds_with = [&](int reserved) {
+    made_nccl::begin();
+    const auto transports = make_nccl_transports(device, waiting, reserved);
+    std::vector<std::unique_ptr<Transport>> made;
+    for (const Transports::Use use : {sums, bulk, scalars, channel})
+      made.push_back(transports->among(MPI_COMM_WORLD, use, "ranks"));
+    std::vector<int> bounds;
+    for (const made_nccl::Bound& bound : made_nccl::bounds()) bounds.push_back(bound.multiprocessors);
+    return bounds;
+  };
+  EXPECT_EQ(bounds_with(0), (std::vector{0, 16, 4, 4}));
+  EXPECT_EQ(bounds_with(24), (std::vector{0, 24, 4, 4}));
+  EXPECT_EQ(bounds_with(2), (std::vector{0, 2, 2, 2}));
+  made_nccl::begin();
+}
+
 TEST_F(MadeNcclMistakes, NoneInAJobThatMakesNone) {
   made_nccl::give_up_after(long_wait);
   Job job;

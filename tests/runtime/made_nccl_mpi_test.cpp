@@ -10,9 +10,17 @@
 namespace mindpipe {
 namespace {
 
+int gradient_sums = 0;  ///< communicators that runs have made
+
 /// What a run on several ranks has to leave of the library: messages that it carried, and no communicator.
+/// Those of gradient sums, which run beside products, were bound to as many multiprocessors as they may take.
 void expect_used_and_left(int size) {
   EXPECT_EQ(made_nccl::alive(), 0);
+  for (const made_nccl::Bound& bound : made_nccl::bounds())
+    if (bound.communicator.find("gradient sums") != std::string::npos) {
+      EXPECT_EQ(bound.multiprocessors, 16);
+      ++gradient_sums;
+    }
   if (size > 1) {
     EXPECT_GT(made_nccl::started(), 0);
   }
@@ -40,7 +48,9 @@ std::vector<Config> some_layouts(std::size_t first, std::size_t stride) {
 }
 
 TEST(MadeNccl, CarriesEveryLayoutWithTheBitsOfOneRank) {
+  gradient_sums = 0;
   compare(some_layouts(2, 5), 0, 3, outcome_by_nccl, outcome_of_steps);
+  EXPECT_GT(gradient_sums, 0);
 }
 
 TEST(MadeNccl, MayDoItsWorkInTheBackground) {

@@ -42,6 +42,7 @@ struct Front {
   std::set<ncclComm*> comms;
   std::set<std::string> ids;  ///< identifiers that were made here, until all ranks have come
   int made = 0;
+  std::vector<Bound> bounds;
   Device device;
 } front;
 /// The watchdog's thread asks for states while others call.
@@ -117,6 +118,7 @@ ncclResult_t initialize(ncclComm_t* to, int ranks, const std::string& id, int ra
     const char* wish = std::getenv("NCCL_LAUNCH_ORDER_IMPLICIT");
     front.device.keeps_order = wish != nullptr && std::strcmp(wish, "1") == 0;
   }
+  front.bounds.push_back({name, config.maxCTAs == NCCL_CONFIG_UNDEF_INT ? 0 : config.maxCTAs});
   ++link->room->here;
   front.comms.insert(*to = new ncclComm{link, blocks(config), {}});
   try {
@@ -226,6 +228,7 @@ void begin() {
   front.made = made;
   said.clear();
 }
+std::vector<Bound> bounds() { return front.bounds; }
 int calls() { return static_cast<int>(front.calls.size()); }
 Call call(int number) { return front.calls.at(static_cast<std::size_t>(number)); }
 void leave_out(int number) { front.left_out = number; }

@@ -1,5 +1,6 @@
 #pragma once
 #include <string>
+#include <vector>
 
 /// What tests ask of the library that stands in for NCCL (libnccl.so.2), besides NCCL's own functions.
 ///
@@ -35,6 +36,13 @@ void close_connections();
 int alive();
 /// Messages of this process that have started.
 int started();
+/// A communicator as it was made, and how many multiprocessors it may take (maxCTAs); 0: as many as it wants.
+struct Bound {
+  std::string communicator;
+  int multiprocessors = 0;
+};
+/// Those that this process has made since `begin`, in their order.
+std::vector<Bound> bounds();
 /// Sets how many seconds anything may wait for another rank before it throws.
 void give_up_after(double seconds);
 
