@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <bit>
 
 #include "arithmetic.h"
@@ -60,11 +61,13 @@ inline double read_again(const SoftmaxCrossEntropyOperands& o, const DeviceDescr
   const auto row = static_cast<std::int64_t>(o.logits.cols() * bytes_of(o.logits.dtype));
   return row <= device.block_bytes - beside_held_row ? 0 : static_cast<double>(o.logits.bytes());
 }
-/// A launch has room for so many ranges.
+/// A launch has room for so many ranges that are not empty.
 template <class Operands>
 requires requires(const Operands& o) { FlatSpan(o.spans[0]); }
 GpuWork gpu_work(const Operands& o) {
-  return {.kernels = static_cast<int>((o.spans.size() + most_spans - 1) / most_spans)};
+  const auto ranges =
+      std::count_if(o.spans.begin(), o.spans.end(), [](const FlatSpan& span) { return span.count > 0; });
+  return {.kernels = static_cast<int>((ranges + most_spans - 1) / most_spans)};
 }
 
 }  // namespace mindpipe

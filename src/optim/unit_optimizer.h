@@ -91,7 +91,7 @@ class UnitOptimizer {
   std::int64_t begin_, end_;
   std::vector<FlatRange> ranges_;
   std::vector<SquaresSpan> squares_;        ///< ranges_ within this share
-  std::vector<UpdateSpan> learned_;         ///< those that the rule moves
+  std::vector<UpdateSpan> learned_;         ///< ranges that the rule moves
   std::vector<std::int64_t> first_chunks_;  ///< first chunk of each (param, shard), params in order
   std::vector<int> first_shards_;           ///< index of (param, 0) in first_chunks_
   std::int64_t chunks_ = 0;

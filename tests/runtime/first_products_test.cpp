@@ -1,40 +1,11 @@
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <limits>
-
-#include "backend_over.h"
+#include "runtime/asked_as_gpu.h"
 #include "runtime/parity.h"
 
 // On a GPU nobody zeroes what a step's first product for a weight writes.
 namespace mindpipe {
 namespace {
-
-constexpr float not_a_number = std::numeric_limits<float>::quiet_NaN();
-
-/// Computes as the CPU does and is asked as a GPU is. What a first product writes is no number before.
-class AskedAsGpu final : public BackendOver {
- public:
-  AskedAsGpu(std::unique_ptr<Backend> cpu, const Workspace& workspace, bool adds)
-      : BackendOver(std::move(cpu)), workspace_(workspace), adds_(adds) {}
-  bool wants_many_rows() const override { return true; }
-  void reserve(const Workspace&) override { device_->reserve(workspace_); }
-  void linear_backward_weight(const LinearBackwardWeightOperands& operands) override {
-    LinearBackwardWeightOperands asked = operands;
-    ++products;
-    if (operands.is_first) {
-      ++first;
-      std::fill_n(operands.dw.as<float>(), operands.dw.count(), not_a_number);
-      asked.is_first = !adds_;
-    }
-    device_->linear_backward_weight(asked);
-  }
-  static inline std::int64_t products = 0, first = 0;
-
- private:
-  Workspace workspace_;
-  bool adds_;  ///< a mistake: what is there is added to
-};
 
 struct Trained {
   std::vector<double> losses;
@@ -53,10 +24,8 @@ Trained trained(const Config& config, RunPlan plan, const MakeBackend& make = ma
 }
 
 Trained trained_as_gpu(const Config& config, bool adds = false) {
-  Config gpu = config;
-  gpu.device.kind = DeviceKind::cuda;
   const RunPlan plan = make_run_plan(config);
-  return trained(config, make_run_plan(resolve(gpu)),
+  return trained(config, plan_as_gpu(config),
                  [&](const Config& of, Memory& memory, int threads, const World& world) {
                    return std::make_unique<AskedAsGpu>(make_backend(of, memory, threads, world),
                                                        plan.footprints[0].passes.backend, adds);

@@ -4,6 +4,7 @@
 #include "comm/made_nccl/made_nccl.h"
 #include "kernels/made_cublasLt/made_cublasLt.h"
 #include "products_by_library.h"
+#include "runtime/asked_as_gpu.h"
 #include "runtime/parity_compare.h"
 #include "runtime/supernet_runs.h"
 
@@ -16,11 +17,29 @@ std::unique_ptr<Backend> by_library(std::unique_ptr<Backend> device) {
   return std::make_unique<ProductsByLibrary>(std::move(device));
 }
 
+/// What stands over the processor's backend in a run, and what is planned for it.
+struct Asked {
+  Cover cover;
+  RunPlan plan;
+};
+Asked asked_as_processor(const Config& config) { return {by_library, make_run_plan(config)}; }
+Asked asked_as_gpu(const Config& config) {
+  Workspace below;
+  for (const RankFootprint& footprint : make_run_plan(config).footprints)
+    below.include(footprint.passes.backend);
+  return {[below](std::unique_ptr<Backend> device) {
+            return std::make_unique<AskedAsGpu>(by_library(std::move(device)), below);
+          },
+          plan_as_gpu(config)};
+}
+
 /// One rank on a device that is not late.
-Outcome outcome_of_one(const Config& config, const World& world, int steps) {
-  Worker worker(config, world, make_run_plan(config),
-                [](const Config& c, Memory& memory, int threads, const World& ranks) {
-                  return by_library(make_backend(c, memory, threads, ranks));
+template <class Ask>
+Outcome outcome_of_one(const Ask& ask, const Config& config, const World& world, int steps) {
+  Asked asked = ask(config);
+  Worker worker(config, world, std::move(asked.plan),
+                [&](const Config& c, Memory& memory, int threads, const World& ranks) {
+                  return asked.cover(make_backend(c, memory, threads, ranks));
                 });
   Outcome outcome;
   train_some(worker, steps, outcome);
@@ -28,19 +47,30 @@ Outcome outcome_of_one(const Config& config, const World& world, int steps) {
   return outcome;
 }
 
-Outcome outcome_by_libraries(const Config& config, const World& world, int steps) {
+template <class Ask>
+Outcome outcome_by_libraries(const Ask& ask, const Config& config, const World& world, int steps) {
+  Asked asked = ask(config);
   const Outcome outcome = outcome_of_queued(
       config, world, steps, carried_by_nccl,
       [](Worker& worker, int count, Outcome& outcome) {
         made_nccl::close_connections();
         train_some(worker, count, outcome);
       },
-      by_library);
+      asked.cover, std::move(asked.plan));
   EXPECT_EQ(made_cublasLt::alive(), 0);
   EXPECT_EQ(made_nccl::alive(), 0);
   EXPECT_EQ(made_nccl::started() > 0, world.size > 1);
   made_nccl::begin();
   return outcome;
+}
+
+/// Compares what the libraries give of these layouts with one rank.
+template <class Ask>
+void compare_by_libraries(const std::vector<Config>& layouts, int steps, const Ask& ask) {
+  compare(
+      layouts, 0, steps,
+      [&](const Config& c, const World& world, int n) { return outcome_by_libraries(ask, c, world, n); },
+      [&](const Config& c, const World& world, int n) { return outcome_of_one(ask, c, world, n); });
 }
 
 /// From choice `first` on every `stride`-th of the covering layouts; fewer on one rank, where nothing is cut,
@@ -57,8 +87,16 @@ std::vector<Config> some_layouts(std::size_t first, std::size_t stride) {
 
 TEST(MadeLibraries, GiveEveryLayoutTheBitsOfOneRank) {
   made_cublasLt::begin();
-  compare(some_layouts(4, 9), 0, 3, outcome_by_libraries, outcome_of_one);
+  compare_by_libraries(some_layouts(4, 9), 3, asked_as_processor);
   EXPECT_GT(made_cublasLt::runs(), 1000);
+}
+
+TEST(MadeLibraries, GiveEveryLayoutTheBitsOfOneRankThatIsAskedAsAGpuIs) {
+  made_cublasLt::begin();
+  AskedAsGpu::products = AskedAsGpu::first = 0;
+  compare_by_libraries(some_layouts(7, 12), 2, asked_as_gpu);
+  EXPECT_GT(AskedAsGpu::first, 0);
+  EXPECT_LT(AskedAsGpu::first, AskedAsGpu::products) << "later micro-batches add";
 }
 
 TEST(MadeLibraries, GiveTheseBitsWhereProductsAreRefusedAsTheyAreRun) {
@@ -66,7 +104,7 @@ TEST(MadeLibraries, GiveTheseBitsWhereProductsAreRefusedAsTheyAreRun) {
   made_cublasLt::refuse_to_run(
       [](std::uint32_t epilogue) { return epilogue == CUBLASLT_EPILOGUE_GELU_AUX_BIAS; },
       CUBLAS_STATUS_NOT_SUPPORTED);
-  compare(some_layouts(5, 25), 0, 2, outcome_by_libraries, outcome_of_one);
+  compare_by_libraries(some_layouts(5, 25), 2, asked_as_processor);
   made_cublasLt::begin();
 }
 

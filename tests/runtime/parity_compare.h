@@ -113,15 +113,20 @@ using Train = std::function<void(Worker&, int steps, Outcome&)>;
 
 /// On devices that run behind the host and carry their messages themselves: as GPUs of their own.
 inline Outcome outcome_of_queued(const Config& config, const World& world, int steps, const Carry& carry,
-                                 const Train& train, const Cover& cover = {}) {
+                                 const Train& train, const Cover& cover, RunPlan plan) {
   LateDevice late(carry, cover);
-  Worker worker(config, world, make_run_plan(config), late.make, late.connect);
+  Worker worker(config, world, std::move(plan), late.make, late.connect);
   share_processors(worker);
   late.go_on_in_waits(worker);
   Outcome outcome;
   train(worker, steps, outcome);
   outcome.state = worker.state().digest();
   return outcome;
+}
+
+inline Outcome outcome_of_queued(const Config& config, const World& world, int steps, const Carry& carry,
+                                 const Train& train, const Cover& cover = {}) {
+  return outcome_of_queued(config, world, steps, carry, train, cover, make_run_plan(config));
 }
 
 inline Outcome outcome_of_the_queued(const Config& config, const World& world, int steps) {

@@ -41,7 +41,7 @@ struct Bound {
   std::string communicator;
   int multiprocessors = 0;
 };
-/// Those that this process has made since `begin`, in their order.
+/// Communicators that this process has made since `begin`, in their order.
 std::vector<Bound> bounds();
 /// Sets how many seconds anything may wait for another rank before it throws.
 void give_up_after(double seconds);

@@ -98,7 +98,7 @@ struct ManyRanges {
 
   ManyRanges() {
     const std::int64_t lengths[] = {4, 0, 1, 257, 64, 1030};
-    for (std::int64_t i = 0; i < most_spans + 3; ++i) {
+    for (std::int64_t i = 0; i < most_spans + 16; ++i) {
       const FlatSpan span{elements, i == 40 ? statistics_chunk + 5 : lengths[i % 6]};
       fills.push_back(span);
       squares.push_back({span, sums});
@@ -109,34 +109,33 @@ struct ManyRanges {
   }
 };
 
+/// What operations on ranges write: together, or one after the other.
+struct WrittenRanges {
+  Mirror master, m, v, value, sgd_master, velocity, sgd_value, filled, sums;
+
+  WrittenRanges(const Maker& make, const ManyRanges& ranges)
+      : master(make.wide({ranges.elements}, "p")),
+        m(make.wide({ranges.elements}, "m")),
+        v(make.wide({ranges.elements}, "ones")),
+        value(make.random({ranges.elements}, "value")),
+        sgd_master(make.wide({ranges.elements}, "p")),
+        velocity(make.wide({ranges.elements}, "velocity")),
+        sgd_value(make.random({ranges.elements}, "value")),
+        filled(make.random({ranges.elements}, "filled")),
+        sums(make.pairing, Operand({ranges.sums}, DType::f64)) {}
+  /// All but the sums of squares, which are of f32.
+  std::vector<const Mirror*> agreeing() const {
+    return {&master, &m, &v, &value, &sgd_master, &velocity, &sgd_value, &filled};
+  }
+};
+
 TEST_F(Cuda, SeveralRangesAreOneOperationAfterTheOther) {
   const ManyRanges ranges;
   for_kinds(*this, [&](DType dtype, std::size_t skew) {
-    const Shape shape{ranges.elements};
     const Maker make{pairing(), dtype, skew};
-    const Mirror g = make.wide(shape, "g"), x = make.random(shape, "x"), step(pairing(), decided({}, 3, 0.7));
-    /// What one of two ways writes.
-    struct Written {
-      Mirror master, m, v, value, sgd_master, velocity, sgd_value, filled, sums;
-      std::vector<const Mirror*> all() const {
-        return {&master, &m, &v, &value, &sgd_master, &velocity, &sgd_value, &filled, &sums};
-      }
-    };
-    const auto written = [&] {
-      Operand squares = Operand::random(shape, wide_of(dtype), "v", 1, skew);
-      for (std::int64_t i = 0; i < squares.count(); ++i) squares.set(i, squares[i] * squares[i]);
-      return Written{make.wide(shape, "p"),
-                     make.wide(shape, "m"),
-                     Mirror(pairing(), squares, skew),
-                     make.random(shape, "value"),
-                     make.wide(shape, "p"),
-                     make.wide(shape, "velocity"),
-                     make.random(shape, "value"),
-                     make.random(shape, "filled"),
-                     Mirror(pairing(), Operand({ranges.sums}, DType::f64))};
-    };
-    const Written together = written(), apart = written();
-    const auto operands = [&](const Written& to, auto of) {
+    const Mirror g = make.wide({ranges.elements}, "g"), x = make.random({ranges.elements}, "x"),
+                 step(pairing(), decided({}, 3, 0.7));
+    const auto operands = [&](const WrittenRanges& to, auto of) {
       const AdamWOperands adamw{{.rate = 0.01f}, of(step), of(g),       of(to.master),
                                 of(to.m),        of(to.v), of(to.value)};
       const SgdOperands sgd{{.rate = 0.1f, .momentum = 0.9f},
@@ -149,27 +148,31 @@ TEST_F(Cuda, SeveralRangesAreOneOperationAfterTheOther) {
                         FillOfSpansOperands{of(to.filled), 0.5, ranges.fills},
                         SumSquaresOfSpansOperands{of(x), of(to.sums), ranges.squares});
     };
-    on_both(pairing(),
-            {&together.master, &together.m, &together.v, &together.value, &together.sgd_master,
-             &together.velocity, &together.sgd_value, &together.filled},
-            4, [&](Backend& backend, auto of) {
-              const auto [adamw, sgd, fill, squares] = operands(together, of);
-              backend.adamw_of_spans(adamw);
-              backend.sgd_of_spans(sgd);
-              backend.fill_of_spans(fill);
-              backend.sum_squares_of_spans(squares);
-            });
+    const WrittenRanges together(make, ranges), apart(make, ranges);
+    on_both(pairing(), together.agreeing(), 4, [&](Backend& backend, auto of) {
+      const auto [adamw, sgd, fill, squares] = operands(together, of);
+      backend.adamw_of_spans(adamw);
+      backend.sgd_of_spans(sgd);
+      backend.fill_of_spans(fill);
+      backend.sum_squares_of_spans(squares);
+    });
     Backend& gpu = *pairing().gpu;
     const auto [adamw, sgd, fill, squares] = operands(apart, [](const Mirror& m) { return m.device(); });
-    adamw.in_turn([&](const char*, const AdamWOperands& one) { gpu.adamw(one); });
-    sgd.in_turn([&](const char*, const SgdOperands& one) { gpu.sgd(one); });
+    adamw.in_turn([&](const char*, const AdamWOperands& one) {
+      if (one.master.count() > 0) gpu.adamw(one);
+    });
+    sgd.in_turn([&](const char*, const SgdOperands& one) {
+      if (one.master.count() > 0) gpu.sgd(one);
+    });
     fill.in_turn([&](const char*, const FillOperands& one) {
       if (one.x.count() > 0) gpu.fill(one);
     });
     squares.in_turn([&](const char*, const SumSquaresOperands& one) {
       if (one.x.count() > 0) gpu.sum_squares(one);
     });
-    const std::vector<Operand> got = fetched(together.all()), expected = fetched(apart.all());
+    std::vector<Operand> got = fetched(together.agreeing()), expected = fetched(apart.agreeing());
+    got.push_back(together.sums.fetched());
+    expected.push_back(apart.sums.fetched());
     for (std::size_t i = 0; i < got.size(); ++i)
       EXPECT_TRUE(same_bits(got[i], expected[i])) << "output " << i;
     for (std::int64_t i = 0; i < ranges.sums; ++i)
