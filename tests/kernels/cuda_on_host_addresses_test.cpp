@@ -118,6 +118,11 @@ TEST_F(Addresses, OfNormsAndSumsOverRows) {
     expect_reached("norm_backward_parameters", [&](Space& s) {
       gpu.norm_backward_parameters({NormKind::layer, x(s), x(s), statistics(s), parts(s), parts(s)});
     });
+    for (bool with_bias : {false, true})
+      expect_reached("norm_backward", [&](Space& s) {
+        gpu.norm_backward({NormKind::layer, x(s), x(s), cols(s), statistics(s), x(s), x(s), parts(s),
+                           parts(s), with_bias ? parts(s) : Tensor{}});
+      });
     expect_reached("bias_backward", [&](Space& s) {
       gpu.bias_backward({s.take(m.x(2 * m.hidden), bf16), s.take({1, 2 * m.hidden}, f32)});
     });
@@ -140,11 +145,17 @@ TEST_F(Addresses, OfLogitsAndTheirGradients) {
     expect_reached("cross_entropy", [&](Space& s) {
       gpu.cross_entropy({tokens_of(s, rows, words), each(s), each(s), each(s), each(s), 0, words, each(s)});
     });
-    for (DType dtype : {f32, bf16})
+    for (DType dtype : {f32, bf16}) {
       expect_reached("cross_entropy_backward", [&](Space& s) {
         gpu.cross_entropy_backward({logits(s), words, 0, tokens_of(s, rows, words), each(s), each(s), 1, 0,
                                     words, s.take({rows, words}, dtype)});
       });
+      expect_reached("softmax_cross_entropy", [&](Space& s) {
+        gpu.softmax_cross_entropy({logits(s), words, tokens_of(s, rows, words), 1, 0, words,
+                                   s.take_part({rows}, f32), s.take_part({3, rows}, f32), each(s),
+                                   s.take({rows, words}, dtype)});
+      });
+    }
     expect_reached("embedding", [&](Space& s) {
       gpu.embedding(
           {tokens_of(s, rows, words), s.take({words, m.width}, bf16), 0, s.take({rows, m.width}, bf16)});
@@ -213,6 +224,12 @@ TEST_F(Addresses, OfGradientsAndUpdates) {
     const auto wide = [&](Space& s) { return s.take({count}, f32); };
     const auto narrow = [&](Space& s) { return s.take({count}, bf16); };
     const auto decision = [](Space& s) { return s.take_part({Decision::places}, DType::f64); };
+    expect_reached("add_tree", [&](Space& s) {
+      gpu.add_tree({{wide(s), wide(s), wide(s)}, {0, 1, 1}, wide(s)});
+    });
+    expect_reached("running_mean", [&](Space& s) {
+      gpu.running_mean({0.1, 1, decision(s), wide(s), wide(s), narrow(s)});
+    });
     expect_reached("maximum", [&](Space& s) { gpu.maximum({wide(s), wide(s), wide(s)}); });
     expect_reached("fill", [&](Space& s) { gpu.fill({wide(s), 0}); });
     expect_reached("convert", [&](Space& s) { gpu.convert({wide(s), narrow(s)}); });
