@@ -60,7 +60,7 @@ RunArithmetic::RunArithmetic(const Config& given, const std::string& kernels, co
   for (Part& part : parts_of_flags(on_gpu)) parts_.push_back(std::move(part));
   parts_.emplace_back("functions of real numbers", fmt::format("{}", portable::version));
   for (const auto& [name, value] : fixed_by_code) parts_.emplace_back(name, value);
-  if (on_gpu) parts_.emplace_back("orders of sums of the GPU's kernels", "2");
+  if (on_gpu) parts_.emplace_back("orders of sums of the GPU's kernels", "3");
   std::istringstream lines(inputs);
   for (std::string line; std::getline(lines, line);)
     parts_.emplace_back(line.substr(0, line.find(": ")), line.substr(line.find(": ") + 2));
