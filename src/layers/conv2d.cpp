@@ -36,12 +36,14 @@ Conv2D::Conv2D(const LayerContext& context, Unit& unit, const Conv2DSpec& spec)
                  (spec.split != Split::out || outputs_ * shards == spec.outputs),
              Exit::bad_configuration, "{}: {} channels to {} are not cut by reproducible.tensor={}",
              spec.name, spec.inputs, spec.outputs, shards);
-  weight_ = unit.add({{{spec.name + ".weight", spec.outputs}},
-                      spec.inputs * spec.window.taps(),
-                      spec.split,
-                      Form::whole,
-                      {Initial::Kind::normal, spec.deviation},
-                      true});
+  ParamSpec weight{{{spec.name + ".weight", spec.outputs}},
+                   spec.inputs * spec.window.taps(),
+                   spec.split,
+                   Form::whole,
+                   {Initial::Kind::normal, spec.deviation},
+                   true};
+  weight.of_products = spec.window.taps() == 1 ? 1 : 0;
+  weight_ = unit.add(weight);
 }
 
 std::int64_t Conv2D::samples_at_once(std::int64_t samples) const {
@@ -92,14 +94,14 @@ void Conv2D::backward(const Tensor& dy, const Tensor& x, const Tensor& dx, Tape&
                  dy_s = spec_.split == Split::in ? dy : dy.at(s), w = weight(s, tape),
                  gradient = weight_.gradient(s);
     const Tensor dw = taps == 1 ? gradient : tape.scratch({outputs_, width}, gradient.dtype);
-    if (taps > 1) backend.fill({dw, 0});
+    const bool writes = taps > 1 || weight_.takes_first_product(s);
     const std::int64_t samples = x_s.shape[0], step = samples_at_once(samples);
     for (std::int64_t first = 0; first < samples; first += step) {
       Tape::Scope chunk(tape);
       const std::int64_t count = std::min(step, samples - first);
       const Tensor rows = samples_of(dy_s, first, count).reshaped({count * windows, outputs_}),
                    near = neighbours(samples_of(x_s, first, count), tape);
-      backend.linear_backward_weight({rows, near, dw});
+      backend.linear_backward_weight({rows, near, dw, writes && first == 0});
       if (!dx) continue;
       const Tensor to = samples_of(dx.at(s), first, count);
       // The neighbours have been read: their gradients take their place.

@@ -78,12 +78,14 @@ StandardConvolution::StandardConvolution(const LayerContext& context, Unit& unit
                                          const ConvolutionSpec& spec)
     : context_(context), spec_(spec) {
   require_reach(spec, name);
-  weight_ = unit.add({{{name + ".weight", spec.outputs}},
-                      columns(),
-                      Split::none,
-                      Form::whole,
-                      {Initial::Kind::normal, even_deviation(columns(), spec.reach.taps * spec.outputs)},
-                      true});
+  ParamSpec weight{{{name + ".weight", spec.outputs}},
+                   columns(),
+                   Split::none,
+                   Form::whole,
+                   {Initial::Kind::normal, even_deviation(columns(), spec.reach.taps * spec.outputs)},
+                   true};
+  weight.of_products = 1;
+  weight_ = unit.add(weight);
   bias_ = unit.add({{{name + ".bias", spec.outputs}}, 0, Split::none, Form::whole, {}, false});
 }
 
@@ -117,7 +119,8 @@ Tensor StandardConvolution::backward(const Tensor& dy, Tape& tape) {
   for_samples(x, [&](std::int64_t first, std::int64_t count) {
     Tape::Scope scope(tape);
     const Tensor d_some = matrix_of(samples_of(d, first, count)), beside = neighbours(x, first, count, tape);
-    context_.backend.linear_backward_weight({d_some, beside, weight_.gradient()});
+    context_.backend.linear_backward_weight(
+        {d_some, beside, weight_.gradient(), weight_.takes_first_product(0)});
     context_.backend.linear_backward_input({.dy = d_some, .w = weight_.value(), .dx = beside});
     context_.backend.row_neighbours_backward(
         {beside, some_lengths(spec_, tape, first, count), spec_.reach, samples_of(dx, first, count)});

@@ -8,12 +8,14 @@ std::int64_t padded_vocabulary(std::int64_t vocabulary, int logical_shards) {
 }
 
 Param token_table(Unit& table, const LayerContext& context, std::int64_t vocabulary, std::int64_t width,
-                  double deviation, int uses, int use, const std::string& name, std::int64_t zero_row) {
+                  double deviation, int uses, int use, const std::string& name, std::int64_t zero_row,
+                  bool of_products) {
   const std::int64_t padded = padded_vocabulary(vocabulary, context.tensor.logical());
   const Initial drawn{Initial::Kind::normal, deviation, zero_row};
   ParamSpec spec{
       {{name + ".weight", padded, padded - vocabulary}}, width, Split::out, Form::whole, drawn, true};
   spec.uses = uses;
+  if (of_products) spec.of_products = 1u << use;
   return table.add(spec, use);
 }
 

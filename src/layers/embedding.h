@@ -23,9 +23,10 @@ struct EmbeddingSpec {
 /// The vocabulary is cut by rows over the shards; padded up so that every shard has the same multiple of 64.
 std::int64_t padded_vocabulary(std::int64_t vocabulary, int logical_shards);
 /// A table of tokens: one parameter of the unit `table`, found again by name where it is shared.
+/// `of_products`: this use's gradient is products of whole shards (ParamSpec).
 Param token_table(Unit& table, const LayerContext& context, std::int64_t vocabulary, std::int64_t width,
                   double deviation, int uses, int use, const std::string& name = "embedding",
-                  std::int64_t zero_row = -1);
+                  std::int64_t zero_row = -1, bool of_products = false);
 
 /// Token ids to activations: rows of the table times a factor, plus rows of token types, plus positions; then
 /// the norm, if there is one, and dropout.

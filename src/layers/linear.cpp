@@ -8,6 +8,7 @@ Linear::Linear(const LayerContext& context, Unit& unit, const LinearSpec& spec)
   ParamSpec weight{
       spec.outputs, spec.inputs, spec.split, Form::whole, {Initial::Kind::normal, spec.deviation}, true};
   weight.product = true;
+  weight.of_products = 1;
   for (Piece& piece : weight.pieces) piece.name += ".weight";
   inputs_ = spec.split == Split::in ? spec.inputs / shards : spec.inputs;
   outputs_ = spec.split == Split::out ? weight.rows() / shards : weight.rows();

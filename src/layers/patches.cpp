@@ -10,8 +10,10 @@ PatchEmbedding::PatchEmbedding(const LayerContext& context, Unit& unit, const st
                                const PatchSpec& spec)
     : context_(context), spec_(spec), purpose_(purpose_of(path + ".dropout")) {
   const Initial drawn{Initial::Kind::normal, spec.deviation};
-  weight_ = unit.add(
-      {{{"patches.weight", spec.width}}, spec.picture.patch_size(), Split::none, Form::whole, drawn, true});
+  ParamSpec weight{
+      {{"patches.weight", spec.width}}, spec.picture.patch_size(), Split::none, Form::whole, drawn, true};
+  weight.of_products = 1;
+  weight_ = unit.add(weight);
   bias_ = residual_bias(unit, "patches", spec.width);
   class_ = unit.add({{{"class.weight", 1}}, spec.width, Split::none, Form::positions, drawn, true});
   positions_ =
@@ -103,8 +105,8 @@ Boundary PatchEmbedding::backward(Boundary dout, Tape& tape) {
   if (dropout.probability > 0) context_.backend.dropout({dy, dropout, sequence, dy});
   add_row_gradients(dy, sequence, tape);
   const Tensor whole = enter_gradient(context_, dy, tape);
-  context_.backend.linear_backward_weight(
-      {whole.reshaped({whole.rows(), spec_.width}), patches(tape), weight_.gradient()});
+  context_.backend.linear_backward_weight({whole.reshaped({whole.rows(), spec_.width}), patches(tape),
+                                           weight_.gradient(), weight_.takes_first_product(0)});
   return {{}, dout.encoder_output};
 }
 

@@ -39,7 +39,7 @@ Softmax::Softmax(const LayerContext& context, Unit& table, Unit& unit, const Sof
       token_chunk_(token_chunk(context.wants_many_rows, spec.vocabulary)),
       gradient_chunk_(gradient_chunk(context.wants_many_rows, spec.vocabulary, context.dtype)),
       table_(token_table(table, context, spec.vocabulary, spec.width, spec.deviation, spec.uses, spec.use,
-                         spec.table)) {
+                         spec.table, -1, true)) {
   if (!spec.bias) return;
   const std::int64_t padded = padded_vocabulary(spec.vocabulary, context.tensor.logical());
   ParamSpec bias{
@@ -162,7 +162,8 @@ void Softmax::backward(const Tensor& x, const Tensor& targets, const Tensor& los
     for (int s = 0; s < shards; ++s) {
       context_.backend.linear_backward_input(
           {.dy = dlogits.at(s), .w = table_.value(s), .dx = dx.at(s).row_range(first, rows)});
-      context_.backend.linear_backward_weight({dlogits.at(s), x.row_range(first, rows), table_.gradient(s)});
+      context_.backend.linear_backward_weight(
+          {dlogits.at(s), x.row_range(first, rows), table_.gradient(s), table_.takes_first_product(s)});
       if (bias_ && !spec_.constant_bias) context_.backend.bias_backward({dlogits.at(s), bias_.gradient(s)});
     }
   }

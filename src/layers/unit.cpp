@@ -31,7 +31,10 @@ bool Param::takes_first_product(int shard) const { return unit->takes_first_prod
 
 Param Unit::add(const ParamSpec& spec, int use) {
   for (int i = 0; i < static_cast<int>(params_.size()); ++i)
-    if (params_[i].pieces[0].name == spec.pieces[0].name) return {this, i, use};
+    if (params_[i].pieces[0].name == spec.pieces[0].name) {
+      params_[i].of_products |= spec.of_products;
+      return {this, i, use};
+    }
   params_.push_back(spec);
   return {this, static_cast<int>(params_.size()) - 1, use};
 }
@@ -150,14 +153,14 @@ Tensor Unit::gradient(int param, int use, int shard) const {
                                                                                : shape);
 }
 
-bool Unit::is_of_products(int param) const {
-  return params_[param].product && shard_stride(param) == shard_shape(param).count();
+bool Unit::is_of_products(int param, int use) const {
+  return (params_[param].of_products >> use & 1) != 0 && shard_stride(param) == shard_shape(param).count();
 }
 
-std::int64_t Unit::elements_of_products() const {
+std::int64_t Unit::elements_of_products(int use) const {
   std::int64_t elements = 0;
   for (int p = 0; p < static_cast<int>(params_.size()); ++p)
-    if (is_of_products(p)) elements += local_shards(p) * shard_shape(p).count();
+    if (is_of_products(p, use)) elements += local_shards(p) * shard_shape(p).count();
   return elements;
 }
 

@@ -40,6 +40,9 @@ struct ParamSpec {
   Initial initial;
   bool decay = false;
   bool product = false;  ///< gradient is a product that the tape may put off (zero-bubble schedules)
+  /// Uses, as bits, whose gradient is written by products alone, every element of it: nobody needs to zero
+  /// it.
+  std::uint32_t of_products = 0;
   int uses = 1;  ///< places that use it; each has its own accumulator, their roots are added in model order
   /// Above 0: a running statistic. No optimizer moves it: a step takes it this share of the way to the mean
   /// of what the step's micro-batches added to its gradient. It is in no norm, no clip, no decay, no moment.
@@ -132,9 +135,9 @@ class Unit {
   bool has_sequence_parts(int param) const { return parts_of(param) > 1; }
   /// What the backwards of one use add to, levels excluded: zeroed before the first of them.
   Tensor accumulators(int use) const { return accumulators_[use]; }
-  /// Whether products alone write a parameter's gradient, every element of it and no other.
-  bool is_of_products(int param) const;
-  std::int64_t elements_of_products() const;
+  /// Whether products alone write this use's gradient of a parameter, every element of it and no other.
+  bool is_of_products(int param, int use) const;
+  std::int64_t elements_of_products(int use) const;
   /// Lets the next product for each shard of a weight write this use's gradient, whatever is there.
   void expect_products(int param, int use);
   /// Whether that product is this one, which is asked once.

@@ -232,7 +232,9 @@ UnitCost CostModel::cost_of(const Unit& unit) const {
                (in_shares ? cost.share : gradients) * (1 + std::ssize(optimizer_.moments()));
   const double clears = profile_ ? profile_->clear : backend_->device().bytes,
                updates = profile_ ? profile_->update : backend_->device().bytes;
-  const std::int64_t written = backend_->wants_many_rows() ? 4 * unit.elements_of_products() : 0;
+  std::int64_t written = 0;  // of one use
+  for (int use = 0; backend_->wants_many_rows() && use < unit.uses(); ++use)
+    written += 4 * unit.elements_of_products(use) / unit.uses();
   cost.clear = nanoseconds(static_cast<double>(accumulators - gradients * unit.levels() - written) / clears);
   cost.update = nanoseconds(static_cast<double>(unit.flat_count()) * bytes_of_update / updates);
   return cost;

@@ -34,7 +34,7 @@ void GradientFolds::zero(Unit& unit, int use, std::int64_t end, const IsMade& is
   };
   for (int p = 0; p < static_cast<int>(unit.params().size()); ++p) {
     if (!is_made(p)) continue;
-    if (backend.wants_many_rows() && unit.is_of_products(p)) unit.expect_products(p, use);
+    if (backend.wants_many_rows() && unit.is_of_products(p, use)) unit.expect_products(p, use);
     else add(unit.flat_offset(p, 0), unit.flat_offset(p, unit.local_shards(p)));
   }
   add(unit.flat_count(), end);

@@ -43,7 +43,8 @@ Config two_shards(Style style, ScheduleKind schedule) {
 }
 
 TEST(FirstProducts, WriteGradientsThatNobodyHasZeroed) {
-  for (const Style style : {Style::gpt2, Style::llama, Style::transformer})
+  for (const Style style : {Style::gpt2, Style::llama, Style::transformer, Style::bert, Style::vit,
+                            Style::evolved, Style::wide_resnet})
     for (const ScheduleKind schedule : {ScheduleKind::one_forward_one_backward, ScheduleKind::zero_bubble}) {
       SCOPED_TRACE(fmt::format("{}, {}", name_of(style), name_of(schedule)));
       const Config config = two_shards(style, schedule);
