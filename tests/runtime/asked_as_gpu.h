@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "backend_over.h"
+#include "config/config.h"
 #include "plan/run_plan.h"
 
 namespace mindpipe {

@@ -102,7 +102,7 @@ __global__ void fill_groups(Bits bits, Bits* x, const __grid_constant__ SpanTabl
 #pragma unroll
   for (int k = 0; k < lanes<Bits>; ++k) raw[k] = bits;
   for_group_of_span<lanes<Bits>>(table, span_of_block(table),
-                                 [&](int64_t i, auto ending) { move<lanes<Bits>>(raw, x + i, ending); });
+                                 [&](int64_t i, auto ending) { write<lanes<Bits>>(raw, x + i, ending); });
 }
 
 /// y = g / (1 + exp(-g)) u

@@ -81,10 +81,10 @@ template <class T>
 __global__ void __launch_bounds__(group_threads)
     span_sums(const T* x, const std::int32_t* spans, double* totals) {
   __shared__ double of_warps[most_warps];
-  const int begin = spans[2 * blockIdx.x], end = spans[2 * blockIdx.x + 1];
+  const int64_t begin = spans[2 * blockIdx.x], end = spans[2 * blockIdx.x + 1];
   double total = 0;
 #pragma unroll 4
-  for (int i = begin + static_cast<int>(threadIdx.x); i < end; i += group_threads)
+  for (int64_t i = begin + threadIdx.x; i < end; i += group_threads)
     total += static_cast<double>(x[i]);
   total = join_team(total, group_threads, of_warps, Sum{});
   if (threadIdx.x == 0) totals[blockIdx.x] = total;
