@@ -66,10 +66,15 @@ class CostModel {
   std::uint64_t work_of(int block);
   /// Forward and backward of a block by the description of a device, seconds.
   double described_seconds(int block);
-  /// Share of the time of all blocks whose price is estimated, because device.profile does not have it.
-  double estimated() const { return all_ > 0 ? estimated_ / all_ : 0; }
-  /// How far the prices of device.profile scatter (MeasuredPass::spread), in the mean of the time of all.
-  double scatter() const { return all_ > estimated_ ? scattered_ / (all_ - estimated_) : 0; }
+  /// What device.profile is worth to a plan.
+  struct Known {
+    double estimated = 0;  ///< share of the time of all blocks whose price it does not have
+    double scatter = 0;    ///< how far its prices scatter (MeasuredPass::spread), in the mean of their time
+  };
+  Known known() const {
+    if (all_ == 0) return {};
+    return {estimated_ / all_, all_ > estimated_ ? scattered_ / (all_ - estimated_) : 0};
+  }
   std::vector<double> operations_of_blocks();
   double operations_of_block(int block);
 

@@ -325,8 +325,7 @@ RunPlan make_run_plan(const Config& config, Purpose purpose, std::span<const Sub
   plan.purpose = purpose;
   plan.blocks_may_move = purpose == Purpose::training && config.repartition.moves();
   plan.outline = costs.outline();
-  plan.estimated = costs.estimated();
-  plan.scatter = costs.scatter();
+  plan.known = costs.known();
   if (const auto prices = prices_of(config)) set_prices(plan.outline, *prices, stages);
   count_model(plan, config, costs.model());
   plan.held_batches = static_cast<int>(

@@ -60,8 +60,7 @@ struct RunPlan {
   int held_batches = 1;                   ///< batches that stay on a rank's device while others are asked for
   /// Every rank's scratch for tensors that pass in pieces to and from neighbours and files (at most 4 MiB).
   std::size_t passing = 0;
-  double estimated = 0;  ///< share of the time of all blocks that device.profile has no price for
-  double scatter = 0;    ///< how far prices of device.profile scatter, in the mean of the time of all blocks
+  CostModel::Known known;  ///< what device.profile is worth to this plan
   std::int64_t parameters = 0;
   std::vector<Field> fields;  ///< fields of a sample
   /// What speed is counted in, and the operations of one of them: counted in the model's products, and by the

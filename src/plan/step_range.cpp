@@ -15,8 +15,8 @@ constexpr double nine_of_ten = 2.44;
 double half_width(const Config& config, const RunPlan& plan) {
   if (!row_of(config.device.kind).computes) return off_emulated;
   if (config.device.profile.empty()) return off_described;
-  const double measured = std::hypot(off_profiled, nine_of_ten * plan.scatter);
-  return (1 - plan.estimated) * measured + plan.estimated * off_described;
+  const double measured = std::hypot(off_profiled, nine_of_ten * plan.known.scatter);
+  return (1 - plan.known.estimated) * measured + plan.known.estimated * off_described;
 }
 
 }  // namespace

@@ -38,9 +38,9 @@ TEST_F(StepRanges, WidenWithTheScatterOfAProfileAndWithWhatItLacks) {
   const double described = width();
   config.device.profile = "profile.yaml";
   const double still = width();
-  plan.scatter = 0.05;
+  plan.known.scatter = 0.05;
   EXPECT_NEAR(width(), std::hypot(still, 2.44 * 0.05), 1e-4);
-  plan.estimated = 0.5;
+  plan.known.estimated = 0.5;
   EXPECT_NEAR(width(), (std::hypot(still, 2.44 * 0.05) + described) / 2, 1e-4);
 }
 

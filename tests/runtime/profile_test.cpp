@@ -70,7 +70,7 @@ TEST(Profile, PlansTakeItsPricesAndEstimateWhatItLacks) {
   EXPECT_EQ(outline.cost(1).forward, 2'000'000);
   EXPECT_EQ(outline.cost(1).backward, 4'000'000);
   EXPECT_EQ(outline.units[1].update, static_cast<std::int64_t>(outline.units[1].gradients / 4 * 28));
-  EXPECT_EQ(measured.estimated(), 0);
+  EXPECT_EQ(measured.known().estimated, 0);
 
   profile.passes.erase(attention);
   c.device.profile = written("part.yaml", text_of(profile));
@@ -79,8 +79,8 @@ TEST(Profile, PlansTakeItsPricesAndEstimateWhatItLacks) {
   EXPECT_NEAR(static_cast<double>(estimated.cost(1).forward),
               3.0 * static_cast<double>(on_paper.cost(1).forward), 2);
   EXPECT_EQ(estimated.cost(2).forward, 3'000'000);
-  EXPECT_GT(partly.estimated(), 0);
-  EXPECT_LT(partly.estimated(), 1);
+  EXPECT_GT(partly.known().estimated, 0);
+  EXPECT_LT(partly.known().estimated, 1);
 }
 
 TEST(Profile, RefusesWhatIsNoProfileByLineAndKey) {

@@ -89,10 +89,10 @@ std::string prices_text(const Config& config, const RunPlan& plan) {
       profile.ranks, profile.ranks == 1 ? "" : "s", profile.threads, profile.threads == 1 ? "" : "s",
       is_foreign ? ", another machine than this one" : "",
       profile.program == version() ? "" : ", measured by version " + profile.program,
-      plan.estimated < 0.0005
+      plan.known.estimated < 0.0005
           ? ""
           : fmt::format("; it lacks blocks with {:.1f} % of the time of passes, which are estimated",
-                        100 * plan.estimated));
+                        100 * plan.known.estimated));
 }
 
 std::string range_text(const Config& config, const RunPlan& plan) {
@@ -201,7 +201,7 @@ std::string json_of(const Config& config, const RunPlan& plan, int ranks) {
     line.add("idle", idle);
   }
   if (plan.subnets) line.add("subnet_ns", 1e9 * plan.subnets->paper.seconds_each());
-  line.add("batch", config.train.batch).add("memory", memory).add("estimated", plan.estimated);
+  line.add("batch", config.train.batch).add("memory", memory).add("estimated", plan.known.estimated);
   std::string text = line.text();
   text.pop_back();
   return fmt::format("{}, \"ports\": {}}}\n", text, ports_json(port_costs_of(plan, config)));
