@@ -15,7 +15,7 @@ from try_mistakes import ROOT
 
 FOLDER = ROOT / "kernels/cuda/device"
 BARRIER = re.compile(r"^\s*__sync(threads|warp)\(\);")
-BOUNDS = re.compile(r"__launch_bounds__\(([^()]*)\)")
+BOUNDS = re.compile(r"__launch_bounds__\(([^(),]*)([^()]*)\)")
 DECLARED = re.compile(r"^\s*__shared__ [^;]*;")
 # Files that work in the shared memory of attention, the structure `t`, and the tests that run them; the rest is run by the other.
 OF_ATTENTION = re.compile(r"^flash_|^tile_sums|^block")
@@ -93,7 +93,7 @@ def barriers(name, lines, shared):
 def bounds(lines):
     for at, line in enumerate(lines):
         if BOUNDS.search(line):
-            yield at, "halved", lines[:at] + [BOUNDS.sub(r"__launch_bounds__((\1) / 2)", line)] + lines[at + 1:]
+            yield at, "halved", lines[:at] + [BOUNDS.sub(r"__launch_bounds__((\1) / 2\2)", line)] + lines[at + 1:]
 
 
 def shared_names(lines, of_attention):
