@@ -50,7 +50,7 @@ cp -r configs/*.yaml configs/spaces "$folder/configs/"
 cp scripts/gpu_check/gpu-check.sh "$folder/"
 value_of() { sed -n "s/^$1:[A-Z]*=//p" "$build/CMakeCache.txt"; }
 cuda=$(sed -nE 's/.*define CUDART_VERSION +([0-9]+).*/\1/p' "$(dirname "$(value_of MINDPIPE_NVCC)")/../include/cuda_runtime_api.h" 2>/dev/null | head -n 1)
-printf '{"commit": "%s", "cuda": "%s", "architectures": "%s", "libraries": ["libcuda.so.1", "libcublasLt.so.%s", "libcudnn.so.9", "libcudart.so.%s"]}\n' \
+printf '{"commit": "%s", "cuda": "%s", "architectures": "%s", "libraries": ["libcuda.so.1", "libcublasLt.so.%s", "libcudnn.so.9", "libnccl.so.2", "libcudart.so.%s"]}\n' \
   "$(git describe --always --dirty --abbrev=12)" "$cuda" "$(value_of MINDPIPE_CUDA_ARCHITECTURES)" "$((cuda / 1000))" "$((cuda / 1000))" >"$folder/bundle.json"
 
 programs_mib=$(du -sm --apparent-size "$folder/bin" | cut -f 1) libraries_mib=$(du -sm --apparent-size "$folder/lib" | cut -f 1)

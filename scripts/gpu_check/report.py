@@ -1,8 +1,18 @@
 """The files that gpu-check leaves: gpu-check.json, which is whole at every moment, and all logs in one."""
 import gzip
 import json
+import math
 import os
 import sys
+
+
+def finite(figures):
+    """The same without numbers that JSON has no words for: a loss may be none."""
+    if isinstance(figures, dict):
+        return {name: finite(figure) for name, figure in figures.items()}
+    if isinstance(figures, (list, tuple)):
+        return [finite(figure) for figure in figures]
+    return None if isinstance(figures, float) and not math.isfinite(figures) else figures
 
 
 class Report:
@@ -31,7 +41,7 @@ class Report:
         fresh = self.path(".gpu-check.json")
         try:
             with open(fresh, "w") as file:
-                json.dump(self.whole, file, indent=1)
+                json.dump(finite(self.whole), file, indent=1, allow_nan=False)
                 file.flush()
                 os.fsync(file.fileno())
             os.replace(fresh, self.path("gpu-check.json"))

@@ -79,13 +79,6 @@ TEST(Parity, OneRankGivesTheBitsOfAPlainLoop) {
   std::printf("%zu cases of 10 steps\n", choices.size());
 }
 
-TEST(Parity, ATableLongerThanAChunkOfStatisticsIsNoException) {
-  Config config = tiny(Style::gpt2, 2, 2);
-  text_model(config).vocabulary = 1031;
-  config = resolve(config);
-  EXPECT_EQ(difference(outcome_of(config, {}, 10), PlainLoop(config).run(10)), "");
-}
-
 /// Two shards of different pictures, two micro-batches each.
 TEST(Parity, StatisticsOfAnotherShardOrInTheNormAreNoticed) {
   const Config config = resolve(tiny(Style::wide_resnet, 1, 2, 2));

@@ -84,8 +84,7 @@ __global__ void __launch_bounds__(group_threads)
   const int64_t begin = spans[2 * blockIdx.x], end = spans[2 * blockIdx.x + 1];
   double total = 0;
 #pragma unroll 4
-  for (int64_t i = begin + threadIdx.x; i < end; i += group_threads)
-    total += static_cast<double>(x[i]);
+  for (int64_t i = begin + threadIdx.x; i < end; i += group_threads) total += static_cast<double>(x[i]);
   total = join_team(total, group_threads, of_warps, Sum{});
   if (threadIdx.x == 0) totals[blockIdx.x] = total;
 }
