@@ -132,11 +132,25 @@ class Trace:
                 self.end[step] += of_step[1::2]
             for step, action, _, start, end in rows(self.tensors[f"sums.{rank}"]):
                 self.sums[step][self.first[rank] + action].append((start, end))
+        self.leave_out_pauses()
         for group in {tuple(self.sharers(action)) for of_step in self.sums for action in of_step}:
             if not self.is_cut(group):
                 for of_step in self.sums:
                     for member in group:
                         of_step.pop(member, None)
+
+    def leave_out_pauses(self):
+        """Takes out what all ranks spent between two steps, in evaluations and saves, beyond what is usual there."""
+        outside = [[row[-1] for row in rows(self.tensors[f"host.{rank}"])] for rank in range(self.ranks)]
+        between = [min(of_rank[step] if of_rank else 0 for of_rank in outside) for step in range(self.steps)]
+        usual, paused = sorted(between[1:])[(self.steps - 2) // 2] if self.steps > 1 else 0, 0
+        for step in range(1, self.steps):
+            more = between[step] - usual
+            paused += more if more > 1_000_000 and between[step] > 4 * usual else 0
+            self.start[step] = [time - paused for time in self.start[step]]
+            self.end[step] = [time - paused for time in self.end[step]]
+            self.sums[step] = defaultdict(list, {action: [(start - paused, end - paused) for start, end in sums]
+                                                 for action, sums in self.sums[step].items()})
 
     def is_cut(self, group):
         """Whether a pass can be taken apart at its sums: as many in all steps and on all that share it, one after the other within it."""

@@ -8,6 +8,7 @@
 #include "core/check.h"
 #include "runtime/trace_form.h"
 #include "trace/clocks.h"
+#include "trace/pauses.h"
 
 namespace mindpipe {
 namespace {
@@ -234,6 +235,7 @@ StepTrace read_partial_trace(const std::string& path) { return TraceReading(path
 StepTrace read_aligned_trace(const std::string& path) {
   StepTrace trace = read_step_trace(path);
   align_clocks(trace);
+  leave_out_pauses(trace);
   return trace;
 }
 

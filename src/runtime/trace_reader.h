@@ -10,7 +10,7 @@ namespace mindpipe {
 StepTrace read_step_trace(const std::string& path);
 /// Reads it though the times of some ranks are missing in it, or were never written: these have no steps.
 StepTrace read_partial_trace(const std::string& path);
-/// Reads it, with the times of all hosts on the first rank's clock.
+/// Reads it, with the times of all hosts on the first rank's clock and without pauses between steps.
 StepTrace read_aligned_trace(const std::string& path);
 
 }  // namespace mindpipe

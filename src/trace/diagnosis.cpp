@@ -208,6 +208,9 @@ std::string text_of(const Diagnosis& diagnosis, const StepTrace& trace, const Re
                                    static_cast<double>(trace.clock_bound) / 1e3),
       signed_time(diagnosis.expected.period), signed_time(diagnosis.expected.least),
       signed_time(diagnosis.expected.most), diagnosis.expected.draws);
+  if (trace.pauses > 0)
+    text += fmt::format("left out: {} pause{} of all ranks between steps, {} in all (evaluations, saves)\n",
+                        trace.pauses, trace.pauses == 1 ? "" : "s", signed_time(trace.paused));
   if (!diagnosis.levels.empty()) {
     const std::int64_t whole = diagnosis.levels.front().period;
     text += fmt::format("where a step goes\n  {:<32} {:>12} {:>6.1f} %\n", "passes and updates, nothing else",

@@ -46,6 +46,8 @@ struct StepTrace {
   std::vector<std::string> hosts;       ///< by rank of the job
   std::vector<std::string> operations;  ///< names of tensor sums
   std::int64_t clock_bound = 0;         ///< nanoseconds that times of different hosts may be off by
+  int pauses = 0;                       ///< between steps, which leave_out_pauses has taken out
+  std::int64_t paused = 0;              ///< nanoseconds of them all
   std::string configuration;            ///< the run's, as YAML
   std::string maker, device, injected;  ///< version of the program; what computed; faults that were asked for
 

@@ -72,12 +72,13 @@ std::string replay_json(const Diagnosis& diagnosis, const StepTrace& trace, cons
   return fmt::format(
       "{{\"first_step\": {}, \"last_step\": {}, \"ranks\": {}, \"measured_period\": {}, \"replayed_period\": "
       "{}, "
-      "\"largest_difference\": {}, \"held_out\": {:.6f}, \"run_delay\": {:.0f},\n\"expected\": "
+      "\"largest_difference\": {}, \"held_out\": {:.6f}, \"run_delay\": {:.0f}, \"pauses\": {}, \"paused\": "
+      "{},\n\"expected\": "
       "{},\n\"levels\": {},\n\"causes\": "
       "{},\n\"changes\": {},\n\"subnets_took\": {}, \"stages\": {}}}\n",
       steps.front(), steps.back(), graph.ranks(), diagnosis.identity.measured, diagnosis.identity.replayed,
-      diagnosis.identity.off, diagnosis.held_out, usual_run_delay(trace), json_of(diagnosis.expected), levels,
-      causes, changes, took, stages);
+      diagnosis.identity.off, diagnosis.held_out, usual_run_delay(trace), trace.pauses, trace.paused,
+      json_of(diagnosis.expected), levels, causes, changes, took, stages);
 }
 
 }  // namespace mindpipe

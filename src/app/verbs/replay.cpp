@@ -19,6 +19,7 @@
 #include "runtime/trace_reader.h"
 #include "trace/clocks.h"
 #include "trace/partial_report.h"
+#include "trace/pauses.h"
 #include "trace/run_changes.h"
 #include "trace/subnet_report.h"
 
@@ -122,6 +123,7 @@ int replay_run(const Arguments& arguments, const Config&) {
     return static_cast<int>(Exit::bad_data);
   }
   align_clocks(trace);
+  leave_out_pauses(trace);
   if (trace.of_subnets) return replay_subnets(trace, asked, settings, path);
   const ReplayGraph graph(trace.grid, trace.program);
   Diagnosis diagnosis = diagnose(trace, graph, asked.changes, path);
