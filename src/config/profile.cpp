@@ -10,7 +10,7 @@ namespace mindpipe {
 namespace {
 
 const std::vector<std::string> names{"machine", "instructions", "kernels", "program", "threads", "ranks",
-                                     "factor",  "update",       "clear",   "links",   "passes"};
+                                     "factor",  "update",       "clear",   "links",   "count",   "passes"};
 const std::vector<std::string> names_of_links{"latency", "rate", "latency_between_nodes",
                                               "rate_between_nodes", "ranks_per_node"};
 const std::vector<std::string> names_of_pass{"block", "forward", "input", "weight", "spread"};
@@ -60,6 +60,8 @@ Profile read_profile(const std::string& file) try {
   read_into(profile.update, section, "update", "bytes a second in an update", a_rate);
   read_into(profile.clear, section, "clear", "bytes a second in zeroing", a_rate);
   read_links(profile, section.at("links", "what messages between ranks take"));
+  int count = 0;
+  read_into(count, section, "count", "how many passes there are", any_count);
   for (const auto& [key, value] : section.at("passes", "what passes take").entries) {
     const Section pass(value, key.text, names_of_pass, "a pass of a profile");
     MeasuredPass& measured = profile.passes[key_of(key)];
@@ -69,6 +71,9 @@ Profile read_profile(const std::string& file) try {
     read_into(measured.weight, pass, "weight", "seconds", any_time);
     read_into(measured.spread, pass, "spread", "how far times scatter", any_spread);
   }
+  MP_REQUIRE(std::cmp_equal(profile.passes.size(), count), Exit::bad_data,
+             "{}: it should have {} passes and has {}: it was cut off or changed; measure it again", file,
+             count, profile.passes.size());
   return profile;
 } catch (const Error& error) {
   if (error.code == Exit::bad_configuration) fail(Exit::bad_data, "{}", error.what());
@@ -80,12 +85,12 @@ std::string text_of(const Profile& profile) {
       "# What blocks of a model take on this machine, in seconds: device.profile of plans\nmachine: "
       "{}\ninstructions: {}\nkernels: {}\nprogram: {}\nthreads: {}\nranks: {}\n"
       "factor: {}\nupdate: {}\nclear: {}\nlinks:\n  latency: {}\n  rate: {}\n  latency_between_nodes: "
-      "{}\n  rate_between_nodes: {}\n  ranks_per_node: {}\npasses:\n",
+      "{}\n  rate_between_nodes: {}\n  ranks_per_node: {}\ncount: {}\npasses:\n",
       quoted_if_needed(profile.machine), quoted_if_needed(profile.instructions),
       quoted_if_needed(profile.kernels), quoted_if_needed(profile.program), profile.threads, profile.ranks,
       shortest(profile.factor), shortest(profile.update), shortest(profile.clear), shortest(profile.latency),
       shortest(profile.rate), shortest(profile.latency_between_nodes), shortest(profile.rate_between_nodes),
-      profile.ranks_per_node);
+      profile.ranks_per_node, profile.passes.size());
   for (const auto& [key, pass] : profile.passes)
     text += fmt::format("  w{:016x}: {{block: {}, forward: {}, input: {}, weight: {}, spread: {}}}\n", key,
                         quoted_if_needed(pass.block), shortest(pass.forward), shortest(pass.input),

@@ -103,6 +103,16 @@ TEST(Profile, RefusesWhatIsNoProfileByLineAndKey) {
   EXPECT_NE(complaint("passes:", "passes"), "taken");
 }
 
+TEST(Profile, CutOffBehindAnyLineIsRefused) {
+  const std::string text = text_of(made_profile(one_thread(gpt2_style())));
+  for (std::size_t end = text.find('\n'); end + 1 < text.size(); end = text.find('\n', end + 1)) try {
+      read_profile(written("cut.yaml", text.substr(0, end + 1)));
+      FAIL() << "taken: " << text.substr(0, end + 1);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code, Exit::bad_data) << error.what();
+    }
+}
+
 TEST(BlockTimer, TimesEveryBlockOfEveryKindOfModel) {
   for (const Config& model : {gpt2_style(), llama_style()})
     for (const int tensor : {1, 2}) {
