@@ -20,6 +20,8 @@ namespace {
 
 using Fate = LayoutCandidate::Fate;
 
+/// Where one grid is searched whose model can be cut in no more ways than this, each of them is looked at.
+constexpr std::size_t few_cuts = 256;
 /// Cuts of the few best layouts that are simulated: how many of each, and how far from the best these are.
 constexpr int most_moves = 60;
 constexpr int most_finalists = 3;
@@ -72,7 +74,8 @@ void take_stock(LayoutSearch& search, const Config& config, int ranks, const Sea
                 PricedBlocks& blocks) {
   const bool is_supernet = row_of(config.model.kind).trains_subnets;
   SubnetSketches subnets;
-  for (const Coord& grid : grids_of(config, ranks, free)) {
+  const std::vector<Coord> grids = grids_of(config, ranks, free);
+  for (const Coord& grid : grids) {
     std::optional<std::string> refusal;
     bool allowed = false;
     for (const LayoutChoice& layout :
@@ -84,8 +87,12 @@ void take_stock(LayoutSearch& search, const Config& config, int ranks, const Sea
         const std::vector<int>& balanced = sketch.outline.first_block;
         search.all.push_back(sketch.candidate(layout, balanced));
         if (!free.cuts) return;
-        if (const auto others = sketch.step.improved(balanced); others != balanced)
-          search.all.push_back(sketch.candidate(layout, others));
+        const std::vector<int> improved = sketch.step.improved(balanced);
+        if (improved != balanced) search.all.push_back(sketch.candidate(layout, improved));
+        if (grids.size() > 1) return;
+        for (const std::vector<int>& cut :
+             every_cut(sketch.outline.all_blocks(), sketch.outline.all_chunks(), few_cuts))
+          if (cut != balanced && cut != improved) search.all.push_back(sketch.candidate(layout, cut));
       });
       if (!refused) allowed = true;
       else if (!refusal) refusal = refused;
@@ -260,7 +267,16 @@ int best_with(LayoutSearch& search, const Config& config, PricedBlocks& blocks,
   const auto found = std::find_if(known.begin(), known.end(), [&](int place) {
     return is_known_to_fit(search.all[place]) && has(search.all[place].layout);
   });
-  return found == known.end() ? -1 : *found;
+  if (found != known.end()) return *found;
+  const auto may_fit = [&](const LayoutCandidate& one) {
+    return one.fate == Fate::slower && (limit == 0 || one.least_memory <= limit) && has(one.layout);
+  };
+  int least = -1;
+  for (int place = 0; place < static_cast<int>(search.all.size()); ++place)
+    if (may_fit(search.all[place]) && (least < 0 || search.all[place].least_cost(search.price) <
+                                                        search.all[least].least_cost(search.price)))
+      least = place;
+  return least;
 }
 
 LayoutSearch search_layouts(const Config& given, int ranks, const SearchFreedom& free, int wanted,

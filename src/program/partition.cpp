@@ -253,6 +253,22 @@ std::optional<std::vector<int>> with_boundary_moved(std::vector<int> first, std:
   return first;
 }
 
+std::vector<std::vector<int>> every_cut(int blocks, int chunks, std::size_t most) {
+  std::vector<std::vector<int>> cuts;
+  std::vector<int> cut(chunks + 1);
+  std::iota(cut.begin(), cut.end(), 0);  // the last chunk has all that is left
+  for (cut.back() = blocks; blocks >= chunks;) {
+    if (cuts.size() == most) return {};
+    cuts.push_back(cut);
+    int at = chunks - 1;
+    while (at > 0 && cut[at] == blocks - (chunks - at)) --at;
+    if (at == 0) break;
+    ++cut[at];
+    for (int behind = at + 1; behind < chunks; ++behind) cut[behind] = cut[behind - 1] + 1;
+  }
+  return cuts;
+}
+
 std::vector<int> balanced_cuts(const std::vector<std::int64_t>& cost, int chunks) {
   const int blocks = static_cast<int>(cost.size());
   require_blocks(blocks, chunks);

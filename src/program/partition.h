@@ -32,6 +32,10 @@ std::vector<int> cuts_in_v(const std::vector<std::int64_t>& cost, int stages);
 /// The cuts with the boundary before one chunk `by` blocks further on; none: a chunk would be empty.
 std::optional<std::vector<int>> with_boundary_moved(std::vector<int> first, std::size_t chunk, int by);
 
+/// Every cut of so many blocks into chunks, in the form of balanced_cuts, if there are at most `most` of
+/// them; else none.
+std::vector<std::vector<int>> every_cut(int blocks, int chunks, std::size_t most);
+
 /// The cuts of a configuration, the first block of every chunk but the first, in the form of balanced_cuts.
 /// `key`: of the setting that names them.
 std::vector<int> manual_cuts(const std::vector<int>& cuts, int blocks, int chunks,

@@ -172,6 +172,10 @@ TEST_F(OpenSettings, NothingFitsEndsWith71AndSaysWhatIsMissing) {
   EXPECT_EQ(answer.code, 71) << answer.text;
   EXPECT_THAT(answer.text, AllOf(HasSubstr("no layout of 1 ranks fits into memory.device_limit"),
                                  ContainsRegex("the least of these is short of .* by [0-9.]+ [KM]iB")));
+  const Answer bounds = tiny(
+      "--ranks 2 grid=auto train.zero=auto train.recompute=auto memory.device_limit=400000", "plan --search");
+  EXPECT_EQ(bounds.code, 71) << bounds.text;
+  EXPECT_THAT(bounds.text, ContainsRegex("would fit|would do")) << bounds.text;
 }
 
 TEST_F(OpenSettings, StandInPrintedConfigurationsAndPlans) {

@@ -14,8 +14,12 @@
 #include "app/plan/open_choice.h"
 #include "config/profile.h"
 #include "core/check.h"
+#include "core/text.h"
 #include "energy/made_powercap.h"
+#include "plan/layout_trial.h"
+#include "plan/run_plan.h"
 #include "plan/searched_settings.h"
+#include "program/partition.h"
 #include "state/layout.h"
 
 namespace mindpipe {
@@ -70,6 +74,36 @@ TEST(PlanSearch, TellsTheChoiceItsReasonsAndWhatElseThereWas) {
                           HasSubstr("refused for grid.tensor, as: grid.tensor is 2 and model.heads 25")))
       << text;
   EXPECT_LT(std::count(text.begin(), text.end(), '\n'), 40) << text;
+}
+
+TEST(PlanSearch, FindsTheBestOfFewCuts) {
+  for (const auto& [name, stages] : {std::pair{"wide-resnet-tiny", 3}, {"wide-resnet-16-4", 4}}) {
+    const Searched searched(name, stages,
+                            {"grid.pipeline=" + std::to_string(stages), "grid.data=1", "grid.tensor=1",
+                             "schedule.kind=1f1b", "device.description=core"});
+    const int blocks =
+        make_run_plan(with_layout(searched.config, searched.best().layout)).outline.all_blocks();
+    const std::vector<std::vector<int>> cuts = every_cut(blocks, stages, 256);
+    EXPECT_GT(cuts.size(), 5U) << name;
+    for (const std::vector<int>& cut : cuts) {
+      LayoutCandidate other{.layout = searched.best().layout};
+      other.layout.cuts.assign(cut.begin() + 1, cut.end() - 1);
+      simulate_layout(searched.config, other);
+      EXPECT_LE(static_cast<double>(searched.best().step), 1.001 * static_cast<double>(other.step))
+          << name << ": [" << joined(searched.best().layout.cuts) << "] against ["
+          << joined(other.layout.cuts) << "]";
+    }
+  }
+}
+
+TEST(PlanSearch, SaysOfNoValueThatNoneFitsWhereOneMayFit) {
+  Searched searched(
+      "llama-8b", 64,
+      {"device.kind=cuda", "grid=auto", "schedule.kind=auto", "schedule.chunks=auto", "train.zero=auto",
+       "train.recompute=auto", "train.sequence_parallel=auto", "memory.device_limit=30GiB"});
+  const std::string text = searched.text();
+  EXPECT_THAT(text, AllOf(HasSubstr("\n  grid.tensor=4: "), Not(HasSubstr("grid.tensor=4: none was found"))))
+      << text;
 }
 
 TEST(PlanSearch, ALimitLeavesOutNothingThatFits) {

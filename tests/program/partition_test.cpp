@@ -7,6 +7,7 @@
 #include <functional>
 #include <numeric>
 #include <random>
+#include <set>
 
 #include "core/check.h"
 
@@ -24,6 +25,22 @@ std::string refusal_of(const std::function<void()>& call) {
     return error.what();
   }
   return "nothing was refused";
+}
+
+TEST(Partition, EveryCutIsThereOnce) {
+  const std::vector<std::vector<int>> cuts = every_cut(8, 4, 256);
+  EXPECT_EQ(cuts.size(), 35U);
+  EXPECT_EQ(std::set(cuts.begin(), cuts.end()).size(), 35U);
+  for (const std::vector<int>& cut : cuts) {
+    EXPECT_THAT(cut, ::testing::SizeIs(5));
+    EXPECT_EQ(cut.front(), 0);
+    EXPECT_EQ(cut.back(), 8);
+    EXPECT_TRUE(std::adjacent_find(cut.begin(), cut.end(), std::greater_equal<>()) == cut.end());
+  }
+  EXPECT_THAT(every_cut(3, 3, 256), ElementsAre(ElementsAre(0, 1, 2, 3)));
+  EXPECT_THAT(every_cut(5, 1, 256), ElementsAre(ElementsAre(0, 5)));
+  EXPECT_THAT(every_cut(2, 3, 256), ::testing::IsEmpty());
+  EXPECT_THAT(every_cut(8, 4, 34), ::testing::IsEmpty()) << "there are more";
 }
 
 TEST(Partition, EqualBlocksAreCutEvenly) {

@@ -99,8 +99,10 @@ void fail_for_want(const Config& config, int ranks, const LayoutSearch& search) 
   measure_nearest(config, known);
   std::string why = excluded_text(config, known);
   const LayoutCandidate* nearest = nearest_of(known);
-  if (nearest && nearest->memory > 0 && !row_of(config.model.kind).trains_subnets)
-    why += fmt::format("{}; {}\n", shortage_of(*nearest), what_would_fit(config, nearest->layout, true));
+  if (nearest && !row_of(config.model.kind).trains_subnets) {
+    if (nearest->memory > 0) why += shortage_of(*nearest) + "; ";
+    why += what_would_fit(config, nearest->layout, true) + '\n';
+  }
   if (search.count(Fate::too_large) > 0)
     fail(Exit::out_of_memory,
          "memory: no layout of {} ranks fits into memory.device_limit and memory.host_limit; take more "
