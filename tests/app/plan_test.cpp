@@ -43,7 +43,7 @@ TEST(Plan, TellsStepBubbleAndMemoryOfEveryStageOfAnyNumberOfRanks) {
   EXPECT_THAT(text, HasSubstr("8 ranks (supernet 1 x pipeline 4 x data 2 x tensor 1)"));
   EXPECT_THAT(text, ContainsRegex("step [0-9]+[^,]*, [0-9.]+[kM]? tokens/s")) << text;
   EXPECT_THAT(text, HasSubstr("\nlinks (device.links): 10 GB/s after 2.0 us\n")) << text;
-  EXPECT_EQ(count_lines(text), 6 + 4) << text;
+  EXPECT_EQ(count_lines(text), 7 + 4) << text;
   EXPECT_THAT(text, ContainsRegex("\nevaluation of a batch: [0-9]+ min [0-9]+ s\n")) << text;
   EXPECT_THAT(text, ContainsRegex("\n3 +[0-9]+-[0-9]+ +[0-9.]+% +[0-9.]+% +1 "))
       << "the last stage of 1f1b holds one tape\n"

@@ -17,8 +17,9 @@ std::string ports_text(const Config& config, const PortCosts& costs, bool change
     const auto change = changes ? tried.best(time) : std::nullopt;
     text += pair_text(pair, costs, trained_word(config.model));
     if (change)
-      text += fmt::format("; {} would take {}", change->words,
-                          human_seconds(1e-9 * static_cast<double>(change->time)));
+      text += fmt::format("; {} would take {}, {:.1f} % less", change->words,
+                          human_seconds(1e-9 * static_cast<double>(change->time)),
+                          100 * (1 - static_cast<double>(change->time) / static_cast<double>(time)));
     else if (changes)
       text += fmt::format("; no other {} is faster on paper{}", tried.alternatives(),
                           config.memory.device_limit > 0 ? " within memory.device_limit" : "");
