@@ -7,7 +7,8 @@ real: one profile of a small GPT on two ranks of one thread, which runs no step;
 profile has never run, each between two runs of a reference cell and corrected by how far these are from all of them: a machine that
 others use grows slower and faster meanwhile. Where the two differ by more than 10 % the cell is run again, three times at most. Raw
 figures stand beside. emulated: ranks that only wait, as long as the same profile says, on 4 to 32 ranks.
-A measured step is the median of steps 3 to 7. The table of all cells is written as CSV."""
+A measured step is the median of steps 3 to 7. The table of all cells is written as CSV. What is asked of the figures stands at the end;
+one that is missed ends the script with 1."""
 
 import argparse
 import csv
@@ -23,8 +24,22 @@ import tempfile
 sys.dont_write_bytecode = True
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(ROOT, "scripts"))
+import verdicts
 from published_steps import rank_correlation
 from running import at_once
+from verdicts import Must
+
+MUSTS = (
+    Must("real", "real layouts: mean error", 0.06, True, "%"),
+    Must("real worst", "real layouts: worst error", 0.15, True, "%"),
+    Must("order", "real layouts: rank correlation, mean of the batches", 0.95, False, "x"),
+    Must("within", "real layouts between the times that their plans say", 0.9, False, "%"),
+    Must("first", "the first by its plan, off the best, worst batch", 0.05, True, "%"),
+    Must("three", "the best of the first three, off the best, worst batch", 0.01, True, "%"),
+    Must("emulated", "emulated layouts: mean error", 0.01, True, "%"),
+    Must("emulated worst", "emulated layouts: worst error", 0.03, True, "%"),
+    Must("emulated within", "emulated layouts between the times that their plans say", 0.9, False, "%"),
+)
 
 MODEL = {"model.layers": 8, "model.width": 256, "model.heads": 8, "model.context": 256, "train.micro_batch": 2,
          "train.batch": 16, "device.threads": 1}
@@ -124,24 +139,47 @@ def describe(cell):
                     if key not in MODEL or MODEL[key] != value if not key.startswith("reproducible"))
 
 
+def errors(rows, column):
+    return [abs(row["predicted"] / row[column] - 1) for row in rows]
+
+
+def share_within(rows):
+    return sum(row["least"] <= row["corrected"] <= row["most"] for row in rows) / len(rows)
+
+
 def tell(title, rows, columns):
     for column in columns:
-        errors = [abs(row["predicted"] / row[column] - 1) for row in rows]
-        within = sum(row["least"] <= row[column] <= row["most"] for row in rows)
-        print(f"{title}, {column}: mean error {100 * statistics.mean(errors):.2f} %, worst {100 * max(errors):.2f} %, rank "
-              f"correlation {rank_correlation([row['predicted'] for row in rows], [row[column] for row in rows]):.3f}; "
-              f"{within} of {len(rows)} lie between the times that their plans say")
+        off = errors(rows, column)
+        print(f"{title}, {column}: mean error {100 * statistics.mean(off):.2f} %, worst {100 * max(off):.2f} %, rank "
+              f"correlation {rank_correlation([row['predicted'] for row in rows], [row[column] for row in rows]):.3f}")
 
 
-def tell_choices(rows):
-    """How good a choice among the layouts of one batch would be: the first by the plan, and the best of the first three."""
+def choices(rows):
+    """How good a choice among the layouts of a batch would be: rank correlation, the first by the plan and the best of the first
+    three, as what they are off the best; of each batch."""
     for batch in sorted({row["batch"] for row in rows}):
         members = sorted((row for row in rows if row["batch"] == batch), key=lambda row: row["predicted"])
         measured = [row["corrected"] for row in members]
-        print(f"batch {batch}, {len(members)} layouts: rank correlation "
-              f"{rank_correlation([row['predicted'] for row in members], measured):.3f}, the first by its plan "
-              f"{100 * (measured[0] / min(measured) - 1):.1f} % off the best, the best of the first three "
-              f"{100 * (min(measured[:3]) / min(measured) - 1):.1f} %")
+        order = rank_correlation([row["predicted"] for row in members], measured)
+        first, three = measured[0] / min(measured) - 1, min(measured[:3]) / min(measured) - 1
+        print(f"batch {batch}, {len(members)} layouts: rank correlation {order:.3f}, the first by its plan {100 * first:.1f} % off the "
+              f"best, the best of the first three {100 * three:.1f} %")
+        yield order, first, three
+
+
+def figures_of(rows):
+    """What MUSTS ask of all rows."""
+    figures = {}
+    real_rows, emulated_rows = ([row for row in rows if row["part"] == part] for part in ("real", "emulated"))
+    if real_rows:
+        off = errors(real_rows, "corrected")
+        orders, firsts, threes = zip(*choices(real_rows))
+        figures |= {"real": statistics.mean(off), "real worst": max(off), "order": statistics.mean(orders),
+                    "within": share_within(real_rows), "first": max(firsts), "three": max(threes)}
+    if emulated_rows:
+        off = errors(emulated_rows, "corrected")
+        figures |= {"emulated": statistics.mean(off), "emulated worst": max(off), "emulated within": share_within(emulated_rows)}
+    return figures
 
 
 def real(bench, number):
@@ -161,7 +199,6 @@ def real(bench, number):
     for row in rows:
         row["corrected"] = row["raw"] * usual / row["beside"]
     tell("real arithmetic, two ranks", rows, ("corrected", "raw"))
-    tell_choices(rows)
     return rows
 
 
@@ -197,7 +234,10 @@ def main():
         writer.writeheader()
         writer.writerows(rows)
     print(f"written to {arguments.output}")
+    judged = verdicts.judge(figures_of(rows), verdicts.Machine("", False), musts=MUSTS)
+    print("\n" + "\n".join(verdicts.table(judged)) + "\n" + verdicts.summary(judged))
+    return 1 if verdicts.missed(judged) else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
