@@ -19,12 +19,21 @@ import subprocess
 import sys
 import tempfile
 
+sys.dont_write_bytecode = True
+import verdicts
+from verdicts import Must
+
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 MODEL = {"model.layers": 2, "model.width": 64, "model.heads": 4, "model.context": 64, "optimizer.rate.kind": "constant",
          "optimizer.rate.warmup": 20, "optimizer.weight_decay": 0, "train.micro_batch": 2, "reproducible.data": 2,
          "reproducible.tensor": 1, "train.evaluate_batches": 8, "checkpoint.every": 0, "device.threads": 1, "energy.meter": "none",
          "trace.steps": 0}
 RATES = (0.5, 1.0, 2.0)
+MUSTS = (
+    Must("curve", "steps off the curve S = S_min (1 + phi / B), worst batch", 0.15, True, "%"),
+    Must("noise", "the measured noise scale and the curve's, the larger over the smaller", 2, True, "x"),
+    Must("reached", "trainings that come to the loss", 1, False, "%"),
+)
 EXPECTED_PHI = 10  # where the rates of batches are tried: around a peak times the root of 1 / (1 + phi / B)
 
 
@@ -120,7 +129,12 @@ def main():
     print(f"S = {least:.0f} (1 + {phi:.1f} / B), at most {100 * worst:.1f} % off; the trainings measured a noise scale of {measured:.1f}, "
           f"{measured / phi:.2f} times as much")
     print(f"written to {arguments.output}")
+    ratio = measured / phi
+    judged = verdicts.judge({"curve": worst, "noise": max(ratio, 1 / ratio), "reached": len(rows) / (len(batches) * arguments.seeds)},
+                            verdicts.Machine("", False), musts=MUSTS)
+    print("\n" + "\n".join(verdicts.table(judged)) + "\n" + verdicts.summary(judged))
+    return 1 if verdicts.missed(judged) else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
