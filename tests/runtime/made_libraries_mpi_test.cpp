@@ -96,7 +96,9 @@ TEST(MadeLibraries, GiveEveryLayoutTheBitsOfOneRankThatIsAskedAsAGpuIs) {
   AskedAsGpu::products = AskedAsGpu::first = 0;
   compare_by_libraries(some_layouts(7, 12), 2, asked_as_gpu);
   EXPECT_GT(AskedAsGpu::first, 0);
-  EXPECT_LT(AskedAsGpu::first, AskedAsGpu::products) << "later micro-batches add";
+  if (all_ranks().rank == 0) {  // which runs as one rank too, with all micro-batches
+    EXPECT_LT(AskedAsGpu::first, AskedAsGpu::products) << "later micro-batches add";
+  }
 }
 
 TEST(MadeLibraries, GiveTheseBitsWhereProductsAreRefusedAsTheyAreRun) {
