@@ -91,7 +91,8 @@ std::string note_on(const Config& traced, const Config& other) {
 std::set<std::uint64_t> works_of(const Config& config) {
   CostModel costs(config, make_layout(config, {}));
   std::set<std::uint64_t> works;
-  for (int block = 0; block < costs.outline().all_blocks(); ++block) works.insert(costs.work_of(block));
+  const int blocks = static_cast<int>(costs.model().blocks().size());
+  for (int block = 0; block < blocks; ++block) works.insert(costs.work_of(block));
   return works;
 }
 

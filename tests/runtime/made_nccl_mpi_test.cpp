@@ -13,7 +13,8 @@ namespace {
 int gradient_sums = 0;  ///< communicators that runs have made
 
 /// What a run on several ranks has to leave of the library: messages that it carried, and no communicator.
-/// Those of gradient sums, which run beside products, were bound to as many multiprocessors as they may take.
+/// Communicators of gradient sums, which run beside products, were bound to as many multiprocessors as they
+/// may take.
 void expect_used_and_left(int size) {
   EXPECT_EQ(made_nccl::alive(), 0);
   for (const made_nccl::Bound& bound : made_nccl::bounds())

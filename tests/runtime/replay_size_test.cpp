@@ -28,7 +28,7 @@ void store_large_trace(const std::string& path) {
   store_step_trace(trace, path);
 }
 
-TEST(ReplaySize, OfSixtyFourRanksWithFiveThousandActionsIsHalfAMinuteAndTwoGibibytes) {
+TEST(ReplaySize, OfSixtyFourRanksWithFiveThousandActionsKeepsToItsTimeAndTwoGibibytes) {
   const std::string path = testing::TempDir() + "mindpipe_large_" + std::to_string(getpid()) + ".safetensors";
   EXPECT_EXIT((store_large_trace(path), std::exit(0)), testing::ExitedWithCode(0), "");
   const std::clock_t begin = std::clock();
