@@ -18,7 +18,7 @@ constexpr double step = 0.5;  // of what a price is off by its passes: other pri
 constexpr double least_of_planned = 0.01;  // whatever passes say: a price is above 0
 constexpr double least = 1e-9;             // seconds
 constexpr double even = 0.05;              // stages that differ by less are alike
-constexpr double wide = 1.2;         // heavy passes of a stage over its light ones, to tell its speed by
+constexpr double wide_spread = 1.2;  // heavy passes of a stage over its light ones, to tell its speed by
 constexpr double much_better = 0.7;  // of what is unexplained
 constexpr double slowest = 4;        // times as long as elsewhere
 
@@ -194,7 +194,7 @@ class PriceFit {
     const auto candidates = [&](int i) { return of_candidates(i); };
     const auto time = [&](int i) { return passes_[i].forward; };
     const double light = middle(0, candidates), heavy = middle(passes.size() - third, candidates);
-    if (heavy < wide * light) return 1;
+    if (heavy < wide_spread * light) return 1;
     return std::clamp((middle(passes.size() - third, time) - middle(0, time)) / (heavy - light), 1 / slowest,
                       slowest);
   }

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <optional>
 #include <tuple>
 
 #include "config/config.h"
 #include "core/refusal.h"
+#include "plan/cut_search.h"
 #include "plan/improve_tapes.h"
 #include "plan/layout_space.h"
 #include "plan/layout_trial.h"
@@ -20,8 +22,6 @@ namespace {
 
 using Fate = LayoutCandidate::Fate;
 
-/// Where one grid is searched whose model can be cut in no more ways than this, each of them is looked at.
-constexpr std::size_t few_cuts = 256;
 /// Cuts of the few best layouts that are simulated: how many of each, and how far from the best these are.
 constexpr int most_moves = 60;
 constexpr int most_finalists = 3;
@@ -197,8 +197,8 @@ bool is_settled(const LayoutSearch& search, const LayoutChoice& layout) {
   });
 }
 
-/// Moves single blocks of a layout from stage to stage while the simulator finds that better. Groups of
-/// micro-batches stay those of the first cut, and are chosen anew of what is settled.
+/// Simulates other cuts of a layout that may be better. Groups of micro-batches stay those of the first cut,
+/// and are chosen anew of what is settled.
 void improve_cuts(LayoutSearch& search, const Config& given, LayoutCandidate best, PricedBlocks& blocks) {
   const bool has_groups = row_of(best.layout.schedule).has_groups;
   Config config = given;
@@ -208,32 +208,28 @@ void improve_cuts(LayoutSearch& search, const Config& given, LayoutCandidate bes
   const Config known = with_layout(config, plain);
   const Outline outline = blocks.laid_out(known);  // others are asked for below
   const LayoutSketch sketch(known, outline);
-  std::vector<int> first_block = sketch.first_block(best.layout);
   if (row_of(best.layout.schedule).splits_backward)  // as roughly as the others are timed
     time_layout(config, best, blocks, search.price, 0);
-  int left = most_moves;
-  for (bool moved = true; moved && left > 0;) {
-    moved = false;
-    for (std::size_t cut = 1; cut + 1 < first_block.size(); ++cut)
-      for (const int step : {-1, 1}) {
-        auto other = with_boundary_moved(first_block, cut, step);
-        if (!other) continue;
-        LayoutCandidate candidate = sketch.candidate(plain, *other);
-        if (candidate.least_cost(search.price) >= best.cost(search.price) ||
-            is_settled(search, candidate.layout) || left-- <= 0)
-          continue;
-        const double cost = best.cost(search.price), least = best.least_cost(search.price);
-        try_layout(config, candidate, search.price, cost, cost < little_behind * least ? least : cost,
-                   blocks);
-        search.all.push_back(candidate);
-        if (has_groups) search.all.back().memory = 0;
-        if (candidate.fate != Fate::simulated || candidate.cost(search.price) >= best.cost(search.price))
-          continue;
-        best = candidate;
-        first_block = std::move(*other);
-        moved = true;
-      }
-  }
+  constexpr double never = std::numeric_limits<double>::infinity();
+  const CutCosts costs{
+      .bound =
+          [&](const std::vector<int>& cut) {
+            const LayoutCandidate candidate = sketch.candidate(plain, cut);
+            return is_settled(search, candidate.layout) ? never : candidate.least_cost(search.price);
+          },
+      .simulated =
+          [&](const std::vector<int>& cut) {
+            LayoutCandidate candidate = sketch.candidate(plain, cut);
+            const double cost = best.cost(search.price), least = best.least_cost(search.price);
+            try_layout(config, candidate, search.price, cost, cost < little_behind * least ? least : cost,
+                       blocks);
+            search.all.push_back(candidate);
+            if (has_groups) search.all.back().memory = 0;
+            if (candidate.fate != Fate::simulated) return never;
+            if (candidate.cost(search.price) < cost) best = candidate;
+            return candidate.cost(search.price);
+          }};
+  cheap_cuts(sketch.first_block(best.layout), best.cost(search.price), costs, most_moves);
 }
 
 }  // namespace
