@@ -55,7 +55,7 @@ const std::vector<SearchedSetting>& searched_settings() {
        .free = &Free::micro_batch,
        .value = [](Choice l) { return text(l.micro_batch); },
        .of_steps = yes,
-       .of_subnets = no,
+       .of_subnets = yes,
        .is_for_the_asking = true},
       {"supernet.cuts", &Free::subnet_cuts, [](Choice l) { return text(l.subnet_cuts); }, no, yes},
   };

@@ -18,14 +18,18 @@ std::vector<LayoutChoice> subnet_layouts(const Config& config, const Coord& grid
   for (const SubnetCuts cuts : all_kinds<SubnetCuts>()) {
     layout.subnet_cuts = cuts;
     const bool has_one_cut = grid.pipeline == 1 && cuts != SubnetCuts::home;
-    if (free.subnet_cuts ? !has_one_cut : cuts == config.supernet.cuts) all.push_back(layout);
+    if (free.subnet_cuts ? has_one_cut : cuts != config.supernet.cuts) continue;
+    for (const int samples : micro_batches_of(config, free, grid.data)) {
+      layout.micro_batch = samples;
+      all.push_back(layout);
+    }
   }
   return all;
 }
 
 LayoutCandidate SubnetSketches::candidate(const Config& config, const LayoutChoice& layout) {
   const Config known = with_layout(config, layout);
-  const auto key = std::pair(known.grid.tensor, known.grid.data);
+  const auto key = std::tuple(known.grid.tensor, known.grid.data, known.train.micro_batch);
   auto found = known_.find(key);
   if (found == known_.end())
     found = known_.emplace(key, CostModel(known, make_layout(known, {})).outline()).first;

@@ -1,6 +1,6 @@
 #pragma once
 #include <map>
-#include <utility>
+#include <tuple>
 #include <vector>
 
 #include "plan/layout_search.h"
@@ -19,7 +19,7 @@ class SubnetSketches {
   LayoutCandidate candidate(const Config& config, const LayoutChoice& layout);
 
  private:
-  std::map<std::pair<int, int>, Outline> known_;  ///< by tensor and data ranks
+  std::map<std::tuple<int, int, int>, Outline> known_;  ///< by tensor ranks, data ranks and micro-batch
 };
 
 /// What a plan of a supernet says of its layout: nanoseconds a subnet, and why ranks wait.

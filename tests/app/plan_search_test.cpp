@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "app/plan/grid_choice.h"
 #include "app/plan/open_choice.h"
@@ -147,9 +148,12 @@ TEST(PlanSearch, TimesOfLayoutsAreThoseOfTheirWholePlans) {
 }
 
 TEST(PlanSearch, ASupernetsChoiceIsTheBestOfItsWholeSpace) {
-  for (const char* name : {"supernet-tiny", "supernet-dates"}) {
+  const char* open_batch = "train.micro_batch=auto";
+  for (const auto& [name, more] :
+       {std::pair("supernet-tiny", ""), {"supernet-tiny", open_batch}, {"supernet-dates", ""}}) {
     std::filesystem::current_path(MINDPIPE_SOURCE_DIR);  // from which files name their spaces
-    Searched searched(name, 4, {"grid=auto"});
+    Searched searched(name, 4, {"grid=auto", *more == 0 ? "grid.supernet=auto" : more});
+    std::set<int> micro_batches;
     std::int64_t least = std::numeric_limits<std::int64_t>::max();
     int planned = 0;
     for (LayoutCandidate one : searched.search.all) {
@@ -157,11 +161,13 @@ TEST(PlanSearch, ASupernetsChoiceIsTheBestOfItsWholeSpace) {
       simulate_layout(searched.config, one);
       if (one.fate != LayoutCandidate::Fate::simulated) continue;
       ++planned;
+      micro_batches.insert(one.layout.micro_batch);
       EXPECT_LE(static_cast<double>(one.bound), 1.005 * static_cast<double>(one.step))
           << words_of(one.layout, searched.free) << ": rooms cost, they save nothing";
       least = std::min(least, one.step);
     }
     EXPECT_GT(planned, 4) << name;
+    EXPECT_EQ(micro_batches.size() > 1, more == open_batch) << name;
     EXPECT_LE(static_cast<double>(searched.best().step), equal_costs * static_cast<double>(least)) << name;
     EXPECT_EQ(num_ranks(degrees_of(with_grid(searched.config, 4).grid)), 4) << "grid: auto";
     const std::string text = searched.text();
@@ -169,6 +175,16 @@ TEST(PlanSearch, ASupernetsChoiceIsTheBestOfItsWholeSpace) {
                             HasSubstr("where the time goes, in the mean of all ranks: work ")))
         << text;
   }
+}
+
+TEST(PlanSearch, APriceTableHasPricesOfOneMicroBatch) {
+  std::filesystem::current_path(MINDPIPE_SOURCE_DIR);
+  EXPECT_THAT(
+      [] {
+        Searched("supernet-tiny", 4, {"grid=auto", "train.micro_batch=auto", "supernet.prices=h200"});
+      },
+      testing::ThrowsMessage<Error>(
+          HasSubstr("supernet.prices = h200 has the prices of one size of micro-batch")));
 }
 
 TEST(PlanSearch, ItsWordsAreTheLayoutAsSettings) {

@@ -8,6 +8,7 @@
 #include "app/plan/tapes_text.h"
 #include "comm/text_of_rank_0.h"
 #include "config/config.h"
+#include "config/models/prices.h"
 #include "core/check.h"
 #include "core/clock.h"
 #include "core/log.h"
@@ -22,10 +23,16 @@ namespace {
 void require_searched(const Config& config, const std::set<std::string>& open) {
   if (!row_of(config.model.kind).trains_subnets) return;
   for (const std::string& key : open)
-    MP_REQUIRE(key == "supernet.cuts", Exit::bad_configuration,
-               "{} is auto, and of a {} only degrees of the grid and supernet.cuts are searched (write a "
-               "value)",
-               key, config.model.kind);
+    MP_REQUIRE(
+        key == "supernet.cuts" || key == "train.micro_batch", Exit::bad_configuration,
+        "{} is auto, and of a {} only degrees of the grid, supernet.cuts and train.micro_batch are searched "
+        "(write a value)",
+        key, config.model.kind);
+  MP_REQUIRE(open.count("train.micro_batch") == 0 || !prices_of(config), Exit::bad_configuration,
+             "train.micro_batch is auto, but supernet.prices = {} has the prices of one size of micro-batch "
+             "(write a "
+             "value, or leave supernet.prices out)",
+             config.supernet.prices);
 }
 
 /// What a search may choose of the settings that `may_be_chosen`, and of those left open.
