@@ -7,6 +7,7 @@
 
 #include "app/plan/open_choice.h"
 #include "app/plan/plan_search.h"
+#include "peak_growth.h"
 #include "plan/layout_search.h"
 #include "plan/run_plan.h"
 
@@ -44,23 +45,40 @@ TEST(SearchScale, SearchesOf64RanksTakeSeconds) {
                                   {"device.kind=cuda", std::string("device.description=") + device,
                                    std::string("memory.device_limit=") + limit, "train.batch=512"},
                                   64),
-                40)
+                10)
           << device << ' ' << limit;
 }
 
-TEST(SearchScale, AnyPlanOf16384RanksTakesSeconds) {
-  for (const auto& [stages, tensor] : {std::pair{16, 8}, {2, 8}, {8, 1}}) {
+/// Llama 3 405B, as a copy of the smaller one with other sizes.
+const std::vector<std::string> llama_405b{
+    "device.kind=cuda",    "device.description=h100", "memory.device_limit=75GiB", "model.layers=126",
+    "model.width=16384",   "model.heads=128",         "model.mlp_width=53248",     "train.batch=2048",
+    "train.micro_batch=1", "reproducible.data=auto",  "reproducible.tensor=auto"};
+
+TEST(SearchScale, ASearchOf16384RanksTakesHalfAMinute) {
+  EXPECT_LT(seconds_of_search(MINDPIPE_SOURCE_DIR "/configs/llama-8b.yaml", llama_405b, 16384), 60);
+}
+
+TEST(SearchScale, AnyPlanOf16384RanksTakesTwoSecondsAndAGibibyte) {
+  for (const auto& [stages, tensor] : {std::pair{16, 8}, {2, 8}, {8, 1}, {64, 4}}) {
     const int data = 16384 / stages / tensor;
-    const Config config =
-        read_config(MINDPIPE_SOURCE_DIR "/configs/llama-8b.yaml",
-                    {"device.kind=cuda", "train.batch=4096", "reproducible.data=auto",
-                     "reproducible.tensor=auto", "grid.pipeline=" + std::to_string(stages),
-                     "grid.tensor=" + std::to_string(tensor), "grid.data=" + std::to_string(data)});
+    std::vector<std::string> settings = llama_405b;
+    for (const auto& [key, value] : {std::pair{"grid.pipeline", stages},
+                                     {"grid.tensor", tensor},
+                                     {"grid.data", data},
+                                     {"train.batch", 4 * data}})
+      settings.push_back(std::string(key) + "=" + std::to_string(value));
+    settings.emplace_back("memory.device_limit=0");
+    const Config config = read_config(MINDPIPE_SOURCE_DIR "/configs/llama-8b.yaml", settings);
     const double begin = processor_seconds();
+    const PeakGrowth growth;
     make_run_plan(config);
+    const std::int64_t grown = growth.bytes();
     const double seconds = processor_seconds() - begin;
-    std::printf("llama-8b, %d x %d x %d: %.2f s\n", stages, data, tensor, seconds);
+    std::printf("Llama 3 405B, %d x %d x %d: %.2f s, %.0f MiB\n", stages, data, tensor, seconds,
+                static_cast<double>(grown) / (1 << 20));
     EXPECT_LT(seconds, 4) << stages << " stages";
+    EXPECT_TRUE(!growth.is_known() || grown < 1 << 30) << stages << " stages: " << grown;
   }
 }
 
