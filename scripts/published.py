@@ -45,10 +45,12 @@ def tell_vtrain(program):
     correlation = over_groups(lambda one, planned: steps_of.rank_correlation([step.seconds for step in one], planned))
     first, three = (over_groups(lambda one, planned, tries=tries: steps_of.regret(one, planned, tries))
                     for tries in (1, 3))
+    by_rule = [steps_of.regret(one, order, 1) for one, order in steps_of.groups(steps, steps_of.as_much_data_as_fits(steps))]
     print(f"{len(steps)} steps on one node of eight A100, configs/devices/a100-node.yaml (fitted to 64 of them): mean "
           f"error {100 * mean:.1f} %, worst {100 * worst:.1f} %; in {len(groups)} groups of layouts rank correlation "
           f"{correlation:.3f}, the first by the plan {100 * first:.1f} % off the best, the best of the first three "
-          f"{100 * three:.1f} %")
+          f"{100 * three:.1f} %; as much data as fits with the largest micro-batch {100 * sum(by_rule) / len(by_rule):.1f} %, "
+          f"at worst {100 * max(by_rule):.0f} %")
 
 
 def main():

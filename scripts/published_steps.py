@@ -115,6 +115,11 @@ def regret(steps, seconds, tries):
     return min(steps[i].seconds for i in order) / min(step.seconds for step in steps) - 1
 
 
+def as_much_data_as_fits(steps):
+    """A rule of thumb's order of layouts that all fit: the most data ranks, then the largest micro-batch."""
+    return [(-step.settings["grid.data"], -step.settings["train.micro_batch"]) for step in steps]
+
+
 def groups(steps, seconds, fewest=5):
     """Groups of at least so many steps among which a search would choose, each with its planned seconds."""
     found = {}

@@ -47,8 +47,9 @@ class PublishedSteps(unittest.TestCase):
         fitted = set(range(0, len(steps), len(steps) // 64))
         others = [i for i in range(len(steps)) if i not in fitted]
         mean, _ = steps_of.mean_and_worst([steps[i] for i in others], [seconds[i] for i in others])
-        groups = list(steps_of.groups(steps, seconds))
+        groups, by_rule = (list(steps_of.groups(steps, keys)) for keys in (seconds, steps_of.as_much_data_as_fits(steps)))
         self.assertEqual(len(groups), 96)
+        self.assertAlmostEqual(sum(steps_of.regret(one, order, 1) for one, order in by_rule) / 96, 0.098, delta=0.002)
 
         def mean_of(figure):
             return sum(figure(one, planned) for one, planned in groups) / len(groups)
