@@ -27,7 +27,8 @@ bool Exchange::advance() {
     if (halves_ == Halves::gather) begin_gather();
     else begin_scatter();
   }
-  if (stage_ == Stage::scattering && messages_.done()) {
+  if (stage_ == Stage::scattering && messages_.done() &&
+      (!gated_ || group_->waiting().gate().open_for(*gated_))) {
     finish_scatter();
     if (halves_ == Halves::both) begin_gather();
     else stage_ = Stage::done;

@@ -1,4 +1,5 @@
 #pragma once
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,9 @@ class Exchange {
   /// goes (given: instead of its place in the vector). `route`: how the pieces' bytes travel.
   Exchange(Group& group, const SumTree& tree, Halves halves, Pieces pieces, std::vector<Pieces> roots,
            void* scratch, Combine combine, const Route& route = {}, const Tensor& own = {});
+
+  /// Lets additions, and the second half, begin only where the rank's gate is open for this class.
+  void ask_gate(TrafficClass kind) { gated_ = kind; }
 
   /// Bytes that arrive at any rank, at most, when the largest part has `part_bytes`.
   static std::size_t scratch_bytes(const SumTree& tree, std::size_t part_bytes) {
@@ -63,6 +67,7 @@ class Exchange {
   std::byte* scratch_;
   Combine combine_;
   int tag_;
+  std::optional<TrafficClass> gated_ = {};
 };
 
 }  // namespace mindpipe

@@ -81,6 +81,7 @@ bool Reductions::begin_exchange() {
   }
   job->exchange.emplace(*group_, *job->tree, job->halves, std::move(job->pieces), std::move(job->roots),
                         scratch, combine, route, job->own);
+  if (ports_ == nullptr && route.kind != Route::Kind::queued) job->exchange->ask_gate(job->kind());
   return true;
 }
 
