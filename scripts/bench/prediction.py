@@ -6,15 +6,18 @@
 real: one profile of a small GPT on two ranks of one thread, which runs no step; then cells, layouts of the same model that the
 profile has never run, each between two runs of a reference cell and corrected by how far these are from all of them: a machine that
 others use grows slower and faster meanwhile. Where the two differ by more than 10 % the cell is run again, three times at most. Raw
-figures stand beside. emulated: ranks that only wait, as long as the same profile says, on 4 to 32 ranks.
+figures stand beside. emulated: 40 layouts of two models, a small GPT and an encoder-decoder, on 4 to 64 ranks
+that only wait, as long as a profile of such a model says, on a machine that is so many times slower that a forward takes 4 ms for 8 ranks.
 A measured step is the median of steps 3 to 7. The table of all cells is written as CSV. What is asked of the figures stands at the end;
 one that is missed ends the script with 1."""
 
 import argparse
+import collections
 import csv
 import itertools
 import json
 import os
+import re
 import shutil
 import statistics
 import subprocess
@@ -41,10 +44,15 @@ MUSTS = (
     Must("emulated within", "emulated layouts between the times that their plans say", 0.9, False, "%"),
 )
 
-MODEL = {"model.layers": 8, "model.width": 256, "model.heads": 8, "model.context": 256, "train.micro_batch": 2,
-         "train.batch": 16, "device.threads": 1}
+Model = collections.namedtuple("Model", "config settings")
+MODELS = {
+    "gpt": Model("demo", {"model.layers": 8, "model.width": 256, "model.heads": 8, "model.context": 256, "train.micro_batch": 2,
+                          "train.batch": 16, "device.threads": 1}),
+    "dates": Model("transformer-tiny", {"model.layers": 4, "model.width": 256, "model.heads": 8, "train.micro_batch": 16,
+                                        "train.batch": 64, "device.threads": 1}),
+}
 REFERENCE = {"grid.pipeline": 1, "grid.data": 2, "grid.tensor": 1}
-WARM_UP, COUNTED, TRIES, DRIFT = 2, 5, 3, 0.1
+WARM_UP, COUNTED, TRIES, DRIFT, LONG_FORWARD = 2, 5, 3, 0.1, 0.004
 
 
 def real_cells():
@@ -60,28 +68,41 @@ def real_cells():
     return [whole(cell) for cell in cells]
 
 
+# Layouts of emulated ranks: model; stages, data and tensor ranks; schedule, chunks; ZeRO level; what is computed again; micro-batches.
+EMULATED = (
+    ("gpt", 1, 4, 1, "1f1b", 1, 0, "none", 4), ("gpt", 2, 2, 1, "1f1b", 1, 1, "none", 8), ("gpt", 2, 1, 2, "zb-h1", 1, 0, "none", 8),
+    ("gpt", 4, 1, 1, "interleaved", 2, 0, "none", 8), ("gpt", 4, 1, 1, "breadth-first", 2, 0, "block", 8),
+    ("gpt", 2, 2, 1, "elastic", 2, 2, "none", 8), ("dates", 2, 2, 1, "1f1b", 1, 1, "none", 8),
+    ("dates", 1, 2, 2, "1f1b", 1, 2, "block", 4), ("dates", 4, 1, 1, "gpipe", 1, 0, "none", 8),
+    ("dates", 2, 1, 2, "breadth-first", 2, 0, "none", 8),
+    ("gpt", 1, 8, 1, "1f1b", 1, 2, "block", 4), ("gpt", 2, 4, 1, "breadth-first", 4, 1, "none", 8), ("gpt", 2, 2, 2, "zb-h1", 1, 1, "none", 8),
+    ("gpt", 4, 2, 1, "interleaved", 2, 2, "none", 8), ("gpt", 4, 1, 2, "elastic", 2, 0, "none", 16), ("gpt", 8, 1, 1, "1f1b", 1, 0, "block", 16),
+    ("gpt", 4, 2, 1, "zb-v", 2, 1, "none", 16), ("dates", 2, 4, 1, "interleaved", 2, 1, "none", 8), ("dates", 4, 2, 1, "zb-h1", 1, 0, "none", 8),
+    ("dates", 4, 1, 2, "1f1b", 1, 0, "attention", 16), ("dates", 1, 4, 2, "1f1b", 1, 1, "none", 4),
+    ("gpt", 1, 16, 1, "1f1b", 1, 1, "none", 4), ("gpt", 2, 8, 1, "elastic", 2, 2, "none", 8), ("gpt", 2, 4, 2, "gpipe", 1, 0, "block", 8),
+    ("gpt", 4, 4, 1, "breadth-first", 2, 2, "none", 8), ("gpt", 4, 2, 2, "interleaved", 2, 1, "block", 8), ("gpt", 8, 2, 1, "zb-h1", 1, 0, "none", 16),
+    ("gpt", 8, 1, 2, "1f1b", 1, 0, "none", 16), ("dates", 4, 4, 1, "elastic", 2, 1, "none", 8), ("dates", 2, 4, 2, "1f1b", 1, 2, "none", 8),
+    ("gpt", 1, 16, 2, "1f1b", 1, 2, "none", 4), ("gpt", 2, 16, 1, "interleaved", 4, 1, "none", 8), ("gpt", 4, 4, 2, "zb-h1", 1, 2, "block", 8),
+    ("gpt", 8, 4, 1, "gpipe", 1, 1, "none", 16), ("gpt", 8, 2, 2, "1f1b", 1, 0, "none", 16), ("dates", 4, 4, 2, "breadth-first", 2, 0, "none", 8),
+    ("gpt", 4, 16, 1, "1f1b", 1, 1, "none", 8), ("gpt", 8, 4, 2, "1f1b", 1, 2, "none", 16), ("gpt", 4, 8, 2, "breadth-first", 2, 0, "none", 8),
+    ("dates", 4, 8, 2, "zb-h1", 1, 1, "none", 8),
+)
+
+
 def emulated_cells():
     cells = []
-    for ranks in (4, 8, 16, 32):
-        for pipeline, tensor in ((1, 1), (2, 1), (2, 2), (4, 1), (4, 2), (8, 1), (8, 2)):
-            if ranks % (pipeline * tensor):
-                continue
-            schedule = ("1f1b", "zb-h1", "interleaved", "gpipe")[len(cells) % 4]
-            if pipeline == 1:
-                schedule = "1f1b"
-            chunks = 2 if schedule == "interleaved" and pipeline <= 4 else 1
-            if schedule == "interleaved" and chunks == 1:
-                schedule = "1f1b"
-            cells.append(whole({"grid.pipeline": pipeline, "grid.tensor": tensor,
-                                "grid.data": ranks // pipeline // tensor, "schedule.kind": schedule,
-                                "schedule.chunks": chunks, "train.zero": len(cells) % 3, "train.batch": 4 * ranks}))
+    for model, pipeline, data, tensor, schedule, chunks, zero, recompute, micro_batches in EMULATED:
+        micro_batch = MODELS[model].settings["train.micro_batch"]
+        cells.append(whole({"grid.pipeline": pipeline, "grid.data": data, "grid.tensor": tensor, "schedule.kind": schedule,
+                            "schedule.chunks": chunks, "train.zero": zero, "train.recompute": recompute,
+                            "train.batch": micro_batch * data * micro_batches}, model))
     return cells
 
 
-def whole(cell):
-    """A cell with all degrees, and logical shards to match."""
+def whole(cell, model="gpt"):
+    """A cell with its model, all degrees, and logical shards to match."""
     degrees = {f"grid.{axis}": cell.get(f"grid.{axis}", 1) for axis in ("pipeline", "data", "tensor")}
-    return {**MODEL, **cell, **degrees, "reproducible.data": degrees["grid.data"],
+    return {"model": model, **MODELS[model].settings, **cell, **degrees, "reproducible.data": degrees["grid.data"],
             "reproducible.tensor": degrees["grid.tensor"]}
 
 
@@ -91,8 +112,7 @@ def ranks_of(cell):
 
 class Bench:
     def __init__(self, binary, folder):
-        self.binary, self.folder = binary, folder
-        self.profile = os.path.join(folder, "profile.yaml")
+        self.binary, self.folder, self.profiles = binary, folder, {}
         self.environment = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
                                 OMPI_MCA_btl_vader_single_copy_mechanism="none", OMP_WAIT_POLICY="passive")
         self.first = at_once()
@@ -101,20 +121,33 @@ class Bench:
         launcher = ["mpirun", "--oversubscribe", "--bind-to", "none", "-np", str(ranks)] if ranks else []
         if settings.get("device.kind") == "emulated":
             launcher = self.first + launcher
-        command = [*launcher, self.binary, *words, "--config", os.path.join(ROOT, "configs", "demo.yaml"),
-                   *(f"{key}={value}" for key, value in settings.items())]
+        command = [*launcher, self.binary, *words, "--config", os.path.join(ROOT, "configs", MODELS[settings["model"]].config + ".yaml"),
+                   *(f"{key}={value}" for key, value in settings.items() if key != "model")]
         done = subprocess.run(command, cwd=ROOT, env=self.environment, capture_output=True, text=True)
         if done.returncode:
             sys.exit(f"prediction.py: '{' '.join(command)}' ended with {done.returncode}:\n{done.stderr[-2000:]}")
 
-    def measure_prices(self):
-        self.call(["profile", "--output", self.profile, "--budget", "60s"],
-                  {**MODEL, "grid": "auto"}, 2)
+    def profile(self, model):
+        """What blocks of a model take on two busy ranks of this machine."""
+        if model not in self.profiles:
+            self.profiles[model] = os.path.join(self.folder, f"{model}.yaml")
+            self.call(["profile", "--output", self.profiles[model], "--budget", "60s"],
+                      {"model": model, **MODELS[model].settings, "grid": "auto"}, 2)
+        return self.profiles[model]
+
+    def slower_profile(self, model, times):
+        """The same of a machine on which all work takes so many times as long."""
+        slower = os.path.join(self.folder, f"{model}_slower.yaml")
+        with open(self.profile(model), encoding="utf-8") as file:
+            text = re.sub(r"(forward|input|weight): ([0-9.e+-]+)", lambda found: f"{found[1]}: {times * float(found[2])!r}", file.read())
+        with open(slower, "w", encoding="utf-8") as file:
+            file.write(re.sub(r"(update|clear): ([0-9.e+-]+)", lambda found: f"{found[1]}: {float(found[2]) / times!r}", text))
+        return slower
 
     def predicted(self, cell, more):
         figures = os.path.join(self.folder, "plan.json")
         self.call(["plan", "--simulate", "--json", figures, "--ranks", str(ranks_of(cell))],
-                  {**cell, "device.profile": self.profile, **more})
+                  {"device.profile": self.profile(cell["model"]), **cell, **more})
         with open(figures, encoding="utf-8") as file:
             found = json.load(file)
         return {"predicted": found["step_ns"] * 1e-9, "least": found["step_least_ns"] * 1e-9,
@@ -135,8 +168,9 @@ class Bench:
 
 
 def describe(cell):
-    return " ".join(f"{key.split('.')[1]}={value}" for key, value in cell.items()
-                    if key not in MODEL or MODEL[key] != value if not key.startswith("reproducible"))
+    usual = MODELS[cell["model"]].settings
+    return " ".join([cell["model"]] + [f"{key.split('.')[1]}={value}" for key, value in cell.items()
+                                       if key != "model" and usual.get(key) != value and not key.startswith("reproducible")])
 
 
 def errors(rows, column):
@@ -202,10 +236,19 @@ def real(bench, number):
     return rows
 
 
+def emulated_device(bench, cell):
+    """A device on which a stage's forward takes 4 ms for 8 ranks, and more for more: so many ranks share a few processors here."""
+    more = {"device.kind": "emulated", "device.description": "core", "device.profile": bench.profile(cell["model"])}
+    micro_batches = cell["train.batch"] // cell["train.micro_batch"] // cell["grid.data"]
+    forward = bench.predicted(cell, more)["predicted"] / 3 / (micro_batches + cell["grid.pipeline"] - 1) / cell["schedule.chunks"]
+    times = max(1, LONG_FORWARD * ranks_of(cell) / 8 / forward)
+    return {**more, "device.profile": bench.slower_profile(cell["model"], times)}
+
+
 def emulated(bench, number):
     rows = []
     for cell in emulated_cells()[:number]:
-        more = {"device.kind": "emulated", "device.description": "core", "device.profile": bench.profile}
+        more = emulated_device(bench, cell)
         rows.append({"part": "emulated", "cell": describe(cell), "ranks": ranks_of(cell), "batch": cell["train.batch"],
                      "raw": bench.measured(cell, more), **bench.predicted(cell, more)})
         rows[-1]["corrected"] = rows[-1]["raw"]
@@ -225,7 +268,6 @@ def main():
     os.makedirs(os.path.dirname(os.path.abspath(arguments.output)), exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(os.path.abspath(arguments.binary), folder)
-        bench.measure_prices()
         parts = {"real": real, "emulated": emulated}
         rows = [row for part in arguments.parts.split(",") for row in parts[part](bench, arguments.cells)]
     with open(arguments.output, "w", newline="", encoding="utf-8") as file:
