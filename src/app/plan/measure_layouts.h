@@ -11,7 +11,8 @@ namespace mindpipe {
 std::vector<std::vector<double>> measured_steps(const Arguments& arguments, const Config& config,
                                                 const std::vector<LayoutChoice>& layouts);
 
-/// Whether steps are faster than others beyond what both scatter, 95 times of 100.
+/// Whether steps are faster than those of another layout, 95 times of 100, by the differences of the steps
+/// that have the same number in the same turn: what makes the machine slow for a while makes both slow.
 bool surely_faster(const std::vector<double>& steps, const std::vector<double>& others);
 
 }  // namespace mindpipe
