@@ -118,7 +118,7 @@ std::int64_t HostDriver::end_of(const Cursors::Begun& begun) {
 std::int64_t HostDriver::longer(int index, std::int64_t computes_ns) const {
   const Action& action = script_->list[index];
   if (!slowness_.slows_work() || !script_->trains() || is_communication(action)) return 0;
-  return slowness_.longer(step_of(action), index, computes_ns);
+  return slowness_.longer(step_of(action), action, index, computes_ns);
 }
 
 /// Lets real work last longer, as on a slower processor: others' messages move on meanwhile.

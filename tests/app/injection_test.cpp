@@ -39,6 +39,7 @@ TEST(Injection, SaysHowSlowHowOftenAndBetweenWhom) {
   EXPECT_EQ(slow("slow@0:3:1.5"), std::tuple(1.5, 0, 0));
   EXPECT_EQ(slow("slow@0:3:1.5/7"), std::tuple(1.5, 0, 7));
   EXPECT_EQ(slow("jitter@0:3:0.2"), std::tuple(0.2, 0, 0));
+  EXPECT_EQ(slow("uneven@0:3:0.2"), std::tuple(0.2, 0, 0));
   const Injection link = parse_injection("slow-link@1-12:10:2ms"),
                   skew = parse_injection("skew@5:0:7ms+20ppm"), back = parse_injection("skew@5:0:-7ms-20ppm");
   EXPECT_EQ(std::tuple(link.rank, link.peer, link.step, link.seconds), std::tuple(1, 12, 10, 0.002));
@@ -87,6 +88,8 @@ TEST(Injection, IsRefusedInOneSentenceWhereItNamesNothingThatThereIs) {
                                   {"slow-link@1-2:1:-2ms", "-2ms is no time"},
                                   {"jitter@1:1:2", "2 is no share"},
                                   {"jitter@1:1:nan", "nan is no share"},
+                                  {"uneven@1:1:0", "0 is no share"},
+                                  {"uneven@1:1", "uneven takes a share behind the step"},
                                   {"skew@1:1:7ms+1e300ppm", "1e300ppm is no rate of a clock"},
                                   {"skew@1:1:7ms+20", "20 is no rate of a clock"}})
     EXPECT_THAT(complaint(text), testing::HasSubstr(std::string("--inject ") + text + ": " +

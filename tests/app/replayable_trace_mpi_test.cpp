@@ -156,6 +156,8 @@ TEST(ReplayableTrace, NamesTheRankOrTheLinkThatWasMadeSlow) {
       [](const Cause& cause) {
         EXPECT_EQ(std::tuple(cause.kind, cause.stage, cause.peer), std::tuple(Cause::slow_link, 1, 2));
       });
+  first([](Slowness& slowness) { slowness.add(Slowness::MicroBatches{.share = 0.7, .seed = 5}); },
+        [](const Cause& cause) { EXPECT_EQ(cause.kind, Cause::micro_batches); });
   // The last stage has the head, so that it may be found slow before its scatter is.
   const std::vector<Cause> scattered = causes_of_run(world, [&](Slowness& slowness) {
     if (world.rank == 3) slowness.add(Slowness::Work{.scatter = 0.4});

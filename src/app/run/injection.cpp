@@ -86,7 +86,7 @@ void understand_argument(Injection& injection) {
   if (injection.kind == FaultKind::slow) understand_slow(injection);
   if (injection.kind == FaultKind::slow_link) injection.seconds = seconds_in(injection, argument);
   if (injection.kind == FaultKind::skew) understand_skew(injection);
-  if (injection.kind != FaultKind::jitter) return;
+  if (injection.kind != FaultKind::jitter && injection.kind != FaultKind::uneven) return;
   const std::optional<double> share = plain_number(argument);
   if (!share || *share <= 0 || *share > 1)
     refuse(injection.text, argument + " is no share of the time (0.2)");

@@ -23,7 +23,8 @@ struct FaultRow {
               kind(lost_message, "lost-message", "")                                                     \
                   kind(slow_link, "slow-link", "seconds", true, true, true)                              \
                       kind(jitter, "jitter", "a share", false, true, true)                               \
-                          kind(skew, "skew", "seconds, and +PPMppm", false, true)
+                          kind(uneven, "uneven", "a share", false, true, true)                           \
+                              kind(skew, "skew", "seconds, and +PPMppm", false, true)
 /// A fault to try: what happens to a rank at a step, as it might by itself.
 MINDPIPE_KINDS(FaultKind, FaultRow, MINDPIPE_FAULTS)
 
@@ -36,7 +37,7 @@ struct Injection {
   std::int64_t last = std::numeric_limits<std::int64_t>::max();  ///< the last step of what lasts
   std::string argument;
   std::string text;        ///< the words of the command line
-  double factor = 0;       ///< times as long as before; of jitter: the share by which times scatter; 0: none
+  double factor = 0;       ///< times as long as before; of jitter and uneven: a share; 0: none
   double seconds = 0;      ///< to sleep, to be late, or to be ahead
   double ppm = 0;          ///< by how many millionths a clock is fast
   std::int64_t every = 0;  ///< it comes again after so many steps; 0: a factor in each, sleep but once

@@ -25,6 +25,7 @@ bool lasts(const Injection& injection) {
       return injection.factor > 0;
     case FaultKind::slow_link:
     case FaultKind::jitter:
+    case FaultKind::uneven:
     case FaultKind::skew:
       return true;
     default:
@@ -116,6 +117,12 @@ void Faults::slow_down() {
                                   .last = injection.last,
                                   .peer = peer.supernet * layout.grid.pipeline + peer.pipeline,
                                   .later_ns = std::llround(injection.seconds * 1e9)});
+    } else if (injection.kind == FaultKind::uneven) {  // all stages of a replica see the same samples
+      if (coord_at(layout.grid, injection.rank).data != layout.coord.data) continue;
+      slowness.add(Slowness::MicroBatches{.from = injection.step,
+                                          .last = injection.last,
+                                          .share = injection.factor,
+                                          .seed = static_cast<std::uint64_t>(layout.coord.data)});
     } else if (is_end && lasts(injection) && injection.kind != FaultKind::skew) {
       const bool scatters = injection.kind == FaultKind::jitter;
       slowness.add(Slowness::Work{.from = injection.step,
@@ -189,6 +196,7 @@ void Faults::happen(const Injection& injection) {
       return run_.worker().wiring().channels->lose_next();
     case FaultKind::slow_link:
     case FaultKind::jitter:
+    case FaultKind::uneven:
     case FaultKind::skew:
       return;  // states, not events
   }

@@ -36,7 +36,8 @@ void declare_train(CLI::App& app, Arguments& a) {
          },
          "let a fault happen, to see what becomes of it: KIND@RANK:STEP[:ARGUMENT], of kill, stop, exit, "
          "nan, inf, flip, slow (1.5 times as long, 1.5/7 in every seventh step, or 2s), "
-         "lost-message, jitter, skew; slow-link@RANK-RANK:STEP:TIME; what lasts may end: slow@0:30-60:1.5")
+         "lost-message, jitter, uneven, skew; slow-link@RANK-RANK:STEP:TIME; what lasts may end: "
+         "slow@0:30-60:1.5")
       ->delimiter(',')
       ->allow_extra_args(false)  // settings may follow
       ->option_text("FAULT,...");
