@@ -9,7 +9,7 @@
 #include "core/refusal.h"
 #include "core/text.h"
 #include "plan/memory_limits.h"
-#include "trace/levels.h"
+#include "trace/trace_parts.h"
 
 namespace mindpipe {
 namespace {
@@ -47,7 +47,7 @@ std::int64_t priced_period(const Config& config, const TracePrices& prices) {
   const RunPlan plan = make_run_plan(config, Purpose::training, {}, 1, with_trace_prices(prices));
   require_within(plan, config);
   const ReplayGraph graph(degrees_of(config.grid), plan.training.program);
-  return replay(graph, times_of_plan(plan, graph, prices), chained_steps).period();
+  return replayed_period(graph, times_of_plan(plan, graph, prices), chained_steps);
 }
 
 /// Changes of a layout that keep its grid.

@@ -7,8 +7,8 @@
 #include "config/config.h"
 #include "core/middle.h"
 #include "plan/network_on_paper.h"
-#include "trace/levels.h"
 #include "trace/rank_speeds.h"
+#include "trace/trace_parts.h"
 
 namespace mindpipe {
 namespace {

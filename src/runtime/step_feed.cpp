@@ -6,14 +6,16 @@
 #include "config/sections/train.h"
 #include "runtime/host_counts.h"
 #include "state/loss_sums.h"
+#include "trace/recorded_steps.h"
 
 namespace mindpipe {
 namespace {
 
-/// The steps whose times are held: fewer than a dozen are too few to be replayed and diagnosed.
-std::size_t recorded_steps(int shown) {
-  constexpr int replayed = 12;
-  return static_cast<std::size_t>(shown == 0 ? 1 : std::max(replayed, shown));
+/// The actions of a step on all ranks.
+std::int64_t actions_of_all_ranks(const RunPlan& plan, const Coord& grid) {
+  std::int64_t actions = 0;
+  for (const std::vector<Action>& list : plan.training.program.ranks) actions += std::ssize(list);
+  return actions * grid.data * grid.tensor;
 }
 
 }  // namespace
@@ -35,7 +37,8 @@ void StepFeed::take(const RunPlan& plan) {
     spent = script_->spent;
     if (script_->recorder.held() > 0) past_.push_back(*std::move(script_));
   }
-  script_.emplace(executor_.make_closed_script(plan.training, plan.outline, *this, recorded_steps(shown_)));
+  const std::int64_t held = recorded_steps(shown_, actions_of_all_ranks(plan, state_.stage.layout().grid));
+  script_.emplace(executor_.make_closed_script(plan.training, plan.outline, *this, held));
   script_->spent = taken_at_ = spent;
   steps_taken_ = 0;
 }

@@ -73,4 +73,14 @@ std::string text_of(const Cause& cause, const ReplayGraph& graph, std::int64_t p
       seconds(period - cause.saves));
 }
 
+std::string text_of_suspect(const Cause& cause, const ReplayGraph& graph, std::size_t steps) {
+  constexpr double wanted = fewest_steps + 1;
+  const double all = static_cast<double>(steps);
+  return fmt::format(
+      "{} computes {:.2f} times as long as its peers in {:.0f} of {} steps, first in {}: too few to accuse "
+      "it; "
+      "a trace of {:.0f} steps (trace.steps) would tell whether it does so again and again",
+      rank_of(cause, graph), cause.factor, cause.share * all, steps, cause.since, wanted / cause.share);
+}
+
 }  // namespace mindpipe

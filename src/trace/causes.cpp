@@ -6,9 +6,9 @@
 #include <numeric>
 
 #include "core/middle.h"
-#include "trace/levels.h"
 #include "trace/link_delays.h"
 #include "trace/rank_speeds.h"
+#include "trace/trace_parts.h"
 
 namespace mindpipe {
 namespace {
@@ -30,7 +30,7 @@ class Search {
         period_(period_of(measured)),
         speeds_(model) {}
 
-  std::vector<Cause> search() {
+  std::vector<Cause> search(std::vector<Cause>* suspected) {
     find_slow_ranks();
     find_slow_stage();
     find_micro_batches();
@@ -38,14 +38,17 @@ class Search {
     find_slow_links();
     find_slow_hosts();
     find_contention();
-    std::stable_sort(found_.begin(), found_.end(),
-                     [](const Cause& a, const Cause& b) { return a.saves > b.saves; });
+    for (std::vector<Cause>* causes : {&found_, &suspected_})
+      std::stable_sort(causes->begin(), causes->end(),
+                       [](const Cause& a, const Cause& b) { return a.saves > b.saves; });
+    std::erase_if(suspected_, [&](const Cause& suspect) { return is_accused(suspect.rank); });
+    if (suspected != nullptr) *suspected = std::move(suspected_);
     return std::move(found_);
   }
 
  private:
   std::int64_t period_of(const ReplayTimes& times) const {
-    return replay(graph_, times, static_cast<int>(measured_.rows.size())).period(counted_);
+    return replayed_period(graph_, times, static_cast<int>(measured_.rows.size()), counted_);
   }
   std::size_t steps() const { return model_.steps(); }
   int stage_of(int rank) const { return coord_at(graph_.grid(), rank).pipeline; }
@@ -54,9 +57,14 @@ class Search {
     return static_cast<double>(saves) >= worth_saying * static_cast<double>(period_);
   }
   /// Accuses a cause if a step without it is shorter enough.
-  void accuse(Cause cause, const ReplayTimes& without) {
+  void accuse(const Cause& cause, const ReplayTimes& without) { accuse(cause, without, found_); }
+  void accuse(Cause cause, const ReplayTimes& without, std::vector<Cause>& among) {
     cause.saves = period_ - period_of(without);
-    if (is_worth_saying(cause.saves)) found_.push_back(cause);
+    if (is_worth_saying(cause.saves)) among.push_back(cause);
+  }
+
+  bool is_accused(int rank) const {
+    return std::any_of(found_.begin(), found_.end(), [&](const Cause& cause) { return cause.rank == rank; });
   }
 
   /// In how many steps something holds, and since when.
@@ -83,17 +91,19 @@ class Search {
         for (double& factor : factors)
           if (factor >= sure) slow.push_back(factor);
           else factor = 1;
-        if (std::ssize(slow) < fewest_steps) continue;
+        if (slow.empty()) continue;
         cause.kind = Cause::sometimes_slow;
         cause.factor = median_of(slow);
         count_steps(cause, [&](std::size_t step) { return factors[step] > 1; });
       }
+      const bool is_sure = cause.kind == Cause::slow_rank ||
+                           std::llround(cause.share * static_cast<double>(steps())) >= fewest_steps;
       ReplayTimes without = measured_;
       for (std::size_t step = 0; step < steps(); ++step)
         for (int action = graph_.first_of(rank); action < graph_.first_of(rank + 1); ++action)
           if (model_.work_of(action) >= 0)
             scale_computed(without.rows[step], without, action, 1 / factors[step]);
-      accuse(cause, without);
+      accuse(cause, without, is_sure ? found_ : suspected_);
     }
   }
 
@@ -188,8 +198,7 @@ class Search {
       if (graph_.ranks() < 3 || speeds_.noise(rank) < more_spread * lower_middle(speeds_.noises()) ||
           speeds_.noise(rank) < worth_saying)
         continue;
-      if (std::any_of(found_.begin(), found_.end(), [&](const Cause& cause) { return cause.rank == rank; }))
-        continue;
+      if (is_accused(rank)) continue;
       ReplayTimes without = measured_;
       for (std::size_t step = 0; step < steps(); ++step)
         for (int action = graph_.first_of(rank); action < graph_.first_of(rank + 1); ++action) {
@@ -297,16 +306,16 @@ class Search {
   const TracedPorts* traffic_;
   std::int64_t period_;
   RankSpeeds speeds_;
-  std::vector<Cause> found_;
+  std::vector<Cause> found_, suspected_;
 };
 
 }  // namespace
 
 std::vector<Cause> causes_of(const StepTrace& trace, const ReplayGraph& graph, const ReplayTimes& measured,
                              const WorkModel& model, const Durations& paper, Counted counted,
-                             const TracedPorts* traffic) {
+                             const TracedPorts* traffic, std::vector<Cause>* suspected) {
   if (static_cast<int>(trace.steps.size()) < fewest_steps) return {};
-  return Search(trace, graph, measured, model, paper, counted, traffic).search();
+  return Search(trace, graph, measured, model, paper, counted, traffic).search(suspected);
 }
 
 }  // namespace mindpipe

@@ -36,11 +36,11 @@ struct Cause {
 /// The causes that are accused, the dearest first. Who waits is never accused: what counts is what a rank
 /// computes, what its host takes between actions, and what a transfer takes once all of its members have
 /// come. Nobody is accused on fewer than `fewest_steps` steps. `traffic`: what is known of transfers that
-/// delay each other; none: nothing.
+/// delay each other; none: nothing. `suspected`: gets ranks that were slow in fewer steps.
 std::vector<Cause> causes_of(const StepTrace& trace, const ReplayGraph& graph, const ReplayTimes& measured,
                              const WorkModel& model, const Durations& paper,
                              Counted counted = Counted::behind_the_first,
-                             const TracedPorts* traffic = nullptr);
+                             const TracedPorts* traffic = nullptr, std::vector<Cause>* suspected = nullptr);
 
 inline constexpr int fewest_steps = 3;
 /// Share of a step that a cause has to cost.
@@ -52,5 +52,7 @@ const char* name_of(Cause::Kind kind);
 /// is of, a step or a subnet.
 std::string text_of(const Cause& cause, const ReplayGraph& graph, std::int64_t period,
                     const char* each = "step");
+/// "rank 3 (...) computes 1.51 times as long as its peers in 2 of 12 steps: too few to accuse it, ..."
+std::string text_of_suspect(const Cause& cause, const ReplayGraph& graph, std::size_t steps);
 
 }  // namespace mindpipe

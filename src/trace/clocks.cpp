@@ -85,7 +85,7 @@ class Hosts {
   void add_messages(const StepTrace& trace) {
     const ReplayGraph graph(trace.grid, trace.program);
     for (int meeting = 0; meeting < graph.meetings(); ++meeting) {
-      const std::vector<int>& members = graph.members(meeting);
+      const std::span<const int> members = graph.members(meeting);
       if (graph.at(members.front()).group == Members::grid) add_sum(trace, graph, members);
       if (!is_message(graph.at(members.front()))) continue;
       const bool first_sends = sends(graph.at(members.front()));
@@ -110,7 +110,7 @@ class Hosts {
 
  private:
   /// Nobody's sum of all ranks ends before the last of them has begun it.
-  void add_sum(const StepTrace& trace, const ReplayGraph& graph, const std::vector<int>& members) {
+  void add_sum(const StepTrace& trace, const ReplayGraph& graph, std::span<const int> members) {
     for (std::size_t step = 0; step < trace.steps.size(); ++step) {
       std::map<int, ClockPoint> of_hosts;  // last begin, first end
       for (const int member : members) {

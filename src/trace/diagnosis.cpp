@@ -18,7 +18,7 @@ constexpr double much_of_step = 5;  // percent
 
 std::int64_t expected_period(const ReplayTimes& measured, const ReplayGraph& graph,
                              const std::vector<int>& rows) {
-  return replay(graph, expected_times(measured, graph, rows), chained_steps).period();
+  return replayed_period(graph, expected_times(measured, graph, rows), chained_steps);
 }
 
 /// How many draws of a trace's steps are replayed, each with all changes: as many as a few seconds allow.
@@ -36,11 +36,11 @@ std::vector<Expected> expect(const ReplayTimes& measured, const ReplayGraph& gra
   std::vector<std::vector<std::int64_t>> periods(1 + changes.size());
   const auto replay_all = [&](const std::vector<int>& rows) {
     const ReplayTimes expected = expected_times(measured, graph, rows);
-    periods[0].push_back(replay(graph, expected, chained_steps).period());
+    periods[0].push_back(replayed_period(graph, expected, chained_steps));
     for (std::size_t change = 0; change < changes.size(); ++change) {
       ReplayTimes changed = expected;
       changes[change].apply(changed);
-      periods[1 + change].push_back(replay(graph, changed, chained_steps).period());
+      periods[1 + change].push_back(replayed_period(graph, changed, chained_steps));
     }
   };
   replay_all({});
@@ -62,15 +62,18 @@ std::vector<Expected> expect(const ReplayTimes& measured, const ReplayGraph& gra
   return found;
 }
 
-/// How far the period by the medians of every second step is off that of the others.
-double held_out(const ReplayTimes& measured, const ReplayGraph& graph) {
+/// How far the period by the medians of every second step, and by their plain averages, is off that by the
+/// medians of the others.
+void hold_out(Diagnosis& diagnosis, const StepTrace& trace, const ReplayTimes& measured,
+              const ReplayGraph& graph) {
   std::array<std::vector<int>, 2> halves;
   for (int row = 0; row < static_cast<int>(measured.rows.size()); ++row) halves[row % 2].push_back(row);
-  if (halves[1].empty()) return 0;
-  const auto period = [&](const std::vector<int>& rows) {
-    return static_cast<double>(expected_period(measured, graph, rows));
-  };
-  return period(halves[0]) / period(halves[1]) - 1;
+  if (halves[1].empty()) return;
+  const auto others = static_cast<double>(expected_period(measured, graph, halves[1]));
+  const std::int64_t plain =
+      replayed_period(graph, plain_averages(trace, measured, graph, halves[0]), chained_steps);
+  diagnosis.held_out = static_cast<double>(expected_period(measured, graph, halves[0])) / others - 1;
+  diagnosis.held_out_plain = static_cast<double>(plain) / others - 1;
 }
 
 double percent_of(std::int64_t part, std::int64_t whole) {
@@ -108,19 +111,29 @@ OwnReplay replay_itself(const StepTrace& trace, const ReplayGraph& graph, const 
 
 std::set<std::string> hosts_of(const StepTrace& trace) { return {trace.hosts.begin(), trace.hosts.end()}; }
 
-/// Where a step goes, and who is to blame; of fewer steps than it takes nothing.
+/// Where a step goes, and who is to blame; of fewer steps than it takes nothing. `compares`: whether levels
+/// are held beside what they add to the ideal.
 void find_causes(Diagnosis& diagnosis, const StepTrace& trace, const ReplayGraph& graph,
-                 const ReplayTimes& measured) {
+                 const ReplayTimes& measured, bool compares) {
   if (static_cast<int>(trace.steps.size()) < fewest_steps) return;
   const Durations paper = trace.is_priced ? trace.paper : Durations();
   const WorkModel model(graph, measured, paper);
   const TracedPorts traffic(trace, graph, measured);
   diagnosis.levels = levels_of(graph, measured, model, Counted::behind_the_first, &traffic);
-  diagnosis.causes = causes_of(trace, graph, measured, model, paper, Counted::behind_the_first, &traffic);
+  if (compares) compare_with_ideal(diagnosis.levels, graph, measured, model, &traffic);
+  diagnosis.causes = causes_of(trace, graph, measured, model, paper, Counted::behind_the_first, &traffic,
+                               &diagnosis.suspected);
   for (Cause& cause : diagnosis.causes) {
     cause.reason = likely_reason(trace, cause);
     if (cause.rank >= 0 && hosts_of(trace).size() > 1) cause.place = trace.hosts[cause.rank];
   }
+}
+
+/// What a level's cause adds to the ideal, if that is another time.
+std::string beside_ideal(const StepLevel& level) {
+  if (level.interacts.empty()) return "";
+  return fmt::format("; added to the ideal {}: interacts with {}", signed_time(*level.added),
+                     level.interacts);
 }
 
 /// "the schedule's bubble costs 4.1 ms a step (23.0 %): ..."
@@ -153,10 +166,10 @@ Diagnosis diagnose(const StepTrace& trace, const ReplayGraph& graph, const std::
   MP_REQUIRE(own.complaint.empty(), Exit::bad_data, "{}", own.complaint);
   const std::vector<Expected> expected = expect(own.measured, graph, asked);
   Diagnosis diagnosis{.identity = own.identity, .expected = expected.front()};
-  diagnosis.held_out = held_out(own.measured, graph);
+  hold_out(diagnosis, trace, own.measured, graph);
   for (std::size_t change = 0; change < asked.size(); ++change)
     diagnosis.changes.push_back({asked[change].text(), expected[1 + change]});
-  find_causes(diagnosis, trace, graph, own.measured);
+  find_causes(diagnosis, trace, graph, own.measured, true);
   return diagnosis;
 }
 
@@ -171,7 +184,7 @@ std::vector<std::string> first_lines(const StepTrace& trace, const std::string& 
   const OwnReplay own = replay_itself(trace, graph, name);
   if (!own.complaint.empty()) return {own.complaint};
   Diagnosis diagnosis;
-  find_causes(diagnosis, trace, graph, own.measured);
+  find_causes(diagnosis, trace, graph, own.measured, false);
   return findings_of(diagnosis, trace, graph);
 }
 
@@ -183,6 +196,8 @@ std::vector<std::string> findings_of(const Diagnosis& diagnosis, const StepTrace
   std::vector<std::string> said;
   for (const Cause& cause : diagnosis.causes)
     if (said.size() < most_causes) said.push_back(text_of(cause, graph, diagnosis.levels.front().period));
+  if (!diagnosis.suspected.empty())
+    said.push_back(text_of_suspect(diagnosis.suspected.front(), graph, trace.steps.size()));
   if (said.empty())
     said.emplace_back(
         "nobody is slow beside the others: the step is what its program and its prices make it");
@@ -218,8 +233,8 @@ std::string text_of(const Diagnosis& diagnosis, const StepTrace& trace, const Re
                         percent_of(diagnosis.levels.back().period, whole));
     for (const StepLevel& level : diagnosis.levels)
       if (std::abs(percent_of(level.costs, whole)) >= 0.05)
-        text += fmt::format("  {:<32} {:>12} {:>6.1f} %\n", level.cause, signed_time(level.costs),
-                            percent_of(level.costs, whole));
+        text += fmt::format("  {:<32} {:>12} {:>6.1f} %{}\n", level.cause, signed_time(level.costs),
+                            percent_of(level.costs, whole), beside_ideal(level));
   }
   for (const std::string& finding : findings_of(diagnosis, trace, graph))
     text += fmt::format("- {}\n", finding);

@@ -28,9 +28,11 @@ std::string signed_time(std::int64_t ns);
 struct Diagnosis {
   ReplayMatch identity;
   Expected expected;
-  double held_out = 0;  ///< share by which every second step's medians miss those of the others
+  double held_out = 0;        ///< share by which every second step's medians miss those of the others
+  double held_out_plain = 0;  ///< share by which their plain averages do, waits for others included
   std::vector<StepLevel> levels;
   std::vector<Cause> causes;
+  std::vector<Cause> suspected;  ///< ranks that were slow in too few steps to be accused
   std::vector<WhatIfResult> changes;
 };
 

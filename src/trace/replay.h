@@ -25,9 +25,12 @@ struct Replayed {
 /// Steps of which a period is expected that one row stands for: the first begins where nothing came before.
 inline constexpr int chained_steps = 4;
 
-/// Runs steps of all ranks on the one clock, each rank going on where its step before ended. A communication
-/// ends on each member when the last of its members has begun, and the transfer is over.
+/// Runs steps of all ranks on one clock, each rank going on where its step before ended. A communication ends
+/// on each member when the last of its members has begun, and the transfer is over.
 Replayed replay(const ReplayGraph& graph, const ReplayTimes& times, int steps);
+/// The period of such steps by itself: nothing else is kept of them.
+std::int64_t replayed_period(const ReplayGraph& graph, const ReplayTimes& times, int steps,
+                             Counted counted = Counted::behind_the_first);
 
 /// How a replay of measured times compares with what was measured.
 struct ReplayMatch {

@@ -7,28 +7,39 @@ namespace mindpipe {
 ReplayGraph::ReplayGraph(const Coord& grid, const Program& program) : grid_(grid), program_(&program) {
   const int all = num_ranks(grid);
   first_.push_back(0);
+  std::vector<std::vector<int>> ranks(program.ranks.size());
   for (int rank = 0; rank < all; ++rank) {
     list_.push_back(program_rank_at(grid, coord_at(grid, rank)));
+    ranks[list_.back()].push_back(rank);
     const auto length = program.ranks[list_.back()].size();
     rank_.insert(rank_.end(), length, rank);
     first_.push_back(first_.back() + static_cast<int>(length));
   }
-  meeting_.assign(rank_.size(), -1);
   const TaskGraph graph = make_task_graph(program, Follow::by_times);
+  order_ = order_of_lists(program, graph, join_members(graph));
+  order_.ranks = std::move(ranks);
+}
+
+/// Numbers the meetings. Gives back the first of each task, and where those of the last end.
+std::vector<int> ReplayGraph::join_members(const TaskGraph& graph) {
+  std::vector<int> first_meeting;
+  meeting_.assign(rank_.size(), -1);
   const auto join = [&](const std::vector<int>& members) {
     for (const int member : members) meeting_[member] = meetings();
-    members_.push_back(members);
+    members_.insert(members_.end(), members.begin(), members.end());
+    first_member_.push_back(static_cast<int>(members_.size()));
   };
   const auto number = [&](const Place& place, int data, int tensor) {
-    return first_[rank_that_runs(grid, place.rank, data, tensor)] + place.index;
+    return first_[rank_that_runs(grid_, place.rank, data, tensor)] + place.index;
   };
   for (const std::vector<Place>& places : graph.members) {
-    const Action& action = program.at(places.front());
+    first_meeting.push_back(meetings());
+    const Action& action = program_->at(places.front());
     if (!is_communication(action)) continue;
     std::vector<int> of_grid;
-    for (int tensor = 0; tensor < grid.tensor; ++tensor) {
+    for (int tensor = 0; tensor < grid_.tensor; ++tensor) {
       std::vector<int> of_data;
-      for (int data = 0; data < grid.data; ++data) {
+      for (int data = 0; data < grid_.data; ++data) {
         std::vector<int> of_replica;
         for (const Place& place : places) of_replica.push_back(number(place, data, tensor));
         if (is_message(action)) join(of_replica);
@@ -39,15 +50,8 @@ ReplayGraph::ReplayGraph(const Coord& grid, const Program& program) : grid_(grid
     }
     if (action.group == Members::grid) join(of_grid);
   }
-  for (const std::vector<Action>& list : program.ranks) {
-    waits_.push_back(waits_in(list, Follow::by_times));
-    followers_.emplace_back(list.size());
-    begins_next_.emplace_back(list.size(), -1);
-    for (int index = 0; index < static_cast<int>(list.size()); ++index) {
-      for (const int before : waits_.back()[index].ended) followers_.back()[before].push_back(index);
-      if (const int begun = waits_.back()[index].begun; begun >= 0) begins_next_.back()[begun] = index;
-    }
-  }
+  first_meeting.push_back(meetings());
+  return first_meeting;
 }
 
 int ReplayGraph::sharer(int action, int tensor) const {

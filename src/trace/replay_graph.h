@@ -1,9 +1,10 @@
 #pragma once
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
-#include "program/clock/task_graph.h"
+#include "trace/replay_order.h"
 #include "trace/step_trace.h"
 
 namespace mindpipe {
@@ -17,7 +18,7 @@ class ReplayGraph {
   const Coord& grid() const { return grid_; }
   int ranks() const { return static_cast<int>(first_.size()) - 1; }
   int actions() const { return first_.back(); }
-  int meetings() const { return static_cast<int>(members_.size()); }
+  int meetings() const { return static_cast<int>(first_member_.size()) - 1; }
   int first_of(int rank) const { return first_[rank]; }
   int rank_of(int action) const { return rank_[action]; }
   int stage_of(int action) const { return list_of(action) % grid_.pipeline; }
@@ -27,16 +28,16 @@ class ReplayGraph {
 
   /// The meeting of a communication; -1: it meets nobody.
   int meeting_of(int action) const { return meeting_[action]; }
-  const std::vector<int>& members(int meeting) const { return members_[meeting]; }
+  std::span<const int> members(int meeting) const {
+    return std::span(members_).subspan(first_member_[meeting],
+                                       first_member_[meeting + 1] - first_member_[meeting]);
+  }
   /// An action's like on the rank of tensor coordinate `tensor` among those that share its products.
   int sharer(int action, int tensor) const;
   /// Whom an action waits for, by numbers in its list.
-  const ListWait& wait_of(int action) const { return waits_[list_of(action)][index_of(action)]; }
-  /// Who waits for an action's end, and the one that waits for its begin (-1: none), by numbers in its list.
-  const std::vector<int>& followers(int action) const {
-    return followers_[list_of(action)][index_of(action)];
-  }
-  int begins_next(int action) const { return begins_next_[list_of(action)][index_of(action)]; }
+  const ListWait& wait_of(int action) const { return order_.waits[list_of(action)][index_of(action)]; }
+
+  const ReplayOrder& order() const { return order_; }
 
   /// "rank 3 (stage 1, data 0, tensor 1)"
   std::string name_of_rank(int rank) const;
@@ -45,14 +46,13 @@ class ReplayGraph {
 
  private:
   int list_of(int action) const { return list_[rank_[action]]; }
+  std::vector<int> join_members(const TaskGraph& graph);
 
   Coord grid_;
   const Program* program_;
   std::vector<int> first_, rank_, list_, meeting_;  ///< `list_`: by rank
-  std::vector<std::vector<int>> members_;
-  std::vector<std::vector<ListWait>> waits_;
-  std::vector<std::vector<std::vector<int>>> followers_;
-  std::vector<std::vector<int>> begins_next_;
+  std::vector<int> first_member_{0}, members_;
+  ReplayOrder order_;
 };
 
 }  // namespace mindpipe

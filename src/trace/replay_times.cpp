@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 
 #include "core/middle.h"
@@ -163,35 +164,98 @@ ReplayTimes measured_times(const StepTrace& trace, const ReplayGraph& graph, std
   return Measuring(trace, graph, bound).measure();
 }
 
+namespace {
+
+/// Gives the median over some rows of each of many numbers, `number_in(row, i)`: sorts those of neighbours
+/// side by side, as the processor's vectors do at once.
+template <class NumberIn, class Give>
+void medians_over(const std::vector<int>& rows, std::size_t count, const NumberIn& number_in,
+                  const Give& give) {
+  constexpr std::size_t width = 64;
+  const std::size_t height = rows.size();
+  std::vector<std::array<std::int64_t, width>> sorted(height);
+  for (std::size_t first = 0; first < count; first += width) {
+    const std::size_t here = std::min(width, count - first);
+    for (std::size_t k = 0; k < height; ++k)
+      for (std::size_t i = 0; i < here; ++i) sorted[k][i] = number_in(rows[k], first + i);
+    for (std::size_t turn = 0; turn < height; ++turn)
+      for (std::size_t k = turn % 2; k + 1 < height; k += 2)
+        for (std::size_t i = 0; i < width; ++i) {
+          const std::int64_t one = sorted[k][i], other = sorted[k + 1][i];
+          sorted[k][i] = std::min(one, other);
+          sorted[k + 1][i] = std::max(one, other);
+        }
+    for (std::size_t i = 0; i < here; ++i)
+      give(first + i, (sorted[(height - 1) / 2][i] + sorted[height / 2][i] + 1) / 2);
+  }
+}
+
+/// What comes between steps is unknown of the first one.
+void expect_between_steps(const ReplayTimes& measured, const ReplayGraph& graph, const std::vector<int>& rows,
+                          ReplayRow& expected) {
+  for (int action = 0; action < graph.actions(); ++action) {
+    const ListWait& wait = graph.wait_of(action);
+    if (!wait.ended.empty() || wait.begun >= 0) continue;
+    std::vector<double> lags;
+    for (const int row : rows)
+      if (row > 0 || rows.size() == 1) lags.push_back(static_cast<double>(measured.rows[row].lag[action]));
+    expected.lag[action] = static_cast<std::int64_t>(median_of(lags) + 0.5);
+  }
+}
+
+}  // namespace
+
 ReplayTimes expected_times(const ReplayTimes& measured, const ReplayGraph& graph, std::vector<int> rows) {
   if (rows.empty()) {
     rows.resize(measured.rows.size());
     std::iota(rows.begin(), rows.end(), 0);
   }
-  std::vector<double> values;
-  const auto median = [&](bool without_first, const auto& number) {
-    values.clear();
-    for (const int row : rows)
-      if (!without_first || row > 0 || rows.size() == 1)
-        values.push_back(static_cast<double>(number(measured.rows[row])));
-    return static_cast<std::int64_t>(median_of(values) + 0.5);
-  };
+  const auto actions = static_cast<std::size_t>(graph.actions()),
+             sums = static_cast<std::size_t>(measured.sums_of.back());
   ReplayTimes expected{.sums_of = measured.sums_of};
   ReplayRow& all = expected.rows.emplace_back();
-  for (auto* times : {&all.lag, &all.lasts}) times->reserve(static_cast<std::size_t>(graph.actions()));
-  for (int action = 0; action < graph.actions(); ++action) {
-    const ListWait& wait = graph.wait_of(action);
-    const bool follows_step = wait.ended.empty() && wait.begun < 0;
-    all.lag.push_back(median(follows_step, [&](const ReplayRow& row) { return row.lag[action]; }));
-    all.lasts.push_back(median(false, [&](const ReplayRow& row) { return row.lasts[action]; }));
-    const auto eager = std::count_if(rows.begin(), rows.end(),
-                                     [&](int row) { return measured.rows[row].eager[action] != 0; });
-    all.eager.push_back(2 * eager >= std::ssize(rows));
-  }
-  for (int sum = 0; sum < measured.sums_of.back(); ++sum)
-    all.sums.push_back({median(false, [&](const ReplayRow& row) { return row.sums[sum].before; }),
-                        median(false, [&](const ReplayRow& row) { return row.sums[sum].takes; })});
+  all.lag.resize(actions);
+  all.lasts.resize(actions);
+  all.sums.resize(sums);
+  medians_over(
+      rows, actions, [&](int row, std::size_t i) { return measured.rows[row].lag[i]; },
+      [&](std::size_t i, std::int64_t middle) { all.lag[i] = middle; });
+  medians_over(
+      rows, actions, [&](int row, std::size_t i) { return measured.rows[row].lasts[i]; },
+      [&](std::size_t i, std::int64_t middle) { all.lasts[i] = middle; });
+  medians_over(
+      rows, sums, [&](int row, std::size_t i) { return measured.rows[row].sums[i].before; },
+      [&](std::size_t i, std::int64_t middle) { all.sums[i].before = middle; });
+  medians_over(
+      rows, sums, [&](int row, std::size_t i) { return measured.rows[row].sums[i].takes; },
+      [&](std::size_t i, std::int64_t middle) { all.sums[i].takes = middle; });
+  std::vector<int> eager(actions, 0);
+  for (const int row : rows)
+    for (std::size_t i = 0; i < actions; ++i) eager[i] += measured.rows[row].eager[i];
+  for (const int members : eager) all.eager.push_back(2 * members >= static_cast<int>(rows.size()));
+  expect_between_steps(measured, graph, rows, all);
   return expected;
+}
+
+ReplayTimes plain_averages(const StepTrace& trace, const ReplayTimes& measured, const ReplayGraph& graph,
+                           const std::vector<int>& steps) {
+  const auto actions = static_cast<std::size_t>(graph.actions());
+  ReplayTimes averages{.sums_of = std::vector<int>(actions + 1, 0)};
+  ReplayRow& row = averages.rows.emplace_back();
+  row.lag.assign(actions, 0);
+  row.lasts.assign(actions, 0);
+  row.eager.assign(actions, 0);
+  const auto count = std::ssize(steps);
+  for (int action = 0; action < graph.actions(); ++action) {
+    for (const int step : steps) {
+      const Recorder::Times& own = trace.ranks[graph.rank_of(action)].steps[step][graph.index_of(action)];
+      row.lag[action] += measured.rows[step].lag[action];
+      row.lasts[action] += own.end - own.start;
+    }
+    row.lag[action] /= count;
+    row.lasts[action] /= count;
+  }
+  return averages;
 }
 
 }  // namespace mindpipe

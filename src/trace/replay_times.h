@@ -45,4 +45,9 @@ ReplayTimes measured_times(const StepTrace& trace, const ReplayGraph& graph, std
 /// steps is unknown of the first one, whose share counts only where it stands alone.
 ReplayTimes expected_times(const ReplayTimes& measured, const ReplayGraph& graph, std::vector<int> rows = {});
 
+/// One row of plain averages over some steps of a trace: what an action took from its begin to its end, its
+/// waits for others included. It is what a replay would have that did not take waits out.
+ReplayTimes plain_averages(const StepTrace& trace, const ReplayTimes& measured, const ReplayGraph& graph,
+                           const std::vector<int>& steps);
+
 }  // namespace mindpipe

@@ -111,13 +111,13 @@ std::string levels_text(const StepTrace& before, const StepTrace& after, const s
 std::vector<RunChange> changes_between(const ReplayGraph& graph, const ReplayTimes& before,
                                        const ReplayTimes& after) {
   const ReplayTimes old = expected_times(before, graph), now = expected_times(after, graph);
-  const std::int64_t period = replay(graph, now, chained_steps).period();
+  const std::int64_t period = replayed_period(graph, now, chained_steps);
   std::vector<RunChange> changes;
   for (const TimedPart& part : timed_parts(graph)) {
     ReplayTimes without = now;
     double was = 0, is = 0;
     put_part_back(part, graph, old, without, was, is);
-    const std::int64_t costs = period - replay(graph, without, chained_steps).period();
+    const std::int64_t costs = period - replayed_period(graph, without, chained_steps);
     if (std::abs(static_cast<double>(costs)) >= worth_a_line * static_cast<double>(period))
       changes.push_back({part.what, was > 0 ? is / was : 0, costs});
   }
@@ -132,7 +132,7 @@ std::string text_of_changes(const StepTrace& before, const StepTrace& after, con
   const ReplayGraph graph(after.grid, after.program), old(before.grid, before.program);
   const ReplayTimes now = sound_times(after, graph, name_after), then = sound_times(before, old, name_before);
   const auto period = [](const ReplayGraph& of, const ReplayTimes& times) {
-    return replay(of, expected_times(times, of), chained_steps).period();
+    return replayed_period(of, expected_times(times, of), chained_steps);
   };
   const std::int64_t was = period(old, then), is = period(graph, now);
   std::string text =

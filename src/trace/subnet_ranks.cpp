@@ -52,7 +52,7 @@ std::int64_t end_with(const ReplayGraph& graph, const ReplayTimes& measured, int
   for (int other = rank; other < rank + graph.grid().tensor; ++other)
     for (int action = graph.first_of(other); action < graph.first_of(other + 1); ++action)
       if (is_work(graph.at(action))) scale_computed(times.rows.front(), times, action, factor);
-  return replay(graph, times, 1).period();
+  return replayed_period(graph, times, 1);
 }
 
 }  // namespace
@@ -60,7 +60,7 @@ std::int64_t end_with(const ReplayGraph& graph, const ReplayTimes& measured, int
 std::vector<Cause> slow_ranks_of_subnets(const ReplayGraph& graph, const ReplayTimes& measured,
                                          std::span<const PricedPasses> passes) {
   std::vector<Cause> found;
-  const std::int64_t whole = replay(graph, measured, 1).period();
+  const std::int64_t whole = replayed_period(graph, measured, 1);
   for (int stage = 0; stage < graph.grid().pipeline; ++stage) {
     const std::vector<RankBesidePrices> ranks = ranks_of_stage(graph, stage, passes);
     if (ranks.size() < 2) continue;

@@ -32,7 +32,7 @@ void TracedPorts::find_transfers(const StepTrace& trace) {
   };
   for (std::size_t step = 0; step < measured_.rows.size(); ++step)
     for (int meeting = 0; meeting < graph_.meetings(); ++meeting) {
-      const std::vector<int>& members = graph_.members(meeting);
+      const std::span<const int> members = graph_.members(meeting);
       const Action& what = graph_.at(members.front());
       if (what.bytes == 0 || what.group == Members::grid) continue;
       const bool first_sends = sends(what);
@@ -87,7 +87,7 @@ PortCosts TracedPorts::costs(Counted counted) const {
       for (const Ports::Left& left : transfers_) see(left);
     ReplayTimes times = measured_;
     if (unseen) remove(*unseen, times);
-    return replay(graph_, times, static_cast<int>(times.rows.size())).period(counted);
+    return replayed_period(graph_, times, static_cast<int>(times.rows.size()), counted);
   });
   std::erase_if(costs.pairs, [&](const PairCost& pair) { return !is_sure(pair.waits, pair.holds); });
   return costs;

@@ -6,6 +6,7 @@
 
 #include "core/check.h"
 #include "core/middle.h"
+#include "core/text.h"
 #include "trace/rank_speeds.h"
 #include "trace/work_model.h"
 
@@ -15,7 +16,7 @@ WhatIf::WhatIf(const std::string& text, const ReplayGraph& graph, const std::vec
     : graph_(graph), hosts_(hosts), text_(text) {
   const std::size_t equals = text.find('=');
   MP_REQUIRE(equals != std::string::npos, Exit::usage,
-             "--scale {}: expected SELECTOR=FACTOR, SELECTOR=ideal or SELECTOR=free", text);
+             "--scale {}: expected SELECTOR=FACTOR, SELECTOR=+TIME, SELECTOR=ideal or SELECTOR=free", text);
   understand(text.substr(0, equals));
   understand_amount(text.substr(equals + 1));
   MP_REQUIRE(how_ != Amount::ideal || part_ != Part::axis || axis_ != Axis::tensor, Exit::usage,
@@ -25,12 +26,20 @@ WhatIf::WhatIf(const std::string& text, const ReplayGraph& graph, const std::vec
 void WhatIf::understand_amount(const std::string& amount) {
   const auto named = kind_named<Amount>(amount);
   if (named && *named != Amount::factor) how_ = *named;
-  else {
+  else if (amount.starts_with('+')) {
+    const auto seconds = parse_seconds(std::string_view(amount).substr(1));
+    constexpr double most = 3600;
+    MP_REQUIRE(seconds && *seconds >= 0 && *seconds <= most, Exit::usage,
+               "--scale {}: '{}' is no time to add (+2ms)", text_, amount);
+    later_ = std::llround(*seconds * 1e9);
+  } else {
     const auto [end, error] = std::from_chars(amount.data(), amount.data() + amount.size(), factor_);
     constexpr double most = 1e6;
     MP_REQUIRE(
         error == std::errc{} && end == amount.data() + amount.size() && factor_ >= 0 && factor_ <= most,
-        Exit::usage, "--scale {}: '{}' is no factor (1.5, 0.8), nor ideal, nor free", text_, amount);
+        Exit::usage,
+        "--scale {}: '{}' is no factor (1.5, 0.8), nor a time to add (+2ms), nor ideal, nor free", text_,
+        amount);
   }
 }
 
@@ -99,7 +108,7 @@ void WhatIf::understand(const std::string& selector) {
 bool WhatIf::spans_nodes(int action) const {
   const int meeting = graph_.meeting_of(action);
   if (meeting < 0) return false;
-  const std::vector<int>& members = graph_.members(meeting);
+  const std::span<const int> members = graph_.members(meeting);
   return std::any_of(members.begin(), members.end(), [&](int member) {
     return hosts_[graph_.rank_of(member)] != hosts_[graph_.rank_of(action)];
   });
@@ -156,12 +165,13 @@ void WhatIf::change(ReplayTimes& times, ReplayRow& row, int action, const Replay
   };
   if (part_ == Part::lag) {
     const double factor = factor_of(of_peers([&](int other) { return before.lag[other]; }), row.lag[action]);
-    row.lag[action] = std::llround(static_cast<double>(row.lag[action]) * factor);
+    row.lag[action] = std::llround(static_cast<double>(row.lag[action]) * factor) + later_;
     return;
   }
   const auto computed = [&](int other) { return computed_by(before, times, other); };
   const std::int64_t own = computed(action);
   scale_computed(row, times, action, factor_of(of_peers(computed), own));
+  if (!sends(graph_.at(action))) row.lasts[action] += later_;  // a message is late where it comes
 }
 
 void WhatIf::apply(ReplayTimes& times) const {
@@ -169,7 +179,7 @@ void WhatIf::apply(ReplayTimes& times) const {
     const ReplayRow before = row;
     if (part_ == Part::axis && axis_ == Axis::tensor)
       for (SumTimes& sum : row.sums)
-        sum.takes = std::llround(static_cast<double>(sum.takes) * factor_of({sum.takes}, 1));
+        sum.takes = std::llround(static_cast<double>(sum.takes) * factor_of({sum.takes}, 1)) + later_;
     else
       for (int action = 0; action < graph_.actions(); ++action)
         if (chosen(action)) change(times, row, action, before);

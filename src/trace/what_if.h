@@ -10,12 +10,12 @@ namespace mindpipe {
 #define MINDPIPE_AMOUNTS(kind) kind(factor, "factor") kind(ideal, "ideal") kind(free, "free")
 MINDPIPE_KINDS(Amount, NamedRow, MINDPIPE_AMOUNTS)
 
-/// One change to what actions take: "rank:3=1.5", "link:0-1=free", "kind:backward=ideal".
+/// One change to what actions take: "rank:3=1.5", "link:0-1=+2ms", "kind:backward=ideal", "axis:data=free".
 ///
 /// A rank and a stage mean what they compute; a kind of action, a link (messages both ways), traffic between
 /// nodes, and an axis (pipeline, data, tensor) mean what these take; `lag` means the host's time between
-/// actions. A factor makes all of it so many times as long, `free` takes it away, and `ideal` lets it take
-/// what the same takes on the median of the other ranks.
+/// actions. A factor makes all of it so many times as long, a time behind a plus each of it so much longer,
+/// `free` takes it away, and `ideal` lets it take what the same takes on the median of the other ranks.
 class WhatIf {
  public:
   /// Understands a change, or fails with exit code 2 and a sentence that says what there is.
@@ -41,6 +41,7 @@ class WhatIf {
   Part part_ = Part::lag;
   Amount how_ = Amount::factor;
   double factor_ = 1;
+  std::int64_t later_ = 0;  ///< nanoseconds by which each takes longer
   int number_ = 0, other_ = 0;
   ActionKind kind_ = ActionKind::forward;
   Axis axis_ = Axis::data;

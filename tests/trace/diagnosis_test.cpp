@@ -45,5 +45,33 @@ TEST_F(SlowLink, LeavesCostsWithTheirSigns) {
   EXPECT_THAT(text_of(diagnosis, trace, graph), HasSubstr("-2.0 ms"));
 }
 
+/// What is said of so many steps of which every seventh is slow on rank 3.
+std::vector<std::string> said_of_every_seventh(int steps) {
+  const MadeRun run = made_run({1, 2, 2, 1}, 8, ScheduleKind::one_forward_one_backward);
+  const ReplayGraph graph(run.grid, run.plan.program);
+  std::mt19937_64 random(4);
+  const Fault fault{.longer = [&](int step, int action) {
+    return graph.rank_of(action) == 3 && is_work(graph.at(action)) && step % 7 == 2 ? 2.0 : 1.0;
+  }};
+  StepTrace trace = trace_of(run, graph, draw_times(run, graph, steps, fault, random));
+  trace.hosts.assign(4, "a");
+  return findings_of(diagnose(trace, graph, {}, "a trace"), trace, graph);
+}
+
+TEST(SlowEverySeventhStep, IsAccusedOnAsManyStepsAsAShortListIsHeldFor) {
+  EXPECT_THAT(said_of_every_seventh(28), testing::Contains(testing::AllOf(
+                                             HasSubstr("rank 3 (stage 1, data 1, tensor 0) computes"),
+                                             HasSubstr("in some steps, in 14 % of the steps since step 3"))));
+}
+
+TEST(SlowEverySeventhStep, IsSuspectedOnADozen) {
+  const std::vector<std::string> said = said_of_every_seventh(12);
+  EXPECT_THAT(said,
+              testing::Contains(testing::AllOf(
+                  HasSubstr("rank 3 (stage 1, data 1, tensor 0) computes"),
+                  HasSubstr("in 2 of 12 steps, first in 3: too few to accuse it; a trace of 24 steps"))));
+  EXPECT_THAT(said, testing::Not(testing::Contains(HasSubstr("in some steps"))));
+}
+
 }  // namespace
 }  // namespace mindpipe

@@ -169,6 +169,49 @@ TEST(Levels, AddUpToTheNanosecond) {
   EXPECT_GT(levels.back().costs, 0) << "two stages have a bubble";
 }
 
+/// Levels of steps of which something takes so many times as long, beside what each cause adds to the ideal.
+std::vector<StepLevel> compared_levels(const MadeRun& run,
+                                       const std::function<double(const ReplayGraph&, int)>& longer) {
+  std::mt19937_64 random(7);
+  const ReplayGraph graph(run.grid, run.plan.program);
+  const Fault fault{.longer = [&](int, int action) { return longer(graph, action); }};
+  const ReplayTimes measured =
+      measured_times(trace_of(run, graph, draw_times(run, graph, 8, fault, random)), graph);
+  const WorkModel model(graph, measured, run.paper);
+  std::vector<StepLevel> levels = levels_of(graph, measured, model);
+  compare_with_ideal(levels, graph, measured, model, nullptr);
+  return levels;
+}
+
+const StepLevel& level_of(const std::vector<StepLevel>& levels, const std::string& cause) {
+  return *std::find_if(levels.begin(), levels.end(),
+                       [&](const StepLevel& level) { return level.cause == cause; });
+}
+
+TEST(Levels, StandBesideWhatTheyAddToTheIdealWhereTheyAgree) {
+  const auto levels = compared_levels(
+      made_run({1, 2, 2, 1}, 8, ScheduleKind::one_forward_one_backward),
+      [](const ReplayGraph& graph, int action) { return graph.rank_of(action) == 3 ? 1.5 : 1.0; });
+  const StepLevel& slow = level_of(levels, "ranks slower than their peers");
+  ASSERT_TRUE(slow.added);
+  EXPECT_NEAR(static_cast<double>(*slow.added), static_cast<double>(slow.costs),
+              0.15 * static_cast<double>(slow.costs));
+  EXPECT_EQ(slow.interacts, "");
+}
+
+TEST(Levels, NameTheOtherCauseWhereOneHidesTheOther) {
+  // A stage that computes longer costs little while all wait for messages that take longer still.
+  const auto levels =
+      compared_levels(made_run({1, 2, 2, 1}, 8, ScheduleKind::one_forward_one_backward),
+                      [](const ReplayGraph& graph, int action) {
+                        if (is_message(graph.at(action))) return 60.0;
+                        return graph.stage_of(action) == 1 && is_pass(graph.at(action)) ? 1.6 : 1.0;
+                      });
+  const StepLevel& stages = level_of(levels, "unequal stages");
+  EXPECT_LT(2 * stages.costs, *stages.added);
+  EXPECT_EQ(stages.interacts, "messages between stages");
+}
+
 TEST(Levels, TellStateThatComesFromTheHostFromWork) {
   std::mt19937_64 random(6);
   const MadeRun run = made_run({1, 1, 2, 1}, 8, ScheduleKind::one_forward_one_backward, 1, true),

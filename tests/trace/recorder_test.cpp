@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "trace/recorded_steps.h"
+
 namespace mindpipe {
 namespace {
 
@@ -76,6 +78,14 @@ TEST(Recorder, ForgetsWhatNobodyAsksForAnyMore) {
   Recorder recorder(4);
   for (int stretch = 0; stretch < 1000; ++stretch) recorder.begin_stretch(25, stretch == 0 ? 0 : 25);
   EXPECT_LE(recorder.capacity(), 4u * (4 * 25 + 25));
+}
+
+TEST(RecordedSteps, AreMoreWhereAStepHasFewActions) {
+  EXPECT_EQ(recorded_steps(3, 800), 28);
+  EXPECT_EQ(recorded_steps(3, 50'000), 20) << "so many as take 16 MiB";
+  EXPECT_EQ(recorded_steps(3, 64 * 5000), 12);
+  EXPECT_EQ(recorded_steps(40, 64 * 5000), 40);
+  EXPECT_EQ(recorded_steps(0, 800), 1);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "trace/made_run.h"
+#include "trace/replay_by_events.h"
 
 namespace mindpipe {
 namespace {
@@ -33,7 +34,62 @@ TEST(Replay, GivesBackEveryBeginOfEveryRank) {
     const ReplayMatch identity = compare(trace, graph, replayed);
     EXPECT_EQ(identity.first_off, "");
     EXPECT_EQ(identity.replayed, identity.measured);
+    for (const Counted counted : {Counted::behind_the_first, Counted::all})
+      EXPECT_EQ(replayed_period(graph, times, 6, counted), replayed.period(counted));
   }
+}
+
+TEST(Replay, SaysWhatEventsSayInTheirOrder) {
+  std::mt19937_64 random(8);
+  std::vector<MadeRun> runs = some_runs();
+  runs.push_back(made_run({2, 2, 4, 1}, 4, ScheduleKind::zero_bubble));
+  for (const MadeRun& run : runs) {
+    const ReplayGraph graph(run.grid, run.plan.program);
+    ReplayTimes times = draw_times(run, graph, 3, {}, random);
+    for (int action = 0; action < graph.actions(); ++action)
+      times.sums_of[action + 1] =
+          times.sums_of[action] + (run.grid.tensor > 1 && is_pass(graph.at(action)) ? 2 : 0);
+    for (ReplayRow& row : times.rows) {
+      for (int action = 0; action < graph.actions(); ++action)
+        row.eager[action] = sends(graph.at(action)) && random() % 3 == 0;
+      for (int sum = 0; sum < times.sums_of.back(); ++sum)
+        row.sums.push_back(
+            {static_cast<std::int64_t>(random() % 100'000), static_cast<std::int64_t>(random() % 10'000)});
+    }
+    const Replayed found = replay(graph, times, 3), known = ReplayByEvents(graph, times, 3).run();
+    EXPECT_EQ(found.starts, known.starts);
+    EXPECT_EQ(found.ends, known.ends);
+  }
+}
+
+TEST(Replay, LetsSharersOfAProductMeetAtEachOfItsSums) {
+  const MadeRun run = made_run({2, 1, 1, 1}, 1, ScheduleKind::one_forward_one_backward);
+  const ReplayGraph graph(run.grid, run.plan.program);
+  ReplayTimes times{.sums_of = {}, .rows = std::vector<ReplayRow>(1), .violations = {}};
+  ReplayRow& row = times.rows.front();
+  row.lag.assign(graph.actions(), 0);
+  row.lasts.assign(graph.actions(), 0);
+  row.eager.assign(graph.actions(), 0);
+  int forward = 0;
+  while (!is_forward(graph.at(forward))) ++forward;
+  const int other = graph.sharer(forward, 1);
+  for (int action = 0; action <= graph.actions(); ++action)
+    times.sums_of.push_back((action > forward ? 2 : 0) + (action > other ? 2 : 0));
+  row.sums = {{100, 7}, {1, 5}, {30, 6}, {50, 4}};  // they meet at 100, and at 106 + 50
+  row.lasts[forward] = 10;
+  row.lasts[other] = 20;
+  const Replayed replayed = replay(graph, times, 1);
+  EXPECT_EQ(replayed.ends[0][forward], 106 + 50 + 5 + 10);
+  EXPECT_EQ(replayed.ends[0][other], 106 + 50 + 4 + 20);
+}
+
+TEST(Replay, DoesNotEndWhereActionsWaitForEachOther) {
+  MadeRun run = made_run({1, 1, 2, 1}, 4, ScheduleKind::one_forward_one_backward);
+  ASSERT_TRUE(ReplayGraph(run.grid, run.plan.program).order().ends);
+  run.plan.program.ranks[0].front().after.push_back(static_cast<int>(run.plan.program.ranks[0].size()) - 1);
+  const ReplayGraph graph(run.grid, run.plan.program);
+  std::mt19937_64 random(7);
+  EXPECT_FALSE(replay(graph, draw_times(run, graph, 2, {}, random), 2).finished);
 }
 
 TEST(Replay, HasOnePipelineAsTheSimulatorOfPlansHasIt) {
@@ -124,6 +180,9 @@ TEST(Replay, ExpectsTheOddStepsByTheEvenOnes) {
     };
     const double even = period({0, 2, 4, 6, 8, 10}), odd = period({1, 3, 5, 7, 9, 11});
     EXPECT_NEAR(even / odd, 1, 0.01);
+    const double plain = static_cast<double>(
+        replayed_period(graph, plain_averages(trace, times, graph, {0, 2, 4, 6, 8, 10}), 4));
+    EXPECT_GT(plain / odd, run.grid.pipeline > 1 ? 1.02 : 1) << "averages count the waits for others";
     EXPECT_NEAR(even / static_cast<double>(compare(trace, graph, replay(graph, times, 12)).measured), 1,
                 0.03);
   }

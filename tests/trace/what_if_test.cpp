@@ -69,6 +69,21 @@ TEST_F(WhatIfs, ComeTrue) {
   }
 }
 
+TEST_F(WhatIfs, ComeTrueOfALinkOnWhichMessagesComeLater) {
+  Fault fault;
+  fault.longer = [&](int, int action) {
+    const Action& what = graph_.at(action);
+    const int stage = graph_.stage_of(action);
+    const double paper = static_cast<double>(run_.paper[stage][graph_.index_of(action)]);
+    const bool is_late =
+        what.kind == ActionKind::receive && std::minmax(stage, what.peer) == std::minmax(1, 2);
+    return is_late ? 1 + 700'000 / paper : 1;
+  };
+  const double truth = measured(fault);
+  EXPECT_GT(truth, 1.02 * measured({}));
+  EXPECT_NEAR(predicted("link:1-2=+700us") / truth, 1, 0.01);
+}
+
 TEST_F(WhatIfs, BringASlowRankBackToItsPeers) {
   Fault fault;
   fault.longer = [&](int, int action) { return graph_.rank_of(action) == 5 ? 1.6 : 1; };
@@ -90,6 +105,8 @@ TEST_F(WhatIfs, AreRefusedWhereTheyNameNothing) {
   EXPECT_THAT(complaint("rank:1"), HasSubstr("expected SELECTOR=FACTOR"));
   EXPECT_THAT(complaint("rank:1=fast"), HasSubstr("'fast' is no factor"));
   EXPECT_THAT(complaint("rank:1=-2"), HasSubstr("'-2' is no factor"));
+  EXPECT_THAT(complaint("link:0-1=+soon"), HasSubstr("'+soon' is no time to add"));
+  EXPECT_EQ(complaint("link:0-1=+2ms"), "");
   EXPECT_EQ(complaint("lag=0.5"), "");
 }
 

@@ -120,7 +120,7 @@ std::string stages_picture(const StepTrace& trace, const ReplayGraph& graph, con
   const auto period = [&](int stage, double longer) {
     ReplayTimes times = expected;
     WhatIf(fmt::format("stage:{}={}", stage, 1 + longer), graph, trace.hosts).apply(times);
-    return static_cast<double>(replay(graph, times, chained_steps).period());
+    return static_cast<double>(replayed_period(graph, times, chained_steps));
   };
   const double whole = period(0, 0);
   std::string text =

@@ -98,13 +98,23 @@ std::int64_t first_of_all(const std::vector<KeptAction>& actions, const World& w
   return first;
 }
 
+/// The first of the steps that are held which goes into the trace: the first two of a start, in which memory
+/// and caches are new, do not where a dozen others are held.
+std::size_t first_traced(Worker& worker) {
+  constexpr std::int64_t warm_up = 2, enough = 12;
+  const std::int64_t held = static_cast<std::int64_t>(worker.executor().recorder(worker.training()).held());
+  const std::int64_t forgotten = worker.steps().since_taken().steps - held;
+  return static_cast<std::size_t>(
+      std::clamp<std::int64_t>(warm_up - forgotten, 0, std::max<std::int64_t>(0, held - enough)));
+}
+
 /// This rank's times of the last steps. Tensor sums of an imitated device have no times of their own.
 RankTimes times_here(Worker& worker, const TraceClock& clock, std::vector<std::string>& operations) {
   const Recorder& recorder = worker.executor().recorder(worker.training());
   const std::size_t actions = worker.training().list.size();
   const bool computes = row_of(worker.config().device.kind).computes;
   RankTimes times;
-  for (std::size_t held = 0; held < recorder.held(); ++held) {
+  for (std::size_t held = first_traced(worker); held < recorder.held(); ++held) {
     std::vector<Recorder::Times>& step = times.steps.emplace_back();
     for (std::size_t action = 0; action < actions; ++action) {
       const Recorder::Times& at = recorder.times(held, action);
@@ -130,7 +140,7 @@ void add_steps(Worker& worker, const TraceClock& clock, StepTrace& trace) {
   for (int list = 0; list < std::ssize(trace.program.ranks); ++list)
     trace.paper.push_back(times_on_paper(worker.plan().training, worker.plan().outline, list));
   const Recorder& recorder = worker.executor().recorder(worker.training());
-  for (std::size_t held = 0; held < recorder.held(); ++held)
+  for (std::size_t held = first_traced(worker); held < recorder.held(); ++held)
     trace.steps.push_back(recorder.first_held_step() + static_cast<std::int64_t>(held) + 1);
   trace.ranks[worker.world().rank] = times_here(worker, clock, trace.operations);
 }

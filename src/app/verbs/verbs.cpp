@@ -76,9 +76,10 @@ void declare_report(CLI::App& app, Arguments& a) {
 
 void declare_replay(CLI::App& app, Arguments& a) {
   app.add_option("RUN", a.replay.run, "the run directory")->required()->option_text("");
-  app.add_option("--scale", a.replay.changes,
-                 "what if: SELECTOR=FACTOR, =ideal or =free, of rank:3, stage:1, kind:backward, link:0-1, "
-                 "between-nodes, axis:data, lag; one after the other, each alone")
+  app.add_option(
+         "--scale", a.replay.changes,
+         "what if: SELECTOR=FACTOR, =+TIME, =ideal or =free, of rank:3, stage:1, kind:backward, link:0-1, "
+         "between-nodes, axis:data, lag; one after the other, each alone")
       ->option_text("CHANGE...");
   app.add_option("key=value", a.replay.words,
                  "what if: other settings, all at once: another program with the prices of the trace; or "
