@@ -28,6 +28,14 @@ def rows(tensor):
     return [numbers[at:at + width] for at in range(0, len(numbers), width)]
 
 
+def lists_of(path):
+    """The list of each stage, its actions as fields with names."""
+    metadata, tensors = read(path)
+    fields = metadata["fields"].split()
+    programs = sorted((name for name in tensors if name.startswith("program.")), key=lambda name: int(name.split(".")[1]))
+    return [[dict(zip(fields, row)) for row in rows(tensors[name])] for name in programs]
+
+
 class Trace:
     """Actions of all ranks, numbered rank after rank, whom each waits for and whom it meets; their times by themselves in each step."""
 
@@ -38,8 +46,7 @@ class Trace:
         _, self.pipeline, self.data, self.tensor = (int(degree) for degree in metadata["grid"].split())
         self.ranks = self.pipeline * self.data * self.tensor
         self.paper = [self.tensors[f"paper.{stage}"][1] for stage in range(self.pipeline)] if metadata["prices"] == "measured" else []
-        fields = metadata["fields"].split()
-        self.lists = [[dict(zip(fields, row)) for row in rows(self.tensors[f"program.{stage}"])] for stage in range(self.pipeline)]
+        self.lists = lists_of(path)
         self.number_actions()
         self.find_waits()
         self.find_meetings()
