@@ -7,7 +7,7 @@
 covering: layouts of all schedules on 2 to 16 ranks, of which replay has to give the run back. culprit: runs of 4 to 16 ranks with one fault
 each, of eight kinds in turn (a slow rank, a link that is slow, every seventh step slow, unequal stages, unequal micro-batches, jitter, sums
 that hold up messages, a late begin of each step) that costs a step 2 % or more: whether the first cause that replay names is that one, and
-what it says that it costs beside what a step really gains without the fault, or of sums that hold up messages what the simulator says.
+what it says that it costs beside what a step really gains without the fault.
 pairs: half as many runs with two faults, both of which should be among the first three causes.
 clean: half as many runs without a fault, of which nobody may be accused. whatif: other programs, slower ranks and links, and free
 sums, predicted from one trace each and then run; real: the same of two real ranks, in turn with the traced layout; lanes: the same of
@@ -40,17 +40,6 @@ from replay_runs import ROOT, Runs, losses, supernet_text
 WORTH = 0.02
 
 
-def true_cost(runs, settings, fault, clean, found):
-    """Nanoseconds of a step that a fault costs: of transfers that wait for others as the simulator has it, of all else as it ran."""
-    if fault.kind != "contention":
-        return found["measured_period"] - clean["measured_period"]
-    ranks, figures = settings["grid.pipeline"] * settings["grid.data"], os.path.join(runs.folder, "ports.json")
-    runs.plan(settings, ranks, figures)
-    with open(figures, encoding="utf-8") as file:
-        pairs_at_ports = json.load(file)["ports"]["pairs"]
-    return max((pair["cost_ns"] for pair in pairs_at_ports if (pair["waits"], pair["holds"]) == ("pipeline", "gradients")), default=0)
-
-
 def culprits(runs, rng, count, rows, kinds=FAULTS):
     """One fault each, of all kinds in turn."""
     done = tries = 0
@@ -63,12 +52,12 @@ def culprits(runs, rng, count, rows, kinds=FAULTS):
             print(f"refused: {clean['refused']}")
             continue
         fault = draw_fault(rng, settings, kind, clean["cuts"])
-        found = clean if fault.kind == "contention" else runs.observe({**settings, **fault.settings}, fault.inject)
+        found = runs.observe({**settings, **fault.settings}, fault.inject)
         if "refused" in found:
             print(f"refused: {found['refused']}")
             done += 1
             continue
-        costs = true_cost(runs, settings, fault, clean, found)
+        costs = found["measured_period"] - clean["measured_period"]
         if costs < WORTH * clean["measured_period"]:
             print(f"too cheap: {fault} costs {costs / 1e6:.2f} ms of {clean['measured_period'] / 1e6:.1f} ms")
             continue

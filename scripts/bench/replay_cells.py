@@ -73,10 +73,13 @@ class Fault:
 
 def settings_for(rng, kind):
     """A layout in which a kind of fault may be seen."""
-    if kind == "contention":  # sums of large units under the passes of other chunks, on links that are slow beside both
+    if kind == "contention":  # sums of large units on links of their own, as fast as those of messages
         pipeline, data = rng.choice([(4, 2), (4, 4)])
-        return {"grid.pipeline": pipeline, "grid.data": data, "schedule.kind": "breadth-first", "schedule.chunks": 2, "train.zero": 0,
-                "train.batch": 4 * 2 * pipeline * data, "device.links.rate": rng.uniform(2e7, 4e7), "model.mlp_width": 1536}
+        rate = rng.uniform(3e7, 5e7)
+        return {"grid.pipeline": pipeline, "grid.data": data, "schedule.kind": rng.choice(("breadth-first", "interleaved")),
+                "schedule.chunks": 2, "train.zero": 0, "train.batch": 4 * 2 * pipeline * data, "model.mlp_width": 1536,
+                "device.links.ranks_per_node": data, "device.links.rate": rate, "device.links.rate_between_nodes": rate,
+                "device.links.latency": 1e-5, "device.links.latency_between_nodes": 1e-5}
     settings = layout(rng, rng.choice(GRIDS))
     if kind == "stages" and settings["schedule.kind"] == "interleaved":
         settings.update({"schedule.kind": "1f1b", "schedule.chunks": 1})
@@ -107,7 +110,7 @@ def draw_fault(rng, settings, kind, cuts=None):
         return Fault(kind, ("jitter", rank, None), f"jitter@{rank}:1:{rng.uniform(0.15, 0.4):.3f}")
     if kind == "late":
         return Fault(kind, ("host", rank, None), f"slow@{rank}:1:{rng.randrange(5, 40)}ms/1")
-    return Fault(kind, ("contention", None, None))
+    return Fault(kind, ("contention", None, None), settings={"device.links.ranks_per_node": pipeline * data})  # and now on the same ones
 
 
 class WhatIf:

@@ -58,17 +58,11 @@ class Runs:
         ranks = settings["grid.pipeline"] * settings.get("grid.data", 1) * settings.get("grid.tensor", 1)
         return self.run(self.text_of(settings), ranks, settings, inject)
 
-    def plan(self, settings, ranks, figures):
-        """What the simulator says of a layout, as JSON in a file."""
-        words = ["plan", "--simulate", "--ranks", str(ranks), "--json", figures, "--config", self.config(self.text_of(settings))]
-        subprocess.run([self.binary] + words + ["run.dir=unused"] + [f"{key}={value}" for key, value in settings.items()],
-                       check=True, capture_output=True)
-
     def prices(self, settings, factor):
         """Two profiles: what passes of a layout take, by a trace of it, and the same with backwards so many times as long."""
         run, ranks = self.train(settings), settings["grid.pipeline"] * settings["grid.data"]
         subprocess.run([self.binary, "plan", "--search", "--from", run, "--ranks", str(ranks), "--config",
-                        self.config(self.text_of(settings))] + [f"{key}={value}" for key, value in settings.items()],
+                        self.config(self.text_of(settings)), "run.dir=unused"] + [f"{key}={value}" for key, value in settings.items()],
                        check=True, capture_output=True)
         own, scaled = (os.path.join(self.folder, f"prices-{self.count}-{name}.yaml") for name in ("own", "scaled"))
         shutil.copy(os.path.join(run, "replay", "prices.yaml"), own)
