@@ -223,7 +223,7 @@ bench-plan: configure ## steps that plans predict from one profile beside steps 
 	cmake --build $(BUILD) -j $(JOBS) --target mindpipe-train
 	python3 scripts/bench/prediction.py --binary $(BUILD)/mindpipe-train $(PREDICTION)
 
-bench-replay: configure ## what replay says of emulated runs with a drawn fault, and of other programs, beside what is true, on a machine that runs nothing else: an hour (REPLAY="--runs 10")
+bench-replay: configure ## what replay says of emulated runs with a drawn fault, and of other programs, beside what is true, on a machine that runs nothing else: two hours (REPLAY="--runs 10")
 	cmake --build $(BUILD) -j $(JOBS) --target mindpipe-train
 	python3 scripts/bench/replay.py --binary $(BUILD)/mindpipe-train $(REPLAY)
 
