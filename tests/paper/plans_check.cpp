@@ -106,8 +106,8 @@ TEST_F(Paper, EnginesAndWorkspacesAreThoseThatWereMeasured) {
 }
 
 /// Where training drops weights of attention, by a mask that is our own function, evaluations alone ask. An
-/// H100 and an H200 take turns, which differ in memory alone, and for tiny models all three devices do; `make
-/// plans` asks all of them everything.
+/// H100 and an H200 take turns, which differ in memory and cache alone, and for tiny models all three devices
+/// do; `make plans` asks all of them everything.
 TEST_F(Paper, BundledConfigurationsHaveAFusedPlanInBothDirections) {
   std::map<std::string, int> planned;
   std::size_t turn = 0;

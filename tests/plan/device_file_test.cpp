@@ -4,11 +4,14 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
 
 #include "config/config.h"
 #include "core/check.h"
 #include "plan/cost_model.h"
 #include "plan/network_on_paper.h"
+#include "plans/attention_planner.h"
 
 namespace mindpipe {
 namespace {
@@ -51,6 +54,22 @@ TEST(DescribedDevice, HasNoneOfItsReserveForProducts) {
   } catch (const Error& error) {
     EXPECT_EQ(error.code, Exit::bad_configuration);
     EXPECT_THAT(error.what(), HasSubstr("device.reserved_multiprocessors is 108, and the GPU has 108"));
+  }
+}
+
+// nvidia-smi counts what the driver and the check bits of the memory take too.
+TEST(DescribedGpus, HaveTheMemoryThatARuntimeGivesAndNotThatOfNvidiaSmi) {
+  const std::map<std::string, std::pair<std::int64_t, std::int64_t>> mib{
+      {"a100", {81920, 40}}, {"h100", {81559, 50}}, {"h200", {143771, 60}}};  // by nvidia-smi; second cache
+  ASSERT_EQ(described_gpus().size(), mib.size());
+  for (const GpuDescription& gpu : described_gpus()) {
+    const auto properties = nlohmann::json::parse(gpu.properties);
+    const auto [of_smi, cache] = mib.at(gpu.name);
+    const double share = properties.at("totalGlobalMem").get<double>() / static_cast<double>(of_smi << 20);
+    EXPECT_LT(share, 1) << gpu.name;
+    EXPECT_GT(share, 0.98) << gpu.name;
+    EXPECT_EQ(properties.at("l2CacheSize"), cache << 20) << gpu.name;
+    EXPECT_EQ(properties.at("multiProcessorCount"), gpu.multiprocessors) << gpu.name;
   }
 }
 
