@@ -25,7 +25,7 @@ import libraries
 import parts
 import tables
 import verdict
-from reading import FAILED, MISSING
+from reading import FAILED, IN_PART, MISSING, PASSED
 from report import Report
 
 REHEARSAL_PATIENCE = 4  # a processor that computes for others too is no sign of anything
@@ -45,9 +45,10 @@ class Check:
         self.users_environment = dict(os.environ)
         with open(os.path.join(bundle, "bundle.json")) as file:
             self.built = json.load(file)
-        found, self.missing = libraries.find(self.built["libraries"], libraries.candidates(self.python),
+        found, self.nowhere = libraries.find(self.built["libraries"], libraries.candidates(self.python),
                                              libraries.known_to_the_loader())
         self.environment = libraries.environment_of(bundle, found, os.environ)
+        self.missing = libraries.refused(self.built["libraries"], self.environment, work)
         self.libraries, self.kernels, self.runs, self.graphics = found, None, {}, ""
         self.description = ""
 
@@ -63,6 +64,14 @@ class Check:
         for line in text.splitlines():
             if line.startswith(mark):
                 self.description = line[len(mark):]
+
+    def lacks(self, names):
+        """Those of a part's libraries, told without versions, that cannot be opened here. A processor needs
+        none."""
+        return [
+            library for library in self.missing
+            if self.device == "cuda" and library.split(".so")[0] in names
+        ]
 
     def has_no_gpu(self):
         """Whether doctor has looked, and found none. A doctor that hangs or crashes has found nothing."""
@@ -92,10 +101,16 @@ def outcome_of(part, check, seconds):
     """(outcome, why, figures); whatever goes wrong in a part is its outcome."""
     if seconds == 0:
         return MISSING, "no time was left for it", {}
+    needed, used = check.lacks(part.needs), check.lacks(part.uses)
+    if needed:
+        return MISSING, "it needs " + "; ".join("%s (%s)" % (name, check.missing[name]) for name in needed), {}
     try:
-        return part.work(check, seconds)
+        outcome, why, figures = part.work(check, seconds)
     except (Exception, SystemExit) as error:  # one part's trouble is not the others'
         return FAILED, "%s: %s" % (type(error).__name__, error), {}
+    if used and outcome == PASSED:
+        return IN_PART, "%s; not run: what takes %s" % (why, ", ".join(used)), figures
+    return outcome, why, figures
 
 
 def run_parts(check, report, chosen, whole, results):
@@ -170,9 +185,10 @@ def say_tables(check, report, device):
 def whole_check(check, report, options):
     """All parts and the verdict; the exit code."""
     results, start, ended_by = [], time.monotonic(), ""
-    for name in check.missing:
-        report.say("%s is nowhere: not in LD_LIBRARY_PATH, not known to the loader, not in /usr/local/cuda*, not "
-                   "beside %s" % (name, check.python))
+    for name, words in check.missing.items():
+        report.say("%s cannot be opened (%s)%s" %
+                   (name, words, ": not in LD_LIBRARY_PATH, not known to the loader, not in /usr/local/cuda*, not "
+                    "beside " + check.python if name in check.nowhere else ""))
     try:
         run_parts(check, report, options.chosen, 60 * options.minutes, results)
     except EndedFromOutside as sign:

@@ -2,6 +2,19 @@
 import glob
 import os
 import subprocess
+import sys
+import time
+
+import running
+
+# Opens a library and says what the loader says against it. Whatever else goes wrong says nothing of the library.
+OPENS = """
+import ctypes, sys
+try:
+    ctypes.CDLL(sys.argv[1])
+except OSError as error:
+    print("refused: " + " ".join(str(error).split()))
+"""
 
 
 def known_to_the_loader():
@@ -48,6 +61,19 @@ def find(names, folders, known):
         else:
             found[name] = folder
     return found, missing
+
+
+def refused(names, environment, folder, seconds=8):
+    """{library: the loader's words} of those that a program in this environment cannot open, of as many as time
+    lets be tried."""
+    answers, end = {}, time.monotonic() + seconds
+    for name in names:
+        told = running.run([sys.executable, "-S", "-c", OPENS, name], environment, end - time.monotonic(),
+                           os.path.join(folder, "libraries.log"))[1]
+        for line in told.splitlines():
+            if line.startswith("refused: "):
+                answers[name] = line[len("refused: "):]
+    return answers
 
 
 def environment_of(bundle, found, base):

@@ -12,11 +12,12 @@ from reading import FAILED, MISSING, PASSED, TIMED_OUT, first_complaint, read_sa
 
 class Part:
     """work(check, seconds) returns (outcome, why, figures). `seconds` are kept for it; it may take `most` where
-    parts before it have left time."""
+    parts before it have left time. Without a library that it `needs` it does not run; without one that it `uses`
+    only the rest of it does."""
 
-    def __init__(self, name, settles, seconds, work, most=0):
+    def __init__(self, name, settles, seconds, work, most=0, needs=(), uses=()):
         self.name, self.settles, self.seconds, self.work = name, settles, seconds, work
-        self.most = most or seconds
+        self.most, self.needs, self.uses = most or seconds, needs, uses
 
 
 def program(check, name):
@@ -124,6 +125,10 @@ MEMCHECKED = ("Cuda.NormOf*:Cuda.ResidualNorm*:Cuda.SumsOverRows*:Cuda.Embedding
 RACECHECKED = ("Cuda.NormOf*:Cuda.SumsOverRows*:Cuda.Embedding*:Cuda.Classifier*:Cuda.SumsOfSquares*:"
                "Cuda.BothGradients*:Cuda.LossesAndGradients*:Cuda.SeveralRanges*")
 
+# Every product is cuBLASLt's. Attention is cuDNN's, whose frontend wants the runtime beside it, or else our own.
+PRODUCTS, ATTENTION = ("libcublasLt",), ("libcudnn", "libcudart")
+COMPUTES = {"needs": PRODUCTS, "uses": ATTENTION}
+
 PARTS = (
     Part("doctor", "what this machine has", 15, looked_at),
     Part("kernels", "each operation that is a kernel of our own, per dtype, against the processor", 35,
@@ -131,34 +136,34 @@ PARTS = (
     Part(
         "library",
         "products by cuBLASLt, attention by cuDNN and by our own kernels, against the processor and the book",
-        40, test(LIBRARY)),
+        40, test(LIBRARY), **COMPUTES),
     Part("ceilings",
          "what this GPU does at best, and the share of it that each kernel of a step of GPT-2 124M has", 30,
-         measured_kernels),
-    Part("gpt2-124m", "training GPT-2 124M", 30, trained("gpt2-124m")),
+         measured_kernels, **COMPUTES),
+    Part("gpt2-124m", "training GPT-2 124M", 30, trained("gpt2-124m"), **COMPUTES),
     Part("gpt2-124m-torch", "the same by PyTorch: compiled, fused attention, fused AdamW", 35,
          trained_by_others("gpt2-124m", "torch", training.train_torch), 90),
     Part("parity-2", "the bits of one rank on grids of two that share this GPU", 25,
-         test(PARITY, "Parity.EveryLayout*", 2), 60),
-    Part("parity-4", "the same on grids of four", 25, test(PARITY, "Parity.EveryLayout*", 4), 60),
+         test(PARITY, "Parity.EveryLayout*", 2), 60, **COMPUTES),
+    Part("parity-4", "the same on grids of four", 25, test(PARITY, "Parity.EveryLayout*", 4), 60, **COMPUTES),
     Part("subnets-2", "a supernet on two stages, and on two lanes, of this GPU", 15,
-         test(PARITY, "Subnets.OnTheDeviceOfTheTests*", 2)),
-    Part("models", "losses and gradients of small models against the processor", 20, test(MODELS)),
-    Part("gpt2-1.5b", "training GPT-2 1.5B", 20, trained("gpt2-1.5b")),
-    Part("llama-8b", "training a quarter of Llama 8B, sequences of 8192", 20, trained("llama-8b")),
-    Part("tune", "GPT-2 124M with the fastest algorithm of each product", 25, tuned),
-    Part("memory", "what the device holds of GPT-2 124M beside the ledger", 15, device_memory),
+         test(PARITY, "Subnets.OnTheDeviceOfTheTests*", 2), **COMPUTES),
+    Part("models", "losses and gradients of small models against the processor", 20, test(MODELS), **COMPUTES),
+    Part("gpt2-1.5b", "training GPT-2 1.5B", 20, trained("gpt2-1.5b"), **COMPUTES),
+    Part("llama-8b", "training a quarter of Llama 8B, sequences of 8192", 20, trained("llama-8b"), **COMPUTES),
+    Part("tune", "GPT-2 124M with the fastest algorithm of each product", 25, tuned, **COMPUTES),
+    Part("memory", "what the device holds of GPT-2 124M beside the ledger", 15, device_memory, **COMPUTES),
     Part("nccl-self", "communicators of one rank, on several streams, that send to themselves", 10,
-         test(PARITY, "NcclOfOneRank.*", 1)),
+         test(PARITY, "NcclOfOneRank.*", 1), needs=(*PRODUCTS, "libnccl")),
     Part("memcheck", "no kernel of ours reads or writes beside its operands", 15,
          sanitized("memcheck", KERNELS, MEMCHECKED)),
     Part("racecheck", "no two threads of a block meet in shared memory", 15,
          sanitized("racecheck", KERNELS, RACECHECKED)),
     Part("racecheck-attention", "the same in our own attention", 15,
-         sanitized("racecheck", LIBRARY, "CudaAttentionCases.OurOwn*")),
+         sanitized("racecheck", LIBRARY, "CudaAttentionCases.OurOwn*"), needs=PRODUCTS),
     Part(
         "paper", "engines and workspaces of plans beside those on paper, and how data/devices would describe "
-        "this GPU", 60, test("test_paper_on_gpu")),
+        "this GPU", 60, test("test_paper_on_gpu"), needs=(*PRODUCTS, *ATTENTION)),
     Part("gpt2-1.5b-torch", "GPT-2 1.5B by PyTorch, compiled", 15,
          trained_by_others("gpt2-1.5b", "torch", training.train_torch), 120),
 )

@@ -41,7 +41,8 @@ def read_tests(code, text):
         return FAILED, "no test has run: the filter names none", figures
     if passed == 0:
         reason = re.search(r": Skipped\n(.+)", text)
-        return SKIPPED, reason.group(1) if reason else "every test was skipped", figures
+        lacks = reason and re.search(r"no cuDNN|cannot be opened", reason.group(1))
+        return MISSING if lacks else SKIPPED, reason.group(1) if reason else "every test was skipped", figures
     return PASSED, "%d test%s" % (passed, "" if passed == 1 else "s") + (", %d skipped" %
                                                                          skipped if skipped else ""), figures
 

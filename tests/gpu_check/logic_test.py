@@ -49,11 +49,19 @@ class Time(unittest.TestCase):
         self.assertTrue(all("," not in name and " " not in name for name in names),
                         "--only takes them apart at commas")
 
-    def test_a_program_that_hangs_is_ended_with_all_its_children(self):
+    def test_each_part_that_computes_on_a_gpu_names_what_it_needs(self):
+        for part in parts.PARTS:
+            is_ours = not part.name.endswith("-torch")
+            if is_ours and part.name not in ("doctor", "kernels", "memcheck", "racecheck"):
+                self.assertIn("libcublasLt", part.needs, part.name)
+        self.assertEqual({part.name for part in parts.PARTS if "libcudnn" in part.needs}, {"paper"})
+        self.assertEqual({part.name for part in parts.PARTS if "libnccl" in part.needs}, {"nccl-self"})
+
+    def test_a_program_that_hangs_and_is_deaf_is_ended_with_all_its_children(self):
         with tempfile.TemporaryDirectory() as folder:
             log = os.path.join(folder, "log")
             start = time.monotonic()
-            code, text, _ = running.run(["/bin/sh", "-c", "echo begun; sleep 60 & echo $!; wait"],
+            code, text, _ = running.run(["/bin/sh", "-c", "trap '' TERM; echo begun; sleep 60 & echo $!; wait"],
                                         dict(os.environ), 1, log)
             self.assertIsNone(code)
             self.assertLess(time.monotonic() - start, 30)
@@ -159,6 +167,12 @@ class Outcomes(unittest.TestCase):
         self.assertEqual(
             reading.read_tests(-11, RUN)[:2],
             ("failed", "was ended by SIGSEGV: [ RUN      ] Cuda.Swiglu"))
+
+    def test_of_tests_whose_library_is_not_there(self):
+        skipped = ("/x/test.cpp:12: Skipped\n%s\n\n[  SKIPPED ] A.B (0 ms)\n[  PASSED  ] 0 tests.\n"
+                   "[  SKIPPED ] 1 test, listed below:\n")
+        for reason in ("no cuDNN that this build can use", "libnccl.so.2 cannot be opened here"):
+            self.assertEqual(reading.read_tests(0, skipped % reason)[:2], ("not run", reason))
 
     def test_of_layouts_when_time_ends(self):
         text = RUN + "4 ranks: 3 of 50 layouts, 0 failed, about 9 s left\n4 ranks: 12 of 50 layouts, %d failed\n"
@@ -274,6 +288,19 @@ class Libraries(unittest.TestCase):
                                             {"libz.so.1"})
             self.assertEqual(found, {"libcublasLt.so.13": folders[0], "libz.so.1": ""})
             self.assertEqual(missing, ["libcudnn.so.9"])
+
+    def test_that_cannot_be_opened_are_named_with_the_loaders_words(self):
+        with tempfile.TemporaryDirectory() as folder:
+            with open(os.path.join(folder, "libbroken.so.1"), "w") as file:
+                file.write("no library")
+            refused = libraries.refused(["libc.so.6", "libnone.so.7", "libbroken.so.1"],
+                                        dict(os.environ, LD_LIBRARY_PATH=folder), folder)
+            self.assertEqual(libraries.refused(["libnone.so.7"], {"LD_PRELOAD": "", "PYTHONHOME": "/nowhere"}, folder), {},
+                             "an interpreter that cannot start says nothing of a library")
+            self.assertEqual(libraries.refused(["libnone.so.7"], dict(os.environ), folder, 0), {}, "nor does one without time")
+        self.assertEqual(set(refused), {"libnone.so.7", "libbroken.so.1"})
+        self.assertIn("cannot open shared object file", refused["libnone.so.7"])
+        self.assertIn("libbroken.so.1", refused["libbroken.so.1"])
 
     def test_of_python_packages_are_found_through_the_interpreter(self):
         with tempfile.TemporaryDirectory() as root:

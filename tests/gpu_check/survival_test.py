@@ -1,11 +1,13 @@
 # thorough
 """gpu-check with programs that hang, crash, print a gigabyte, are killed or refused, and ended from outside at
 random moments: what has ended stands in a whole gpu-check.json, in time."""
+import concurrent.futures
 import glob
 import gzip
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -19,12 +21,16 @@ SCRIPTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "
 DOCTOR = "graphics       CUDA 13.0 on a driver for 13.0, NVIDIA H200"
 PASSES = "echo '[ RUN      ] Cuda.Swiglu'; echo '[  PASSED  ] 1 test.'"
 FILES = {"gpu-check.json", "logs.txt.gz", "gpu.json"}
+ALL = ["doctor", "kernels", "library", "models", "paper"]  # parts, and what each of them runs
+PROGRAMS = ("mindpipe-train", "test_kernels_cuda_kernels", "test_kernels_cuda_library", "test_models_cuda",
+            "test_paper_on_gpu")
+BUDGET = 60  # seconds of a whole check that is ended from outside
 
 
 class Bundle:
     """A bundle in which each program is a line of the shell."""
 
-    def __init__(self, folder, programs):
+    def __init__(self, folder, programs, libraries=()):
         self.folder, self.output = folder, os.path.join(folder, "out")
         os.makedirs(os.path.join(folder, "bin"))
         for name in ("lib", "configs", "tmp"):
@@ -32,7 +38,7 @@ class Bundle:
         shutil.copytree(os.path.join(SCRIPTS, "gpu_check"), os.path.join(folder, "check"))
         shutil.copytree(os.path.join(SCRIPTS, "bench"), os.path.join(folder, "bench"))
         with open(os.path.join(folder, "bundle.json"), "w") as file:
-            json.dump({"commit": "made", "cuda": "13", "architectures": "90", "libraries": []}, file)
+            json.dump({"commit": "made", "cuda": "13", "architectures": "90", "libraries": libraries}, file)
         for name, line in programs.items():
             path = os.path.join(folder, "bin", name)
             with open(path, "w") as file:
@@ -48,6 +54,13 @@ class Bundle:
     def report(self):
         with open(os.path.join(self.output, "gpu-check.json")) as file:
             return json.load(file)
+
+    def ended(self):
+        """How many parts have ended, as the report says at this moment."""
+        try:
+            return len(self.report()["parts"])
+        except FileNotFoundError:
+            return 0
 
     def outcomes(self):
         return {part["name"]: (part["outcome"], part["why"]) for part in self.report()["parts"]}
@@ -132,42 +145,96 @@ class Survival(unittest.TestCase):
         self.assertEqual((process.returncode, bundle.report()["verdict"]), (69, "no GPU"))
         self.assertIn("racecheck", text)
 
-    def test_ended_from_outside_at_any_moment_all_that_had_ended_is_there(self):
-        draw, runs = random.Random(), []
-        for turn in range(10):
-            mark = "%d" % draw.randrange(10**9, 10**10)
-            line = "echo '%s'; sleep 0.%d; sh -c 'sleep 0.2' %s; " % (DOCTOR, draw.randrange(1, 4), mark) + PASSES
-            bundle = Bundle(os.path.join(self.folder, str(turn)), {
-                name: line
-                for name in ("mindpipe-train", "test_kernels_cuda_kernels", "test_kernels_cuda_library",
-                             "test_models_cuda", "test_paper_on_gpu")
-            })
-            sign = signal.SIGKILL if turn % 2 else signal.SIGTERM
-            runs.append((bundle, mark, sign, draw.uniform(0.3, 4), bundle.start(
-                "--only", "kernels,library,models,paper")))
+    def run_without(self, missing, *chosen):
+        """Outcomes on a machine that lacks a library, whose programs all note that they were started."""
+        folder = os.path.join(self.folder, missing)
+        started = os.path.join(folder, "started")
+        line = "echo \"$(basename $0) $*\" >>%s; echo '%s'; %s" % (started, DOCTOR, PASSES)
+        bundle = Bundle(folder, {name: line for name in (*PROGRAMS, "mpirun", "test_runtime_mpi", "kernels_bench")},
+                        ["libc.so.6", missing + ".so.99"])
+        process = bundle.start("--only", ",".join(chosen))
+        text, _ = process.communicate(timeout=120)
+        with open(started) as file:
+            return process.returncode, bundle.outcomes(), file.read(), text
+
+    def test_without_a_library_what_needs_it_has_not_run_and_nothing_is_wrong(self):
+        code, outcomes, started, text = self.run_without("libcudnn", "kernels", "library", "models", "paper", "nccl-self")
+        self.assertEqual(code, 0, text)
+        self.assertEqual({name: outcome for name, (outcome, _) in outcomes.items()},
+                         {"doctor": "passed", "kernels": "passed", "library": "in part", "models": "in part",
+                          "paper": "not run", "nccl-self": "passed"})
+        self.assertRegex(outcomes["paper"][1], r"^it needs libcudnn.so.99 \(.*cannot open shared object")
+        self.assertEqual(outcomes["library"][1], "1 test; not run: what takes libcudnn.so.99")
+        self.assertNotIn("test_paper_on_gpu", started)
+        self.assertIn("libcudnn.so.99 cannot be opened", text)
+        self.assertNotIn("libc.so.6 cannot be opened", text)
+        code, outcomes, started, text = self.run_without("libnccl", "library", "paper", "nccl-self")
+        self.assertEqual((code, outcomes["nccl-self"][0], outcomes["library"][0], outcomes["paper"][0]),
+                         (0, "not run", "passed", "passed"), text)
+        self.assertNotIn("mpirun", started)
+        code, outcomes, started, text = self.run_without(
+            "libcublasLt", "kernels", "library", "ceilings", "gpt2-124m", "parity-2", "subnets-2", "models", "tune",
+            "memory", "nccl-self", "racecheck-attention", "paper")
+        self.assertEqual((code, {name for name, (outcome, _) in outcomes.items() if outcome != "not run"}),
+                         (0, {"doctor", "kernels"}), text)
+        self.assertEqual([line.split()[0] for line in started.splitlines()],
+                         ["mindpipe-train", "test_kernels_cuda_kernels"])
+
+    def ended_from_outside(self, turn, before, draw):
+        """Starts a check of five parts and ends it at a random moment of the one behind `before` of them: what
+        it leaves. That part takes long, and in every other run does not end when it is asked to."""
+        mark, deaf = "30.%d" % draw.randrange(10**9), "trap '' TERM; " if draw.random() < 0.5 else ""
+        lines = ["echo '%s'; sleep %.2f; %s" % (DOCTOR, draw.uniform(0.1, 0.5), PASSES) for _ in ALL]
+        lines[before] = "%secho '%s'; exec sleep %s" % (deaf, DOCTOR, mark)
+        bundle = Bundle(os.path.join(self.folder, str(turn)), dict(zip(PROGRAMS, lines)))
         begun = time.monotonic()
-        for bundle, mark, sign, moment, process in sorted(runs, key=lambda run: run[3]):
-            time.sleep(max(0, begun + moment - time.monotonic()))
-            process.send_signal(sign)
-        for bundle, mark, sign, moment, process in runs:
-            text, _ = process.communicate(timeout=20)
-            self.assertLess(time.monotonic() - begun, 4 + 10)
-            if not os.path.exists(os.path.join(bundle.output, "gpu-check.json")):
-                self.assertNotIn("passed", text, "nothing had begun")
-                continue
+        process = bundle.start("--minutes", "%.2f" % (BUDGET / 60), "--only", ",".join(ALL[1:]))
+        while bundle.ended() < before:
+            if process.poll() is not None:
+                self.fail("it has ended by itself: %s" % process.communicate()[0])
+            self.assertLess(time.monotonic() - begun, BUDGET + 10)
+            time.sleep(0.02)
+        time.sleep(draw.uniform(0, 1))
+        sign = signal.SIGKILL if turn % 2 else signal.SIGTERM
+        process.send_signal(sign)
+        sent = time.monotonic()
+        text, _ = process.communicate(timeout=60)
+        self.assertLess(time.monotonic() - sent, 10)
+        self.assertLess(time.monotonic() - begun, BUDGET + 10)
+        self.leaves_nobody(mark)
+        return bundle, sign, process.returncode, text
+
+    def leaves_nobody(self, mark):
+        deadline = time.monotonic() + 5
+        while is_running(mark) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        self.assertFalse(is_running(mark), "a program has outlived what started it")
+
+    def test_ended_from_outside_at_ten_random_moments_all_that_had_ended_is_there(self):
+        seed = int(os.environ.get("MINDPIPE_SEED", random.SystemRandom().randrange(10**6)))
+        print("MINDPIPE_SEED=%d draws these moments again" % seed, flush=True)
+        draw = random.Random(seed)
+        before = [turn % len(ALL) for turn in range(10)]  # each part is interrupted twice
+        draw.shuffle(before)
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            runs = list(pool.map(self.ended_from_outside, range(10), before,
+                                 [random.Random(draw.random()) for _ in before]))
+        self.assertEqual(sum(had > 0 for had in before), 8)
+        for (bundle, sign, code, text), had in zip(runs, before):
+            if had == 0 and not os.path.exists(os.path.join(bundle.output, "gpu-check.json")):
+                continue  # nothing had begun
             report = bundle.report()
             names = [part["name"] for part in report["parts"] if part["outcome"] == "passed"]
-            told = [line.split()[0] for line in text.splitlines() if "  passed   " in line]
-            self.assertEqual(names, ["doctor", "kernels", "library", "models", "paper"][:len(names)])
+            told = [line.split()[0] for line in text.splitlines() if re.match(r"\S+ +passed +\d", line)]
+            self.assertEqual(names, ALL[:had], text)
             self.assertLessEqual(set(told), set(names))
             self.assertLessEqual(set(os.listdir(bundle.output)) - {".gpu-check.json"}, FILES)
-            if sign == signal.SIGTERM and report["verdict"] != "not ended" and len(names) < 5:
-                self.assertEqual((process.returncode, report["code"]), (1, 1))
-                self.assertIn("WRONG" if len(report["parts"]) > len(names) else "ended early", report["verdict"])
-            deadline = time.monotonic() + 5
-            while is_running(mark) and time.monotonic() < deadline:
-                time.sleep(0.1)
-            self.assertFalse(is_running(mark), "a program has outlived what started it")
+            if sign == signal.SIGKILL:
+                self.assertEqual((code, report["verdict"], report["code"]), (-signal.SIGKILL, "not ended", None))
+                self.assertIn(report["running"], [None, ALL[had]])
+            elif code != -signal.SIGTERM:  # it came before anybody listened
+                self.assertEqual((code, report["code"], report["running"]), (1, 1, None), text)
+                self.assertIn("WRONG" if len(report["parts"]) > had else "ended early", report["verdict"])
 
 
 if __name__ == "__main__":

@@ -1,8 +1,21 @@
 // thorough without a GPU
+#include "cuda/gpu_operations.h"
 #include "hardware.h"
 #include "kernels/mirror.h"
 
-/// The GPU backend on a GPU, where there is one.
+/// Kernels of our own, without NVIDIA's libraries.
+class KernelsAlone final : public mindpipe::GpuOperations {
+ public:
+  using GpuOperations::GpuOperations;
+#define MINDPIPE_REFUSED(name, Operands)                                           \
+  void name(const mindpipe::Operands&) override {                                  \
+    mindpipe::fail(mindpipe::Exit::internal, "{} is no kernel of our own", #name); \
+  }
+  MINDPIPE_LIBRARY_OPERATIONS(MINDPIPE_REFUSED)
+#undef MINDPIPE_REFUSED
+};
+
+/// The kernels on a GPU, where there is one.
 class Cuda : public ::testing::Test {
  public:
   static mindpipe::testing::Pairing& pairing() { return *pairing_; }
@@ -17,7 +30,7 @@ class Cuda : public ::testing::Test {
       GTEST_SKIP() << "no GPU that this process may use: " << mindpipe::gpu_devices();
     if (pairing_) return;
     pairing_ = std::make_unique<mindpipe::testing::Pairing>();
-    pairing_->gpu = mindpipe::make_cuda_backend(pairing_->memory, 0);
+    pairing_->gpu = std::make_unique<KernelsAlone>(pairing_->memory, 0);
   }
   static void TearDownTestSuite() { pairing_.reset(); }
 
@@ -26,4 +39,3 @@ class Cuda : public ::testing::Test {
 };
 
 #include "kernels/cuda_cases.h"
-#include "make_backend.h"
