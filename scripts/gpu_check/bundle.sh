@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# bundle.sh BUILD FOLDER: everything that gpu-check needs on a machine with a GPU and nothing of ours installed: stripped programs of BUILD, the
+# bundle.sh BUILD FOLDER [MIB]: everything that gpu-check needs on a machine with a GPU and nothing of ours installed: stripped programs of BUILD, the
 # libraries they stand on (not glibc's, not NVIDIA's), what Open MPI needs to start ranks on one machine, configurations and scripts.
-# FOLDER may be copied anywhere; FOLDER/gpu-check.sh runs it all. Says how large it is, and refuses to make more than 56 MiB together with the
-# tree, beside which it travels.
+# FOLDER may be copied anywhere; FOLDER/gpu-check.sh runs it all. Says how large it is, and refuses to make more than 56 MiB, or MIB, together
+# with the tree, beside which it travels.
 set -euo pipefail
 build=$(realpath "${1:?bundle.sh BUILD FOLDER}") folder=${2:?bundle.sh BUILD FOLDER}
 cd "$(dirname "$0")/../.."
 fail() { echo "bundle.sh: $*" >&2; exit 1; }
-most_mib=56
+most_mib=${3:-56}
 
 # What no bundle may bring along: the C library, which belongs to the kernel's side of the machine, and the driver.
 not_ours='/(ld-linux[^/]*|lib(c|m|dl|rt|pthread|resolv|util|anl|mvec|nss_[a-z]*|cuda|nvidia-[a-z0-9-]*))\.so'

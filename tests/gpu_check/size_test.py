@@ -1,0 +1,75 @@
+#!/usr/bin/env python3
+# thorough
+"""size_test.py BUILD: the bundle of gpu-check and the tree are at most 56 MiB together with device code for all GPUs that `make
+gpu-check` compiles for, and a larger one is refused. What this build has no code for is made here of its PTX, by nvcc, and counted
+once: programs share their code, and the bundle's packing finds it once, which is looked at too. Exit code 77: no nvcc here."""
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "scripts"))
+sys.dont_write_bytecode = True
+import kernel_budgets  # noqa: E402
+
+MOST_MIB, MIB = 56, 1 << 20
+
+
+def numbers_of(architectures):
+    return {int(number) for number in re.findall(r"\d+", architectures)}
+
+
+def of_makefile():
+    """The architectures that `make gpu-check` compiles for."""
+    return numbers_of(re.search(r"^gpu-check: CUDA_ARCHITECTURES = (.*)$", (ROOT / "Makefile").read_text(), re.M).group(1))
+
+
+def of_build(build):
+    cache = (build / "CMakeCache.txt").read_text()
+    return numbers_of(re.search(r"^MINDPIPE_CUDA_ARCHITECTURES:\w+=(.*)$", cache, re.M).group(1))
+
+
+def device_code(build, architecture):
+    """Bytes of all kernels for an architecture, packed as nvcc packs them into an object."""
+    total = 0
+    with tempfile.TemporaryDirectory() as folder:
+        ptx, packed = pathlib.Path(folder, "kernels.ptx"), pathlib.Path(folder, "kernels.fatbin")
+        for file in sorted((ROOT / "kernels/cuda/device").glob("*.cu")):
+            ptx.write_text(kernel_budgets.ptx_of(ROOT / "kernels", build, file, architecture))
+            subprocess.run([kernel_budgets.NVCC, "-fatbin", "--compress-mode=size", "-arch=sm_%d" % architecture, str(ptx), "-o",
+                            str(packed)], check=True)
+            total += packed.stat().st_size
+    return total
+
+
+def bundle(build, folder, mib):
+    return subprocess.run([str(ROOT / "scripts/gpu_check/bundle.sh"), str(build), str(folder), str(mib)], capture_output=True,
+                          text=True)
+
+
+def main():
+    build = pathlib.Path(sys.argv[1]).resolve()
+    if kernel_budgets.NVCC is None:
+        print("no nvcc here")
+        return 77
+    missing = sorted(of_makefile() - of_build(build))
+    more = sum(device_code(build, architecture) for architecture in missing)
+    print("device code for %s: %.1f MiB" % (", ".join("sm_%d" % one for one in missing) or "nothing else", more / MIB))
+    assert of_makefile() >= {80, 90} and (more > MIB / 4) == bool(missing), more
+    with tempfile.TemporaryDirectory() as folder:
+        made = bundle(build, pathlib.Path(folder, "made"), MOST_MIB - -(-more // MIB))
+        print(made.stdout + made.stderr)
+        assert made.returncode == 0, "bundle and tree are more than %d MiB with this code" % MOST_MIB
+        mib, tree, programs, libraries = map(int, re.search(
+            r"made: (\d+) MiB, the tree is (\d+); unpacked, programs are (\d+) and libraries (\d+)", made.stdout).groups())
+        assert mib < (programs + libraries) / 2, "what programs share lies in the bundle more than once"
+        assert tree > 0 and programs > libraries > 0
+        refused = bundle(build, pathlib.Path(folder, "again"), mib + tree - 1)
+        assert refused.returncode == 1 and "together that is more than %d MiB" % (mib + tree - 1) in refused.stderr, refused.stderr
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
