@@ -202,8 +202,7 @@ CostModel::Footprint CostModel::generation_footprint() {
 
 void CostModel::each_operation(const std::function<void(const PricingBackend::Asked&)>& see) {
   backend_->on_operation(see);
-  for (int b = 0; b < static_cast<int>(model().blocks().size()); ++b)
-    pass(b, b + 1, Tape::WeightGradients::now, false);
+  pass(0, static_cast<int>(model().blocks().size()), Tape::WeightGradients::now, false);
   backend_->on_operation({});
 }
 

@@ -58,7 +58,8 @@ class CostModel {
   Outline outline();
   /// Every product of a micro-batch's forward and backward, each once: what `doctor --tune` tunes.
   std::vector<ProductCall> products();
-  /// Tells of every operation of a micro-batch's forward and backward, as a GPU does it.
+  /// Tells of every operation of a micro-batch's forward and backward, as a GPU does it that has all blocks:
+  /// what ends one and begins the next is joined.
   void each_operation(const std::function<void(const PricingBackend::Asked&)>& see);
   /// What each block's products, attention and convolutions take this rank, forward and backward of one
   /// micro-batch.

@@ -1,10 +1,9 @@
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <set>
-#include <sstream>
 
 #include "runtime/asked_of_gpu.h"
+#include "runtime/stated_tables.h"
 
 // The ledger of bytes and launches in kernels/cuda/README.md, and the times on paper beside it, are what
 // steps ask for.
@@ -119,31 +118,14 @@ std::string times_of(const std::vector<std::pair<std::string, Steps>>& all) {
   return text;
 }
 
-/// What stands in the README between two marks.
-std::string stated(const std::string& name) {
-  std::ifstream in(MINDPIPE_SOURCE_DIR "/kernels/cuda/README.md");
-  std::stringstream all;
-  all << in.rdbuf();
-  const std::string text = all.str(), begins = "<!-- " + name + ": MINDPIPE_SAY_BYTES=1 test_runtime -->\n";
-  const auto from = text.find(begins);
-  if (from == std::string::npos) return "";
-  const auto first = from + begins.size();
-  return text.substr(first, text.find("<!-- end of " + name + " -->") - first);
-}
-
-void expect_stated(const std::string& name, const std::string& table) {
-  if (std::getenv("MINDPIPE_SAY_BYTES") != nullptr) fmt::print("{}\n", table);
-  EXPECT_EQ(stated(name), table) << "MINDPIPE_SAY_BYTES=1 prints what kernels/cuda/README.md should say";
-}
-
 TEST(BytesOfGpu, TheLedgerAndTheTimesOnPaperAreWhatStepsAskFor) {
   std::vector<std::pair<std::string, Steps>> all;
   for (const char* device : {"h100", "h200"}) {
     all.emplace_back(device, Steps{});
     for (const TimedRun& run : timed_runs()) all.back().second.push_back(asked_in_a_step(run, device));
   }
-  expect_stated("bytes", ledger_of(all[0].second));
-  expect_stated("times", times_of(all));
+  expect_stated("bytes", "test_runtime", ledger_of(all[0].second));
+  expect_stated("times", "test_runtime", times_of(all));
 }
 
 }  // namespace
