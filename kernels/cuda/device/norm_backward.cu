@@ -33,15 +33,16 @@ struct NormSums {
   int64_t first_part, chunks;
 };
 
-/// This thread's part of a row of dy and x, and of what the gradient is added to.
-template <class T, bool wide>
+/// This thread's part of a row of dy and x. What the gradient is added to is asked for with them only if
+/// `holds_past`: single elements, and sums of its columns too, would take more registers than there are.
+template <class T, bool wide, bool holds_past>
 struct HeldRow {
   using A = Wide<T>;
   static constexpr int size = lanes<T>;
   int rank, threads;
   A mean, inverse;
   Raw<T, size> dy[summed_groups], x[summed_groups];
-  Raw<T, size> past[wide ? summed_groups : 1];  // single elements would take more registers than there are
+  Raw<T, size> past[holds_past ? summed_groups : 1];
 
   /// Calls body(v, first column, Whole or Some) for this thread's groups of the first `cols` columns.
   template <class Body>
@@ -61,7 +62,7 @@ struct HeldRow {
     walk(cols, [&](int v, int64_t j, auto ending) {
       dy[v] = fetch<size>(in.dy + begin + j, ending);
       x[v] = fetch<size>(in.x + begin + j, ending);
-      if constexpr (wide)
+      if constexpr (holds_past)
         if (in.residual != nullptr) past[v] = fetch<size>(in.residual + begin + j, ending);
     });
   }
@@ -87,9 +88,9 @@ struct HeldRow {
     const int64_t begin = row * in.shape.cols;
     walk(cols, [&](int v, int64_t j, auto ending) {
       const auto gain = load<size>(in.gain + j, ending);
-      const int held = wide ? v : 0;
-      if constexpr (!wide)
-        if (in.residual != nullptr) past[0] = fetch<size>(in.residual + begin + j, ending);
+      const int held = holds_past ? v : 0;
+      if constexpr (!holds_past)
+        if (sums_past || in.residual != nullptr) past[0] = fetch<size>(in.residual + begin + j, ending);
       Group<A, size> d;
 #pragma unroll
       for (int k = 0; k < size; ++k) {
@@ -125,14 +126,15 @@ __global__ void __launch_bounds__(most_threads)
                 each = chunk_rows(all), last = (chunk + 1) * each < all ? (chunk + 1) * each : all;
   if (chunk * each >= all) return;
   const int team = static_cast<int>(threadIdx.x) / threads, teams = static_cast<int>(blockDim.x) / threads;
-  HeldRow<T, wide> held;
+  HeldRow<T, wide, wide && !sums_past> held;
   held.rank = static_cast<int>(threadIdx.x) % threads;
   held.threads = threads;
   Group<A, size> scaled[summed_groups]{}, plain[summed_groups]{}, past[sums_past ? summed_groups : 1]{};
   int turn = 0;
-  for (int64_t first = chunk * each; first < last; first += teams, turn = 1 - turn) {
-    const bool there = first + team < last;  // a team without a row takes part in sums all the same
-    const int64_t t = there ? first + team : last - 1, here = there ? cols : 0;
+  const int rows = static_cast<int>(last - chunk * each);
+  for (int first = 0; first < rows; first += teams, turn = 1 - turn) {
+    const bool there = first + team < rows;  // a team without a row takes part in sums all the same
+    const int64_t t = chunk * each + (there ? first + team : rows - 1), here = there ? cols : 0;
     const int64_t sample = quotient(t, of_sample),
                   row = sample * shape.rows + part * shape.rows / shape.parts + t - sample * of_sample;
     held.take(in, row, here);

@@ -47,9 +47,11 @@ TEST_F(Cuda, BothGradientsOfANormInOnePass) {
     struct Case {
       std::int64_t samples, rows, cols, parts;
     };
-    // Teams of a warp, of several and of a whole block, whose last rows are fewer; rows that no block holds.
-    for (const Case& c : {Case{1, 1, 5, 1}, Case{2, 20, 136, 2}, Case{3, 11, 33, 4}, Case{1, 70, 8, 1},
-                          Case{1, 5, 770, 1}, Case{1, 2, 4096, 1}, Case{1, 1, 8200, 1}}) {
+    // Teams of a warp, of several and of a whole block, in one round and in several, whose last rows are
+    // fewer; more chunks than runs of them; chunks of more rows than the least; rows that no block holds.
+    for (const Case& c :
+         {Case{1, 1, 5, 1}, Case{2, 20, 136, 2}, Case{3, 11, 33, 4}, Case{1, 70, 8, 1}, Case{1, 5, 770, 1},
+          Case{1, 4, 4096, 1}, Case{1, 300, 16, 1}, Case{1, 8230, 4, 1}, Case{1, 1, 8200, 1}}) {
       const NormKind kind = c.rows % 2 == 0 ? NormKind::layer : NormKind::rms;
       const Shape shape{c.samples, c.rows, c.cols}, sums{c.parts, c.cols};
       const Mirror dy = make.random(shape, "dy"), x = make.random(shape, "x"),
