@@ -42,7 +42,7 @@ Conv2D::Conv2D(const LayerContext& context, Unit& unit, const Conv2DSpec& spec)
                    Form::whole,
                    {Initial::Kind::normal, spec.deviation},
                    true};
-  weight.of_products = spec.window.taps() == 1 ? 1 : 0;
+  weight.of_products = 1;
   weight_ = unit.add(weight);
 }
 
@@ -94,7 +94,7 @@ void Conv2D::backward(const Tensor& dy, const Tensor& x, const Tensor& dx, Tape&
                  dy_s = spec_.split == Split::in ? dy : dy.at(s), w = weight(s, tape),
                  gradient = weight_.gradient(s);
     const Tensor dw = taps == 1 ? gradient : tape.scratch({outputs_, width}, gradient.dtype);
-    const bool writes = taps > 1 || weight_.takes_first_product(s);
+    const bool is_first = weight_.takes_first_product(s), writes = taps > 1 || is_first;
     const std::int64_t samples = x_s.shape[0], step = samples_at_once(samples);
     for (std::int64_t first = 0; first < samples; first += step) {
       Tape::Scope chunk(tape);
@@ -111,7 +111,7 @@ void Conv2D::backward(const Tensor& dy, const Tensor& x, const Tensor& dx, Tape&
     }
     if (taps > 1)
       backend.transpose(
-          {dw.reshaped({outputs_, taps, inputs_}), true, gradient.reshaped({outputs_, inputs_, taps})});
+          {dw.reshaped({outputs_, taps, inputs_}), !is_first, gradient.reshaped({outputs_, inputs_, taps})});
   }
 }
 

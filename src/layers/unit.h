@@ -40,8 +40,8 @@ struct ParamSpec {
   Initial initial;
   bool decay = false;
   bool product = false;  ///< gradient is a product that the tape may put off (zero-bubble schedules)
-  /// Uses, as bits, whose gradient is written by products alone, every element of it: nobody needs to zero
-  /// it.
+  /// Uses, as bits, whose gradient is written by products alone, or by what is turned of them, every element
+  /// of it: nobody needs to zero it.
   std::uint32_t of_products = 0;
   int uses = 1;  ///< places that use it; each has its own accumulator, their roots are added in model order
   /// Above 0: a running statistic. No optimizer moves it: a step takes it this share of the way to the mean
