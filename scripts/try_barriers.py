@@ -74,7 +74,7 @@ def is_wrong_past(name, passed, shared):
     """Whether a barrier that goes past this statement is a mistake."""
     code = "\n".join(code_of(line) for line in passed).strip()
     is_right = any(name == file and code.startswith(begin) for file, begin, _ in RIGHT)
-    return not is_right and re.search(shared + r"|[{}]$", code)
+    return not is_right and re.search(shared + r"|[{}]$|^\}", code)
 
 
 def barriers(name, lines, shared):

@@ -3,7 +3,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
 
 import running
 import training
@@ -67,13 +66,13 @@ def ledger_bytes(text):
     return sum(sizes)
 
 
-def used_memory(command):
+def used_memory(check, command):
     """Bytes that are in use on the first GPU, for all processes; none: nobody says."""
+    code, text, _ = running.run(command + ["--query-gpu=memory.used", "--format=csv,noheader,nounits"], check.environment, 5,
+                                check.log("nvidia-smi"))
     try:
-        answer = subprocess.run(command + ["--query-gpu=memory.used", "--format=csv,noheader,nounits"],
-                                stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=5)
-        return int(answer.stdout.split()[0]) << 20
-    except (OSError, subprocess.TimeoutExpired, ValueError, IndexError):
+        return int(text.split()[0]) << 20 if code == 0 else None
+    except (ValueError, IndexError):
         return None
 
 
@@ -83,10 +82,10 @@ def device_memory(check, seconds):
     if check.device != "cuda" or found is None:
         return MISSING, ("a processor's memory is no device's"
                          if check.device != "cuda" else "nvidia-smi is not on this machine"), {}
-    before, most = used_memory([found]), [0]
+    before, most = used_memory(check, [found]), [0]
 
     def look():
-        most[0] = max(most[0], used_memory([found]) or 0)
+        most[0] = max(most[0], used_memory(check, [found]) or 0)
         return False
     code, text, figures = training.train(training.CASES["gpt2-124m"], "memory", check, seconds, done=look)
     ledger = ledger_bytes(text)

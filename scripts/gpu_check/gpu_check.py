@@ -137,6 +137,8 @@ def run_parts(check, report, chosen, whole, results):
             results.append(result)
             report.add(result, measured(check))
             report.keep_logs(part.name, check.work)
+            if check.description:
+                report.describe(check.description + "\n")
         report.say(verdict.part_line(result))
         if part.name == "doctor" and check.has_no_gpu():
             return
@@ -182,21 +184,21 @@ def say_tables(check, report, device):
         report.say("\n" + "\n".join(tables.goal_table(goals_of(check.runs))))
 
 
-def whole_check(check, report, options):
-    """All parts and the verdict; the exit code."""
-    results, start, ended_by = [], time.monotonic(), ""
+def whole_check(check, report, options, start):
+    """All parts and the verdict; the exit code. `start`: when the time began that all may take."""
+    results, ended_by = [], ""
     for name, words in check.missing.items():
         report.say("%s cannot be opened (%s)%s" %
                    (name, words, ": not in LD_LIBRARY_PATH, not known to the loader, not in /usr/local/cuda*, not "
                     "beside " + check.python if name in check.nowhere else ""))
     try:
-        run_parts(check, report, options.chosen, 60 * options.minutes, results)
+        run_parts(check, report, options.chosen, 60 * options.minutes - (time.monotonic() - start), results)
     except EndedFromOutside as sign:
         ended_by = str(sign)
     if not ended_by and check.has_no_gpu():
         report.say("gpu-check: no GPU that this process may use (%s). On one this would have run:" % check.graphics)
         list_parts(options.chosen, report.say)
-        report.close(verdict="no GPU", code=verdict.NO_GPU)
+        report.learn(verdict="no GPU", code=verdict.NO_GPU)
         return verdict.NO_GPU
     missed = [
         goal.what.strip() for goal in tables.GOALS
@@ -204,9 +206,8 @@ def whole_check(check, report, options):
     ]
     seconds = time.monotonic() - start
     code, lines = verdict.verdict(results, options.device, missed, seconds, ended_by)
-    report.close(verdict=lines[-1], code=code, seconds=seconds, below=missed)
+    report.learn(verdict=lines[-1], code=code, seconds=seconds, below=missed)
     if check.description:
-        report.describe(check.description + "\n")
         report.say("this GPU's description, for data/devices: " + check.description)
     say_tables(check, report, options.device)
     report.say("\n" + "\n".join(lines))
@@ -224,20 +225,20 @@ def main(words):
     if options.list:
         list_parts(options.chosen)
         return 0
-    output, work = os.path.abspath(options.output), tempfile.mkdtemp(prefix="gpu-check-")
+    start, work = time.monotonic(), tempfile.mkdtemp(prefix="gpu-check-")
+    report = Report(os.path.abspath(options.output),
+                    {"date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "device": options.device})
     try:
         for sign in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(sign, ends)
         check = Check(options, os.path.dirname(os.path.dirname(os.path.abspath(__file__))), work)
-        report = Report(
-            output, {
-                "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "device": options.device,
-                "bundle": check.built, "libraries": check.libraries, "libraries_missing": check.missing
-            })
+        report.learn(bundle=check.built, libraries=check.libraries, libraries_missing=check.missing)
         report.say("MindPipe %s" % check.built["commit"])
-        return whole_check(check, report, options)
-    except EndedFromOutside as sign:
-        print("gpu-check: ended from outside by %s before any part had begun" % sign)
+        return whole_check(check, report, options, start)
+    except (Exception, EndedFromOutside) as error:
+        how = "ended from outside by %s" % error if isinstance(error, EndedFromOutside) else "%s: %s" % (type(error).__name__, error)
+        report.learn(verdict="gpu-check: %s beside its parts" % how, code=verdict.SOMETHING_FAILED)
+        report.say(report.whole["verdict"])
         return verdict.SOMETHING_FAILED
     finally:
         shutil.rmtree(work, ignore_errors=True)

@@ -21,7 +21,7 @@ def known_to_the_loader():
     """Names of libraries that a program finds without being told where."""
     for command in ("ldconfig", "/sbin/ldconfig"):
         try:
-            listing = subprocess.run([command, "-p"], capture_output=True, text=True, timeout=20).stdout
+            listing = subprocess.run([command, "-p"], capture_output=True, text=True, timeout=3).stdout
         except (OSError, subprocess.TimeoutExpired):
             continue
         return {line.split()[0] for line in listing.splitlines()[1:] if line.split()}
@@ -32,7 +32,7 @@ def python_folders(python):
     """Folders of NVIDIA's packages (nvidia/*/lib) among those that this interpreter imports from."""
     try:
         listing = subprocess.run([python, "-c", "import sys; print(*sys.path, sep='\\n')"],
-                                 capture_output=True, text=True, timeout=60).stdout
+                                 capture_output=True, text=True, timeout=10).stdout
     except (OSError, subprocess.TimeoutExpired):
         return []
     return [

@@ -47,13 +47,19 @@ def read_tests(code, text):
                                                                          skipped if skipped else ""), figures
 
 
+# What the tool says where it cannot watch this machine's GPU. It may start the program all the same.
+REFUSED = re.compile(r"^=+ (?:(?:Internal Sanitizer )?Error: )?.*(?:Device not supported|Failed to initialize|No attachable process|"
+                     r"Internal Sanitizer Error).*", re.MULTILINE)
+
+
 def read_sanitizer(code, text):
     """compute-sanitizer's outcome over a test: it counts errors, hazards, or both are the test's own."""
     counts = re.findall(r"^=+ (ERROR|RACECHECK) SUMMARY: (\d+) (?:errors?|hazards?)", text, re.MULTILINE)
     wrong = sum(int(count) for _, count in counts)
     outcome, why, figures = read_tests(code, text)
-    if code is not None and not counts and "[ RUN      ]" not in text:
-        return MISSING, "the tool does not run here: %s" % first_complaint(text), figures
+    refusal = REFUSED.search(text)
+    if code is not None and (refusal or not counts and "[ RUN      ]" not in text) and "[  FAILED  ]" not in text:
+        return MISSING, "the tool does not run here: %s" % (refusal.group(0) if refusal else first_complaint(text)), figures
     figures["complaints"] = wrong
     if wrong:
         first = re.search(r"^=+ ((?:Invalid|Error|Race|Warning|Program hit|Uninitialized|Potential).+)", text,

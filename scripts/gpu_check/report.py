@@ -58,7 +58,7 @@ class Report:
         self.whole.update(more, running=None)
         self.write()
 
-    def close(self, **more):
+    def learn(self, **more):
         self.whole.update(more, running=None)
         self.write()
 

@@ -195,6 +195,11 @@ class Outcomes(unittest.TestCase):
         self.assertEqual(
             reading.read_sanitizer(1, refusal)[:2],
             ("not run", "the tool does not run here: " + refusal.strip()))
+        for runs_on in (RUN + passed, RUN + passed + "========= ERROR SUMMARY: 2 errors\n"):
+            self.assertEqual(
+                reading.read_sanitizer(1, refusal + runs_on)[:2],
+                ("not run", "the tool does not run here: " + refusal.strip()))
+        self.assertEqual(reading.read_sanitizer(1, refusal + FAILURE)[0], "failed")
         outcome, why, _ = reading.read_sanitizer(
             99, "========= Invalid __global__ write of size 4 bytes\n" + passed +
             "========= ERROR SUMMARY: 2 errors\n")

@@ -138,6 +138,21 @@ class Survival(unittest.TestCase):
         self.assertEqual(bundle.outcomes()["doctor"][0], "timed out", text)
         self.assertEqual(bundle.outcomes()["kernels"][0], "passed", text)
 
+    def test_ended_before_any_part_it_leaves_a_report(self):
+        bundle, python = Bundle(self.folder, {}), os.path.join(self.folder, "python3")
+        with open(python, "w") as file:
+            file.write("#!/bin/sh\nexec sleep 600\n")
+        os.chmod(python, 0o755)
+        process = bundle.start("--python", python)
+        while not os.path.exists(os.path.join(bundle.output, "gpu-check.json")):
+            self.assertIsNone(process.poll())
+            time.sleep(0.02)
+        time.sleep(0.5)
+        process.send_signal(signal.SIGTERM)
+        text, _ = process.communicate(timeout=20)
+        self.assertEqual((process.returncode, bundle.report()["code"], bundle.report()["parts"]), (1, 1, []), text)
+        self.assertIn("SIGTERM", bundle.report()["verdict"])
+
     def test_a_machine_without_a_gpu_is_named(self):
         bundle = Bundle(self.folder, {"mindpipe-train": "echo 'graphics       CUDA 13.0, no GPU: none'"})
         process = bundle.start()
