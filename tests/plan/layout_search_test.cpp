@@ -72,6 +72,9 @@ TEST(LayoutSearch, NoBoundIsAboveWhatIsSimulated) {
         EXPECT_NEAR(static_cast<double>(whole.step), static_cast<double>(one.step), 0.02 * one.step)
             << words_of(one.layout, all_free);
         EXPECT_LE(one.bound, whole.step) << words_of(one.layout, all_free);
+      } else if (row_of(one.layout.schedule).has_groups) {  // another cut's groups may be longer than its own
+        EXPECT_LE(whole.step, one.step) << words_of(one.layout, all_free);
+        EXPECT_LE(one.bound, whole.step) << words_of(one.layout, all_free);
       } else {
         EXPECT_EQ(whole.step, one.step) << words_of(one.layout, all_free);
       }
