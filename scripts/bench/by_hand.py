@@ -28,7 +28,7 @@ EQUAL = 1.001  # the search takes the simpler of layouts that are as near as tha
 OPEN = ["grid=auto", "schedule=auto", "train.zero=auto", "train.recompute=auto", "train.sequence_parallel=auto"]
 
 
-LARGE_MEASURED = {"bert-large": "synthetic:arithmetic", "gpt2-124m": "data/alice.txt", "transformer-base": "synthetic:dates"}  # with samples
+LARGE_MEASURED = {"bert-large": "synthetic:arithmetic", "gpt2-124m": "data/alice.txt", "transformer-base": "synthetic:dates"}
 SMALL_MEASURED = ("bert-tiny", "gpt-tiny", "transformer-tiny", "vit-tiny")
 TURNS, STEPS, WARM_UP, ALLOWED = 7, 9, 2, 0.99
 
