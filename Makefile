@@ -219,7 +219,7 @@ bench-supernet: configure ## supernets against a GPT of the same shape, on two r
 	cmake --build $(BUILD) -j $(JOBS) --target mindpipe-train test_program
 	python3 scripts/bench/supernet.py $(BENCH)
 
-bench-plan: configure ## steps that plans predict from one profile beside steps that run, real and emulated, on a machine that runs nothing else: 10 minutes (PREDICTION="--cells 5")
+bench-plan: configure ## steps that plans predict from one profile beside steps that run, real and emulated, on a machine that runs nothing else: half an hour (PREDICTION="--cells 5")
 	cmake --build $(BUILD) -j $(JOBS) --target mindpipe-train
 	python3 scripts/bench/prediction.py --binary $(BUILD)/mindpipe-train $(PREDICTION)
 
@@ -227,7 +227,7 @@ bench-replay: configure ## what replay says of emulated runs with a drawn fault,
 	cmake --build $(BUILD) -j $(JOBS) --target mindpipe-train
 	python3 scripts/bench/replay.py --binary $(BUILD)/mindpipe-train $(REPLAY)
 
-bench-by-hand: configure ## simulated steps of each bundled configuration: its own layout, a rule of thumb, and the search: 5 minutes (BY_HAND="--only llama-8b")
+bench-by-hand: configure ## steps of its own layout, a rule of thumb and the search: of each bundled configuration on paper, of seven measured: 12 minutes (BY_HAND="--parts simulated")
 	cmake --build $(BUILD) -j $(JOBS) --target mindpipe-train
 	python3 scripts/bench/by_hand.py --binary $(BUILD)/mindpipe-train $(BY_HAND)
 

@@ -27,10 +27,10 @@ NODE = 8
 EQUAL = 1.001  # the search takes the simpler of layouts that are as near as that
 OPEN = ["grid=auto", "schedule=auto", "train.zero=auto", "train.recompute=auto", "train.sequence_parallel=auto"]
 
-
 LARGE_MEASURED = {"bert-large": "synthetic:arithmetic", "gpt2-124m": "data/alice.txt", "transformer-base": "synthetic:dates"}
 SMALL_MEASURED = ("bert-tiny", "gpt-tiny", "transformer-tiny", "vit-tiny")
 TURNS, STEPS, WARM_UP, ALLOWED = 7, 9, 2, 0.99
+ENVIRONMENT = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
 
 
 class Planner:
@@ -52,6 +52,14 @@ class Planner:
             command = [self.binary, "plan", "--config", self.file, "--ranks", str(self.ranks), "--json", figures.name]
             done = subprocess.run(command + self.device + words, cwd=ROOT, capture_output=True, text=True, check=False)
             return json.load(open(figures.name, encoding="utf-8")) if done.returncode == 0 else None
+
+    def run(self, words):
+        """Runs a verb on all ranks, emulated ones at real-time priority."""
+        command = ["mpirun", "--oversubscribe", "--bind-to", "none", "-np", str(self.ranks), self.binary, *words, "--config", self.file]
+        first = at_once() if "device.kind=emulated" in words else []
+        done = subprocess.run(first + command, cwd=ROOT, env=ENVIRONMENT, capture_output=True, text=True)
+        if done.returncode:
+            sys.exit(f"by_hand.py: '{' '.join(command)}' ended with {done.returncode}:\n{done.stderr[-2000:]}")
 
     def simulated(self, words):
         plan = self.ask(["--simulate"] + words)
@@ -109,14 +117,8 @@ def simulate(binary, only):
 def measured(planner, words):
     """The median of a training's steps, in nanoseconds."""
     with tempfile.TemporaryDirectory() as run:
-        command = ["mpirun", "--oversubscribe", "--bind-to", "none", "-np", str(planner.ranks), planner.binary, "train", "--config",
-                   planner.file, *planner.device, *words, f"run.dir={run}", f"train.steps={STEPS}", "train.evaluate_every=0",
-                   "checkpoint.every=0", "optimizer.rate.warmup=0", "energy.meter=none"]
-        first = at_once() if "device.kind=emulated" in planner.device else []
-        environment = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
-        done = subprocess.run(first + command, cwd=ROOT, env=environment, capture_output=True, text=True)
-        if done.returncode:
-            sys.exit(f"by_hand.py: '{' '.join(command)}' ended with {done.returncode}:\n{done.stderr[-2000:]}")
+        planner.run(["train", *planner.device, *words, f"run.dir={run}", f"train.steps={STEPS}", "train.evaluate_every=0",
+                     "checkpoint.every=0", "optimizer.rate.warmup=0", "energy.meter=none"])
         emulated = os.path.join(run, "metrics.emulated.jsonl")
         with open(emulated if os.path.exists(emulated) else os.path.join(run, "metrics.jsonl"), encoding="utf-8") as file:
             seconds = [json.loads(line).get("seconds") for line in file]
@@ -132,10 +134,7 @@ def planners_to_measure(binary, only, folder):
         if not only or name in only:
             profile = os.path.join(folder, name + ".yaml")
             planner = Planner(binary, name, 2, ["device.threads=1", f"device.profile={profile}"])
-            command = ["mpirun", "--oversubscribe", "--bind-to", "none", "-np", "2", binary, "profile", "--config", planner.file,
-                       "--output", profile, "--budget", "20s", "device.threads=1", *OPEN]
-            environment = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
-            subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, check=True)
+            planner.run(["profile", "--output", profile, "--budget", "20s", "device.threads=1", *OPEN])
             yield name, planner
 
 

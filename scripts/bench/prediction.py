@@ -89,7 +89,7 @@ EMULATED = (
     ("gpt", 4, 2, 1, "zb-v", 2, 1, "none", 16),
     ("dates", 2, 4, 1, "interleaved", 2, 1, "none", 8),
     ("dates", 4, 2, 1, "zb-h1", 1, 0, "none", 8),
-    ("dates", 4, 1, 2, "1f1b", 1, 0, "attention", 16),
+    ("dates", 4, 1, 2, "1f1b", 1, 0, "[1, 3]", 16),
     ("dates", 1, 4, 2, "1f1b", 1, 1, "none", 4),
     ("gpt", 1, 16, 1, "1f1b", 1, 1, "none", 4),
     ("gpt", 2, 8, 1, "elastic", 2, 2, "none", 8),

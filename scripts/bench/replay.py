@@ -213,12 +213,13 @@ def covering(runs, _, __, rows):
 
 
 def cuts_of(layers, stages):
-    """All ways to cut the blocks (layers, the first, the last) into stages, none more than a block and a half beyond an equal share."""
-    blocks = layers + 2
-    for cut in itertools.combinations(range(1, blocks), stages - 1):
-        edges = (0, *cut, blocks)
-        if max(edges[k + 1] - edges[k] for k in range(stages)) <= blocks / stages + 1.5:
-            yield "[" + ",".join(map(str, cut)) + "]"
+    """All ways to cut a table, whole layers and a head into stages, none more than a layer and a half beyond an equal share. A layer is
+    two blocks."""
+    parts = layers + 2
+    for cut in itertools.combinations(range(1, parts), stages - 1):
+        edges = (0, *cut, parts)
+        if max(edges[k + 1] - edges[k] for k in range(stages)) <= parts / stages + 1.5:
+            yield "[" + ",".join(str(2 * part - 1) for part in cut) + "]"
 
 
 def bad_starts(stages, layers):

@@ -47,9 +47,9 @@ def read_tests(code, text):
                                                                          skipped if skipped else ""), figures
 
 
-# What the tool says where it cannot watch this machine's GPU. It may start the program all the same.
-REFUSED = re.compile(r"^=+ (?:(?:Internal Sanitizer )?Error: )?.*(?:Device not supported|Failed to initialize|No attachable process|"
-                     r"Internal Sanitizer Error).*", re.MULTILINE)
+# What the tool says where it cannot watch this machine's GPU, though it may start the program all the same; and what it says of kernels.
+REFUSED = re.compile(r"^=+ .*(?:Device not supported|Failed to initialize|No attachable process|Internal Sanitizer Error).*", re.MULTILINE)
+OF_KERNELS = re.compile(r"^=+ ((?:Invalid|Race|Uninitialized|Potential).+)", re.MULTILINE)
 
 
 def read_sanitizer(code, text):
@@ -57,7 +57,7 @@ def read_sanitizer(code, text):
     counts = re.findall(r"^=+ (ERROR|RACECHECK) SUMMARY: (\d+) (?:errors?|hazards?)", text, re.MULTILINE)
     wrong = sum(int(count) for _, count in counts)
     outcome, why, figures = read_tests(code, text)
-    refusal = REFUSED.search(text)
+    refusal = None if OF_KERNELS.search(text) else REFUSED.search(text)
     if code is not None and (refusal or not counts and "[ RUN      ]" not in text) and "[  FAILED  ]" not in text:
         return MISSING, "the tool does not run here: %s" % (refusal.group(0) if refusal else first_complaint(text)), figures
     figures["complaints"] = wrong

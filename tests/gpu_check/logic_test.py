@@ -200,6 +200,8 @@ class Outcomes(unittest.TestCase):
                 reading.read_sanitizer(1, refusal + runs_on)[:2],
                 ("not run", "the tool does not run here: " + refusal.strip()))
         self.assertEqual(reading.read_sanitizer(1, refusal + FAILURE)[0], "failed")
+        crashed = "========= Invalid __global__ write of size 4 bytes\n========= Internal Sanitizer Error: it stops\n"
+        self.assertEqual(reading.read_sanitizer(1, crashed + "========= ERROR SUMMARY: 1 error\n")[0], "failed")
         outcome, why, _ = reading.read_sanitizer(
             99, "========= Invalid __global__ write of size 4 bytes\n" + passed +
             "========= ERROR SUMMARY: 2 errors\n")
