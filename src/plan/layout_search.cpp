@@ -215,7 +215,8 @@ void improve_cuts(LayoutSearch& search, const Config& given, LayoutCandidate bes
       .bound =
           [&](const std::vector<int>& cut) {
             const LayoutCandidate candidate = sketch.candidate(plain, cut);
-            return is_settled(search, candidate.layout) ? never : candidate.least_cost(search.price);
+            const double least = candidate.least_cost(search.price);
+            return least < best.cost(search.price) && is_settled(search, candidate.layout) ? never : least;
           },
       .simulated =
           [&](const std::vector<int>& cut) {

@@ -269,7 +269,7 @@ class Search {
         for (int action = graph_.first_of(rank); action < graph_.first_of(rank + 1); ++action) {
           const std::int64_t own =
               std::max<std::int64_t>(0, measured_.rows[step].lag[action] - usual[lag_class(graph_, action)]);
-          if (begins_step(graph_, action)) at_begin = std::max(at_begin, own);
+          if (graph_.wait_of(action).is_for_nothing()) at_begin = std::max(at_begin, own);
           else if (graph_.at(action).queue == Queue::compute) more += own;
         }
         return static_cast<double>(more + at_begin);

@@ -194,8 +194,7 @@ void medians_over(const std::vector<int>& rows, std::size_t count, const NumberI
 void expect_between_steps(const ReplayTimes& measured, const ReplayGraph& graph, const std::vector<int>& rows,
                           ReplayRow& expected) {
   for (int action = 0; action < graph.actions(); ++action) {
-    const ListWait& wait = graph.wait_of(action);
-    if (!wait.ended.empty() || wait.begun >= 0) continue;
+    if (!graph.wait_of(action).is_for_nothing()) continue;
     std::vector<double> lags;
     for (const int row : rows)
       if (row > 0 || rows.size() == 1) lags.push_back(static_cast<double>(measured.rows[row].lag[action]));

@@ -15,13 +15,9 @@ constexpr int kinds = static_cast<int>(std::size(ActionKind_rows)),
 
 int lag_class(const ReplayGraph& graph, int action) {
   const Action& what = graph.at(action);
-  return begins_step(graph, action) ? kinds * payloads
-                                    : static_cast<int>(what.kind) * payloads + static_cast<int>(what.payload);
-}
-
-bool begins_step(const ReplayGraph& graph, int action) {
-  const ListWait& wait = graph.wait_of(action);
-  return wait.ended.empty() && wait.begun < 0;
+  return graph.wait_of(action).is_for_nothing()
+             ? kinds * payloads
+             : static_cast<int>(what.kind) * payloads + static_cast<int>(what.payload);
 }
 
 std::vector<std::int64_t> usual_lags(const ReplayGraph& graph, const ReplayTimes& measured) {

@@ -56,8 +56,6 @@ class TraceParts {
   ReplayTimes without_waits_;  ///< the measured ones, as if no transfer waited for another
 };
 
-/// Whether an action waits for nothing of its step.
-bool begins_step(const ReplayGraph& graph, int action);
 /// Which lags are alike: those of one kind, and those of actions that begin a step.
 int lag_class(const ReplayGraph& graph, int action);
 /// The median lag of each class over all ranks and steps.

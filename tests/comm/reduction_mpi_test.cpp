@@ -220,6 +220,30 @@ TEST_F(ReductionTest, TheOwnPieceOfAScatteredSumMayGoElsewhere) {
     ASSERT_EQ(value_of(elsewhere.tensor, i - bounds[rank]), tree_sum(DType::f32, 0, ranks, i));
 }
 
+TEST_F(ReductionTest, NoSecondHalfBeginsWhileAHigherClassWaits) {
+  if (ranks == 1) GTEST_SKIP() << "a group of one exchanges nothing";
+  Reductions reductions = this->reductions();
+  Block slab({1003}, DType::f32);
+  fill_leaves(slab.tensor, rank, 1);
+  TrafficGate& gate = waiting.gate();
+  int is_shut = 0;  // when rank 0 looks: a machine that leaves it no processor may take longer than the gate
+                    // has patience
+  for (int attempt = 0; attempt < 20 && is_shut == 0; ++attempt) {
+    MPI_Barrier(MPI_COMM_WORLD);
+    const std::int64_t begin = now_ns();
+    if (rank == 0) gate.begin(TrafficClass::pipeline);
+    const Reductions::Request sum = reductions.sum(pieces(slab.tensor, equal_bounds(1003)));
+    while (now_ns() - begin < 2'000'000) reductions.progress();
+    const bool is_done = reductions.done(sum);
+    is_shut = gate.open_for(TrafficClass::gradients) ? 0 : 1;
+    EXPECT_FALSE(is_shut == 1 && is_done) << "it has sent the sum beside a message";
+    if (rank == 0) gate.end(TrafficClass::pipeline);
+    reductions.wait(sum);
+    MPI_Bcast(&is_shut, 1, MPI_INT, 0, MPI_COMM_WORLD);
+  }
+  EXPECT_EQ(is_shut, 1) << "rank 0 was always late";
+}
+
 TEST_F(ReductionTest, NoPartBeginsWhileAHigherClassWaitsOrNothingHasRoom) {
   Reductions reductions = this->reductions();
   TrafficGate& gate = waiting.gate();

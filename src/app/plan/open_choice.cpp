@@ -30,8 +30,7 @@ void require_searched(const Config& config, const std::set<std::string>& open) {
         key, config.model.kind);
   MP_REQUIRE(open.count("train.micro_batch") == 0 || !prices_of(config), Exit::bad_configuration,
              "train.micro_batch is auto, but supernet.prices = {} has the prices of one size of micro-batch "
-             "(write a "
-             "value, or leave supernet.prices out)",
+             "(write a value, or leave supernet.prices out)",
              config.supernet.prices);
 }
 

@@ -28,6 +28,8 @@ struct TaskGraph {
 struct ListWait {
   std::vector<int> ended;
   int begun = -1;
+  /// Whether the entry begins its step.
+  bool is_for_nothing() const { return ended.empty() && begun < 0; }
 };
 /// The waits of all entries of a list, without those of tickets.
 std::vector<ListWait> waits_in(const std::vector<Action>& list, Follow follow);
