@@ -34,6 +34,7 @@ MUSTS = (
     Must("noise", "the measured noise scale and the curve's, the larger over the smaller", 2, True, "x"),
     Must("reached", "trainings that come to the loss", 1, False, "%"),
 )
+PARTS = 5
 EXPECTED_PHI = 10  # where the rates of batches are tried: around a peak times the root of 1 / (1 + phi / B)
 
 
@@ -54,7 +55,7 @@ class Trainings:
         self.binary, self.folder, self.loss, self.peak = binary, folder, loss, peak
 
     def train(self, batch, seed, factor):
-        """Steps to the loss, and the noise scale in the middle of the way there."""
+        """Steps to the loss, and the mean of the noise scale over the way there."""
         steps = int(12000 / batch + 500)
         every = max(5, steps // 100)
         rate = self.peak * factor / math.sqrt(1 + EXPECTED_PHI / batch)
@@ -71,8 +72,17 @@ class Trainings:
         there = crossing([(line["step"], line["validation_loss"]) for line in lines if "validation_loss" in line], self.loss)
         if there is None:
             return None
-        noise = [line["noise_scale"] for line in lines if "noise_scale" in line and there / 4 <= line["step"] <= there]
-        return there, statistics.median(noise) if noise else math.nan
+        measured = [line for line in lines if "gradient_signal" in line and line["step"] <= there]
+        return there, mean_noise([(line["gradient_noise"], line["gradient_signal"]) for line in measured])
+
+
+def mean_noise(measured):
+    """The mean over fifths of the way, each the ratio of its sums of noise and signal. All steps count alike, the first ones with their
+    large gradients too: S is the sum of 1 + phi / B over the steps that no noise would lengthen."""
+    edges = [len(measured) * part // PARTS for part in range(PARTS + 1)]
+    sums = [[sum(column) for column in zip(*measured[first:last])] for first, last in zip(edges, edges[1:]) if first < last]
+    scales = [noise / signal for noise, signal in sums if signal > 0]
+    return statistics.mean(scales) if scales else math.nan
 
 
 def fitted(points):

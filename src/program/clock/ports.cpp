@@ -26,7 +26,7 @@ std::size_t Ports::place(int rank, Level level) {
 }
 
 void Ports::touch(std::size_t port) {
-  if (ports_[port].is_touched || (!unseen_ && ports_[port].views[0].leaving > 0)) return;
+  if (ports_[port].is_touched || (!unseen_ && !may_begin(ports_[port], TrafficClass{}))) return;
   ports_[port].is_touched = true;
   touched_.push_back(port);
 }
@@ -49,7 +49,7 @@ void Ports::serve(std::int64_t now) {
 /// Lets the first begin of those that find the port free; false: there is none.
 bool Ports::begin_next(std::size_t number, std::int64_t now) {
   std::vector<Waiting>& waiting = ports_[number].waiting;
-  if (!unseen_ && ports_[number].views[0].leaving > 0) return false;
+  if (!unseen_ && !may_begin(ports_[number], TrafficClass{})) return false;
   auto first = waiting.end();
   for (auto one = waiting.begin(); one != waiting.end(); ++one)
     if (may_begin(ports_[number], one->transfer.traffic) &&
