@@ -1,6 +1,7 @@
 // thorough ranks: 8, alone
 #include <cstdlib>
 #include <sstream>
+#include <tuple>
 
 #include "plan/port_changes.h"
 #include "runtime/contention.h"
@@ -109,6 +110,31 @@ TEST_F(Contention, FoldingGivesWhatTheSimulatorSays) {
     EXPECT_GE(contended(cell, world, 0, 1).measured / folded, 1.12);
     const Cell behind{.schedule = "1f1b", .sums = sums[share], .folding = Folding::behind_all_passes};
     EXPECT_GE(contended(behind, world, 0.03).measured / folded, over_1f1b[share]);
+  }
+}
+
+/// A step's gathers stand at its head, before the first forward that reads them: a step is longer for a
+/// chunk's alone, and for what the first group's forwards do not hide of the others.
+TEST_F(Contention, GathersCostWhatTheFormulaSays) {
+  if (world.size != 8) GTEST_SKIP() << "8 ranks";
+  const double gathers = 0.15 * 71.9;  // forwards of a stage
+  std::vector<std::tuple<std::string, int, int>> cells{{"breadth-first", 4, 16}};  // the first group
+  if (all_cells) cells.insert(cells.end(), {{"interleaved", 4, 4}, {"breadth-first", 2, 16}});
+  for (const auto& [schedule, chunks, group] : cells) {
+    const Cell cell{.schedule = schedule, .chunks = chunks, .sums = 2 * gathers, .zero = 1};
+    const RunPlan plan = plan_of(cell, config_of(cell));
+    const Program& program = plan.training.program;
+    Durations free = durations_of(program, plan.outline, plan.network);
+    for (const Place& place : program.places())
+      if (program.at(place).kind == ActionKind::gather) free[place.rank][place.index] = 0;
+    const double without = static_cast<double>(simulate(program, free, plan.network).step),
+                 of_chunk = gathers / chunks, hidden = static_cast<double>(group) / chunks,
+                 exposed = of_chunk + (chunks - 1) * std::max(0.0, of_chunk - hidden),
+                 measured = contended(cell, world, 0.01).measured * 1e6;
+    EXPECT_LE((measured - without) / cell_forward, exposed + 0.1 * gathers) << cell.name();
+    if (world.rank == 0)
+      std::printf("%s: gathers of %.1f f cost %.2f f, %.2f by the formula\n", cell.name().c_str(), gathers,
+                  (measured - without) / cell_forward, exposed);
   }
 }
 
