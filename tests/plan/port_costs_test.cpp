@@ -26,7 +26,7 @@ struct Meeting {
   double part = 0.1;
   double tensor = 0;     ///< sums inside a forward of a stage; twice in a backward
   bool sharded = false;  ///< one half of what sums take scatters gradients, the other gathers values
-  Level level_of_data = Level::node, level_of_tensor = Level::node;
+  Level level_of_data = Level::node, level_of_tensor = Level::node, level_of_messages = Level::node;
 
   struct Planned {
     PlannedStep step;
@@ -40,6 +40,7 @@ struct Meeting {
     Outline outline = equal_stages(stages, micro_batches, chunks, {forward, 2 * forward, forward, forward});
     Network network;
     network.message.picoseconds_per_byte = 1000.0 * message * forward / 8;
+    network.message.level = level_of_messages;
     network.data.level = level_of_data;
     network.tensor.level = level_of_tensor;
     if (sums > 0) {
@@ -112,7 +113,14 @@ std::string text_of(const PortCosts& costs) {
 std::vector<DearPair> dear_pairs() {
   const Meeting folded{.schedule = "breadth-first", .micro_batches = 16, .chunks = 4},
       wide{.schedule = "breadth-first", .chunks = 2, .message = 0.3, .sums = 20},
-      shared{.schedule = "breadth-first", .chunks = 2, .message = 0.05, .sums = 10, .tensor = 0.5};
+      shared{.schedule = "breadth-first",
+             .chunks = 2,
+             .message = 0.05,
+             .sums = 10,
+             .tensor = 0.5,
+             .level_of_data = Level::net,
+             .level_of_tensor = Level::net,
+             .level_of_messages = Level::net};
   const auto of = [](Meeting meeting, double message, double sums, double part) {
     meeting.message = message;
     meeting.sums = sums;
@@ -143,7 +151,7 @@ std::vector<DearPair> dear_pairs() {
       {"long messages of two chunks", wide.costs(), sums, messages},
       {"long messages of elastic chunks", elastic.costs(), sums, messages},
       {"messages of four chunks", of(folded, 0.2, 40, 0.1), sums, messages},
-      {"sums inside passes", shared.costs(), messages, products},
+      {"sums inside passes between nodes", shared.costs(), messages, products},
       {"sums inside passes beside many sums over data", between.costs(), sums, products},
       {"gathers in long parts", gathered(4, 0.05, 1), messages, gathers},
       {"gathers in longer parts", gathered(2, 0.2, 2), messages, gathers},
