@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "config/config.h"
 #include "core/refusal.h"
 #include "plan/layout_search.h"
@@ -10,6 +12,11 @@ namespace {
 constexpr std::ptrdiff_t most_micro_batches = 12;
 
 }  // namespace
+
+std::int64_t LayoutCandidate::least_need(std::int64_t limit) const {
+  const std::int64_t most_over = over.empty() ? 0 : *std::max_element(over.begin(), over.end());
+  return std::max({memory, least_memory, most_over > 0 ? limit + most_over : 0});
+}
 
 double LayoutCandidate::least_cost(const StepPrice& price) const {
   return price.second * static_cast<double>(bound) + price.work * static_cast<double>(least_work);

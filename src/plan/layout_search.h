@@ -90,6 +90,8 @@ struct LayoutCandidate {
   std::optional<SubnetFigures> subnets = {};  ///< where a supernet was simulated
   /// What it costs at least, and as simulated.
   double least_cost(const StepPrice& price) const;
+  /// Bytes that its fullest rank needs at least, as far as is known.
+  std::int64_t least_need(std::int64_t limit) const;
   double cost(const StepPrice& price) const;
 };
 
@@ -106,10 +108,14 @@ struct LayoutSearch {
 /// those that fit into memory.device_limit: each is simulated in the order of what it costs at least, until
 /// that is above the best. Layouts within 0.1 % of it count as equal: fewer tensor ranks win, then fewer
 /// stages, less sharding, less recomputation. The same configuration gives the same answer on every machine.
+/// The few most promising grids are then searched by themselves, with more cuts and single blocks.
 /// At least `wanted` layouts are simulated, where there are so many that fit. A supernet's are compared by
 /// what a subnet takes: lanes, stages, shared products and batches, cuts.
 LayoutSearch search_layouts(const Config& config, int ranks, const SearchFreedom& free, int wanted = 1,
                             const StepPrice& price = {});
+
+/// Ranks what is simulated by now, behind the layout that was chosen.
+void rank_again(LayoutSearch& search, const Config& config, int wanted);
 
 /// The place in `all` of the best layout that fits and has what is asked for, which bounds find; where the
 /// first few do not fit, the best of those that are known to; where all cost much more than the best layout

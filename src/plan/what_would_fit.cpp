@@ -49,7 +49,9 @@ std::string what_would_fit(const Config& config, const LayoutChoice& layout, boo
     text += fmt::format("{}on {} stages it would fit", text.empty() ? "" : "; ", other.grid.pipeline);
     break;
   }
-  return text.empty() ? "no smaller train.micro_batch and no 2, 4 or 8 times as many stages would do" : text;
+  return text.empty()
+             ? "for this layout no smaller train.micro_batch and no 2, 4 or 8 times as many stages would do"
+             : text;
 }
 
 }  // namespace mindpipe

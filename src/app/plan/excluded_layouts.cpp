@@ -26,10 +26,9 @@ SearchFreedom all_of(const Config& config) {
 /// Layouts that are planned whole at most, to say which needs the least.
 constexpr int most_measured = 12;
 
-std::int64_t need(const LayoutCandidate& one) { return std::max(one.memory, one.least_memory); }
-
 /// The layout that is too large for the device by the least; null: there is none.
-const LayoutCandidate* nearest_of(const LayoutSearch& search) {
+const LayoutCandidate* nearest_of(const Config& config, const LayoutSearch& search) {
+  const auto need = [&](const LayoutCandidate& one) { return one.least_need(config.memory.device_limit); };
   const LayoutCandidate* nearest = nullptr;
   for (const LayoutCandidate& one : search.all)
     if (one.fate == Fate::too_large && !one.is_beyond_host && (!nearest || need(one) < need(*nearest)))
@@ -40,7 +39,7 @@ const LayoutCandidate* nearest_of(const LayoutSearch& search) {
 /// Plans whole the few layouts that seem to need the least, of which only bounds are known.
 void measure_nearest(const Config& config, LayoutSearch& search) {
   for (int tried = 0; tried < most_measured; ++tried) {
-    const LayoutCandidate* nearest = nearest_of(search);
+    const LayoutCandidate* nearest = nearest_of(config, search);
     if (!nearest || nearest->memory > 0) return;
     simulate_layout(config, search.all[nearest - search.all.data()]);
   }
@@ -69,7 +68,7 @@ std::string excluded_text(const Config& config, const LayoutSearch& search) {
       search.all.size(), search.count(Fate::simulated), search.count(Fate::slower),
       search.count(Fate::too_large),
       search.count(Fate::refused) > 0 ? fmt::format(", {} are refused", search.count(Fate::refused)) : "");
-  const LayoutCandidate* nearest = nearest_of(search);
+  const LayoutCandidate* nearest = nearest_of(config, search);
   const auto beyond_host = std::count_if(search.all.begin(), search.all.end(),
                                          [](const LayoutCandidate& one) { return one.is_beyond_host; });
   if (beyond_host > 0)
@@ -82,7 +81,8 @@ std::string excluded_text(const Config& config, const LayoutSearch& search) {
   if (nearest)
     text += fmt::format("the least of these is short of {} by {} or more: {}\n",
                         human_bytes(static_cast<double>(config.memory.device_limit)),
-                        human_bytes(static_cast<double>(need(*nearest) - config.memory.device_limit)),
+                        human_bytes(static_cast<double>(nearest->least_need(config.memory.device_limit) -
+                                                        config.memory.device_limit)),
                         words_of(nearest->layout, said));
   const auto refused = std::find_if(search.all.begin(), search.all.end(), [](const LayoutCandidate& one) {
     return one.fate == Fate::refused && !one.refusal.empty();
@@ -94,21 +94,49 @@ std::string excluded_text(const Config& config, const LayoutSearch& search) {
   return text;
 }
 
-void fail_for_want(const Config& config, int ranks, const LayoutSearch& search) {
+namespace {
+
+/// The largest smaller micro-batch with which some layout fits.
+std::string smaller_micro_batch(Config config, int ranks, const SearchFreedom& free) {
+  std::vector<int> smaller = micro_batches_of(config, {.micro_batch = true}, 1);
+  std::erase_if(smaller, [&](int samples) { return samples >= config.train.micro_batch; });
+  std::sort(smaller.rbegin(), smaller.rend());
+  for (const int samples : smaller) {
+    config.train.micro_batch = samples;
+    const LayoutSearch search = search_layouts(config, ranks, free);
+    if (search.best.empty()) continue;
+    return fmt::format("with train.micro_batch={} another layout fits: {}; ", samples,
+                       words_of(search.all[search.best.front()].layout, free));
+  }
+  return "";
+}
+
+/// Settings that a search could choose, and that are written.
+std::string searchable(const SearchFreedom& free) {
+  std::vector<std::string> keys;
+  for (const auto& [is_free, key] : {std::pair(free.recompute, "train.recompute"),
+                                     std::pair(free.swap, "train.swap"), std::pair(free.zero, "train.zero")})
+    if (!is_free) keys.emplace_back(key);
+  return keys.empty() ? "" : ", or leave " + join(keys, ", ") + " to the search";
+}
+
+}  // namespace
+
+void fail_for_want(const Config& config, int ranks, const SearchFreedom& free, const LayoutSearch& search) {
   LayoutSearch known = search;
   measure_nearest(config, known);
   std::string why = excluded_text(config, known);
-  const LayoutCandidate* nearest = nearest_of(known);
+  const LayoutCandidate* nearest = nearest_of(config, known);
   if (nearest && !row_of(config.model.kind).trains_subnets) {
     if (nearest->memory > 0) why += shortage_of(*nearest) + "; ";
+    if (!free.micro_batch) why += smaller_micro_batch(config, ranks, free);
     why += what_would_fit(config, nearest->layout, true) + '\n';
   }
   if (search.count(Fate::too_large) > 0)
     fail(Exit::out_of_memory,
          "memory: no layout of {} ranks fits into memory.device_limit and memory.host_limit; take more "
-         "ranks or a smaller train.micro_batch, place schedule.cuts by hand, or leave train.recompute, "
-         "train.swap and train.zero to the search. {}",
-         ranks, why);
+         "ranks or a smaller train.micro_batch, or place schedule.cuts by hand{}. {}",
+         ranks, searchable(free), why);
   fail(Exit::bad_configuration,
        "no layout of {} ranks is allowed with the settings that are written; leave more of them out, or plan "
        "for another number of ranks. {}",

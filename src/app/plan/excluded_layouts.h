@@ -10,6 +10,7 @@ namespace mindpipe {
 std::string excluded_text(const Config& config, const LayoutSearch& search);
 
 /// Ends a search that found nothing that fits, or nothing that rules allow.
-[[noreturn]] void fail_for_want(const Config& config, int ranks, const LayoutSearch& search);
+[[noreturn]] void fail_for_want(const Config& config, int ranks, const SearchFreedom& free,
+                                const LayoutSearch& search);
 
 }  // namespace mindpipe

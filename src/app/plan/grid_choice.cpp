@@ -10,6 +10,7 @@
 #include "core/check.h"
 #include "core/launcher.h"
 #include "plan/layout_search.h"
+#include "plan/layout_space.h"
 #include "plan/memory_limits.h"
 #include "plan/run_plan.h"
 
@@ -72,11 +73,17 @@ std::optional<Config> on_one_rank(const std::string& file, std::vector<std::stri
 }
 
 /// The grid of the best layout on paper, where several degrees are left to the program; where rules allow
-/// none, one that says which.
+/// none, one with the degrees that are written, which says which.
 Coord best_grid(const Config& config, int ranks) {
   const std::vector<std::string> settings = best_settings(config, {}, ranks);
-  return settings.empty() ? nearest_grids({1, 1, 1, 1}, ranks, {}, 1).front()
-                          : degrees_of(with_settings(config, settings).grid);
+  if (!settings.empty()) return degrees_of(with_settings(config, settings).grid);
+  const std::vector<Coord> grids = grids_of(config, ranks, freedom_to_train(config, {}));
+  MP_REQUIRE(
+      !grids.empty(), Exit::bad_configuration,
+      "the degrees of the grid that are written do not divide {} ranks; start a multiple of {}, or let "
+      "them be auto",
+      ranks, ranks_of_grid(config));
+  return grids.front();
 }
 
 Config with_degrees(const Config& config, int ranks, Purpose purpose) {

@@ -100,7 +100,7 @@ std::vector<std::string> best_settings(const Config& given, const std::set<std::
   if (best < 0) {
     const LayoutSearch& last = plans.back().search;
     if (open.empty() && last.count(LayoutCandidate::Fate::too_large) == 0) return {};
-    fail_for_want(plans.back().config, ranks, last);
+    fail_for_want(plans.back().config, ranks, free, last);
   }
   const ComparedPlan& chosen = plans[best];
   std::vector<std::string> settings = settings_with(chosen.best().layout, free);

@@ -86,11 +86,11 @@ std::string differing(const LayoutChoice& best, const LayoutChoice& other, const
 
 /// "  grid.tensor=1: ...": that no layout with a value was found to fit, where memory is why.
 std::string too_large_text(const LayoutSearch& search, const SearchedSetting& setting,
-                           const std::string& value) {
+                           const std::string& value, std::int64_t limit) {
   std::int64_t least = 0;
   for (const LayoutCandidate& one : search.all) {
     if (one.fate != LayoutCandidate::Fate::too_large || value_of(setting, one.layout) != value) continue;
-    const std::int64_t bytes = std::max(one.memory, one.least_memory);
+    const std::int64_t bytes = one.least_need(limit);
     if (least == 0 || bytes < least) least = bytes;
   }
   return least == 0 ? ""
@@ -113,7 +113,7 @@ std::string others_text(const Config& config, const SearchFreedom& free, LayoutS
         return value_of(setting, layout) == value;
       });
       if (place < 0) {
-        text += too_large_text(search, setting, value);
+        text += too_large_text(search, setting, value, config.memory.device_limit);
         continue;
       }
       const LayoutCandidate& found = search.all[place];
@@ -206,16 +206,17 @@ std::string json_of(const LayoutCandidate& one) {
 
 std::string search_text(const Config& config, int ranks, const SearchFreedom& free, LayoutSearch& search,
                         int top, const std::string& spent) {
-  if (search.best.empty()) fail_for_want(config, ranks, search);
+  if (search.best.empty()) fail_for_want(config, ranks, free, search);
   const LayoutCandidate best = search.all[search.best.front()];
   const Config chosen = with_layout(config, best.layout);
   const RunPlan plan = make_run_plan(chosen);
   const double step = 1e-9 * static_cast<double>(best.step);
+  const std::string others = others_text(config, free, search);
+  rank_again(search, config, top);  // that simulated some more
   if (best.subnets)
     return subnet_search_text(chosen, plan, ranks, best, words_of(best.layout, free)) + spent +
            own_text(config, ranks, search.price, best) + bits_text(config, free, best.layout) + '\n' +
-           top_text(free, search, top) + '\n' + others_text(config, free, search) +
-           excluded_text(config, search);
+           top_text(free, search, top) + '\n' + others + excluded_text(config, search);
   return fmt::format(
              "{}: {} parameters on {} rank{}, priced for {}\n{}\n  {}\n\n"
              "step {} (simulated), {} {}s/s\n{}",
@@ -226,8 +227,7 @@ std::string search_text(const Config& config, int ranks, const SearchFreedom& fr
          spent + own_text(config, ranks, search.price, best) + shares_text(plan.training) +
          binding_text(config, plan) + tapes_text(config, plan, best.layout, free) +
          ports_text(chosen, port_costs_of(plan, chosen), false) + bits_text(config, free, best.layout) +
-         '\n' + top_text(free, search, top) + '\n' + others_text(config, free, search) +
-         excluded_text(config, search) +
+         '\n' + top_text(free, search, top) + '\n' + others + excluded_text(config, search) +
          (free.pipeline && free.data && free.tensor ? unequal_text(chosen, ranks) : "");
 }
 
@@ -324,10 +324,10 @@ int plan_search(const Arguments& arguments, const Config& given) {
                                                   goal, free, std::max(asked.top, asked.measure));
   const int best = best_plan(plans, goal);
   ComparedPlan& chosen = best < 0 ? plans.back() : plans[best];
-  std::string text = launch().rank == 0 ? comparison_text(plans, goal, free, config.train.batch) +
-                                              search_text(chosen.config, chosen.size.ranks, free,
-                                                          chosen.search, asked.top, spent_text(chosen, goal))
-                                        : "";
+  // Every rank that measures ranks layouts alike.
+  std::string text =
+      comparison_text(plans, goal, free, config.train.batch) +
+      search_text(chosen.config, chosen.size.ranks, free, chosen.search, asked.top, spent_text(chosen, goal));
   MP_REQUIRE(best >= 0, Exit::bad_configuration, "no layout of {} ranks is allowed or fits", ranks);
   config.train.batch = chosen.size.batch;
   if (asked.measure > 0) text += '\n' + measure(arguments, config, free, chosen.search, traced);

@@ -18,12 +18,12 @@ std::string fates_on(const RunPlan& plan, const ChosenBlocks& again, int stage) 
   return fmt::format("stage {} keeps {}, computes {} again, swaps {}", stage, kept, recomputed, swapped);
 }
 
-/// "1.61 s and 134 MiB", or that it does not go.
+/// "1.61 s and 134 MiB", or that it does not go. Other fates have cuts of their own.
 std::string cost_of_all(const Config& config, LayoutChoice layout, const ChosenBlocks& again,
                         const ChosenBlocks& swapped) {
+  if (layout.recompute != again || layout.swap != swapped) layout.cuts = config.schedule.cuts;
   layout.recompute = again;
   layout.swap = swapped;
-  layout.cuts = config.schedule.cuts;
   LayoutCandidate all{.layout = layout};
   simulate_layout(config, all);
   if (all.fate == LayoutCandidate::Fate::refused) return "is refused";
