@@ -162,6 +162,7 @@ TEST_F(MadeCublasLt, ComputesWhatTheBookSaysOfEveryProduct) {
     if (key.operands == DType::f64) expect_the_book<double>(asked, old);
     else expect_the_book<float>(asked, old);
   }
+  EXPECT_EQ(made_cublasLt::said(), "") << "nothing of it is refused";
   EXPECT_EQ(made_cublasLt::alive(), 0);
 }
 

@@ -1,5 +1,7 @@
 #include "kernels/made_cublasLt/product.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -142,6 +144,54 @@ std::string Product::fault(cublasStatus_t& status) const {
   if (d.compute == CUBLAS_COMPUTE_64F && d.epilogue != CUBLASLT_EPILOGUE_DEFAULT)
     return "an epilogue of sums in f64";
   status = CUBLAS_STATUS_SUCCESS;
+  return "";
+}
+
+namespace {
+
+/// Whether there is memory at an address: a place-holder that tells an alignment is none.
+bool is_there(const void* address) {
+  constexpr std::uintptr_t page = 4096;
+  unsigned char resident = 0;
+  return mincore(reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(address) / page * page), page,
+                 &resident) == 0;
+}
+
+}  // namespace
+
+std::uint16_t alignment_of(const void* address) {
+  const auto at = reinterpret_cast<std::uintptr_t>(address);
+  return static_cast<std::uint16_t>(at == 0 ? 256 : std::min<std::uintptr_t>(at & -at, 256));
+}
+
+std::string fault_of_call(const Product& p, const Algorithm& algorithm, const Addresses& at,
+                          const void* workspace, std::size_t bytes) {
+  if (algorithm.mark != Algorithm::is_one || algorithm.problem != p.hash())
+    return "an algorithm that was found for another product";
+  const void* operands[] = {at.a, at.b, at.c, at.d};
+  for (int i = 0; i < 4; ++i)
+    if (operands[i] == nullptr || alignment_of(operands[i]) < std::min<int>(algorithm.alignment[i], 256))
+      return "an operand that is nowhere, or not as aligned as its algorithm was asked for";
+  const Description& d = p.description;
+  if (d.has_bias() && alignment_of(d.bias) < algorithm.of_bias)
+    return "a bias that is less aligned than was said";
+  if (d.has_before() && (alignment_of(d.before) < algorithm.of_before || alignment_of(d.before) < 16))
+    return "an auxiliary matrix that is less aligned than was said";
+  if (algorithm.workspace > bytes || (algorithm.workspace > 0 && alignment_of(workspace) < 256) ||
+      (algorithm.workspace > 0 && workspace == nullptr))
+    return "a workspace that is too small, or not aligned to 256 bytes";
+  for (const void* address :
+       {at.a, at.b, at.c, static_cast<const void*>(at.d), d.bias, static_cast<const void*>(d.before)})
+    if (address != nullptr && !is_there(address)) return "an address where there is no memory";
+  const auto overlap = [&](const void* other, std::int64_t size) {
+    const auto first = reinterpret_cast<std::uintptr_t>(other), d_at = reinterpret_cast<std::uintptr_t>(at.d);
+    return first < d_at + static_cast<std::uintptr_t>(p.d.bytes()) &&
+           d_at < first + static_cast<std::uintptr_t>(size);
+  };
+  if (overlap(at.a, p.a.bytes()) || overlap(at.b, p.b.bytes())) return "a result that lies over an operand";
+  if (at.c != at.d && overlap(at.c, p.c.bytes())) return "a result that lies over a part of c";
+  if (at.c == at.d && (p.c.type != p.d.type || p.c.leading != p.d.leading))
+    return "a result in place of c whose layout is another one";
   return "";
 }
 

@@ -67,6 +67,12 @@ struct Addresses {
   double alpha, beta;
 };
 
+/// The widest power of two up to 256 that divides an address.
+std::uint16_t alignment_of(const void* address);
+/// What is wrong with the call of a product that is right itself; empty: nothing.
+std::string fault_of_call(const Product& product, const Algorithm& algorithm, const Addresses& at,
+                          const void* workspace, std::size_t bytes);
+
 /// d = epilogue(alpha op(a) op(b) + beta c), element by element.
 void compute(const Product& product, const Addresses& at, Way way);
 
