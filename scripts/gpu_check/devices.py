@@ -3,6 +3,7 @@ import json
 import os
 import re
 import shutil
+import time
 
 import running
 import training
@@ -66,10 +67,10 @@ def ledger_bytes(text):
     return sum(sizes)
 
 
-def used_memory(check, command):
+def used_memory(check, command, seconds=3):
     """Bytes that are in use on the first GPU, for all processes; none: nobody says."""
-    code, text, _ = running.run(command + ["--query-gpu=memory.used", "--format=csv,noheader,nounits"], check.environment, 5,
-                                check.log("nvidia-smi"))
+    code, text, _ = running.run(command + ["--query-gpu=memory.used", "--format=csv,noheader,nounits"], check.environment,
+                                seconds, check.log("nvidia-smi"))
     try:
         return int(text.split()[0]) << 20 if code == 0 else None
     except (ValueError, IndexError):
@@ -82,15 +83,19 @@ def device_memory(check, seconds):
     if check.device != "cuda" or found is None:
         return MISSING, ("a processor's memory is no device's"
                          if check.device != "cuda" else "nvidia-smi is not on this machine"), {}
-    before, most = used_memory(check, [found]), [0]
+    start, answers = time.monotonic(), [used_memory(check, [found])]
+    if answers[0] is None:
+        return MISSING, "nvidia-smi does not say what is in use", {}
 
     def look():
-        most[0] = max(most[0], used_memory(check, [found]) or 0)
+        if answers[-1] is not None:  # one that does not answer is asked no more
+            answers.append(used_memory(check, [found]))
         return False
-    code, text, figures = training.train(training.CASES["gpt2-124m"], "memory", check, seconds, done=look)
+    code, text, figures = training.train(training.CASES["gpt2-124m"], "memory", check,
+                                         seconds - (time.monotonic() - start), done=look)
     ledger = ledger_bytes(text)
-    if before is None or not ledger or not most[0]:
+    held = max(answer for answer in answers if answer is not None) - answers[0]
+    if not ledger or not held:
         return (FAILED if code not in (0, None) else MISSING), "no figures: %s" % first_complaint(text), {}
-    held = most[0] - before
     return PASSED, "%.0f MiB on the device, %.0f in the ledger, %.0f beside it" % (
         held / 2**20, ledger / 2**20, (held - ledger) / 2**20), {"device": held, "ledger": ledger}

@@ -131,8 +131,8 @@ COMPUTES = {"needs": PRODUCTS, "uses": ATTENTION}
 
 PARTS = (
     Part("doctor", "what this machine has", 15, looked_at),
-    Part("kernels", "each operation that is a kernel of our own, per dtype, against the processor", 35,
-         test(KERNELS)),
+    Part("kernels", "each operation that is a kernel of our own, per dtype, against the processor; how data/devices "
+         "would describe this GPU", 35, test(KERNELS)),
     Part(
         "library",
         "products by cuBLASLt, attention by cuDNN and by our own kernels, against the processor and the book",
@@ -161,9 +161,8 @@ PARTS = (
          sanitized("racecheck", KERNELS, RACECHECKED)),
     Part("racecheck-attention", "the same in our own attention", 15,
          sanitized("racecheck", LIBRARY, "CudaAttentionCases.OurOwn*"), needs=PRODUCTS),
-    Part(
-        "paper", "engines and workspaces of plans beside those on paper, and how data/devices would describe "
-        "this GPU", 60, test("test_paper_on_gpu"), needs=(*PRODUCTS, *ATTENTION)),
+    Part("paper", "engines and workspaces of plans beside those on paper, and this GPU in cuDNN's words", 60,
+         test("test_paper_on_gpu"), needs=(*PRODUCTS, *ATTENTION)),
     Part("gpt2-1.5b-torch", "GPT-2 1.5B by PyTorch, compiled", 15,
          trained_by_others("gpt2-1.5b", "torch", training.train_torch), 120),
 )

@@ -1,5 +1,6 @@
 """What gpu-check decides without running anything: time, outcomes, tables, the verdict; and that a program
 that hangs is ended."""
+import json
 import os
 import struct
 import sys
@@ -14,6 +15,7 @@ import devices
 import libraries
 import parts
 import reading
+import report
 import running
 import tables
 import training
@@ -326,6 +328,23 @@ class Libraries(unittest.TestCase):
         self.assertEqual(made["LD_LIBRARY_PATH"], "/b/lib:/user:/py/lib")
         self.assertEqual((made["OMPI_MCA_btl"], made["HOME"]), ("self,vader", "/h"))
         self.assertNotIn("PMIX_RANK", made)
+
+
+class Reports(unittest.TestCase):
+    def test_what_has_ended_stands_in_the_file_at_once(self):
+        with tempfile.TemporaryDirectory() as folder:
+            whole = report.Report(folder, {"device": "cuda"})
+
+            def read():
+                with open(os.path.join(folder, "gpu-check.json")) as file:
+                    return json.load(file)
+            self.assertEqual((read()["parts"], read()["verdict"]), ([], "not ended"))
+            whole.begins("kernels")
+            self.assertEqual(read()["running"], "kernels")
+            whole.add(result("kernels", reading.PASSED), {"goals": {"gpt2-124m": float("nan")}})
+            self.assertEqual((read()["running"], read()["parts"][0]["name"], read()["goals"]), (None, "kernels", {"gpt2-124m": None}))
+            whole.learn(verdict="all good", code=0)
+            self.assertEqual(read()["code"], 0)
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ output=$(check --device cpu --output "$folder/rehearsal" --only kernels,library,
 code=$?
 echo "$output"
 [[ $code == 0 ]] || fail "the rehearsal ended with $code"
+grep -aq 'description of this GPU: ' "$folder/moved/bin/test_kernels_cuda_kernels" || fail "no part that needs no library describes the GPU"
 grep -q '^REHEARSAL on the processor' <<<"$output" || fail "the rehearsal does not say what it is"
 python3 - "$folder/rehearsal/gpu-check.json" <<'END' || fail "the figures are not as they should be"
 import json, os, sys

@@ -12,18 +12,27 @@ import shutil
 import signal
 import subprocess
 import sys
+import tarfile
 import tempfile
 import time
 import unittest
 
 sys.dont_write_bytecode = True
 SCRIPTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "scripts")
+sys.path.insert(0, os.path.join(SCRIPTS, "gpu_check"))
+from parts import PARTS  # noqa: E402
+
 DOCTOR = "graphics       CUDA 13.0 on a driver for 13.0, NVIDIA H200"
 PASSES = "echo '[ RUN      ] Cuda.Swiglu'; echo '[  PASSED  ] 1 test.'"
 FILES = {"gpu-check.json", "logs.txt.gz", "gpu.json"}
 ALL = ["doctor", "kernels", "library", "models", "paper"]  # parts, and what each of them runs
 PROGRAMS = ("mindpipe-train", "test_kernels_cuda_kernels", "test_kernels_cuda_library", "test_models_cuda",
             "test_paper_on_gpu")
+# A program of any part: it hangs in one part, as the report names it, writes what a training writes, and says that all is well.
+ANY = """grep -q '"running": "%(part)s"' %(report)s && { %(hang)s; }
+for word in "$@"; do case $word in run.dir=*) run=${word#run.dir=} ;; train.steps=*) steps=${word#train.steps=} ;; esac; done
+while [ ${steps:-0} -gt 0 ]; do echo '{"tokens_per_second": 1000.0, "loss": 1.0}' >>$run/metrics.jsonl; steps=$((steps - 1)); done
+case $1 in --query*) echo 1000 ;; *) echo '%(doctor)s'; %(passes)s; echo '========= ERROR SUMMARY: 0 errors' ;; esac"""
 BUDGET = 60  # seconds of a whole check that is ended from outside
 
 
@@ -40,10 +49,13 @@ class Bundle:
         with open(os.path.join(folder, "bundle.json"), "w") as file:
             json.dump({"commit": "made", "cuda": "13", "architectures": "90", "libraries": libraries}, file)
         for name, line in programs.items():
-            path = os.path.join(folder, "bin", name)
-            with open(path, "w") as file:
-                file.write("#!/bin/sh\n" + line + "\n")
-            os.chmod(path, 0o755)
+            self.add(name, line)
+
+    def add(self, name, line):
+        path = os.path.join(self.folder, "bin", name)
+        with open(path, "w") as file:
+            file.write("#!/bin/sh\n" + line + "\n")
+        os.chmod(path, 0o755)
 
     def start(self, *words):
         environment = dict(os.environ, TMPDIR=os.path.join(self.folder, "tmp"), PYTHONDONTWRITEBYTECODE="1")
@@ -99,7 +111,7 @@ class Survival(unittest.TestCase):
                 "compute-sanitizer": "echo '========= Error: Device not supported.'; exit 1",
                 "test_runtime_mpi": "",
                 "test_paper_on_gpu": "echo 'description of this GPU: {\"deviceName\": \"made\"}'; " + PASSES,
-                "nvidia-smi": "echo nonsense",
+                "nvidia-smi": "echo 1000",
             })
         os.chmod(os.path.join(self.folder, "bin", "test_runtime_mpi"), 0o644)
         begun = time.monotonic()
@@ -138,6 +150,30 @@ class Survival(unittest.TestCase):
         self.assertEqual(bundle.outcomes()["doctor"][0], "timed out", text)
         self.assertEqual(bundle.outcomes()["kernels"][0], "passed", text)
 
+    def test_a_tool_that_says_nothing_or_hangs_takes_its_part_no_longer(self):
+        trains = "[ $1 = doctor ] && { echo '%s'; exit 0; }; %s; exit 3" % (
+            DOCTOR, "echo 'memory of this rank:'; echo '  values  100.0 MiB'")
+        asked = os.path.join(self.folder, "asked")
+        for name, answer, outcome, words in (
+            ("nonsense", "echo nonsense", "not run", "does not say"),
+            ("hangs", "trap '' TERM; sleep 600", "not run", "does not say"),
+            ("hangs-later", "[ $(wc -l <%s) = 1 ] && { echo 1000; exit; }; trap '' TERM; sleep 600" % asked, "failed", "100.0 MiB")):
+            with open(asked, "w"):
+                pass
+            bundle = Bundle(os.path.join(self.folder, name), {
+                "mindpipe-train": trains.replace("; exit 3", "; sleep 8; exit 3" if name == "hangs-later" else "; exit 3"),
+                "nvidia-smi": "echo asked >>%s; %s" % (asked, answer)
+            })
+            begun = time.monotonic()
+            text, _ = bundle.start("--minutes", "0.5", "--only", "memory").communicate(timeout=60)
+            self.assertLess(time.monotonic() - begun, 30 + 10)
+            self.assertEqual(bundle.outcomes()["memory"][0], outcome, text)
+            self.assertIn(words, bundle.outcomes()["memory"][1])
+            with open(asked) as file:
+                self.assertEqual(len(file.readlines()), 2 if name == "hangs-later" else 1)
+            part = bundle.report()["parts"][-1]
+            self.assertLess(part["seconds"], 15 + 6)
+
     def test_ended_before_any_part_it_leaves_a_report(self):
         bundle, python = Bundle(self.folder, {}), os.path.join(self.folder, "python3")
         with open(python, "w") as file:
@@ -167,8 +203,10 @@ class Survival(unittest.TestCase):
         line = "echo \"$(basename $0) $*\" >>%s; echo '%s'; %s" % (started, DOCTOR, PASSES)
         bundle = Bundle(folder, {name: line for name in (*PROGRAMS, "mpirun", "test_runtime_mpi", "kernels_bench")},
                         ["libc.so.6", missing + ".so.99"])
+        bundle.add("test_kernels_cuda_kernels", "echo 'description of this GPU: {\"deviceName\": \"made\"}'; " + line)
         process = bundle.start("--only", ",".join(chosen))
         text, _ = process.communicate(timeout=120)
+        self.assertEqual(os.path.exists(os.path.join(bundle.output, "gpu.json")), "kernels" in chosen, "the GPU's description")
         with open(started) as file:
             return process.returncode, bundle.outcomes(), file.read(), text
 
@@ -250,6 +288,97 @@ class Survival(unittest.TestCase):
             elif code != -signal.SIGTERM:  # it came before anybody listened
                 self.assertEqual((code, report["code"], report["running"]), (1, 1, None), text)
                 self.assertIn("WRONG" if len(report["parts"]) > had else "ended early", report["verdict"])
+
+    def interrupted(self, part, draw):
+        """Ends a check from outside in this part, behind two others that had been drawn: what it leaves."""
+        names = [one.name for one in PARTS]
+        before = sorted(draw.sample(names[1:names.index(part)], min(2, names.index(part) - 1)) if part != "doctor" else [],
+                        key=names.index)
+        if part == "tune" and "gpt2-124m" not in before:
+            before[0] = "gpt2-124m"
+        bundle, mark = Bundle(os.path.join(self.folder, part), {}), "31.%d" % draw.randrange(10**9)
+        deaf = "trap '' TERM; " if draw.random() < 0.5 else ""
+        line = ANY % {"part": part, "report": os.path.join(bundle.output, "gpu-check.json"), "hang": "%sexec sleep %s" % (deaf, mark),
+                      "doctor": DOCTOR, "passes": PASSES}
+        for program in (*PROGRAMS, "mpirun", "test_runtime_mpi", "kernels_bench", "compute-sanitizer", "nvidia-smi", "python3"):
+            bundle.add(program, line)
+        begun = time.monotonic()
+        process = bundle.start("--minutes", "2", "--python", os.path.join(bundle.folder, "bin", "python3"), "--only",
+                               ",".join([*before, part]))
+        while not is_running(mark):
+            if process.poll() is not None:
+                self.fail("%s has ended by itself: %s" % (part, process.communicate()[0]))
+            self.assertLess(time.monotonic() - begun, 60)
+            time.sleep(0.02)
+        time.sleep(draw.uniform(0, 0.3))
+        sign = draw.choice((signal.SIGKILL, signal.SIGTERM))
+        process.send_signal(sign)
+        text, _ = process.communicate(timeout=20)
+        self.leaves_nobody(mark)
+        return part, before, bundle, sign, process.returncode, text
+
+    def test_ended_from_outside_in_each_part_those_before_it_are_there(self):
+        draw = random.Random(48)
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            runs = list(pool.map(self.interrupted, [part.name for part in PARTS], [random.Random(draw.random()) for _ in PARTS]))
+        for part, before, bundle, sign, code, text in runs:
+            report = bundle.report()
+            ended = [one["name"] for one in report["parts"]]
+            expected = ([] if part == "doctor" else ["doctor"]) + before
+            self.assertLessEqual(set(os.listdir(bundle.output)) - {".gpu-check.json"}, FILES)
+            if sign == signal.SIGKILL:
+                self.assertEqual((ended, report["running"], report["code"]), (expected, part, None), text)
+            else:
+                self.assertEqual((ended, report["running"], report["code"], code), ([*expected, part], None, 1, 1), text)
+                self.assertIn("ended from outside by SIGTERM", report["parts"][-1]["why"])
+            self.assertTrue(all(one["outcome"] in ("passed", "failed", "not run") for one in report["parts"]), report["parts"])
+
+    def packed_bundle(self):
+        """A bundle as it travels: programs and libraries lie in packed.tar.xz."""
+        bundle = Bundle(self.folder, {"mindpipe-train": "echo '%s'" % DOCTOR})
+        draw = random.Random(48)
+        for number in range(40):
+            with open(os.path.join(self.folder, "lib", "lib%d.so" % number), "wb") as file:
+                file.write(draw.randbytes(200_000))
+        with tarfile.open(os.path.join(self.folder, "packed.tar.xz"), "w:xz", preset=0) as packed:
+            for folder in ("bin", "lib"):
+                packed.add(os.path.join(self.folder, folder), folder)
+        whole = self.unpacked()
+        for folder in ("bin", "lib"):
+            shutil.rmtree(os.path.join(self.folder, folder))
+        shutil.copy(os.path.join(SCRIPTS, "gpu_check", "gpu-check.sh"), self.folder)
+        return bundle, whole
+
+    def unpacked(self):
+        """Sizes of all that lies in bin and lib."""
+        return {
+            os.path.relpath(path, self.folder): os.path.getsize(path)
+            for folder in ("bin", "lib") for path in glob.glob(os.path.join(self.folder, folder, "*"))
+        }
+
+    def test_killed_while_it_unpacks_it_unpacks_the_whole_when_it_is_started_again(self):
+        _, whole = self.packed_bundle()
+        draw, command, halves = random.Random(48), [os.path.join(self.folder, "gpu-check.sh"), "--list"], 0
+        environment = dict(os.environ, PYTHON=sys.executable, PYTHONDONTWRITEBYTECODE="1")
+        for number in range(10):
+            process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, start_new_session=True)
+            fresh = os.path.join(self.folder, "unpacking.*", "lib", "lib%d.so" % draw.randrange(40))
+            while process.poll() is None and not glob.glob(fresh):
+                time.sleep(0.001)
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL if number % 2 else signal.SIGTERM)
+            process.wait(20)
+            if os.path.exists(os.path.join(self.folder, "lib")):
+                self.assertEqual(self.unpacked(), whole, "a part of it is taken for the whole")
+                for folder in ("bin", "lib"):
+                    shutil.rmtree(os.path.join(self.folder, folder))
+            else:
+                halves += 1
+        self.assertGreater(halves, 4)
+        text = subprocess.run(command, env=environment, check=True, capture_output=True, text=True, timeout=60).stdout
+        self.assertIn("racecheck", text)
+        self.assertEqual(self.unpacked(), whole)
+        self.assertEqual(glob.glob(os.path.join(self.folder, "unpacking.*")), [])
 
 
 if __name__ == "__main__":

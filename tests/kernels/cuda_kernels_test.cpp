@@ -1,4 +1,5 @@
 // thorough without a GPU
+#include "cuda/gpu_description.h"
 #include "cuda/gpu_operations.h"
 #include "hardware.h"
 #include "kernels/mirror.h"
@@ -29,6 +30,7 @@ class Cuda : public ::testing::Test {
     if (mindpipe::gpu_count() == 0)
       GTEST_SKIP() << "no GPU that this process may use: " << mindpipe::gpu_devices();
     if (pairing_) return;
+    fmt::print("description of this GPU: {}\n", mindpipe::cuda::gpu_description(0));
     pairing_ = std::make_unique<mindpipe::testing::Pairing>();
     pairing_->gpu = std::make_unique<KernelsAlone>(pairing_->memory, 0);
   }

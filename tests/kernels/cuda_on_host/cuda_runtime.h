@@ -58,8 +58,35 @@ struct cudaDeviceProp {
 };
 cudaError_t cudaGetDeviceCount(int* count);
 cudaError_t cudaSetDevice(int device);
-enum cudaDeviceAttr { cudaDevAttrMaxSharedMemoryPerBlockOptin = 97 };
+cudaError_t cudaGetDevice(int* device);
+enum cudaDeviceAttr {
+  cudaDevAttrMaxThreadsPerBlock,
+  cudaDevAttrMaxBlockDimX,
+  cudaDevAttrMaxBlockDimY,
+  cudaDevAttrMaxBlockDimZ,
+  cudaDevAttrMaxGridDimX,
+  cudaDevAttrMaxGridDimY,
+  cudaDevAttrMaxGridDimZ,
+  cudaDevAttrMaxSharedMemoryPerBlock,
+  cudaDevAttrWarpSize,
+  cudaDevAttrMaxRegistersPerBlock,
+  cudaDevAttrClockRate,
+  cudaDevAttrMultiProcessorCount,
+  cudaDevAttrTccDriver,
+  cudaDevAttrMemoryClockRate,
+  cudaDevAttrL2CacheSize,
+  cudaDevAttrMaxThreadsPerMultiProcessor,
+  cudaDevAttrComputeCapabilityMajor,
+  cudaDevAttrComputeCapabilityMinor,
+  cudaDevAttrMaxRegistersPerMultiprocessor,
+  cudaDevAttrCooperativeLaunch,
+  cudaDevAttrMaxSharedMemoryPerBlockOptin,
+  cudaDevAttrMaxBlocksPerMultiprocessor,
+  cudaDevAttrReservedSharedMemoryPerBlock,
+};
+/// What an H200 answers.
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device);
+cudaError_t cudaDeviceGetPCIBusId(char* text, int bytes, int device);
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device);
 cudaError_t cudaRuntimeGetVersion(int* version);
 cudaError_t cudaDriverGetVersion(int* version);
@@ -165,10 +192,14 @@ struct Complaints {
 struct Extent {
   const void* begin;
   std::size_t bytes, low = bytes, high = 0;
+  /// How often kernels read and wrote each byte; empty: nobody counts.
+  std::vector<std::uint8_t> reads = {}, writes = {};
 };
 /// Lets kernels touch these operands and the runtime's memory only, and says of each operand what was
 /// touched.
 struct Within {
+  std::vector<Extent>& operands;
+  std::size_t read_beside = 0, written_beside = 0;  ///< bytes of the runtime's memory
   explicit Within(std::vector<Extent>& operands);
   ~Within();
   Within(const Within&) = delete;

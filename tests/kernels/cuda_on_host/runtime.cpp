@@ -1,6 +1,7 @@
 #include "cuda_runtime.h"
 
 #include <chrono>
+#include <cstdio>
 #include <deque>
 #include <functional>
 #include <map>
@@ -106,12 +107,20 @@ cudaError_t cudaGetLastError() { return std::exchange(last_error, cudaSuccess); 
 
 cudaError_t cudaGetDeviceCount(int* count) { return *count = 1, cudaSuccess; }
 cudaError_t cudaSetDevice(int device) { return answer(device == 0 ? cudaSuccess : cudaErrorInvalidDevice); }
+cudaError_t cudaDriverGetVersion(int* version) { return *version = 13000, cudaSuccess; }
+cudaError_t cudaGetDevice(int* device) { return *device = 0, cudaSuccess; }
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
   *properties = {"fibers on the host", 1, std::size_t{1} << 30};
   return cudaSuccess;
 }
-cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr, int) {
-  return *value = 227 << 10, cudaSuccess;  // as an H100 has
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
+  constexpr int of_h200[] = {1024, 1024,     1024,     64,  2147483647, 65535,   65535,    48 << 10,
+                             32,   64 << 10, 1980000,  132, 0,          3201000, 60 << 20, 2048,
+                             9,    0,        64 << 10, 1,   227 << 10,  32,      1 << 10};
+  return *value = of_h200[attribute], cudaSuccess;
+}
+cudaError_t cudaDeviceGetPCIBusId(char* text, int bytes, int) {
+  return std::snprintf(text, static_cast<std::size_t>(bytes), "FFFF:FF:1F.7"), cudaSuccess;
 }
 cudaError_t cudaDeviceSynchronize() {
   ++halts;

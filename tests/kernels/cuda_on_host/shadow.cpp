@@ -42,7 +42,7 @@ struct Shadow {
 
 alignas(256) unsigned char dynamic_memory[most_dynamic_bytes];
 std::vector<std::string>* collected = nullptr;
-std::vector<Extent>* extents = nullptr;
+Within* within = nullptr;
 
 std::string where() {
   char text[96];
@@ -119,15 +119,26 @@ std::size_t offset_in(const void* memory, const void* address) {
   return reinterpret_cast<std::uintptr_t>(address) - reinterpret_cast<std::uintptr_t>(memory);
 }
 
+/// Counts as far as it can say.
+void count(std::vector<std::uint8_t>& times, std::size_t offset, std::size_t bytes) {
+  if (times.empty()) return;
+  for (std::size_t i = offset; i < offset + bytes; ++i)
+    if (times[i] != 0xff) ++times[i];
+}
+
+template <bool writes>
 bool is_inside(const void* address, std::size_t bytes) {
-  for (Extent& extent : *extents) {
+  for (Extent& extent : within->operands) {
     const std::size_t offset = offset_in(extent.begin, address);
     if (offset >= extent.bytes || offset + bytes > extent.bytes) continue;
     extent.low = std::min(extent.low, offset);
     extent.high = std::max(extent.high, offset + bytes);
+    count(writes ? extent.writes : extent.reads, offset, bytes);
     return true;
   }
-  return is_of_running_thread(address) || is_given_out(address, bytes);
+  if (is_of_running_thread(address)) return true;
+  (writes ? within->written_beside : within->read_beside) += bytes;
+  return is_given_out(address, bytes);
 }
 
 template <bool writes>
@@ -144,7 +155,7 @@ void touch(const void* address, std::size_t bytes, bool whole) {
     if (writes && shadow.declared[declared / 4].of[0].written_in < shadow.first_of_block)
       shadow.written.push_back({__bss_start + declared, bytes});
     touch_words(shadow.declared.data(), declared, bytes, byte);
-  } else if (extents != nullptr && !is_inside(address, bytes)) {
+  } else if (within != nullptr && !is_inside<writes>(address, bytes)) {
     complain(where() + "reaches beyond every operand");
   }
 }
@@ -175,8 +186,8 @@ void complain(const std::string& what) {
 Complaints::Complaints() { collected = &all; }
 Complaints::~Complaints() { collected = nullptr; }
 
-Within::Within(std::vector<Extent>& operands) { extents = &operands; }
-Within::~Within() { extents = nullptr; }
+Within::Within(std::vector<Extent>& operands) : operands(operands) { within = this; }
+Within::~Within() { within = nullptr; }
 
 }  // namespace on_host
 
