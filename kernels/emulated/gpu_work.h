@@ -53,6 +53,10 @@ inline GpuWork gpu_work(const EmbeddingBackwardOperands& o) {
                        static_cast<double>(bytes_of(o.dtable.dtype) - bytes_of(o.dy.dtype));
   return {2 + 3 * passes, (4 + 12 * passes) * tokens + wider, (8 + 8 * passes) * tokens + wider};
 }
+/// Sums of before are read.
+inline GpuWork gpu_work(const PositionsBackwardOperands& o) {
+  return {.read = static_cast<double>(o.dpositions.bytes())};
+}
 /// Without dropout it is a copy, which is no kernel.
 inline GpuWork gpu_work(const DropoutOperands& o) { return {.kernels = o.checked().threshold == 0 ? 0 : 1}; }
 inline GpuWork gpu_work(const DepthwiseBackwardWeightOperands&) { return {.kernels = 2}; }

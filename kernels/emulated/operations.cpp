@@ -179,6 +179,21 @@ Cost cost(const SgdOperands& o) {
           DType::f32};
 }
 
+/// Bytes of these heads, without others that lie beside them.
+double size(const Heads& heads) {
+  return size(heads.data) * heads.count / static_cast<double>(heads.data.shape[2]);
+}
+/// A GPU is priced with the heads that it moves; other devices with the tensors that heads lie in, as their
+/// planners' figures are.
+Cost cost_of_heads(const AttentionOperands& o) {
+  return {cost(o).flops, size(o.q) + size(o.k) + size(o.v), size(o.out), o.out.dtype};
+}
+Cost cost_of_heads(const AttentionBackwardOperands& o) {
+  return {cost(o).flops, size(o.q) + size(o.k) + size(o.v) + size(o.out) + size(o.dout),
+          size(o.dq) + size(o.dk) + size(o.dv), o.out.dtype};
+}
+Cost cost_of_heads(const RotaryOperands& o) { return {0, size(o.heads), size(o.heads), o.heads.data.dtype}; }
+
 template <class Operands>
 Cost cost_in_turn(const Operands& o, DType dtype) {
   Cost all{0, 0, 0, dtype};
@@ -218,7 +233,9 @@ void EmulatedBackend::price(std::string_view name, const Operands& o) {
     if constexpr (requires { workspace_->attention_backward(o); }) workspace_->attention_backward(o);
     if constexpr (std::same_as<Operands, RotaryOperands>) workspace_->rotary(o.heads);
   }
-  const Cost spent = cost(o);
+  Cost spent = cost(o);
+  if constexpr (requires { cost_of_heads(o); })
+    if (wants_many_rows_) spent = cost_of_heads(o);
   GpuWork more = wants_many_rows_ ? gpu_work(o) : GpuWork{};
   if constexpr (std::same_as<Operands, SoftmaxCrossEntropyOperands>) more.read += read_again(o, device_);
   beside += more.read + more.written;

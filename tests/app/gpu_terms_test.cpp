@@ -41,15 +41,14 @@ double of_products(const Extents& e) {
                layer = projections + (e.gated ? 3 : 2) * e.width * e.mlp;
   return 3 * 2 * e.rows() * (e.layers * layer + e.width * e.vocabulary);
 }
-/// Two products of scores and values forward, five backward; or q's and k's tensors, which are one, out and
-/// their gradients, where reading them takes longer.
+/// Two products of scores and values forward, five backward; or the heads of q, k and v, out and their
+/// gradients, where reading them takes longer.
 double seconds_of_attention(const Extents& e, const DeviceDescription& device) {
   const double pair = e.sequence * e.sequence / 2 * e.heads * e.samples * e.head_width(),
                packed = 2 * e.rows() * (e.width + 2 * e.key_heads * e.head_width()),
                out = 2 * e.rows() * e.width;
-  const double forward = std::max(4 * pair / device.flops_bf16, (2 * packed + out) / device.bytes),
-               backward = std::max(10 * pair / device.flops_bf16,
-                                   (2 * packed + 2 * out + 2 * packed) / device.bytes);
+  const double forward = std::max(4 * pair / device.flops_bf16, (packed + out) / device.bytes),
+               backward = std::max(10 * pair / device.flops_bf16, (packed + 2 * out + packed) / device.bytes);
   return e.layers * (forward + backward);
 }
 /// Bytes of all else, in widths of a row of bf16 that are read and written; sums of chunks of rows beside.
@@ -59,8 +58,8 @@ double moved_by_hand(const Extents& e) {
   const double norms = 2 * (4 + 4), logits = 4 * e.rows() * e.vocabulary;  // both residual norms, both ways
   double layer = norms * a + 2 * 2 * chunks, outside = 0, again = 0;
   if (e.gated) {
-    const double packed = 1 + 2 * e.key_heads / e.heads;
-    layer += a * (2 * 2 * packed + 2 * 3 * hidden + 5 * hidden);  // rotary, SwiGLU made twice, its gradient
+    const double turned = 1 + e.key_heads / e.heads;
+    layer += a * (2 * 2 * turned + 2 * 3 * hidden + 5 * hidden);  // rotary, SwiGLU made twice, its gradient
     again = logits;                                               // no block holds a row
   } else {
     layer += a * (2 * hidden + 3 + hidden) + chunks * (3 + hidden + 2);  // GELU again, biases
