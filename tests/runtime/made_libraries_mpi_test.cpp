@@ -89,6 +89,7 @@ TEST(MadeLibraries, GiveEveryLayoutTheBitsOfOneRank) {
   made_cublasLt::begin();
   compare_by_libraries(some_layouts(4, 9), 3, asked_as_processor);
   EXPECT_GT(made_cublasLt::runs(), 1000);
+  EXPECT_EQ(made_cublasLt::said(), "") << "nothing is refused";
 }
 
 TEST(MadeLibraries, GiveEveryLayoutTheBitsOfOneRankThatIsAskedAsAGpuIs) {
@@ -99,6 +100,7 @@ TEST(MadeLibraries, GiveEveryLayoutTheBitsOfOneRankThatIsAskedAsAGpuIs) {
   if (all_ranks().rank == 0) {  // which runs as one rank too, with all micro-batches
     EXPECT_LT(AskedAsGpu::first, AskedAsGpu::products) << "later micro-batches add";
   }
+  EXPECT_EQ(made_cublasLt::said(), "") << "nothing is refused";
 }
 
 TEST(MadeLibraries, GiveTheseBitsWhereProductsAreRefusedAsTheyAreRun) {
