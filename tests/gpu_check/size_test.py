@@ -44,6 +44,51 @@ def device_code(build, architecture):
     return total
 
 
+def code_in(program):
+    """Where device code lies in a program: (first byte, bytes) of each section that holds some."""
+    sections = subprocess.run(["readelf", "-SW", str(program)], capture_output=True, text=True, check=True).stdout
+    found = re.findall(r"\.nv_fatbin +\w+ +[0-9a-f]+ ([0-9a-f]+) ([0-9a-f]+)", sections)
+    return [(int(first, 16), int(size, 16)) for first, size in found]
+
+
+def kernels_in(data, places):
+    """Device code of a program, file by file, in whatever order it was linked."""
+    begin = bytes.fromhex("50ed55ba")
+    return {part.rstrip(b"\0") for first, size in places for part in data[first:first + size].split(begin)}
+
+
+def without_code(data, places):
+    for first, size in places:
+        data = data[:first] + bytes(size) + data[first + size:]
+    return data
+
+
+def pack(folder):
+    """Bytes of programs and libraries as bundle.sh packs them, in a window that holds all."""
+    packed = subprocess.run("tar -cf - bin lib | xz --lzma2=preset=1,dict=256MiB | wc -c", shell=True, cwd=folder, capture_output=True,
+                            text=True, check=True)
+    return int(packed.stdout)
+
+
+def expect_code_once(packed):
+    """Device code lies in several programs, the same in all, and in the packed bundle no more than once: without it in all programs but
+    one the bundle would be as large."""
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run(["tar", "-xJf", str(packed), "-C", folder], check=True)
+        programs = {program: code_in(program) for program in sorted(pathlib.Path(folder, "bin").iterdir()) if code_in(program)}
+        kernels = {program.name: kernels_in(program.read_bytes(), places) for program, places in programs.items()}
+        all_kernels = set().union(*kernels.values())
+        own = {name: len(all_kernels - those) for name, those in kernels.items() if those != all_kernels}
+        assert not own, "programs whose device code is not that of the others, and how many files of it they lack: %s" % own
+        code = sum(map(len, all_kernels))
+        assert len(programs) > 3 and code > MIB, (len(programs), code)
+        for program, places in list(programs.items())[1:]:
+            program.write_bytes(without_code(program.read_bytes(), places))
+        more = packed.stat().st_size - pack(folder)
+        print("device code of %d programs: %.1f MiB each, %.2f MiB for all but the first" % (len(programs), code / MIB, more / MIB))
+        assert more < code / 4, "device code lies in the bundle more than once"
+
+
 def bundle(build, folder, mib):
     return subprocess.run([str(ROOT / "scripts/gpu_check/bundle.sh"), str(build), str(folder), str(mib)], capture_output=True,
                           text=True)
@@ -66,6 +111,7 @@ def main():
             r"made: (\d+) MiB, the tree is (\d+); unpacked, programs are (\d+) and libraries (\d+)", made.stdout).groups())
         assert mib < (programs + libraries) / 2, "what programs share lies in the bundle more than once"
         assert tree > 0 and programs > libraries > 0
+        expect_code_once(pathlib.Path(folder, "made", "packed.tar.xz"))
         refused = bundle(build, pathlib.Path(folder, "again"), mib + tree - 1)
         assert refused.returncode == 1 and "together that is more than %d MiB" % (mib + tree - 1) in refused.stderr, refused.stderr
     return 0
