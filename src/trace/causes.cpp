@@ -217,8 +217,12 @@ class Search {
     }
   }
 
+  /// Time that messages wait for other traffic is no link's fault.
   void find_slow_links() {
-    const LinkDelays times(graph_, measured_, paper_);
+    ReplayTimes alone = measured_;
+    if (traffic_ != nullptr)
+      for (const Contention& pair : traffic_->found()) traffic_->remove({pair.waits, pair.holds}, alone);
+    const LinkDelays times(graph_, alone, paper_);
     std::map<StageLink, std::vector<StageLink>> slow;
     for (const auto& [link, of_steps] : times.ratios()) {
       const auto count =

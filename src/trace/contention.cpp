@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <tuple>
 
 #include "core/middle.h"
+#include "trace/own_waits.h"
 
 namespace mindpipe {
 namespace {
@@ -86,43 +86,48 @@ std::pair<std::vector<double>, std::vector<double>> shares_lost(const std::vecto
   return {share, sure};
 }
 
+constexpr double half = 0.5, shortest = 0;
+
 }  // namespace
 
 ContentionFit::ContentionFit(const StepTrace& trace, const ReplayGraph& graph, const ReplayTimes& measured)
-    : graph_(graph), usual_(graph.actions(), 0) {
-  find_overlaps(trace, measured);
-  for (const TrafficClass waits : classes) fit(waits, measured);
+    : trace_(trace), graph_(graph), measured_(measured), usual_(graph.actions(), 0) {
+  own_waits_.assign(measured.rows.size(), std::vector<std::int64_t>(graph.actions(), 0));
+  find_overlaps();
+  for (const TrafficClass waits : classes) {
+    if (waits == TrafficClass::pipeline) take_out_own_waits(waits);
+    else find_usual(waits, half);
+    fit(waits);
+  }
 }
 
-void ContentionFit::find_overlaps(const StepTrace& trace, const ReplayTimes& measured) {
+void ContentionFit::find_overlaps() {
   constexpr std::size_t kinds = classes.size() + 1;
   const auto kind_of = [&](int action) -> std::size_t {
     const Action& what = graph_.at(action);
-    if (is_work(what)) return classes.size();
-    return static_cast<std::size_t>(std::find(classes.begin(), classes.end(), class_of(what)) -
-                                    classes.begin());
+    return is_work(what) ? classes.size() : place_of(class_of(what));
   };
   const auto end_of = [&](std::size_t step, int action) {
-    return trace.ranks[graph_.rank_of(action)].steps[step][graph_.index_of(action)].end;
+    return trace_.ranks[graph_.rank_of(action)].steps[step][graph_.index_of(action)].end;
   };
   std::vector<std::array<Covered, kinds>> covered(graph_.ranks());
-  for (std::size_t step = 0; step < measured.rows.size(); ++step)
+  for (std::size_t step = 0; step < measured_.rows.size(); ++step)
     for (int action = 0; action < graph_.actions(); ++action) {
       const bool is_other_sum = !is_work(graph_.at(action)) && kind_of(action) == classes.size();
       const std::int64_t end = end_of(step, action);
-      std::int64_t begin = end - measured.rows[step].lasts[action];
+      std::int64_t begin = end - measured_.rows[step].lasts[action];
       if (is_work(graph_.at(action)))
-        begin = trace.ranks[graph_.rank_of(action)].steps[step][graph_.index_of(action)].start;
+        begin = trace_.ranks[graph_.rank_of(action)].steps[step][graph_.index_of(action)].start;
       if (!is_other_sum) covered[graph_.rank_of(action)][kind_of(action)].add(begin, end);
     }
   for (auto& rank : covered)
     for (Covered& kind : rank) kind.join();
-  for (std::size_t step = 0; step < measured.rows.size(); ++step) {
+  for (std::size_t step = 0; step < measured_.rows.size(); ++step) {
     std::vector<Beside>& row = beside_.emplace_back(graph_.actions(), Beside{});
     for (int action = 0; action < graph_.actions(); ++action) {
       const int meeting = graph_.meeting_of(action);
-      if (meeting < 0 || measured.rows[step].eager[action]) continue;
-      const std::int64_t end = end_of(step, action), begin = end - measured.rows[step].lasts[action];
+      if (meeting < 0 || measured_.rows[step].eager[action]) continue;
+      const std::int64_t end = end_of(step, action), begin = end - measured_.rows[step].lasts[action];
       for (std::size_t kind = 0; kind < kinds; ++kind)
         for (const int member : graph_.members(meeting))
           row[action][kind] =
@@ -132,48 +137,86 @@ void ContentionFit::find_overlaps(const StepTrace& trace, const ReplayTimes& mea
   }
 }
 
-void ContentionFit::fit(TrafficClass waits, const ReplayTimes& measured) {
-  constexpr double sure_of_errors = 4, least_share = 0.1, alone = 0.05;
+/// Calls see(step, action) for each receive and sum of a class that waited for others.
+template <class See>
+void ContentionFit::each_of(TrafficClass waits, const See& see) const {
+  for (std::size_t step = 0; step < measured_.rows.size(); ++step)
+    for (int action = 0; action < graph_.actions(); ++action) {
+      const Action& what = graph_.at(action);
+      if (is_communication(what) && class_of(what) == waits && !sends(what) && what.bytes > 0 &&
+          !measured_.rows[step].eager[action])
+        see(step, action);
+    }
+}
+
+/// What equal ones take that meet nobody, no other class and as far as is known none of their own: the one
+/// that this share of them is shorter than. Without some of these nothing is said, and what was found before
+/// stays.
+void ContentionFit::find_usual(TrafficClass waits, double share) {
+  constexpr double alone = 0.05;
   constexpr std::ptrdiff_t fewest_free = 5;
-  using Equal = std::tuple<std::int64_t, int, int>;  // bytes, rank, peer: a slow link is its own measure
   std::map<Equal, std::vector<double>> free_of;
-  const auto each = [&](const auto& see) {
-    for (std::size_t step = 0; step < measured.rows.size(); ++step)
-      for (int action = 0; action < graph_.actions(); ++action) {
-        const Action& what = graph_.at(action);
-        if (is_communication(what) && class_of(what) == waits && !sends(what) && what.bytes > 0 &&
-            !measured.rows[step].eager[action])
-          see(Equal(what.bytes, graph_.rank_of(action), what.peer),
-              static_cast<double>(measured.rows[step].lasts[action]), beside_[step][action]);
-      }
-  };
+  each_of(waits, [&](std::size_t step, int action) {
+    const auto lasts = static_cast<double>(measured_.rows[step].lasts[action]);
+    double others = static_cast<double>(own_waits_[step][action]);
+    for (const TrafficClass kind : classes)
+      if (kind != waits) others = std::max<double>(others, beside_[step][action][place_of(kind)]);
+    if (others <= alone * lasts) free_of[equal_to(action)].push_back(lasts);
+  });
+  std::map<Equal, std::int64_t> usual;
+  for (auto& [equal, lasts] : free_of)
+    if (const std::ptrdiff_t count = std::ssize(lasts); count >= fewest_free)
+      usual[equal] = std::llround(
+          in_place(std::move(lasts), static_cast<std::ptrdiff_t>(share * static_cast<double>(count - 1))));
+  for (int action = 0; action < graph_.actions(); ++action) {
+    const Action& what = graph_.at(action);
+    const auto found = usual.find(equal_to(action));
+    if (is_communication(what) && class_of(what) == waits && !sends(what) && found != usual.end())
+      usual_[action] = found->second;
+  }
+}
+
+/// Messages of a class that meet at ports are no measure of those that do not, and their waits are no other
+/// class's. Which of them meet is known once it is known about what they take: what the shortest does.
+void ContentionFit::take_out_own_waits(TrafficClass waits) {
+  find_usual(waits, shortest);
+  own_waits_ = waits_among_messages(trace_, graph_, measured_, waits, usual_);
+  find_usual(waits, half);
+  own_waits_ = waits_among_messages(trace_, graph_, measured_, waits, usual_);
+}
+
+void ContentionFit::fit(TrafficClass waits) {
+  constexpr double sure_of_errors = 4, least_share = 0.1;
   std::vector<bool> counts;
   for (const TrafficClass kind : classes) counts.push_back(kind != waits);
   counts.push_back(true);
-  each([&](const Equal& equal, double lasts, const Beside& beside) {
-    double others = 0;
-    for (std::size_t kind = 0; kind < classes.size(); ++kind)
-      if (counts[kind]) others = std::max<double>(others, beside[kind]);
-    if (others <= alone * lasts) free_of[equal].push_back(lasts);
-  });
-  std::map<Equal, double> usual;  // without some that met nobody nothing can be said of equal ones
-  for (auto& [equal, lasts] : free_of)
-    if (std::ssize(lasts) >= fewest_free) usual[equal] = lower_middle(std::move(lasts));
-  for (int action = 0; action < graph_.actions(); ++action) {
-    const Action& what = graph_.at(action);
-    const auto found = usual.find(Equal(what.bytes, graph_.rank_of(action), what.peer));
-    if (is_communication(what) && class_of(what) == waits && !sends(what) && found != usual.end())
-      usual_[action] = std::llround(found->second);
-  }
   std::vector<Excess<Beside>> excesses;
-  each([&](const Equal& equal, double lasts, const Beside& beside) {
-    if (const auto found = usual.find(equal); found != usual.end())
-      excesses.push_back({lasts - found->second, &beside});
+  each_of(waits, [&](std::size_t step, int action) {
+    if (usual_[action] > 0)
+      excesses.push_back({static_cast<double>(excess(step, action)), &beside_[step][action]});
   });
   const auto [share, sure] = shares_lost(excesses, counts);
+  share_[place_of(waits)] = share;
   for (std::size_t kind = 0; kind < classes.size(); ++kind)
     if (share[kind] >= least_share && sure[kind] >= sure_of_errors)
       found_.push_back({waits, classes[kind], share[kind]});
+}
+
+/// What it took beyond what is usual, and beyond its waits for its own class, as far as it took that.
+std::int64_t ContentionFit::excess(std::size_t step, int action) const {
+  const std::int64_t more = measured_.rows[step].lasts[action] - usual_[action];
+  return more - std::clamp<std::int64_t>(more, 0, own_waits_[step][action]);
+}
+
+std::int64_t ContentionFit::lost(std::size_t step, int action, TrafficClass beside) const {
+  const std::size_t waits = place_of(class_of(graph_.at(action))), holds = place_of(beside);
+  if (waits == classes.size() || holds == classes.size() || usual_[action] <= 0) return 0;
+  const std::vector<double>& share = share_[waits];
+  double all = 0;
+  for (std::size_t kind = 0; kind < share.size(); ++kind) all += share[kind] * beside_[step][action][kind];
+  if (all <= 0) return 0;
+  const double time = beside_[step][action][holds], more = static_cast<double>(excess(step, action));
+  return std::llround(std::clamp(more * share[holds] * time / all, 0.0, time));
 }
 
 }  // namespace mindpipe

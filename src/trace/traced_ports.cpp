@@ -1,25 +1,25 @@
 #include "trace/traced_ports.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace mindpipe {
 
 TracedPorts::TracedPorts(const StepTrace& trace, const ReplayGraph& graph, const ReplayTimes& measured)
-    : graph_(graph), measured_(measured), fit_(trace, graph, measured) {
+    : trace_(trace), graph_(graph), measured_(measured), fit_(trace, graph, measured) {
   if (fit_.found().empty()) return;
-  find_transfers(trace);
-  find_waits();
+  find_transfers();
+  part_waits();
 }
 
-void TracedPorts::find_transfers(const StepTrace& trace) {
-  const auto add = [&](std::size_t step, int meeting, int member, int from) {
+void TracedPorts::find_transfers() {
+  const auto add = [&](std::size_t step, int member, int from) {
     const ReplayRow& row = measured_.rows[step];
     const std::int64_t lasts = row.lasts[member], usual = fit_.usual(member);
     if (row.eager[member] || lasts <= 0) return;
     const int to = graph_.rank_of(member);
-    const bool within = trace.hosts.empty() || trace.hosts[from] == trace.hosts[to];
-    const std::int64_t end = trace.ranks[to].steps[step][graph_.index_of(member)].end;
-    meeting_of_.emplace_back(step, meeting);
+    const bool within = trace_.hosts.empty() || trace_.hosts[from] == trace_.hosts[to];
+    const std::int64_t end = end_of(step, member);
     transfers_.push_back({.transfer = {.traffic = class_of(graph_.at(member)),
                                        .level = within ? Level::node : Level::net,
                                        .from = from,
@@ -37,14 +37,14 @@ void TracedPorts::find_transfers(const StepTrace& trace) {
       if (what.bytes == 0 || what.group == Members::grid) continue;
       const bool first_sends = sends(what);
       if (is_message(what))
-        add(step, meeting, members[first_sends ? 1 : 0], graph_.rank_of(members[first_sends ? 0 : 1]));
+        add(step, members[first_sends ? 1 : 0], graph_.rank_of(members[first_sends ? 0 : 1]));
       else
-        for (const int member : members) add(step, meeting, member, graph_.rank_of(member));
+        for (const int member : members) add(step, member, graph_.rank_of(member));
     }
 }
 
 /// What no other explains that held the out port was lost at the in port.
-void TracedPorts::find_waits() {
+void TracedPorts::part_waits() {
   std::vector<std::int64_t> at_out(transfers_.size(), 0);
   each_wait_at_ports(transfers_, [&](const Ports::Left& waits, const Ports::Left&, std::int64_t time) {
     at_out[waits.transfer.number] += time;
@@ -52,28 +52,86 @@ void TracedPorts::find_waits() {
   for (std::size_t i = 0; i < transfers_.size(); ++i)
     transfers_[i].left =
         std::min(transfers_[i].arrived, transfers_[i].offered + transfers_[i].transfer.takes + at_out[i]);
-  std::map<std::pair<TrafficClass, TrafficClass>, std::vector<std::int64_t>> of_pairs;
-  each_wait_at_ports(transfers_, [&](const Ports::Left& waits, const Ports::Left& holds, std::int64_t time) {
-    std::vector<std::int64_t>& all = of_pairs[{waits.transfer.traffic, holds.transfer.traffic}];
-    all.resize(transfers_.size());
-    all[waits.transfer.number] += time;
-  });
-  for (const auto& [pair, times] : of_pairs)
-    for (std::size_t i = 0; i < times.size(); ++i)
-      if (times[i] > 0) {
-        std::int64_t& longest = waits_[pair][meeting_of_[i]];
-        longest = std::max(longest, times[i]);
-      }
 }
 
+std::int64_t TracedPorts::longest_wait(std::size_t step, int meeting, const Unseen& pair) const {
+  std::int64_t longest = 0;
+  for (const int member : graph_.members(meeting))
+    if (!sends(graph_.at(member)) && !measured_.rows[step].eager[member])
+      longest = std::max(longest, fit_.lost(step, member, pair.what));
+  return longest;
+}
+
+/// Times at which transfers of a class had passed a port, and what each had waited there for another class.
+class TracedPorts::Passed {
+ public:
+  void add(std::int64_t time, std::int64_t waited) { all_.emplace_back(time, waited); }
+  /// Nothing is added any more.
+  void sort() {
+    std::sort(all_.begin(), all_.end());
+    before_.assign(1, 0);
+    for (const auto& [time, waited] : all_) before_.push_back(before_.back() + waited);
+  }
+  /// What those had waited that had passed behind one time and by another.
+  std::int64_t waited(std::int64_t behind, std::int64_t by) const { return until(by) - until(behind); }
+
+ private:
+  std::int64_t until(std::int64_t time) const {
+    const auto next = std::upper_bound(all_.begin(), all_.end(), time,
+                                       [](std::int64_t at, const auto& one) { return at < one.first; });
+    return before_[static_cast<std::size_t>(next - all_.begin())];
+  }
+
+  std::vector<std::pair<std::int64_t, std::int64_t>> all_;
+  std::vector<std::int64_t> before_;
+};
+
+std::int64_t TracedPorts::usual_of(int meeting) const {
+  std::int64_t usual = 0;
+  for (const int member : graph_.members(meeting)) usual = std::max(usual, fit_.usual(member));
+  return usual;
+}
+
+void TracedPorts::shorten(std::size_t step, int meeting, std::int64_t by, ReplayTimes& times) const {
+  if (by <= 0) return;
+  const std::int64_t usual = usual_of(meeting);
+  for (const int member : graph_.members(meeting)) {
+    std::int64_t& lasts = times.rows[step].lasts[member];
+    if (!times.rows[step].eager[member]) lasts = std::max(std::min(lasts, usual), lasts - by);
+  }
+}
+
+/// A message that waits for no sum leaves so much earlier, and the sums behind it at its ports do, too. A sum
+/// passes an out and an in port: it gains what it would at the out port, or the mean of both.
 void TracedPorts::remove(const Unseen& pair, ReplayTimes& times) const {
-  const auto found = waits_.find({pair.by, pair.what});
-  if (found == waits_.end()) return;
-  for (const auto& [place, waited] : found->second)
-    for (const int member : graph_.members(place.second)) {
-      std::int64_t& lasts = times.rows[place.first].lasts[member];
-      if (!times.rows[place.first].eager[member]) lasts = std::max<std::int64_t>(0, lasts - waited);
+  std::vector<Passed> out_ports(graph_.ranks()), in_ports(graph_.ranks());
+  const auto each = [&](TrafficClass traffic, const auto& see) {
+    for (int meeting = 0; meeting < graph_.meetings(); ++meeting)
+      if (class_of(graph_.at(graph_.members(meeting).front())) == traffic)
+        for (std::size_t step = 0; step < times.rows.size(); ++step) see(step, meeting);
+  };
+  each(pair.by, [&](std::size_t step, int meeting) {
+    const std::int64_t waited = longest_wait(step, meeting, pair);
+    shorten(step, meeting, waited, times);
+    for (const int member : graph_.members(meeting)) {
+      if (!is_message(graph_.at(member)) || measured_.rows[step].eager[member]) continue;
+      const std::int64_t late = measured_.rows[step].lasts[member] - usual_of(meeting);
+      (sends(graph_.at(member)) ? out_ports : in_ports)[graph_.rank_of(member)].add(
+          end_of(step, member), std::clamp<std::int64_t>(late, 0, waited));
     }
+  });
+  for (std::vector<Passed>* ports : {&out_ports, &in_ports})
+    for (Passed& port : *ports) port.sort();
+  each(pair.what, [&](std::size_t step, int meeting) {
+    std::int64_t longest = 0;
+    for (const int member : graph_.members(meeting)) {
+      const int rank = graph_.rank_of(member);
+      const std::int64_t end = end_of(step, member), begin = end - measured_.rows[step].lasts[member],
+                         out = out_ports[rank].waited(begin, end), in = in_ports[rank].waited(begin, end);
+      longest = std::max({longest, out, (out + in) / 2});
+    }
+    shorten(step, meeting, longest, times);
+  });
 }
 
 PortCosts TracedPorts::costs(Counted counted) const {

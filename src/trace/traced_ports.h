@@ -1,6 +1,4 @@
 #pragma once
-#include <map>
-#include <utility>
 #include <vector>
 
 #include "program/clock/pair_costs.h"
@@ -10,8 +8,9 @@
 namespace mindpipe {
 
 /// The transfers of a trace at the ports of its ranks: each takes what equal ones take that meet nobody, and
-/// what it took beyond that it waited for those that held its ports meanwhile. Says what pairs of classes
-/// cost by the function that plans ask, with the steps of the trace in place of the simulator's.
+/// what it took beyond that it waited for those that held its ports meanwhile: for its own class as the rule
+/// of ports says, the rest for others as their times beside it explain it (ContentionFit). Says what pairs of
+/// classes cost by the function that plans ask, with the steps of the trace in place of the simulator's.
 class TracedPorts {
  public:
   TracedPorts(const StepTrace& trace, const ReplayGraph& graph, const ReplayTimes& measured);
@@ -24,18 +23,22 @@ class TracedPorts {
   PortCosts costs(Counted counted) const;
 
  private:
-  /// How long a meeting waited, by its place in the list of transfers.
-  using Waits = std::map<std::pair<std::size_t, int>, std::int64_t>;  ///< [step, meeting]
+  class Passed;
 
-  void find_transfers(const StepTrace& trace);
-  void find_waits();
+  void find_transfers();
+  void part_waits();
+  std::int64_t end_of(std::size_t step, int action) const {
+    return trace_.ranks[graph_.rank_of(action)].steps[step][graph_.index_of(action)].end;
+  }
+  std::int64_t longest_wait(std::size_t step, int meeting, const Unseen& pair) const;
+  std::int64_t usual_of(int meeting) const;
+  void shorten(std::size_t step, int meeting, std::int64_t by, ReplayTimes& times) const;
 
+  const StepTrace& trace_;
   const ReplayGraph& graph_;
   const ReplayTimes& measured_;
   ContentionFit fit_;
   std::vector<Ports::Left> transfers_;
-  std::vector<std::pair<std::size_t, int>> meeting_of_;  ///< step and meeting of each transfer
-  std::map<std::pair<TrafficClass, TrafficClass>, Waits> waits_;
 };
 
 }  // namespace mindpipe

@@ -1,0 +1,103 @@
+// thorough
+#include <gtest/gtest.h>
+
+#include "trace/causes.h"
+#include "trace/run_at_ports.h"
+
+namespace mindpipe {
+namespace {
+
+constexpr int traced_steps = 12;
+
+/// One drawn grid, schedule, noise, and how long messages and parts of sums take.
+class PortDraw {
+ public:
+  explicit PortDraw(std::uint64_t seed) : seed_(seed), random_(seed), run_(drawn_run()) {}
+
+  const Network& network() const { return run_.plan.network; }
+  Network blind(TrafficClass by, TrafficClass what) const {
+    Network network = run_.plan.network;
+    network.unseen = Unseen{by, what};
+    return network;
+  }
+  Network apart() const {
+    Network network = run_.plan.network;
+    network.data.level = Level::net;
+    return network;
+  }
+
+  std::int64_t period(const Network& network) const {
+    const StepTrace trace = trace_at_ports(run_, network, traced_steps, seed_);
+    return replayed_period(graph_, measured_times(trace, graph_), traced_steps);
+  }
+  std::vector<Cause> causes(const Network& network) const {
+    const StepTrace trace = trace_at_ports(run_, network, traced_steps, seed_);
+    const ReplayTimes measured = measured_times(trace, graph_);
+    const TracedPorts traffic(trace, graph_, measured);
+    return causes_of(trace, graph_, measured, WorkModel(graph_, measured, run_.paper), run_.paper,
+                     Counted::behind_the_first, &traffic);
+  }
+
+ private:
+  int below(int end) { return static_cast<int>(random_() % static_cast<std::uint64_t>(end)); }
+  double between(double least, double most) {
+    return std::uniform_real_distribution<double>(least, most)(random_);
+  }
+
+  MadeRun drawn_run() {
+    const int stages = 2 + below(3), data = 2 + below(3);
+    const ScheduleKind schedule = below(2) == 0 ? ScheduleKind::breadth_first : ScheduleKind::interleaved;
+    MadeRun run = made_run({.tensor = 1, .data = data, .pipeline = stages, .supernet = 1},
+                           stages * (2 + below(2)), schedule, 2 + 2 * below(2));
+    run.noise = between(0.002, 0.02);
+    run.travel = 0.002;
+    const double message = between(0.1, 1) * 1e6, part = between(0.2, 2) * 1e6;
+    for (std::size_t stage = 0; stage < run.paper.size(); ++stage)
+      for (std::size_t index = 0; index < run.paper[stage].size(); ++index) {
+        const Action& what = run.plan.program.ranks[stage][index];
+        if (crosses_cut(what)) run.paper[stage][index] = std::llround(message);
+        if (is_collective(what) && what.group == Members::data) run.paper[stage][index] = std::llround(part);
+      }
+    return run;
+  }
+
+  std::uint64_t seed_;
+  std::mt19937_64 random_;
+  MadeRun run_;
+  ReplayGraph graph_{run_.grid, run_.plan.program};
+};
+
+TEST(PortCulprit, IsNamedFirstWhereSumsHoldUpMessages) {
+  constexpr int drawn_runs = 100;
+  int tried = 0, right = 0;
+  std::string wrong;
+  for (int seed = 0; tried < drawn_runs; ++seed) {
+    const PortDraw draw(9000 + seed);
+    const std::int64_t now = draw.period(draw.network()),
+                       costs = now - draw.period(draw.blind(TrafficClass::pipeline, TrafficClass::gradients)),
+                       other = now - draw.period(draw.blind(TrafficClass::gradients, TrafficClass::pipeline));
+    if (50 * costs < now || costs < 2 * other) continue;  // dear, and the dearer of the two
+    ++tried;
+    const std::vector<Cause> found = draw.causes(draw.network());
+    const bool named = !found.empty() && found[0].kind == Cause::contention &&
+                       found[0].waits == TrafficClass::pipeline && found[0].holds == TrafficClass::gradients;
+    right += named ? 1 : 0;
+    if (!named)
+      wrong += fmt::format("\nseed {}: {} of {} ns was found as kind {}", seed, costs, now,
+                           found.empty() ? -1 : static_cast<int>(found[0].kind));
+  }
+  EXPECT_GE(right, drawn_runs * 95 / 100) << wrong;
+  RecordProperty("right", right);
+}
+
+TEST(PortCulprit, IsNobodyWhereSumsHavePortsOfTheirOwn) {
+  for (int seed = 0; seed < 200; ++seed) {
+    const PortDraw draw(7000 + seed);
+    const std::vector<Cause> found = draw.causes(draw.apart());
+    EXPECT_TRUE(found.empty()) << "seed " << seed << " kind " << static_cast<int>(found[0].kind) << " rank "
+                               << found[0].rank << " factor " << found[0].factor;
+  }
+}
+
+}  // namespace
+}  // namespace mindpipe
