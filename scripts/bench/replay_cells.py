@@ -74,11 +74,12 @@ class Fault:
 def settings_for(rng, kind):
     """A layout in which a kind of fault may be seen."""
     if kind == "contention":
-        # Sums on links of their own, as fast as those of messages, and so small that they end beside passes: where they share links, messages
-        # lose what sums take, and sums lose nothing that a step does not have.
+        # Sums on links of their own, as fast as those of messages, and so small that they end beside passes: on shared links messages lose
+        # what sums take, and sums lose nothing that counts.
         pipeline, data, rate = 4, 2, rng.uniform(1.8e7, 3.2e7)
         return {"grid.pipeline": pipeline, "grid.data": data, "schedule.kind": rng.choice(("breadth-first", "interleaved")),
-                "schedule.chunks": 2, "train.zero": 0, "train.batch": 4 * 2 * pipeline * data, "model.mlp_width": rng.randrange(256, 449, 64),
+                "schedule.chunks": 2, "train.zero": 0, "train.batch": 4 * 2 * pipeline * data,
+                "model.mlp_width": rng.randrange(256, 449, 64),
                 "device.links.ranks_per_node": data, "device.links.rate": rate, "device.links.rate_between_nodes": rate,
                 "device.links.latency": 1e-5, "device.links.latency_between_nodes": 1e-5}
     settings = layout(rng, rng.choice(GRIDS))
