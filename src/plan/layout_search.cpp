@@ -14,6 +14,7 @@
 #include "plan/layout_trial.h"
 #include "plan/network_on_paper.h"
 #include "plan/priced_blocks.h"
+#include "plan/search_once.h"
 #include "plan/subnet_search.h"
 #include "program/partition.h"
 
@@ -25,12 +26,8 @@ using Fate = LayoutCandidate::Fate;
 /// Cuts of the few best layouts that are simulated: how many of each, and how far from the best these are.
 constexpr int most_moves = 60;
 constexpr int most_finalists = 3;
-/// Entries of the lists that searches of single grids have made and timed, behind which no other grid is
-/// searched by itself.
-constexpr std::int64_t many_entries = 500'000;
 /// Layouts that are tried to say why another value was not chosen.
 constexpr int most_tried = 3;
-constexpr double near_costs = 1.05;
 /// Layouts whose steps are timed roughly are planned whole up to here, as one of them may be the best.
 constexpr double rough_costs = 1.02;
 /// Nobody asks how much longer than this a step would be: its bound says enough.
@@ -150,8 +147,8 @@ void choose_other_tapes(LayoutSearch& search, std::size_t place, const Config& c
   }
 }
 
-/// Plans the best few whole, and those other kinds of layouts that count as equal to the best, until all of
-/// them are known to fit.
+}  // namespace
+
 void settle(LayoutSearch& search, const Config& config, int wanted) {
   for (bool changed = true; changed;) {
     changed = false;
@@ -169,6 +166,8 @@ void settle(LayoutSearch& search, const Config& config, int wanted) {
     }
   }
 }
+
+namespace {
 
 /// What a layout costs as far as is known: simulated, or at least.
 double known_cost(const LayoutCandidate& one, const StepPrice& price) {
@@ -279,9 +278,6 @@ int best_with(LayoutSearch& search, const Config& config, PricedBlocks& blocks,
   return least;
 }
 
-namespace {
-
-/// `known`: a cost that others reach, above which nobody is looked at; 0: none.
 LayoutSearch search_once(const Config& given, int ranks, const SearchFreedom& free, int wanted,
                          const StepPrice& price, double known) {
   LayoutSearch search{.price = price};
@@ -324,87 +320,6 @@ LayoutSearch search_once(const Config& given, int ranks, const SearchFreedom& fr
     improve_tapes(search, config, free, blocks);
     settle(search, config, wanted);
   }
-  return search;
-}
-
-/// Grids whose layouts may be better than the best that is known, the most promising first.
-std::vector<Coord> promising_grids(const LayoutSearch& search) {
-  std::vector<std::pair<double, Coord>> least;
-  for (const LayoutCandidate& one : search.all) {
-    if (one.fate == Fate::refused) continue;
-    const double cost = one.least_cost(search.price);
-    const auto found = std::find_if(least.begin(), least.end(),
-                                    [&](const auto& known) { return known.second == one.layout.grid; });
-    if (found == least.end()) least.emplace_back(cost, one.layout.grid);
-    else found->first = std::min(found->first, cost);
-  }
-  std::stable_sort(least.begin(), least.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
-  std::vector<Coord> grids;
-  for (const auto& [cost, grid] : least)
-    if (search.best.empty() || cost <= near_costs * search.all[search.best.front()].cost(search.price))
-      grids.push_back(grid);
-  if (!search.best.empty()) {
-    const auto own = std::find(grids.begin(), grids.end(), search.all[search.best.front()].layout.grid);
-    std::rotate(grids.begin(), own, own + 1);
-  }
-  return grids;
-}
-
-/// Adds what a search of one grid has found to the search of all.
-void take_over(LayoutSearch& search, LayoutSearch&& found, const Coord& grid) {
-  std::vector<int> known;
-  for (int place = 0; place < static_cast<int>(search.all.size()); ++place)
-    if (search.all[place].layout.grid == grid) known.push_back(place);
-  for (LayoutCandidate& one : found.all) {
-    const auto same = std::find_if(known.begin(), known.end(),
-                                   [&](int place) { return search.all[place].layout == one.layout; });
-    if (same == known.end()) search.all.push_back(std::move(one));
-    else if (one.fate == Fate::simulated && search.all[*same].fate != Fate::simulated)
-      search.all[*same] = std::move(one);
-  }
-}
-
-/// Entries of lists that a search has made and timed, or made: those that are too large are not counted.
-std::int64_t entries_of(const LayoutSearch& search) {
-  std::int64_t most = 0, tried = 0;
-  for (const LayoutCandidate& one : search.all) {
-    most = std::max(most, one.actions);
-    tried += one.step > 0 || !one.over.empty() ? 1 : 0;
-  }
-  return tried * most;
-}
-
-/// Searches grids once more, each by itself, that of the best first: more cuts are tried there, and single
-/// blocks are chosen whose tapes are kept.
-void look_closer(LayoutSearch& search, const Config& given, int ranks, const SearchFreedom& free,
-                 int wanted) {
-  SearchFreedom of_grid = free;
-  of_grid.pipeline = of_grid.data = of_grid.tensor = false;
-  std::int64_t entries = 0;
-  for (const Coord& grid : promising_grids(search)) {
-    if (entries > many_entries) break;
-    Config config = given;
-    config.grid.pipeline = grid.pipeline;
-    config.grid.data = grid.data;
-    config.grid.tensor = grid.tensor;
-    const double known = search.best.empty() ? 0 : search.all[search.best.front()].cost(search.price);
-    LayoutSearch found = search_once(config, ranks, of_grid, 1, search.price, known);
-    entries += entries_of(found);
-    take_over(search, std::move(found), grid);
-    settle(search, given, wanted);
-  }
-}
-
-}  // namespace
-
-LayoutSearch search_layouts(const Config& config, int ranks, const SearchFreedom& free, int wanted,
-                            const StepPrice& price) {
-  LayoutSearch search = search_once(config, ranks, free, wanted, price, 0);
-  const bool has_grids = free.pipeline || free.data || free.tensor,
-             has_more = free.cuts || (config.memory.device_limit > 0 && (free.recompute || free.swap));
-  if (has_grids && has_more && !row_of(config.model.kind).trains_subnets)
-    look_closer(search, config, ranks, free, wanted);
   return search;
 }
 

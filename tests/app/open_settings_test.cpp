@@ -167,6 +167,13 @@ TEST_F(OpenSettings, WhatSaysWhatTheModelIsIsNeverSearched) {
   EXPECT_THAT(tiny("memory.device_limit=auto").text, HasSubstr("allowed: bytes"));
 }
 
+TEST_F(OpenSettings, ADegreeThatIsWrittenStaysOrIsRefused) {
+  const Answer answer = tiny("grid=auto grid.tensor=2");
+  EXPECT_EQ(answer.code, 78) << answer.text;
+  EXPECT_THAT(answer.text, HasSubstr("the degrees of the grid that are written do not divide 1 rank; start a "
+                                     "multiple of 2, or let them be auto"));
+}
+
 TEST_F(OpenSettings, NothingFitsEndsWith71AndSaysWhatIsMissing) {
   const Answer answer = tiny("train.zero=auto train.recompute=auto memory.device_limit=100000");
   EXPECT_EQ(answer.code, 71) << answer.text;
@@ -178,6 +185,7 @@ TEST_F(OpenSettings, NothingFitsEndsWith71AndSaysWhatIsMissing) {
   EXPECT_THAT(bounds.text, ContainsRegex("with train.micro_batch=[0-9]+ (it would fit|another layout fits: )|"
                                          "for this layout no smaller train.micro_batch"))
       << bounds.text;
+  EXPECT_THAT(bounds.text, Not(HasSubstr("by -"))) << bounds.text;
 }
 
 TEST_F(OpenSettings, StandInPrintedConfigurationsAndPlans) {

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "core/check.h"
+#include "plan/layout_space.h"
 #include "plan/memory_limits.h"
 #include "plan/run_plan.h"
 #include "plan/searched_settings.h"
@@ -57,6 +58,26 @@ TEST(LayoutSearch, FindsTheBestOfTheWholeSpace) {
       EXPECT_TRUE(limit == 0 || chosen.memory <= limit);
       EXPECT_EQ(num_ranks(chosen.layout.grid), ranks);
     }
+}
+
+TEST(LayoutSearch, FindsNothingBetterWhereTheGridIsWritten) {
+  for (const std::int64_t limit : {0, 14 << 20}) {
+    Config c = read_config(std::string(MINDPIPE_SOURCE_DIR) + "/configs/gpt-tiny.yaml", {});
+    c.memory.device_limit = limit;
+    const LayoutSearch found = search_layouts(c, 8, all_free);
+    ASSERT_FALSE(found.best.empty()) << "limit " << limit;
+    SearchFreedom written = all_free;
+    written.pipeline = written.data = written.tensor = false;
+    for (const Coord& grid : grids_of(c, 8, all_free)) {
+      c.grid = {1, grid.pipeline, grid.data, grid.tensor};
+      const LayoutSearch alone = search_layouts(c, 8, written);
+      if (alone.best.empty()) continue;
+      const LayoutCandidate& best = alone.all[alone.best.front()];
+      EXPECT_LE(static_cast<double>(found.all[found.best.front()].step),
+                equal_costs * static_cast<double>(best.step))
+          << "limit " << limit << ": " << words_of(best.layout, all_free);
+    }
+  }
 }
 
 TEST(LayoutSearch, NoBoundIsAboveWhatIsSimulated) {

@@ -80,9 +80,9 @@ Coord best_grid(const Config& config, int ranks) {
   const std::vector<Coord> grids = grids_of(config, ranks, freedom_to_train(config, {}));
   MP_REQUIRE(
       !grids.empty(), Exit::bad_configuration,
-      "the degrees of the grid that are written do not divide {} ranks; start a multiple of {}, or let "
+      "the degrees of the grid that are written do not divide {} rank{}; start a multiple of {}, or let "
       "them be auto",
-      ranks, ranks_of_grid(config));
+      ranks, ranks == 1 ? "" : "s", ranks_of_grid(config));
   return grids.front();
 }
 

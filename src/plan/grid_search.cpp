@@ -1,0 +1,98 @@
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "config/config.h"
+#include "plan/search_once.h"
+
+namespace mindpipe {
+namespace {
+
+using Fate = LayoutCandidate::Fate;
+
+/// Entries of the lists that searches of single grids have made and timed, behind which no other grid is
+/// searched by itself.
+constexpr std::int64_t many_entries = 500'000;
+
+/// Grids whose layouts may be better than the best that is known, the most promising first.
+std::vector<Coord> promising_grids(const LayoutSearch& search) {
+  std::vector<std::pair<double, Coord>> least;
+  for (const LayoutCandidate& one : search.all) {
+    if (one.fate == Fate::refused) continue;
+    const double cost = one.least_cost(search.price);
+    const auto found = std::find_if(least.begin(), least.end(),
+                                    [&](const auto& known) { return known.second == one.layout.grid; });
+    if (found == least.end()) least.emplace_back(cost, one.layout.grid);
+    else found->first = std::min(found->first, cost);
+  }
+  std::stable_sort(least.begin(), least.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<Coord> grids;
+  for (const auto& [cost, grid] : least)
+    if (search.best.empty() || cost <= near_costs * search.all[search.best.front()].cost(search.price))
+      grids.push_back(grid);
+  if (!search.best.empty()) {
+    const auto own = std::find(grids.begin(), grids.end(), search.all[search.best.front()].layout.grid);
+    std::rotate(grids.begin(), own, own + 1);
+  }
+  return grids;
+}
+
+/// Adds what a search of one grid has found to the search of all.
+void take_over(LayoutSearch& search, LayoutSearch&& found, const Coord& grid) {
+  std::vector<int> known;
+  for (int place = 0; place < static_cast<int>(search.all.size()); ++place)
+    if (search.all[place].layout.grid == grid) known.push_back(place);
+  for (LayoutCandidate& one : found.all) {
+    const auto same = std::find_if(known.begin(), known.end(),
+                                   [&](int place) { return search.all[place].layout == one.layout; });
+    if (same == known.end()) search.all.push_back(std::move(one));
+    else if (one.fate == Fate::simulated && search.all[*same].fate != Fate::simulated)
+      search.all[*same] = std::move(one);
+  }
+}
+
+/// Entries of lists that a search has made and timed, or made: those that are too large are not counted.
+std::int64_t entries_of(const LayoutSearch& search) {
+  std::int64_t most = 0, tried = 0;
+  for (const LayoutCandidate& one : search.all) {
+    most = std::max(most, one.actions);
+    tried += one.step > 0 || !one.over.empty() ? 1 : 0;
+  }
+  return tried * most;
+}
+
+/// Searches grids once more, each by itself, that of the best first: more cuts are tried there, and single
+/// blocks are chosen whose tapes are kept.
+void look_closer(LayoutSearch& search, const Config& given, int ranks, const SearchFreedom& free,
+                 int wanted) {
+  SearchFreedom of_grid = free;
+  of_grid.pipeline = of_grid.data = of_grid.tensor = false;
+  std::int64_t entries = 0;
+  for (const Coord& grid : promising_grids(search)) {
+    if (entries > many_entries) break;
+    Config config = given;
+    config.grid.pipeline = grid.pipeline;
+    config.grid.data = grid.data;
+    config.grid.tensor = grid.tensor;
+    const double known = search.best.empty() ? 0 : search.all[search.best.front()].cost(search.price);
+    LayoutSearch found = search_once(config, ranks, of_grid, 1, search.price, known);
+    entries += entries_of(found);
+    take_over(search, std::move(found), grid);
+    settle(search, given, wanted);
+  }
+}
+
+}  // namespace
+
+LayoutSearch search_layouts(const Config& config, int ranks, const SearchFreedom& free, int wanted,
+                            const StepPrice& price) {
+  LayoutSearch search = search_once(config, ranks, free, wanted, price, 0);
+  const bool has_grids = free.pipeline || free.data || free.tensor,
+             has_more = free.cuts || (config.memory.device_limit > 0 && (free.recompute || free.swap));
+  if (has_grids && has_more && !row_of(config.model.kind).trains_subnets)
+    look_closer(search, config, ranks, free, wanted);
+  return search;
+}
+
+}  // namespace mindpipe

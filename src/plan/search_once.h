@@ -1,0 +1,18 @@
+#pragma once
+#include "plan/layout_search.h"
+
+namespace mindpipe {
+
+/// Costs above the best by more than this are not near it.
+inline constexpr double near_costs = 1.05;
+
+/// One search over all grids that are free. `known`: a cost that others reach, above which no layout is
+/// looked at; 0: none.
+LayoutSearch search_once(const Config& config, int ranks, const SearchFreedom& free, int wanted,
+                         const StepPrice& price, double known);
+
+/// Plans the best few whole, and those other kinds of layouts that count as equal to the best, until all of
+/// them are known to fit.
+void settle(LayoutSearch& search, const Config& config, int wanted);
+
+}  // namespace mindpipe
