@@ -227,7 +227,7 @@ bench-replay: configure ## what replay says of emulated runs with a drawn fault,
 	cmake --build $(BUILD) -j $(JOBS) --target mindpipe-train
 	python3 scripts/bench/replay.py --binary $(BUILD)/mindpipe-train $(REPLAY)
 
-bench-by-hand: configure ## steps of its own layout, a rule of thumb and the search: of each bundled configuration on paper, of seven measured: 12 minutes (BY_HAND="--parts simulated")
+bench-by-hand: configure ## steps of its own layout, a rule of thumb and the search: of each bundled configuration on paper, of seven measured: 20 minutes (BY_HAND="--parts simulated")
 	cmake --build $(BUILD) -j $(JOBS) --target mindpipe-train
 	python3 scripts/bench/by_hand.py --binary $(BUILD)/mindpipe-train $(BY_HAND)
 
