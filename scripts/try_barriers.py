@@ -139,6 +139,10 @@ def main():
         print("\n".join(what for what, _ in chosen))
         return 0
     targets, found = try_mistakes.targets_of(asked.build), 0
+    for one in {str(one.tests): one for _, one in chosen}.values():
+        answer = try_mistakes.finder_of(one, asked.build, targets)
+        if answer != "NOT FOUND":
+            sys.exit(f"try_barriers.py: without a mistake, too: {answer}")
     for what, one in chosen:
         begun = time.time()
         path, text = one.make()

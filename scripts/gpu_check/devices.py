@@ -26,6 +26,15 @@ def looked_at(check, seconds):
     return PASSED, check.graphics, {"doctor": text.splitlines()}
 
 
+def tuning(bundle, case, table):
+    """The command that times the products of a case."""
+    return [
+        os.path.join(bundle, "bin", "mindpipe-train"), "doctor", "--tune", table, "--config",
+        os.path.join(bundle, "configs", case.config + ".yaml"),
+        *("%s=%s" % item for item in training.work_of(case, "cuda").items())
+    ]
+
+
 def tuned(check, seconds):
     """Times the products of GPT-2 124M, and trains with the fastest algorithms."""
     before = check.runs.get("gpt2-124m")
@@ -33,12 +42,7 @@ def tuned(check, seconds):
         return MISSING, ("a processor has no table of algorithms"
                          if check.device != "cuda" else "gpt2-124m has no figures to compare with"), {}
     case, table = training.CASES["gpt2-124m"], check.path("products.table")
-    command = [
-        os.path.join(check.bundle, "bin", "mindpipe-train"), "doctor", "--tune", table, "--config",
-        os.path.join(check.bundle, "configs", case.config + ".yaml"), "train.batch=%d" % case.batch,
-        "train.micro_batch=%d" % case.micro_batch, "train.precision=bf16"
-    ]
-    code, text, spent = running.run(command, check.environment, seconds, check.log("tune"))
+    code, text, spent = running.run(tuning(check.bundle, case, table), check.environment, seconds, check.log("tune"))
     if code != 0:
         return (TIMED_OUT if code is None else FAILED), "doctor --tune %s: %s" % (
             running.how_it_ended(code), first_complaint(text)), {}
@@ -68,9 +72,11 @@ def ledger_bytes(text):
 
 
 def used_memory(check, command, seconds=3):
-    """Bytes that are in use on the first GPU, for all processes; none: nobody says."""
-    code, text, _ = running.run(command + ["--query-gpu=memory.used", "--format=csv,noheader,nounits"], check.environment,
-                                seconds, check.log("nvidia-smi"))
+    """Bytes that are in use on the first GPU that this job may use, for all processes; none: nobody says."""
+    lent = check.environment.get("CUDA_VISIBLE_DEVICES", "").split(",")[0].strip()
+    which = ["-i", lent] if lent else []
+    code, text, _ = running.run([*command, *which, "--query-gpu=memory.used", "--format=csv,noheader,nounits"],
+                                check.environment, seconds, check.log("nvidia-smi"))
     try:
         return int(text.split()[0]) << 20 if code == 0 else None
     except (ValueError, IndexError):

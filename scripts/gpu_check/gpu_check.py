@@ -9,7 +9,7 @@ Each part has seconds of its own. A part that fails, hangs or is killed does not
 stands in the last lines. FOLDER/gpu-check.json is whole after every part, FOLDER/logs.txt.gz has all logs,
 FOLDER/gpu.json is the GPU's description. `--device cpu` rehearses all parts on the processor at tiny sizes: it
 says that the script runs, and nothing of any GPU. PyTorch's interpreter is the one that runs this script, or
---python; --llmc names llm.c's train_gpt2cu. Exit codes: 0 all good, 1 something is wrong, 2 usage, 69 there is
+--python; --llmc names llm.c's train_gpt2cu. Exit codes: 0 nothing is wrong in what ran, 1 something is wrong, 2 usage, 69 there is
 no GPU (the other parts are listed and not begun).
 """
 import argparse

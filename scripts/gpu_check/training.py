@@ -82,6 +82,14 @@ def figures_of(rates, loss, case):
     }
 
 
+def work_of(case, device):
+    """Settings of what a step computes: a training's, and those whose products are timed."""
+    return {
+        "device.kind": device, "train.batch": case.batch, "train.micro_batch": case.micro_batch,
+        "train.precision": "bf16", "grid.data": 1, "reproducible.data": 1, **case.settings
+    }
+
+
 def train(case, name, check, seconds, more=None, done=lambda: False):
     """(exit code, output, figures or None). The run is ended after its last step: the saving of weights is
     nobody's question here. `more` are settings; `done` is asked now and then."""
@@ -90,14 +98,10 @@ def train(case, name, check, seconds, more=None, done=lambda: False):
     tokens = check.path("tokens-" + name)
     write_tokens(tokens, (case.steps + 1) * case.batch * (case.sequence + 1), case.vocabulary)
     settings = {
-        "run.dir": run_folder, "run.resume": "never", "device.kind": check.device,
-        "data.train": "[%s]" % tokens, "data.validation": "[%s]" % tokens, "train.steps": case.steps,
-        "train.batch": case.batch, "train.micro_batch": case.micro_batch, "train.precision": "bf16",
-        "train.evaluate_every": 0, "checkpoint.every": 0, "optimizer.rate.warmup": 0, "grid.data": 1,
-        "reproducible.data": 1
+        "run.dir": run_folder, "run.resume": "never", "data.train": "[%s]" % tokens, "data.validation": "[%s]" % tokens,
+        "train.steps": case.steps, "train.evaluate_every": 0, "checkpoint.every": 0, "optimizer.rate.warmup": 0,
+        **work_of(case, check.device), **(more or {})
     }
-    settings.update(case.settings)
-    settings.update(more or {})
     command = [
         os.path.join(check.bundle, "bin", "mindpipe-train"), "train", "--config",
         os.path.join(check.bundle, "configs", case.config + ".yaml"), *("%s=%s" % item for item in settings.items())
@@ -157,17 +161,23 @@ def llm_c_figures(text, case):
                       case)
 
 
+def llm_c_command(program, tokens, case):
+    """GELU within products, as the ledger counts it. Losses are looked at in the first and the last step, on one batch: every 0 steps
+    would divide by zero there."""
+    return [
+        program, "-i", tokens, "-j", tokens, "-e", "d%d" % case.layers, "-b",
+        str(case.micro_batch), "-t",
+        str(case.sequence), "-d",
+        str(case.batch * case.sequence), "-x",
+        str(case.steps), "-v", "1000", "-m", "1", "-s", "0", "-ge", "2"
+    ]
+
+
 def train_llm_c(case, name, check, seconds):
     """The same by the program of llm.c that --llmc names: a model of its own numbers, tokens of ours."""
     tokens = check.path("tokens-llm.c.bin")
     write_llm_c_tokens(tokens, (case.steps + 1) * case.batch * case.sequence + 1, case.vocabulary)
-    command = [
-        check.llm_c, "-i", tokens, "-j", tokens, "-e", "d%d" % case.layers, "-b",
-        str(case.micro_batch), "-t",
-        str(case.sequence), "-d",
-        str(case.batch * case.sequence), "-x",
-        str(case.steps), "-v", "0", "-s", "0"
-    ]
+    command = llm_c_command(check.llm_c, tokens, case)
     code, text, _ = running.run(command, check.users_environment, seconds, check.log("llm.c-" + name))
     os.remove(tokens)
     return code, text, llm_c_figures(text, case)

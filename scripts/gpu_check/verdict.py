@@ -39,8 +39,12 @@ def verdict(results, device, missed_goals, seconds, ended_by=""):
             "REHEARSAL on the processor, at tiny sizes: it says that the script runs, and nothing of any GPU")
     if ended_by:
         lines.append("ENDED from outside by %s: what is not named above has not run" % ended_by)
+    absent = [result["name"] for result in results if result["outcome"] == MISSING]
+    if absent and not rehearsal:
+        lines.append("NOT RUN, for the reasons above: " + ", ".join(absent))
     counted = ", ".join("%d %s" % (number, outcome) for outcome, number in count.items() if number)
     lines.append("gpu-check: %s in %.0f s: %s" %
-                 ("WRONG in " + ", ".join(wrong) if wrong else "ended early" if ended_by else "all good",
+                 ("WRONG in " + ", ".join(wrong) if wrong else "ended early" if ended_by else
+                  "nothing wrong in what ran" if absent and not rehearsal else "all good",
                   seconds, counted))
     return SOMETHING_FAILED if wrong or ended_by else ALL_GOOD, lines

@@ -123,6 +123,12 @@ class OtherPrograms(unittest.TestCase):
         self.assertEqual((figures["loss"], figures["steps"]), (10.4, 4))
         self.assertIsNone(training.llm_c_figures(line % (1, 1, 1), case))
 
+    def test_llm_c_is_asked_for_nothing_that_divides_by_zero(self):
+        command = training.llm_c_command("train_gpt2cu", "tokens", training.CASES["gpt2-124m"])
+        asked = dict(zip(command[1::2], command[2::2]))
+        self.assertGreater(int(asked["-v"]), 0)
+        self.assertEqual((asked["-b"], asked["-t"], asked["-d"], asked["-e"]), ("32", "1024", "65536", "d12"))
+
     def test_tokens_for_llm_c_have_its_head(self):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "tokens.bin")
@@ -265,8 +271,11 @@ class Training(unittest.TestCase):
 
 class Verdict(unittest.TestCase):
     def test_is_good_when_all_have_passed_or_were_not_there_to_run(self):
+        code, lines = verdict.verdict([result("a", "passed")], "cuda", [], 12)
+        self.assertEqual((code, lines[-1]), (0, "gpu-check: all good in 12 s: 1 passed"))
         code, lines = verdict.verdict([result("a", "passed"), result("b", "not run")], "cuda", [], 12)
-        self.assertEqual((code, lines[-1]), (0, "gpu-check: all good in 12 s: 1 passed, 1 not run"))
+        self.assertEqual((code, lines[-2:]), (0, ["NOT RUN, for the reasons above: b",
+                                                  "gpu-check: nothing wrong in what ran in 12 s: 1 passed, 1 not run"]))
 
     def test_names_what_is_wrong(self):
         for outcome in ("failed", "timed out", "skipped"):

@@ -38,6 +38,13 @@ if [[ $graphics == *"no GPU"* ]]; then
   [[ $code == 69 ]] || fail "without a GPU it ended with $code and not 69: $output"
   grep -q "racecheck" <<<"$output" || fail "what would have run is not listed: $output"
   grep -q '"verdict": "no GPU"' "$folder/none/gpu-check.json" || fail "no JSON says that there is no GPU"
+  PYTHONPATH=scripts/gpu_check python3 - "$folder/moved" <<'END' || fail "the products of GPT-2 124M cannot be timed"
+import subprocess, sys
+import devices, training
+command = devices.tuning(sys.argv[1], training.CASES["gpt2-124m"], sys.argv[1] + "/products.table")
+done = subprocess.run(command, capture_output=True, text=True)
+assert done.returncode == 78 and "CUDA finds no GPU" in done.stderr, (done.returncode, done.stderr)
+END
 fi
 check --only nothing >/dev/null
 [[ $? == 2 ]] || fail "a part that is not there was not refused"

@@ -27,7 +27,7 @@ std::string file(const std::string& path) {
 double seconds_of_the_check() {
   std::smatch found;
   const std::string parts = file("scripts/gpu_check/parts.py");
-  const std::regex part("\"paper\"[^)]*, ([0-9]+), test\\(\"test_paper_on_gpu\"\\)");
+  const std::regex part("\"paper\"[^)]*, ([0-9]+),\\s+test\\(\"test_paper_on_gpu\"\\)");
   return std::regex_search(parts, found, part) ? std::stod(found[1]) : 0;
 }
 

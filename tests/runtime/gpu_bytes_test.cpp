@@ -53,7 +53,7 @@ std::string ledger_of(const Steps& steps) {
 }
 
 /// What llm.c moves and starts beside products and attention in a step of GPT-2, counted from the kernels of
-/// train_gpt2.cu as it runs on Hopper by default: bf16 with f32 masters, GELU within products and made again.
+/// train_gpt2.cu with -ge 2: bf16 with f32 masters, GELU within products and made again.
 Sum moved_by_llm_c(const TimedRun& run, const Config& config) {
   const double layers = config.model.gpt.layers, width = static_cast<double>(config.model.gpt.width),
                parameters = static_cast<double>(parameters_of(config)),

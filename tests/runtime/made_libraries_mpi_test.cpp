@@ -1,6 +1,8 @@
 // thorough ranks: 1 2 3 4, alone
 #include <cublasLt.h>
 
+#include <atomic>
+
 #include "comm/made_nccl/made_nccl.h"
 #include "kernels/made_cublasLt/made_cublasLt.h"
 #include "products_by_library.h"
@@ -105,10 +107,18 @@ TEST(MadeLibraries, GiveEveryLayoutTheBitsOfOneRankThatIsAskedAsAGpuIs) {
 
 TEST(MadeLibraries, GiveTheseBitsWhereProductsAreRefusedAsTheyAreRun) {
   made_cublasLt::begin();
+  std::atomic<int> refused = 0;
   made_cublasLt::refuse_to_run(
-      [](std::uint32_t epilogue) { return epilogue == CUBLASLT_EPILOGUE_GELU_AUX_BIAS; },
+      [&](std::uint32_t epilogue) {
+        const bool is_refused = epilogue != CUBLASLT_EPILOGUE_DEFAULT;
+        refused += is_refused ? 1 : 0;
+        return is_refused;
+      },
       CUBLAS_STATUS_NOT_SUPPORTED);
   compare_by_libraries(some_layouts(5, 25), 2, asked_as_processor);
+  if (all_ranks().rank == 0) {  // which runs as one rank too
+    EXPECT_GT(refused, 0);
+  }
   made_cublasLt::begin();
 }
 

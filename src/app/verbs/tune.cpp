@@ -25,7 +25,10 @@ std::vector<ProductCall> products_of_step(std::vector<ProductCall> products) {
 
 }  // namespace
 
-int tune(const Arguments& arguments, const Config& given) {
+int tune(const Arguments& arguments, const Config&) {
+  std::vector<std::string> settings = arguments.overrides;
+  settings.emplace_back("device.kind=cuda");  // whose chunks of the classifier are its own
+  const Config given = read_config(arguments.config, settings);
   const Config config = with_grid(given, ranks_of_grid(given));
   CostModel measure(config, make_layout(config, {}));
   const std::string table =
