@@ -32,7 +32,7 @@ LARGE_MEASURED = {"bert-large": "synthetic:arithmetic", "gpt2-124m": "data/alice
 SMALL_MEASURED = ("bert-tiny", "gpt-tiny", "transformer-tiny", "vit-tiny")
 TURNS, WARM_UP, ALLOWED = 7, 2, 0.99
 STEPS_EMULATED, STEPS = 5, 60  # the small models' take 10 ms
-TIMES = 12
+TIMES = 12  # of each rate that the bundled h200 has
 SLOW_H200 = f"""like: h200
 flops_f32: {50e12 / TIMES}
 flops_bf16: {700e12 / TIMES}

@@ -10,9 +10,8 @@ namespace {
 
 using Fate = LayoutCandidate::Fate;
 
-/// Entries of the lists that searches of single grids have made and timed, behind which no other grid is
-/// searched by itself.
-constexpr std::int64_t many_entries = 500'000;
+/// Forwards of chunks in the steps that were tried, behind which no other grid is searched by itself.
+constexpr std::int64_t many_passes = 25'000;
 
 /// Grids whose layouts may be better than the best that is known, the most promising first.
 std::vector<Coord> promising_grids(const LayoutSearch& search) {
@@ -52,14 +51,17 @@ void take_over(LayoutSearch& search, LayoutSearch&& found, const Coord& grid) {
   }
 }
 
-/// Entries of lists that a search has made and timed, or made: those that are too large are not counted.
-std::int64_t entries_of(const LayoutSearch& search) {
-  std::int64_t most = 0, tried = 0;
+/// Forwards of chunks in the steps of the layouts whose order a search has made.
+std::int64_t passes_tried(const LayoutSearch& search, const Config& config) {
+  std::int64_t passes = 0;
   for (const LayoutCandidate& one : search.all) {
-    most = std::max(most, one.actions);
-    tried += one.step > 0 || !one.over.empty() ? 1 : 0;
+    if (one.step == 0 && one.over.empty()) continue;
+    const LayoutChoice& layout = one.layout;
+    const int samples = layout.micro_batch > 0 ? layout.micro_batch : config.train.micro_batch;
+    passes += std::int64_t{1} * layout.grid.pipeline * layout.chunks *
+              (config.train.batch / layout.grid.data / samples);
   }
-  return tried * most;
+  return passes;
 }
 
 /// Searches grids once more, each by itself, that of the best first: more cuts are tried there, and single
@@ -68,16 +70,17 @@ void look_closer(LayoutSearch& search, const Config& given, int ranks, const Sea
                  int wanted) {
   SearchFreedom of_grid = free;
   of_grid.pipeline = of_grid.data = of_grid.tensor = false;
-  std::int64_t entries = 0;
+  // Without a limit there are cuts alone to find, which a long search has bounded well.
+  std::int64_t passes = given.memory.device_limit > 0 ? 0 : passes_tried(search, given);
   for (const Coord& grid : promising_grids(search)) {
-    if (entries > many_entries) break;
+    if (passes > many_passes) break;
     Config config = given;
     config.grid.pipeline = grid.pipeline;
     config.grid.data = grid.data;
     config.grid.tensor = grid.tensor;
     const double known = search.best.empty() ? 0 : search.all[search.best.front()].cost(search.price);
     LayoutSearch found = search_once(config, ranks, of_grid, 1, search.price, known);
-    entries += entries_of(found);
+    passes += passes_tried(found, config);
     take_over(search, std::move(found), grid);
     settle(search, given, wanted);
   }
