@@ -236,7 +236,7 @@ def main(words):
         report.say("MindPipe %s" % check.built["commit"])
         return whole_check(check, report, options, start)
     except (Exception, EndedFromOutside) as error:
-        how = "ended from outside by %s" % error if isinstance(error, EndedFromOutside) else "%s: %s" % (type(error).__name__, error)
+        how = "ended early, by %s" % error if isinstance(error, EndedFromOutside) else "%s: %s" % (type(error).__name__, error)
         report.learn(verdict="gpu-check: %s beside its parts" % how, code=verdict.SOMETHING_FAILED)
         report.say(report.whole["verdict"])
         return verdict.SOMETHING_FAILED
