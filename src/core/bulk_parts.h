@@ -25,22 +25,22 @@ constexpr std::int64_t part_bytes_of(double picoseconds_per_byte, int ranks,
   return std::max({carried, least_part_bytes, ranks * longest_overhang});
 }
 
-/// Bytes of a part of `part` bytes that all ranks' overhangs take; where ranks are many, chunks are what sets
-/// the size of a part.
-constexpr std::int64_t overhang(int ranks, std::int64_t part) {
-  return std::min(part / 2, ranks * longest_overhang);
+/// Bytes that parts of `part` bytes have on average, if none is to be longer with all ranks' overhangs. A
+/// chunk for each rank is the least: shorter ones would be empty, or some ranks' alone.
+constexpr std::int64_t without_overhang(int ranks, std::int64_t part) {
+  return std::max(part - ranks * longest_overhang, std::min(part, ranks * longest_overhang));
 }
 
 /// Number of parts of `part` bytes of a slab of `bytes`, cut among `ranks` ranks at edges of chunks; 0 ranks:
 /// anywhere.
 constexpr int parts_of(std::int64_t bytes, int ranks, std::int64_t part) {
-  const std::int64_t most = part - overhang(ranks, part);
+  const std::int64_t most = without_overhang(ranks, part);
   return static_cast<int>(std::max<std::int64_t>(1, (bytes + most - 1) / most));
 }
 
 /// Most bytes that the pieces of one part can have together.
 constexpr std::int64_t longest_part(int ranks, std::int64_t part) {
-  return part - overhang(ranks, part) + ranks * longest_overhang;
+  return without_overhang(ranks, part) + ranks * longest_overhang;
 }
 
 }  // namespace mindpipe

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "config/config.h"
+#include "core/sum_tree.h"
 #include "plan/cost_model.h"
 
 namespace mindpipe {
@@ -63,6 +64,12 @@ Network network_on_paper(const Config& config) {
   network.tensor = for_groups_of(tensor);
   network.data = for_groups_of(stage);
   network.grid = for_groups_of(ranks);
+  // A rank sends the others' pieces of each of its roots, and unless shares stay where they are, its own piece
+  // of the sum.
+  const auto data = static_cast<int>(config.grid.data),
+             shards = std::max(data, static_cast<int>(config.reproducible.data));
+  network.of_gather = std::max(1, data - 1);
+  network.of_sum = std::max(1, (data - 1) * (most_roots(shards, data) + (config.train.zero > 0 ? 0 : 1)));
   // Stages share a node where the first rank of the one and the last of the other do; else some ranks do not.
   network.message = network.grid;
   for (int from = 0; from < places && node_of(0) != node_of(ranks - 1); ++from)

@@ -129,7 +129,8 @@ PlannedStep plan_step(const Outline& outline, const Order& order, const Network&
   WrittenStep written = write_step(outline, source, rooms);
   PlannedStep step{
       .program = std::move(written.program), .placement = std::move(written.placement), .network = network};
-  step.expected = simulate(step.program, durations_of(step.program, outline, network), network);
+  step.network.part_bytes = outline.part_bytes;
+  step.expected = simulate(step.program, durations_of(step.program, outline, network), step.network);
   return step;
 }
 

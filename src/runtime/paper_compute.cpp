@@ -20,7 +20,7 @@ ComputeTimes PaperCompute::last(Script& script, int index, const ComputeTimes& c
   const Load load = load_of(script, index);
   const std::int64_t lasts = script.pacer.time_of(index) + longer;
   ran.end = ran.start;
-  const int turns = load.takes > 0 ? load.turns(action.sums) : 1;
+  const int turns = load.takes > 0 ? load.turns(load.takes) : 1;
   for (int turn = 0; turn < turns; ++turn) {
     const auto of_turn = [&](std::int64_t whole) {
       return whole * (turn + 1) / turns - whole * turn / turns;

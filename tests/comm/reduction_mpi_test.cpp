@@ -283,8 +283,8 @@ TEST(Parts, AreAsLongAsSaidWithTheOverhangOfEveryRank) {
     EXPECT_EQ(parts_of(part + 1, 0, part), 2);
     EXPECT_EQ(parts_of(part, 2, part), 2) << "cut at edges of chunks, one part might be longer";
     for (int ranks : {2, 3, 8, 32}) {
-      const bool fits = 2 * ranks * longest_overhang <= part;
-      EXPECT_LE(longest_part(ranks, part), fits ? part : part / 2 + ranks * longest_overhang);
+      const std::int64_t chunks = ranks * longest_overhang;
+      EXPECT_LE(longest_part(ranks, part), 2 * chunks <= part ? part : std::min(part, chunks) + chunks);
       for (std::int64_t bytes : {1000, 5'000'000, 154'389'504})
         EXPECT_LE(bytes / parts_of(bytes, ranks, part) + ranks * longest_overhang, longest_part(ranks, part))
             << ranks;

@@ -239,6 +239,38 @@ TEST_F(PortsOfLists, LongSumsOfAPassGoInTurns) {
   EXPECT_EQ(line.spans[0][0].end, 650'000 + 200'000 + 20 + 500'000 + 200'000 + 20);
 }
 
+TEST_F(PortsOfLists, MessagesPassBetweenTheHalvesOfALongPart) {
+  network_.of_sum = 2;  // there, and back
+  sum(0, 600'000);
+  pass(0, 100'000);
+  message(0, 1, 7, {1});
+  Timeline line = run();
+  EXPECT_EQ(line.spans[0][2].end, 300'000 + 7 + 10);
+  EXPECT_EQ(line.spans[0][0].end, 600'000 + 7 + 10);
+  network_.of_sum = 1;
+  line = run();
+  EXPECT_EQ(line.spans[0][2].end, 600'000 + 7 + 10) << "one message is never interrupted";
+}
+
+TEST_F(PortsOfLists, ShortPartsGoAsOne) {
+  network_.of_sum = 2;
+  sum(0, 200'000);
+  pass(0, 50'000);
+  message(0, 1, 7, {1});
+  EXPECT_EQ(run().spans[0][2].end, 200'000 + 7 + 10) << "a plan does not count what takes so little";
+}
+
+TEST_F(PortsOfLists, LongMessagesGoInPartsThatTheInPortHasOneByOne) {
+  network_.part_bytes = 300'000;
+  message(0, 1, 600'000);
+  program_.ranks[0][0].bytes = program_.ranks[1][0].bytes = 600'000;
+  pass(2, 200'000);
+  message(2, 1, 50'000, {0});  // arrives while the first part leaves
+  const Timeline line = run();
+  EXPECT_EQ(line.spans[1][1].end, 250'000 + 10);
+  EXPECT_EQ(line.spans[1][0].end, 600'000 + 10) << "the first part is late by the other, the second is not";
+}
+
 TEST_F(PortsOfLists, OtherLevelsDoNotMeet) {
   network_.data.level = Level::net;
   sum(0, 100);

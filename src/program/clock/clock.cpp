@@ -87,7 +87,7 @@ void Clock::begin_at(int held) {
   begun_.push_back(held);
   if (!is_pass(task.kind)) return send(held, 0);
   if (task.load.takes == 0) return end_at(task.end, held);
-  held_[held].turns = task.load.turns(task.sums.calls);
+  held_[held].turns = task.load.turns(task.load.takes);
   compute(held);
 }
 
@@ -106,21 +106,24 @@ void Clock::begin_parts(Line& line) {
   }
 }
 
-/// One part of a transfer, or one turn of a pass's sums, goes to the port; what takes no time there, and
-/// all that is no transfer, lasts as long as said.
+/// One part of a transfer, in its turns, or one turn of a pass's sums, goes to the port; what takes no time
+/// there, and all that is no transfer, lasts as long as said.
 void Clock::send(int held, int part) {
   const Task& task = held_[held].task;
   const int turns = held_[held].turns;
   if (task.load == Load{}) return end_at(now_ + of_turn(part, turns, task.lasts), held);
   const std::int64_t takes = of_turn(part, turns, task.load.takes);
   if (takes == 0) return end_at(now_ + latency_of(held_[held]), held);
-  ports_.offer({.traffic = class_of(task.kind),
-                .level = task.load.level,
-                .from = task.rank,
-                .to = task.peer < 0 ? task.rank : task.peer,
-                .takes = takes,
-                .number = held},
-               now_);
+  const int pieces = is_pass(task.kind) ? 1 : task.load.turns(takes);
+  for (int piece = 0; piece < pieces; ++piece)
+    ports_.offer({.traffic = class_of(task.kind),
+                  .level = task.load.level,
+                  .from = task.rank,
+                  .to = task.peer < 0 ? task.rank : task.peer,
+                  .takes = of_turn(piece, pieces, takes),
+                  .number = held,
+                  .goes_on = piece + 1 < pieces},
+                 now_);
 }
 
 /// Parts have the latency of each, turns of a pass a share of its own.
@@ -152,7 +155,9 @@ void Clock::leave_port() {
   const Ports::Left left = ports_.leave();
   if (sees_ports_) sees_ports_(left);
   Held& held = held_[left.transfer.number];
-  const std::int64_t end = left.arrived + latency_of(held);
+  held.arrived = std::max(held.arrived, left.arrived);
+  if (left.transfer.goes_on) return;
+  const std::int64_t end = held.arrived + latency_of(held);
   if (!is_pass(held.task.kind)) {
     held.has_left = true;
     held.task.end = end;

@@ -68,6 +68,7 @@ class Clock {
     int over = 0;           ///< turns that have ended
     bool travels = false;   ///< sums of a turn, inside a pass
     bool has_left = false;  ///< the port: when it ends is known
+    std::int64_t arrived = 0;  ///< the last of its turns that has left
   };
   struct Line {
     Way way;

@@ -15,11 +15,13 @@ struct Load {
   std::int64_t takes = 0;    ///< time of each port
   std::int64_t latency = 0;  ///< once the in port has it; no port is held meanwhile
   Level level = Level::node;
-  /// Sums inside a pass go to the port in so many turns, none much longer than a part of a bulk transfer.
-  int turns(int calls) const {
+  int calls = 1;  ///< messages that one part is made of, or a pass's sums
+  /// It goes to the port in so many turns, so that others wait for no more than a message, and not for short
+  /// ones one by one. `part`: the time of what goes there, as ports take it.
+  int turns(std::int64_t part) const {
     constexpr std::int64_t length = 250'000, most = 16;
     return static_cast<int>(
-        std::clamp<std::int64_t>((takes + length - 1) / length, 1, std::min<std::int64_t>(most, calls)));
+        std::clamp<std::int64_t>((part + length - 1) / length, 1, std::min<std::int64_t>(most, calls)));
   }
   bool operator==(const Load&) const = default;
 };
@@ -50,6 +52,7 @@ class Ports {
     int from = 0, to = 0;    ///< alike: a group's, whose ranks all send and receive as this one does
     std::int64_t takes = 0;  ///< more than 0
     int number = 0;          ///< by which its owner knows it
+    bool goes_on = false;    ///< the next turn of the same stands behind it
   };
   /// A transfer that has left, and when the in port has it.
   struct Left {

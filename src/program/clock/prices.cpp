@@ -88,7 +88,8 @@ std::int64_t PriceList::scalars(int rank) const {
 Price PriceList::message(int from, int to, std::int64_t bytes) const {
   const Link& link = network_.link(from, to);
   const std::int64_t takes = link.carries(bytes);
-  return {link.latency + takes, {takes, link.latency, link.level}};
+  return {link.latency + takes,
+          {takes, link.latency, link.level, network_.calls_of(TaskKind::message, bytes)}};
 }
 
 Price PriceList::message(int from, int to, const BoundaryBytes& cut, bool with_forward) const {
@@ -97,7 +98,8 @@ Price PriceList::message(int from, int to, const BoundaryBytes& cut, bool with_f
     if (bytes == 0) continue;
     const Price one = message(from, to, bytes);
     const std::int64_t takes = both.load.takes + one.load.takes;
-    both = {one.load.latency + takes, {takes, one.load.latency, one.load.level}};
+    const int calls = one.load.calls + (both.lasts > 0 ? both.load.calls : 0);
+    both = {one.load.latency + takes, {takes, one.load.latency, one.load.level, calls}};
   }
   return both;
 }
@@ -114,9 +116,9 @@ Price PriceList::move(int from, int to, std::span<const int> units) const {
   return {move_of(outline_, units).parts * link.latency + takes, {takes, link.latency, link.level}};
 }
 
-Price PriceList::over(const Link& link, const Transfer& transfer, int part) {
+Price PriceList::over(const Link& link, const Transfer& transfer, int part, int calls) {
   if (transfer.bytes == 0) return {};
-  Price price{0, {0, link.latency, link.level}};
+  Price price{0, {0, link.latency, link.level, calls}};
   const int first = std::max(part, 0), last = part == Task::all_parts ? transfer.parts : part + 1;
   for (int each = first; each < last; ++each)
     price.load.takes += link.carries(transfer.of_part(each, transfer.bytes));

@@ -38,7 +38,9 @@ class PriceList {
   PriceList(const Outline& outline, const Network& network)
       : outline_(outline),
         network_(network),
-        tensor_meets_(network.tensor_meets(outline.ranks() > 1, outline.data > 1)) {}
+        tensor_meets_(network.tensor_meets(outline.ranks() > 1, outline.data > 1)) {
+    network_.part_bytes = outline.part_bytes;
+  }
 
   /// An action of a step's list, or of a list of forwards of a model without choices.
   std::int64_t of(const Action& action, int rank) const;
@@ -63,10 +65,10 @@ class PriceList {
   Price message(int from, int to, const BoundaryBytes& cut, bool with_forward) const;
   /// A transfer, or a part of it.
   Price sum(int unit, int part = Task::all_parts) const {
-    return over(network_.data, sum_over_data(outline_, unit), part);
+    return over(network_.data, sum_over_data(outline_, unit), part, network_.of_sum);
   }
   Price gather(int unit, int part = Task::all_parts) const {
-    return over(network_.data, gather_over_data(outline_, unit), part);
+    return over(network_.data, gather_over_data(outline_, unit), part, network_.of_gather);
   }
   Price exchange(int from, int to, int unit, int part = Task::all_parts) const {
     return over(network_.link(from, to), exchange_of(outline_, unit), part);
@@ -89,7 +91,8 @@ class PriceList {
   const Network& network() const { return network_; }
 
  private:
-  static Price over(const Link& link, const Transfer& transfer, int part);
+  /// `calls`: messages that a part is made of.
+  static Price over(const Link& link, const Transfer& transfer, int part, int calls = 1);
   /// An exchange of so many numbers, added up by a group of ranks.
   static std::int64_t numbers(const Link& link, int ranks, std::int64_t count);
 

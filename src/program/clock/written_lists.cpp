@@ -54,7 +54,7 @@ Task WrittenLists::task_of(int number) const {
     if (is_message(action)) task.peer = action.peer;
     const Link& link = network_.of(action, place.rank);
     const std::int64_t latency = std::min(link.latency, task.lasts);
-    task.load = {task.lasts - latency, latency, link.level};
+    task.load = {task.lasts - latency, latency, link.level, network_.calls_of(task.kind, action.bytes)};
   }
   return task;
 }

@@ -192,6 +192,7 @@ PlannedForwards plan_forwards(const Outline& outline, const Network& network, co
   require_few_actions(outline, 3.0 * outline.all_chunks() * outline.micro_batches);
   PlannedForwards one;
   one.network = network;
+  one.network.part_bytes = outline.part_bytes;
   for (int rank = 0; rank < outline.stages; ++rank) {
     RankMemory& memory = one.placement.ranks.emplace_back();
     memory.arenas = 1;
@@ -200,7 +201,7 @@ PlannedForwards plan_forwards(const Outline& outline, const Network& network, co
     if (host != nullptr) share_buffers(rings, memory.buffers, host->ranks[rank].buffers);
     one.program.ranks.push_back(forwards_of(outline, network, rings, rank, 1));
   }
-  one.expected = simulate(one.program, durations_of(one.program, outline, network), network);
+  one.expected = simulate(one.program, durations_of(one.program, outline, network), one.network);
   require_sound(check(one.program, outline));
   return one;
 }
