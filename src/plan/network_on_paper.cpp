@@ -64,8 +64,8 @@ Network network_on_paper(const Config& config) {
   network.tensor = for_groups_of(tensor);
   network.data = for_groups_of(stage);
   network.grid = for_groups_of(ranks);
-  // A rank sends the others' pieces of each of its roots, and unless shares stay where they are, its own piece
-  // of the sum.
+  // A rank sends the others' pieces of each of its roots, and unless shares stay where they are, its own
+  // piece of the sum.
   const auto data = static_cast<int>(config.grid.data),
              shards = std::max(data, static_cast<int>(config.reproducible.data));
   network.of_gather = std::max(1, data - 1);

@@ -158,7 +158,8 @@ TEST(UnitOptimizer, RanksPiecesOfAPartAreEquallyLong) {
   unit.lay_out({1, 1, 0}, 1, 0, DType::f32);
   const std::int64_t count = unit.flat_count();
   for (const int ranks : {2, 4, 8, 16})
-    for (const std::int64_t bytes : {ranks * longest_overhang, 3 * ranks * longest_overhang, most_part_bytes}) {
+    for (const std::int64_t bytes :
+         {ranks * longest_overhang, 3 * ranks * longest_overhang, most_part_bytes}) {
       const int parts = parts_of(4 * count, ranks, bytes);
       const std::vector<std::int64_t> cuts = share_edges(unit, ranks * parts);
       std::int64_t with_waits = 0;

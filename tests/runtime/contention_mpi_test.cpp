@@ -117,7 +117,7 @@ TEST_F(Contention, FoldingGivesWhatTheSimulatorSays) {
 /// chunk's alone, and for what the first group's forwards do not hide of the others.
 TEST_F(Contention, GathersCostWhatTheFormulaSays) {
   if (world.size != 8) GTEST_SKIP() << "8 ranks";
-  const double gathers = 0.15 * 71.9;  // forwards of a stage
+  const double gathers = 0.15 * 71.9;                                              // forwards of a stage
   std::vector<std::tuple<std::string, int, int>> cells{{"breadth-first", 4, 16}};  // the first group
   if (all_cells) cells.insert(cells.end(), {{"interleaved", 4, 4}, {"breadth-first", 2, 16}});
   for (const auto& [schedule, chunks, group] : cells) {

@@ -61,13 +61,13 @@ class Clock {
   /// A task that is under way, or waits for its way.
   struct Held {
     Task task;
-    bool computes = false;  ///< a source began it for its rank
-    int line = -1;          ///< -1: none
-    int next = -1;          ///< the task that waits behind it; for a free place, the next free one
-    int turns = 1;          ///< parts that travel one by one, or turns of sums inside a pass
-    int over = 0;           ///< turns that have ended
-    bool travels = false;   ///< sums of a turn, inside a pass
-    bool has_left = false;  ///< the port: when it ends is known
+    bool computes = false;     ///< a source began it for its rank
+    int line = -1;             ///< -1: none
+    int next = -1;             ///< the task that waits behind it; for a free place, the next free one
+    int turns = 1;             ///< parts that travel one by one, or turns of sums inside a pass
+    int over = 0;              ///< turns that have ended
+    bool travels = false;      ///< sums of a turn, inside a pass
+    bool has_left = false;     ///< the port: when it ends is known
     std::int64_t arrived = 0;  ///< the last of its turns that has left
   };
   struct Line {
