@@ -11,7 +11,7 @@ namespace mindpipe {
 
 namespace {
 
-constexpr int deepest = 16;
+constexpr int deepest_class = 16;
 
 constexpr std::array<std::pair<std::string_view, std::string_view>, 12> members_of_names{
     {{"alpha", R"(\p{Alphabetic})"},
@@ -49,7 +49,7 @@ class ClassReader {
 
   /// Reads up to the closing bracket. Members that may stand among those of the class around go there.
   std::string read(Members* around) {
-    reader_.require(depth_ < deepest, fmt::format("classes that nest deeper than {}", deepest));
+    reader_.require(depth_ < deepest_class, fmt::format("classes that nest deeper than {}", deepest_class));
     reader_.skip(1);
     const bool is_negated = reader_.peek() == '^';
     if (is_negated) reader_.skip(1);

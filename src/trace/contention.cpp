@@ -86,7 +86,7 @@ std::pair<std::vector<double>, std::vector<double>> shares_lost(const std::vecto
   return {share, sure};
 }
 
-constexpr double half = 0.5, shortest = 0;
+constexpr double half = 0.5, of_shortest = 0;
 
 }  // namespace
 
@@ -179,7 +179,7 @@ void ContentionFit::find_usual(TrafficClass waits, double share) {
 /// Messages of a class that meet at ports are no measure of those that do not, and their waits are no other
 /// class's. Which of them meet is known once it is known about what they take: what the shortest does.
 void ContentionFit::take_out_own_waits(TrafficClass waits) {
-  find_usual(waits, shortest);
+  find_usual(waits, of_shortest);
   own_waits_ = waits_among_messages(trace_, graph_, measured_, waits, usual_);
   find_usual(waits, half);
   own_waits_ = waits_among_messages(trace_, graph_, measured_, waits, usual_);
