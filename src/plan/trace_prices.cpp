@@ -67,15 +67,15 @@ class TraceFit {
       key_of_.push_back(
           numbers.emplace(costs.work_of(block), static_cast<int>(numbers.size())).first->second);
     keys_ = static_cast<int>(numbers.size());
-    done_in_.assign(model_.works(), -1);
+    done_in_.assign(model_.works().count(), -1);
     for (int action = 0; action < graph.actions(); ++action)
-      if (const int work = model_.work_of(action); work >= 0) done_in_[work] = action;
+      if (const int work = model_.works().of(action); work >= 0) done_in_[work] = action;
   }
 
   TracePrices fit() {
     TracePrices prices;
-    for (int work = 0; work < model_.works(); ++work)
-      prices.has_halves = prices.has_halves || model_.work(work).kind == ActionKind::backward_weight;
+    for (int work = 0; work < model_.works().count(); ++work)
+      prices.has_halves = prices.has_halves || model_.works().at(work).kind == ActionKind::backward_weight;
     fit_passes(prices);
     const RankSpeeds speeds(model_);
     for (int rank = 0; rank < graph_.ranks(); ++rank)
@@ -94,7 +94,7 @@ class TraceFit {
 
   /// What a pass over these blocks took, without tensor sums, and what it takes on paper.
   PassEquation equation_of(int work) const {
-    const WorkModel::Work& what = model_.work(work);
+    const TraceWorks::Work& what = model_.works().at(work);
     const int action = done_in_[work];
     const std::int64_t sums = measured_.sums(action) > 0 ? 0 : network_.tensor_time(graph_.at(action));
     PassEquation equation{.paper = {}, .took = model_.G(work) - static_cast<double>(sums)};
@@ -114,8 +114,8 @@ class TraceFit {
   void fit_passes(TracePrices& prices) {
     std::vector<PassEquation> equations;
     double took = 0, paper = 0;
-    for (int work = 0; work < model_.works(); ++work) {
-      if (!is_pass(action_of(model_.work(work).kind))) continue;
+    for (int work = 0; work < model_.works().count(); ++work) {
+      if (!is_pass(action_of(model_.works().at(work).kind))) continue;
       PassEquation equation = equation_of(work);
       double all = 0;
       for (const auto& [number, time] : equation.paper) all += time;

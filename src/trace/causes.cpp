@@ -101,7 +101,7 @@ class Search {
       ReplayTimes without = measured_;
       for (std::size_t step = 0; step < steps(); ++step)
         for (int action = graph_.first_of(rank); action < graph_.first_of(rank + 1); ++action)
-          if (model_.work_of(action) >= 0)
+          if (model_.works().of(action) >= 0)
             scale_computed(without.rows[step], without, action, 1 / factors[step]);
       accuse(cause, without, is_sure ? found_ : suspected_);
     }
@@ -122,7 +122,7 @@ class Search {
   double own_time(int work) const {
     std::vector<double> of_ranks;
     for (int rank = 0; rank < graph_.ranks(); ++rank) {
-      if (stage_of(rank) != model_.work(work).stage) continue;
+      if (stage_of(rank) != model_.works().at(work).stage) continue;
       std::vector<double> of_steps;
       for (std::size_t step = 0; step < steps(); ++step) of_steps.push_back(model_.middle(step, rank, work));
       of_ranks.push_back(median_of(of_steps));
@@ -134,9 +134,9 @@ class Search {
     const int stages = graph_.grid().pipeline;
     if (stages < 2) return;
     std::vector<double> time(stages, 0);
-    for (int work = 0; work < model_.works(); ++work)
-      if (is_pass(action_of(model_.work(work).kind))) {
-        const int stage = model_.work(work).stage;
+    for (int work = 0; work < model_.works().count(); ++work)
+      if (is_pass(action_of(model_.works().at(work).kind))) {
+        const int stage = model_.works().at(work).stage;
         const int rank = rank_at(graph_.grid(), {0, 0, stage, 0});
         time[stage] += own_time(work) * static_cast<double>(speeds_.count(rank, work));
       }
@@ -166,7 +166,7 @@ class Search {
     std::vector<double> rest, beside_others;
     for (std::size_t step = 0; step < steps(); ++step)
       for (int action = 0; action < graph_.actions(); ++action) {
-        const int work = model_.work_of(action), rank = graph_.rank_of(action);
+        const int work = model_.works().of(action), rank = graph_.rank_of(action);
         const int micro_batch = graph_.at(action).micro_batch;
         if (work < 0 || micro_batch < 0) continue;
         const double M = model_.M(step, action);
@@ -186,7 +186,7 @@ class Search {
     ReplayTimes without = measured_;
     for (std::size_t step = 0; step < steps(); ++step)
       for (int action = 0; action < graph_.actions(); ++action)
-        if (model_.work_of(action) >= 0 && graph_.at(action).micro_batch >= 0)
+        if (model_.works().of(action) >= 0 && graph_.at(action).micro_batch >= 0)
           scale_computed(without.rows[step], without, action, model_.mean_M() / model_.M(step, action));
     accuse({.kind = Cause::micro_batches, .factor = std::exp(spread), .since = trace_.steps.front()},
            without);
@@ -202,7 +202,7 @@ class Search {
       ReplayTimes without = measured_;
       for (std::size_t step = 0; step < steps(); ++step)
         for (int action = graph_.first_of(rank); action < graph_.first_of(rank + 1); ++action) {
-          const int work = model_.work_of(action);
+          const int work = model_.works().of(action);
           if (work >= 0)
             scale_computed(without.rows[step], without, action,
                            model_.W(rank, work) * model_.G(work) * model_.M(step, action) /

@@ -61,7 +61,7 @@ std::int64_t most_work(const ReplayGraph& graph, const ReplayTimes& times, const
     std::int64_t work = 0;
     for (const ReplayRow& row : times.rows)
       for (int action = graph.first_of(rank); action < graph.first_of(rank + 1); ++action)
-        if (model.work_of(action) >= 0) work += computed_by(row, times, action);
+        if (model.works().of(action) >= 0) work += computed_by(row, times, action);
     most = std::max(most, work / std::ssize(times.rows));
   }
   return most;

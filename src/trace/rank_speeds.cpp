@@ -28,9 +28,9 @@ RankSpeeds::RankSpeeds(const WorkModel& model) : model_(model) {
 
 void RankSpeeds::count_works() {
   const ReplayGraph& graph = model_.graph();
-  counts_.assign(graph.ranks(), std::vector<int>(model_.works(), 0));
+  counts_.assign(graph.ranks(), std::vector<int>(model_.works().count(), 0));
   for (int action = 0; action < graph.actions(); ++action)
-    if (model_.work_of(action) >= 0) ++counts_[graph.rank_of(action)][model_.work_of(action)];
+    if (model_.works().of(action) >= 0) ++counts_[graph.rank_of(action)][model_.works().of(action)];
 }
 
 void RankSpeeds::compare_ranks() {
@@ -39,13 +39,14 @@ void RankSpeeds::compare_ranks() {
   if (!model_.compares()) return;
   for (std::size_t step = 0; step < model_.steps(); ++step) {
     std::vector<double> weight(model_.graph().ranks(), 0.0), weighted(model_.graph().ranks(), 0.0);
-    for (int work = 0; work < model_.works(); ++work) {
+    for (int work = 0; work < model_.works().count(); ++work) {
       std::vector<double> of_peers;
       for (int rank = 0; rank < model_.graph().ranks(); ++rank)
-        if (stage_of(rank) == model_.work(work).stage) of_peers.push_back(model_.middle(step, rank, work));
+        if (stage_of(rank) == model_.works().at(work).stage)
+          of_peers.push_back(model_.middle(step, rank, work));
       const double peers = model_.has_peers() ? lower_middle(of_peers) : model_.G(work);
       for (int rank = 0; rank < model_.graph().ranks(); ++rank) {
-        if (stage_of(rank) != model_.work(work).stage) continue;
+        if (stage_of(rank) != model_.works().at(work).stage) continue;
         const double counts = model_.G(work) * static_cast<double>(count(rank, work));
         weighted[rank] += counts * model_.middle(step, rank, work) / peers;
         weight[rank] += counts;
@@ -86,7 +87,7 @@ void RankSpeeds::find_noise() {
     for (std::size_t step = 0; step < model_.steps(); ++step) {
       std::vector<double> rest;
       for (int action = graph.first_of(rank); action < graph.first_of(rank + 1); ++action) {
-        const int work = model_.work_of(action);
+        const int work = model_.works().of(action);
         if (work < 0 || !is_pass(graph.at(action))) continue;
         all.push_back(std::log(model_.computed(step, action) / (model_.W(rank, work) * model_.G(work))));
         rest.push_back(all.back() - std::log(model_.M(step, action)));

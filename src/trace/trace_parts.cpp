@@ -90,7 +90,7 @@ void TraceParts::compute(const Kept& kept) {
   if (noise && micro_batches && ranks && stages) return;
   for (std::size_t step = 0; step < times_.rows.size(); ++step)
     for (int action = 0; action < graph_.actions(); ++action) {
-      const int work = model_.work_of(action);
+      const int work = model_.works().of(action);
       if (work < 0) continue;
       const double G = model_.G(work), W = model_.W(graph_.rank_of(action), work), M = model_.M(step, action),
                    own = model_.computed(step, action);

@@ -22,12 +22,13 @@ void scale_computed(ReplayRow& row, const ReplayTimes& times, int action, double
 }
 
 WorkModel::WorkModel(const ReplayGraph& graph, const ReplayTimes& measured, const Durations& paper)
-    : graph_(graph) {
-  find_works();
+    : graph_(graph), works_(graph) {
+  for (int action = 0; action < graph.actions(); ++action)
+    if (works_.of(action) >= 0) micro_batches_ = std::max(micro_batches_, graph.at(action).micro_batch + 1);
   for (const ReplayRow& row : measured.rows) {
     std::vector<double>& step = computed_.emplace_back(graph.actions(), 0.0);
     for (int action = 0; action < graph.actions(); ++action)
-      if (work_of_[action] >= 0)
+      if (works_.of(action) >= 0)
         step[action] = static_cast<double>(std::max<std::int64_t>(1, computed_by(row, measured, action)));
   }
   find_middles();
@@ -37,58 +38,40 @@ WorkModel::WorkModel(const ReplayGraph& graph, const ReplayTimes& measured, cons
   find_wholes();
 }
 
-void WorkModel::find_works() {
-  std::map<Work, int> numbers;
-  work_of_.assign(graph_.actions(), -1);
-  for (int action = 0; action < graph_.actions(); ++action) {
-    const Action& what = graph_.at(action);
-    if (!is_work(what)) continue;
-    const Work work{graph_.stage_of(action), what.kind, what.chunk, what.first, what.last, what.unit};
-    const auto [found, is_new] = numbers.try_emplace(work, works());
-    if (is_new) all_.push_back(work);
-    work_of_[action] = found->second;
-    micro_batches_ = std::max(micro_batches_, what.micro_batch + 1);
-  }
-  actions_of_.resize(static_cast<std::size_t>(graph_.ranks()) * all_.size());
-  for (int action = 0; action < graph_.actions(); ++action)
-    if (work_of_[action] >= 0)
-      actions_of_[rank_place(graph_.rank_of(action), work_of_[action])].push_back(action);
-}
-
 void WorkModel::find_middles() {
   for (const std::vector<double>& step : computed_) {
-    std::vector<double>& middles = middles_.emplace_back(actions_of_.size(), 0.0);
-    for (std::size_t place = 0; place < actions_of_.size(); ++place) {
+    std::vector<double>& middles = middles_.emplace_back(works_.actions().size(), 0.0);
+    for (std::size_t place = 0; place < works_.actions().size(); ++place) {
       std::vector<double> times;
-      for (const int action : actions_of_[place]) times.push_back(step[action]);
+      for (const int action : works_.actions()[place]) times.push_back(step[action]);
       middles[place] = median_of(times);
     }
   }
 }
 
 double WorkModel::middle(std::size_t step, int rank, int work) const {
-  return middles_[step][rank_place(rank, work)];
+  return middles_[step][works_.place(rank, work)];
 }
 
 void WorkModel::compare_ranks() {
-  of_rank_.assign(actions_of_.size(), 1.0);
+  of_rank_.assign(works_.actions().size(), 1.0);
   compares_ = has_peers();
-  for (int work = 0; work < works(); ++work) {
+  for (int work = 0; work < works_.count(); ++work) {
     std::vector<double> all;
     std::map<int, std::vector<double>> factors;
     for (std::size_t step = 0; step < steps(); ++step) {
       std::vector<double> of_step;
       for (int rank = 0; rank < graph_.ranks(); ++rank)
-        if (coord_at(graph_.grid(), rank).pipeline == all_[work].stage)
+        if (coord_at(graph_.grid(), rank).pipeline == works_.at(work).stage)
           of_step.push_back(middle(step, rank, work));
       all.insert(all.end(), of_step.begin(), of_step.end());
       const double peers = median_of(of_step);
       for (int rank = 0; rank < graph_.ranks(); ++rank)
-        if (coord_at(graph_.grid(), rank).pipeline == all_[work].stage)
+        if (coord_at(graph_.grid(), rank).pipeline == works_.at(work).stage)
           factors[rank].push_back(middle(step, rank, work) / peers);
     }
     of_stage_.push_back(median_of(all));
-    for (auto& [rank, factor] : factors) of_rank_[rank_place(rank, work)] = median_of(factor);
+    for (auto& [rank, factor] : factors) of_rank_[works_.place(rank, work)] = median_of(factor);
   }
 }
 
@@ -100,8 +83,8 @@ void WorkModel::compare_with_paper(const Durations& paper) {
   for (int rank = 0; rank < graph_.ranks(); ++rank) {
     double measured = 0, priced = 0;
     for (int action = graph_.first_of(rank); action < graph_.first_of(rank + 1); ++action) {
-      if (work_of_[action] < 0 || !is_pass(graph_.at(action))) continue;
-      measured += of_stage_[work_of_[action]];
+      if (works_.of(action) < 0 || !is_pass(graph_.at(action))) continue;
+      measured += of_stage_[works_.of(action)];
       priced += static_cast<double>(paper[rank][graph_.index_of(action)]);
     }
     if (priced <= 0) return;
@@ -110,9 +93,9 @@ void WorkModel::compare_with_paper(const Durations& paper) {
   std::vector<double> sorted = ratios;
   const double middle = median_of(sorted);
   compares_ = true;
-  for (int work = 0; work < works(); ++work) {
-    const int rank = all_[work].stage;
-    of_rank_[rank_place(rank, work)] = ratios[rank] / middle;
+  for (int work = 0; work < works_.count(); ++work) {
+    const int rank = works_.at(work).stage;
+    of_rank_[works_.place(rank, work)] = ratios[rank] / middle;
     of_stage_[work] /= ratios[rank] / middle;
   }
 }
@@ -133,8 +116,8 @@ void WorkModel::find_micro_batches() {
     const auto places = static_cast<std::size_t>(graph_.grid().data * micro_batches_);
     std::vector<double> logs(places, 0.0), counts(places, 0.0);
     for (int action = 0; action < graph_.actions(); ++action) {
-      if (work_of_[action] < 0 || graph_.at(action).micro_batch < 0) continue;
-      const int work = work_of_[action];
+      if (works_.of(action) < 0 || graph_.at(action).micro_batch < 0) continue;
+      const int work = works_.of(action);
       logs[micro_batch_place(action)] +=
           std::log(computed(step, action) / (W(graph_.rank_of(action), work) * G(work)));
       counts[micro_batch_place(action)] += 1;
@@ -151,10 +134,12 @@ void WorkModel::find_micro_batches() {
 
 void WorkModel::find_wholes() {
   std::map<std::tuple<int, ActionKind, int>, std::pair<double, int>> wholes;  // time, blocks
-  const auto group = [&](const Work& work) { return std::tuple(work.stage, work.kind, work.chunk); };
-  for (int number = 0; number < works(); ++number) {
-    auto& [time, blocks] = wholes[group(all_[number])];
-    const int own = all_[number].last - all_[number].first;
+  const auto group = [&](const TraceWorks::Work& work) {
+    return std::tuple(work.stage, work.kind, work.chunk);
+  };
+  for (int number = 0; number < works_.count(); ++number) {
+    auto& [time, blocks] = wholes[group(works_.at(number))];
+    const int own = works_.at(number).last - works_.at(number).first;
     if (own > blocks && blocks > 0 && own > 1) time = 0;
     if (own >= blocks) time += G(number);
     blocks = std::max(blocks, own);
@@ -167,7 +152,7 @@ void WorkModel::find_wholes() {
     sum += whole.first;
     ++count;
   }
-  for (const Work& work : all_) {
+  for (const TraceWorks::Work& work : works_.all()) {
     whole_.push_back(wholes[group(work)].first);
     const auto& [sum, count] = sums[{work.kind, work.chunk / stages}];
     mean_whole_.push_back(is_pass(action_of(work.kind)) ? sum / count : whole_.back());

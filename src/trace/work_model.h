@@ -4,6 +4,7 @@
 
 #include "program/clock/simulate.h"
 #include "trace/replay_times.h"
+#include "trace/trace_works.h"
 
 namespace mindpipe {
 
@@ -11,28 +12,17 @@ namespace mindpipe {
 /// the rank that does it, times a factor M of the micro-batch, in each step and replica; the rest is noise.
 class WorkModel {
  public:
-  /// Work that is the same on all ranks of a stage, and for all micro-batches.
-  struct Work {
-    int stage = 0;
-    ActionKind kind = ActionKind::forward;
-    int chunk = 0, first = 0, last = 0, unit = -1;
-    auto operator<=>(const Work&) const = default;
-  };
-
   /// `paper`: what actions take on paper, by list; needed where a stage has one rank, which has no peers.
   WorkModel(const ReplayGraph& graph, const ReplayTimes& measured, const Durations& paper);
 
-  int works() const { return static_cast<int>(all_.size()); }
-  const Work& work(int number) const { return all_[number]; }
-  /// The work of an action; -1: it computes nothing.
-  int work_of(int action) const { return work_of_[action]; }
+  const TraceWorks& works() const { return works_; }
 
   /// What an action computed in a step, in nanoseconds, without tensor sums.
   double computed(std::size_t step, int action) const { return computed_[step][action]; }
   /// The median over micro-batches of a work on a rank in a step.
   double middle(std::size_t step, int rank, int work) const;
   double G(int work) const { return of_stage_[work]; }
-  double W(int rank, int work) const { return of_rank_[rank_place(rank, work)]; }
+  double W(int rank, int work) const { return of_rank_[works_.place(rank, work)]; }
   /// 1 for what belongs to no micro-batch.
   double M(std::size_t step, int action) const;
   double mean_M() const { return mean_of_micro_batches_; }
@@ -49,11 +39,7 @@ class WorkModel {
   std::size_t steps() const { return computed_.size(); }
 
  private:
-  std::size_t rank_place(int rank, int work) const {
-    return static_cast<std::size_t>(rank) * all_.size() + static_cast<std::size_t>(work);
-  }
   int micro_batch_place(int action) const;
-  void find_works();
   void find_middles();
   void compare_ranks();
   void compare_with_paper(const Durations& paper);
@@ -61,9 +47,7 @@ class WorkModel {
   void find_wholes();
 
   const ReplayGraph& graph_;
-  std::vector<Work> all_;
-  std::vector<int> work_of_;
-  std::vector<std::vector<int>> actions_of_;  ///< [rank place]
+  TraceWorks works_;
   std::vector<std::vector<double>> computed_, middles_;
   std::vector<double> of_stage_, of_rank_, whole_, mean_whole_;
   std::vector<std::vector<double>> of_micro_batch_;  ///< [step][replica, micro-batch]
