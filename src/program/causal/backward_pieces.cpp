@@ -61,7 +61,7 @@ std::int64_t BackwardPieces::rest(int rank) const {
 
 bool BackwardPieces::has_units(std::int64_t subnet, int first, int last) const {
   for (int block = first; block < last; ++block)
-    if (subnets_.unit(subnet, block, 0) >= 0) return true;
+    if (subnets_.users().unit(subnet, block, 0) >= 0) return true;
   return false;
 }
 

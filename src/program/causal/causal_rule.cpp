@@ -68,7 +68,8 @@ bool CausalRule::open(Clock& clock) {
     subnets_.at(admitted_, rank).arrived = outline_.micro_batches;
     ranks_[rank].to_forward.push_back(admitted_);
     clock.touch(rank);
-    for (const UnitMove& move : subnets_.ready_moves(admitted_)) moves_.put(move, Owner::subnet, clock);
+    for (const UnitMove& move : subnets_.users().ready_moves(admitted_))
+      moves_.put(move, Owner::subnet, clock);
   }
   // Where units move, one may have to for a subnet that would be admitted now and is not known yet.
   return !outline_.has_moves() || subnets_.is_closed() ||
@@ -106,7 +107,8 @@ bool CausalRule::next_update(int rank, Task& task) {
   const int stage = outline_.stage_of_rank(rank);
   task = of_subnet(TaskKind::update, id, rank);
   task.slab = progress.slab;
-  if (outline_.has_moves()) task.units = units_.emplace_back(subnets_.units(id, rank));
+  if (outline_.has_moves())
+    task.units = units_.emplace_back(subnets_.users().units(id, task.first, task.last));
   task.lasts = prices_.update(stage, progress.update, stage + 1 == outline_.stages);
   return true;
 }
@@ -247,8 +249,8 @@ void CausalRule::end_backward(const Task& pass, Clock& clock) {
 void CausalRule::sum(const Task& pass, Clock& clock) {
   const std::int64_t id = pass.owner.number;
   for (int block = pass.last; block-- > pass.first;)
-    for (int number = subnets_.most_units(); number-- > 0;)
-      if (const int unit = subnets_.unit(id, block, number); unit >= 0)
+    for (int number = subnets_.users().most_units(); number-- > 0;)
+      if (const int unit = subnets_.users().unit(id, block, number); unit >= 0)
         clock.put(sum_of_use(outline_, prices_, pass.rank, pass.owner, {unit, block}, pass.slab));
 }
 
@@ -267,7 +269,7 @@ void CausalRule::end_update(const Task& update, Clock& clock) {
 /// Lets all units that were used since the last drain go to all other ranks of their home.
 bool CausalRule::at_rest(Clock& clock) {
   if (!outline_.has_moves() || !subnets_.is_closed() || subnets_.oldest() < subnets_.known()) return false;
-  const std::vector<UnitMove> moves = subnets_.bring_home();
+  const std::vector<UnitMove> moves = subnets_.users().bring_home(subnets_.known());
   for (const UnitMove& move : moves) moves_.put(move, Owner::drain, clock);
   return !moves.empty();
 }
