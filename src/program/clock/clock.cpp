@@ -28,52 +28,34 @@ std::int64_t of_turn(int turn, int turns, std::int64_t whole) {
   return turns == 1 ? whole : whole * (turn + 1) / turns - whole * turn / turns;
 }
 
+/// Parts have the latency of each, turns of a pass a share of its own.
+std::int64_t latency_of(const HeldTask& held) {
+  const Task& task = held.task;
+  return is_pass(task.kind) ? of_turn(held.over, held.turns, task.load.latency) : task.load.latency;
+}
+
 }  // namespace
 
 Clock::Clock(int ranks, const std::optional<Unseen>& unseen)
-    : ports_(unseen), running_(ranks, -1), idle_(ranks), touched_((ranks + 63) / 64), lines_of_(ranks) {}
-
-int Clock::hold(const Task& task) {
-  if (free_ < 0) {
-    held_.push_back({.task = task});
-    return static_cast<int>(held_.size()) - 1;
-  }
-  const int held = free_;
-  free_ = held_[held].next;
-  held_[held] = {.task = task};
-  return held;
-}
-
-int Clock::line_of(int rank, const Way& way) const {
-  for (const int line : lines_of_[rank])
-    if (lines_[line].way == way) return line;
-  return -1;
-}
+    : ports_(unseen), running_(ranks, -1), idle_(ranks), touched_((ranks + 63) / 64), lines_(ranks) {}
 
 const Task* Clock::on_way(int rank, const Way& way) const {
-  const int line = line_of(rank, way);
-  return line < 0 ? nullptr : task_at(lines_[line].first);
+  const int line = lines_.of(rank, way);
+  return line < 0 ? nullptr : held_.task_at(lines_[line].first);
 }
 
 std::int64_t Clock::arrives(int rank, const Way& way) const {
-  const int held = lines_[line_of(rank, way)].first;
+  const int held = lines_[lines_.of(rank, way)].first;
   const Task& task = held_[held].task;
   if (task.load.takes == 0 || held_[held].has_left) return task.end;
   return ports_.expected(rank, task.load.level, class_of(task.kind), held, now_) + task.load.latency;
 }
 
 void Clock::put(const Task& task) {
-  const Way way = way_of(task);
-  int number = line_of(task.rank, way);
-  if (number < 0) {
-    number = static_cast<int>(lines_.size());
-    lines_.push_back({.way = way});
-    lines_of_[task.rank].push_back(number);
-  }
-  const int held = hold(task);
+  const int number = lines_.made_for(task.rank, way_of(task)), held = held_.hold(task);
   held_[held].line = number;
   held_[held].turns = task.is_whole() ? task.parts : 1;
-  Line& line = lines_[number];
+  TaskLines::Line& line = lines_[number];
   (line.first < 0 ? line.first : held_[line.last].next) = held;
   line.last = held;
   if (line.next < 0) line.next = held;
@@ -92,7 +74,7 @@ void Clock::begin_at(int held) {
 }
 
 /// Lets parts of a line begin until as many are under way as may be.
-void Clock::begin_parts(Line& line) {
+void Clock::begin_parts(TaskLines::Line& line) {
   const int most = most_under_way(line.way);
   while (line.under_way < most && line.next >= 0) {
     const int held = line.next, part = line.part++;
@@ -126,12 +108,6 @@ void Clock::send(int held, int part) {
                  now_);
 }
 
-/// Parts have the latency of each, turns of a pass a share of its own.
-std::int64_t Clock::latency_of(const Held& held) {
-  const Task& task = held.task;
-  return is_pass(task.kind) ? of_turn(held.over, held.turns, task.load.latency) : task.load.latency;
-}
-
 /// A pass computes what stands before its next turn of sums.
 void Clock::compute(int held) {
   held_[held].travels = false;
@@ -154,7 +130,7 @@ void Clock::end_at(std::int64_t time, int held) {
 void Clock::leave_port() {
   const Ports::Left left = ports_.leave();
   if (sees_ports_) sees_ports_(left);
-  Held& held = held_[left.transfer.number];
+  HeldTask& held = held_[left.transfer.number];
   held.arrived = std::max(held.arrived, left.arrived);
   if (left.transfer.goes_on) return;
   const std::int64_t end = held.arrived + latency_of(held);
@@ -174,7 +150,7 @@ bool Clock::ask(Source& source, int rank) {
     case Source::Answer::begins:
       task.rank = rank;
       task.waits = idle_[rank].begin(now_ + task.lasts);
-      running_[rank] = hold(task);
+      running_[rank] = held_.hold(task);
       held_[running_[rank]].computes = true;
       begin_at(running_[rank]);
       return true;
@@ -193,7 +169,7 @@ void Clock::end_first(Source& source) {
   std::pop_heap(ends_.begin(), ends_.end(), std::greater<>());
   const int number = ends_.back().held;
   ends_.pop_back();
-  Held& held = held_[number];
+  HeldTask& held = held_[number];
   const bool has_sums = is_pass(held.task.kind) && held.task.load.takes > 0;
   if (has_sums && !held.travels) {
     held.travels = true;
@@ -213,8 +189,7 @@ void Clock::end_first(Source& source) {
     lines_[line].first = held.next;
     begin_parts(lines_[line]);
   }
-  held_[number].next = free_;
-  free_ = number;
+  held_.give_back(number);
   if (sees_ends_) sees_ends_(task);
   source.ended(task, *this);
 }

@@ -6,10 +6,12 @@
 #include <utility>
 #include <vector>
 
+#include "program/clock/held_tasks.h"
 #include "program/clock/idle_clock.h"
 #include "program/clock/ports.h"
 #include "program/clock/source.h"
 #include "program/clock/task.h"
+#include "program/clock/task_lines.h"
 
 namespace mindpipe {
 
@@ -19,20 +21,14 @@ namespace mindpipe {
 /// begun.
 class Clock {
  public:
-  /// Where a task leaves a rank; those of one way follow each other, part by part.
-  struct Way {
-    TaskKind kind = TaskKind::message;
-    int peer = -1;
-    bool with_forward = true;
-    bool operator==(const Way&) const = default;
-  };
+  using Way = TaskLines::Way;
 
   /// `ranks`: that a source is asked for. `unseen`: traffic that some does not find at ports.
   explicit Clock(int ranks, const std::optional<Unseen>& unseen = {});
 
   std::int64_t now() const { return now_; }
   /// What a rank's compute queue runs; null: it is idle.
-  const Task* runs(int rank) const { return task_at(running_[rank]); }
+  const Task* runs(int rank) const { return held_.task_at(running_[rank]); }
   /// What is under way from a rank; null: nothing is.
   const Task* on_way(int rank, const Way& way) const;
   /// When what is under way from a rank ends, if nothing else is put; it is one part.
@@ -44,7 +40,7 @@ class Clock {
   void touch(int rank) { touched_[rank / 64] |= std::uint64_t{1} << (rank % 64); }
   /// Begins a task, or one part of a transfer, at once, whatever is under way: where it asks something of
   /// ports, it waits there.
-  void begin(const Task& task) { begin_at(hold(task)); }
+  void begin(const Task& task) { begin_at(held_.hold(task)); }
   /// Begins a task once those that were put before it on its way have ended.
   void put(const Task& task);
 
@@ -58,24 +54,6 @@ class Clock {
   void watch_ends(std::function<void(const Task&)> see) { sees_ends_ = std::move(see); }
 
  private:
-  /// A task that is under way, or waits for its way.
-  struct Held {
-    Task task;
-    bool computes = false;     ///< a source began it for its rank
-    int line = -1;             ///< -1: none
-    int next = -1;             ///< the task that waits behind it; for a free place, the next free one
-    int turns = 1;             ///< parts that travel one by one, or turns of sums inside a pass
-    int over = 0;              ///< turns that have ended
-    bool travels = false;      ///< sums of a turn, inside a pass
-    bool has_left = false;     ///< the port: when it ends is known
-    std::int64_t arrived = 0;  ///< the last of its turns that has left
-  };
-  struct Line {
-    Way way;
-    int first = -1, last = -1;  ///< under way; who came last
-    int next = -1, part = 0;    ///< the task whose part begins next, and which
-    int under_way = 0;          ///< parts
-  };
   struct End {
     std::int64_t time = 0, order = 0;
     int held = 0;
@@ -84,19 +62,12 @@ class Clock {
     }
   };
 
-  const Task* task_at(int held) const { return held < 0 ? nullptr : &held_[held].task; }
-  int hold(const Task& task);
-  int line_of(int rank, const Way& way) const;
   void begin_at(int held);
-  void begin_parts(Line& line);
+  void begin_parts(TaskLines::Line& line);
   void send(int held, int part);
   void compute(int held);
-  static std::int64_t latency_of(const Held& held);
   void end_at(std::int64_t time, int held);
   void leave_port();
-  std::int64_t next_time() const {
-    return std::min(ends_.empty() ? Ports::never : ends_.front().time, ports_.next());
-  }
   /// False: the source does not know.
   bool ask(Source& source, int rank);
   void end_first(Source& source);
@@ -109,12 +80,10 @@ class Clock {
   std::vector<int> running_;            ///< each rank's task; -1: idle
   std::vector<IdleClock> idle_;
   std::vector<std::uint64_t> touched_;  ///< a bit for each rank
-  std::vector<Held> held_;
-  int free_ = -1;  ///< the first free place
-  std::vector<Line> lines_;
-  std::vector<std::vector<int>> lines_of_;  ///< lines of each rank
-  std::vector<End> ends_;                   ///< a heap
-  std::vector<int> begun_;                  ///< tasks that nobody has been told of
+  HeldTasks held_;
+  TaskLines lines_;
+  std::vector<End> ends_;   ///< a heap
+  std::vector<int> begun_;  ///< tasks that nobody has been told of
 };
 
 template <class Begun>
@@ -122,6 +91,9 @@ bool Clock::run(Source& source, const Begun& begun) {
   const auto tell = [&] {
     for (const int held : begun_) begun(static_cast<const Task&>(held_[held].task));
     begun_.clear();
+  };
+  const auto next_time = [&] {
+    return std::min(ends_.empty() ? Ports::never : ends_.front().time, ports_.next());
   };
   while (true) {
     const bool opened = source.open(*this);
