@@ -199,7 +199,7 @@ Tensor ConvolutionBranch::behind_earlier(const Tensor& x, Tape& tape) {
   const std::int64_t samples = x.shape[0], rows = x.shape[1], most = earlier_[0],
                      before = std::min(tape.position, most), all_rows = before + rows,
                      kept = std::min(most, all_rows);
-  const Tensor cache = tape.cache(this, cache_shape(samples), x.dtype),
+  const Tensor cache = tape.caches.of(this, cache_shape(samples), x.dtype),
                all = tape.scratch({samples, all_rows, x.shape[2]}, x.dtype);
   for (std::int64_t i = 0; i < samples; ++i) {
     if (before > 0) context_.backend.copy(cache.at(i).row_range(0, before), all.at(i).row_range(0, before));

@@ -27,7 +27,7 @@ std::size_t SelfAttention::cache_bytes(std::int64_t samples) const {
 Tensor SelfAttention::extend_cache(const Tensor& qkv, int shard, Tape& tape) {
   const std::int64_t samples = qkv.shape[0], rows = qkv.shape[1],
                      width = 2 * key_value_heads_ * spec_.head_width, skip = heads_ * spec_.head_width;
-  const Tensor cache = tape.cache(this, cache_shape(samples), qkv.dtype).at(shard);
+  const Tensor cache = tape.caches.of(this, cache_shape(samples), qkv.dtype).at(shard);
   const std::size_t element = bytes_of(qkv.dtype);
   for (std::int64_t i = 0; i < samples * rows; ++i) {
     const std::int64_t to = (i / rows) * spec_.cache_rows + tape.position + i % rows;

@@ -7,60 +7,34 @@
 
 namespace mindpipe {
 
-void Tape::enter(int segment, int leaves) {
-  current_ = segment;
-  leaves_ = leaves;
-  outputs_ = -1;
-}
-
-Tensor Tape::take_in(int segment, const Shape& shape, DType dtype) {
-  Segment& from = segments_[segment];
-  kept_.release(from.begin + from.used);
-  const Tensor t = kept_.take(shape, dtype);
-  from.used = kept_.mark() - from.begin;
-  from.most = std::max(from.most, from.used);
-  MP_CHECK(kept_.mark() <= from.end, "a tape needs more than its room, which ends at byte {}", from.end);
-  return t;
-}
-
-Tape::Place Tape::place_of(const Tensor& t) const {
-  const std::size_t offset = kept_.offset_of(t.data);
-  for (int number = 0; number < static_cast<int>(segments_.size()); ++number) {
-    const Segment& segment = segments_[number];
-    if (segment.used > 0 && offset >= segment.begin && offset - segment.begin < segment.used)
-      return {number, offset - segment.begin, t.shape, t.dtype};
-  }
-  fail(Exit::internal, "byte {} is in no segment of the tape", offset);
-}
-
 void Tape::save(const Tensor& t) {
   if (!saves()) return;
   if (scratch_.holds(t.data)) {
     const std::size_t offset = scratch_.offset_of(t.data);
     for (const InScratch& known : in_scratch_)
       if (known.offset == offset && known.of_norm.x.shape.count() == t.count()) {
-        saved_.push_back({{own_room, 0, t.shape, t.dtype}, known.of_norm});
+        saved_.push_back({{TapeSegments::own_room, 0, t.shape, t.dtype}, known.of_norm});
         return;
       }
   }
-  saved_.push_back({place_of(t), {}});
+  saved_.push_back({segments_.place_of(t), {}});
 }
 
 Tensor Tape::restore() {
   MP_CHECK(!saved_.empty(), "the tape is empty (a backward without its forward)");
   const Saved saved = saved_.back();
   saved_.pop_back();
-  if (saved.of_norm.norm == nullptr) return at(saved.place);
+  if (saved.of_norm.norm == nullptr) return segments_.at(saved.place);
   const Tensor y = made_again(saved.place.shape, saved.place.dtype);
-  saved.of_norm.norm->forward_again(at(saved.of_norm.x), at(saved.of_norm.statistics), y);
+  saved.of_norm.norm->forward_again(segments_.at(saved.of_norm.x), segments_.at(saved.of_norm.statistics), y);
   return y;
 }
 
 void Tape::can_make_again(const Tensor& y, const Norm& norm, const Tensor& x, const Tensor& statistics) {
-  if (!saves() || kept_.holds(y.data)) return;
+  if (!saves() || segments_.holds(y)) return;
   const std::size_t offset = scratch_.offset_of(y.data);
   std::erase_if(in_scratch_, [&](const InScratch& known) { return known.offset == offset; });
-  in_scratch_.push_back({offset, {&norm, place_of(x), place_of(statistics)}});
+  in_scratch_.push_back({offset, {&norm, segments_.place_of(x), segments_.place_of(statistics)}});
 }
 
 Tensor Tape::peek(std::size_t above) const {
@@ -68,13 +42,7 @@ Tensor Tape::peek(std::size_t above) const {
            saved_.size(), above);
   const Saved& saved = saved_[saved_.size() - 1 - above];
   MP_CHECK(saved.of_norm.norm == nullptr, "number {} from the top is made again by `restore` only", above);
-  return at(saved.place);
-}
-
-void Tape::end_block() {
-  const std::size_t begin = begins_.back();
-  begins_.pop_back();
-  if (weight_gradients == WeightGradients::now) release_kept(begin);
+  return segments_.at(saved.place);
 }
 
 void Tape::release_scratch(std::size_t mark) {
@@ -83,8 +51,8 @@ void Tape::release_scratch(std::size_t mark) {
 }
 
 void Tape::gives_up(const Tensor& t) {
-  if (weight_gradients == WeightGradients::now || !kept_.holds(t.data)) return;
-  const Place there = place_of(t);
+  if (weight_gradients == WeightGradients::now || !segments_.holds(t)) return;
+  const Place there = segments_.place_of(t);
   const GivenUp place{there.segment, there.offset, bytes_for(t.shape, t.dtype)};
   const auto meets = [&](int segment, std::size_t offset, std::size_t bytes) {
     return segment == place.segment && offset < place.offset + place.bytes && place.offset < offset + bytes;
@@ -109,10 +77,10 @@ Tensor Tape::lasting(const Tensor& dy) {
                                   [&](const GivenUp& one) { return one.bytes == bytes; });
   Tensor copy;
   if (place != given_up_.rend()) {
-    copy = at({place->segment, place->offset, dy.shape, dy.dtype});
+    copy = segments_.at({place->segment, place->offset, dy.shape, dy.dtype});
     given_up_.erase(std::next(place).base());
   } else {
-    copy = take_kept(dy.shape, dy.dtype);
+    copy = segments_.take(dy.shape, dy.dtype);
   }
   backend_.copy(dy, copy);
   return copy;
@@ -123,8 +91,8 @@ void Tape::weight_gradient(const Tensor& dy, const Tensor& x, const Param& param
     backend_.linear_backward_weight({dy, x, param.gradient(shard), param.takes_first_product(shard)});
     return;
   }
-  const Tensor lasts = kept_.holds(dy.data) ? dy : lasting(dy);
-  products_.push_back({place_of(lasts), place_of(x), param, shard});
+  const Tensor lasts = segments_.holds(dy) ? dy : lasting(dy);
+  products_.push_back({segments_.place_of(lasts), segments_.place_of(x), param, shard});
   if (is_left_out("tape", "product"))  // as if nobody read x any more
     given_up_.push_back({products_.back().x.segment, products_.back().x.offset, bytes_for(x.shape, x.dtype)});
 }
@@ -135,28 +103,18 @@ void Tape::run_weight_gradients(const std::vector<const Unit*>& units) {
     if (!units.empty() && std::find(units.begin(), units.end(), p.param.unit) == units.end())
       later.push_back(p);
     else
-      backend_.linear_backward_weight(
-          {at(p.dy), at(p.x), p.param.gradient(p.shard), p.param.takes_first_product(p.shard)});
+      backend_.linear_backward_weight({segments_.at(p.dy), segments_.at(p.x), p.param.gradient(p.shard),
+                                       p.param.takes_first_product(p.shard)});
   }
   products_ = std::move(later);
 }
 
-Tensor Tape::cache(const void* layer, const Shape& shape, DType dtype) {
-  MP_CHECK(cache_arena_ != nullptr, "this tape has no memory for caches");
-  Tensor& t = caches_[layer];
-  if (!t) t = cache_arena_->take(shape, dtype);
-  return t;
-}
-
 void Tape::clear() {
   saved_.clear();
-  begins_.clear();
   in_scratch_.clear();
   products_.clear();
   given_up_.clear();
-  for (Segment& segment : segments_) segment.used = 0;
-  enter(own_room);
-  kept_.release(0);
+  segments_.clear();
 }
 
 }  // namespace mindpipe

@@ -73,17 +73,17 @@ BlockPasses::Taken BlockPasses::train(int first, int last, Tape::WeightGradients
                                       const std::function<void(Part)>& told,
                                       const std::vector<int>& swapped) {
   Tape tape = make_tape();
-  tape.have_segments(Tape::first_of_blocks + (swapped.empty() ? 0 : last - first));
+  tape.segments().have(TapeSegments::first_of_blocks + (swapped.empty() ? 0 : last - first));
   // Far apart: on paper there is room.
   for (const int block : swapped) {
     const std::size_t far =
         kept_.size() / (static_cast<std::size_t>(last - first) + 1) / alignment * alignment;
     const std::size_t begin = far * (static_cast<std::size_t>(block - first) + 1);
-    tape.lay(Tape::first_of_blocks + block - first, begin, begin + far);
+    tape.segments().lay(TapeSegments::first_of_blocks + block - first, begin, begin + far);
   }
   const auto segment_of = [&](int block) {
     const bool is_apart = std::binary_search(swapped.begin(), swapped.end(), block);
-    return is_apart ? Tape::first_of_blocks + block - first : int{Tape::own_room};
+    return is_apart ? TapeSegments::first_of_blocks + block - first : int{TapeSegments::own_room};
   };
   std::vector<int> edges{first};
   for (int block = first + 1; block < last; ++block)
@@ -93,17 +93,17 @@ BlockPasses::Taken BlockPasses::train(int first, int last, Tape::WeightGradients
   tape.weight_gradients = weight_gradients;
   // A residual block saves what it was given, which must lie in the arena, whether it is counted or not.
   Taken taken;
-  tape.enter(segment_of(first));
+  tape.segments().enter(segment_of(first));
   Boundary passes = boundary_before(first, tape);
-  for (const int segment : std::set{int{Tape::own_room}, segment_of(first)})
-    taken.entered += tape.taken(segment).second - tape.taken(segment).first;
+  for (const int segment : std::set{int{TapeSegments::own_room}, segment_of(first)})
+    taken.entered += tape.segments().taken(segment).second - tape.segments().taken(segment).first;
   told(Part::entry);
   for (std::size_t piece = 0; piece + 1 < edges.size(); ++piece) {
     const int begin = edges[piece], end = edges[piece + 1];
-    tape.enter(segment_of(begin), end < last ? segment_of(end) : -1);
+    tape.segments().enter(segment_of(begin), end < last ? segment_of(end) : -1);
     passes = stage_->forward(begin, end, passes, tape);
   }
-  const auto [room, room_end] = tape.taken(Tape::own_room);
+  const auto [room, room_end] = tape.segments().taken(TapeSegments::own_room);
   taken.kept = room_end - room;
   told(Part::forward);
   Boundary dout;
@@ -113,19 +113,20 @@ BlockPasses::Taken BlockPasses::train(int first, int last, Tape::WeightGradients
     if (memory.rank > 0) dout.encoder_output = other.output(memory, DType::f32);
   }
   const bool is_later = weight_gradients == Tape::WeightGradients::later;
-  if (is_later) tape.lay(Tape::beside, room_end, kept_.size());
+  if (is_later) tape.segments().lay(TapeSegments::beside, room_end, kept_.size());
   for (std::size_t piece = edges.size() - 1; piece-- > 0;) {
-    tape.enter(is_later ? int{Tape::beside} : segment_of(edges[piece]));
+    tape.segments().enter(is_later ? int{TapeSegments::beside} : segment_of(edges[piece]));
     dout = stage_->backward(edges[piece], edges[piece + 1], dout, tape);
   }
   told(Part::backward);
-  const auto [beside, beside_end] = tape.taken(Tape::beside);
+  const auto [beside, beside_end] = tape.segments().taken(TapeSegments::beside);
   taken.put_off = beside_end - beside;
   tape.run_weight_gradients();
   told(Part::weights);
-  taken.room = tape.most(Tape::own_room);
-  taken.beside = tape.most(Tape::beside);
-  for (const int block : swapped) taken.segments[block] = tape.most(Tape::first_of_blocks + block - first);
+  taken.room = tape.segments().most(TapeSegments::own_room);
+  taken.beside = tape.segments().most(TapeSegments::beside);
+  for (const int block : swapped)
+    taken.segments[block] = tape.segments().most(TapeSegments::first_of_blocks + block - first);
   return taken;
 }
 

@@ -15,8 +15,9 @@ PassRooms::PassRooms(Stage& stage, const PassMemory& sizes, Arena& scratch)
     slot.kept = Arena(memory, MemoryClass::activations, sizes.tape);
     slot.arrived_gradient = Arena(memory, MemoryClass::boundary, sizes.gradient);
     slot.tape = std::make_unique<Tape>(backend, sizes.tape > 0 ? slot.kept : slab_, scratch);
-    slot.tape->have_segments(Tape::first_of_blocks +
-                             (rooms_.segments.empty() ? 0 : static_cast<int>(stage.model().blocks().size())));
+    slot.tape->segments().have(
+        TapeSegments::first_of_blocks +
+        (rooms_.segments.empty() ? 0 : static_cast<int>(stage.model().blocks().size())));
   }
   for (const std::size_t bytes : sizes.buffers) buffers_.emplace_back(memory, MemoryClass::boundary, bytes);
   if (sizes.batches == 0) return;
@@ -40,43 +41,43 @@ Boundary PassRooms::take(Arena& arena, int cut, bool gradient) const {
 void PassRooms::open_room(const Action& pass, bool trains) {
   if (slab_.size() == 0) return;
   Slot& slot = slots_[pass.tape];
-  if (!trains) return slot.tape->lay(Tape::own_room, 0, slab_.size());
+  if (!trains) return slot.tape->segments().lay(TapeSegments::own_room, 0, slab_.size());
   const TapeRoom& room = rooms_.rooms.at({pass.chunk, pass.micro_batch});
   if (!is_forward(pass) && is_left_out("rooms", "last_pass"))  // as if the room were free a pass too early
     forget(slab_.address_of(room.tape), room.tape_end - room.tape);
-  slot.tape->lay(Tape::own_room, room.tape, room.tape_end);
-  slot.tape->lay(Tape::beside, room.waiting, room.waiting_end);
-  const int here = pass.segment < 0 ? Tape::own_room : lay_segment(slot, pass.first, pass.segment);
-  if (is_half(pass)) return slot.tape->enter(Tape::beside);
+  slot.tape->segments().lay(TapeSegments::own_room, room.tape, room.tape_end);
+  slot.tape->segments().lay(TapeSegments::beside, room.waiting, room.waiting_end);
+  const int here = pass.segment < 0 ? TapeSegments::own_room : lay_segment(slot, pass.first, pass.segment);
+  if (is_half(pass)) return slot.tape->segments().enter(TapeSegments::beside);
   const bool goes_back = pass.segment >= 0 && pass.to_segment < 0 && pass.last < slot.last;
-  slot.tape->enter(here, pass.to_segment >= 0 ? lay_segment(slot, pass.last, pass.to_segment)
-                         : goes_back          ? int{Tape::own_room}
-                                              : -1);
+  slot.tape->segments().enter(here, pass.to_segment >= 0 ? lay_segment(slot, pass.last, pass.to_segment)
+                                    : goes_back          ? int{TapeSegments::own_room}
+                                                         : -1);
 }
 
 /// Says to a tape where the segment of a block lies; gives back its number.
 int PassRooms::lay_segment(Slot& slot, int block, int number) {
   const SegmentRoom& room = rooms_.segments.at(block);
   const int segment = segment_of(slot, block);
-  slot.tape->lay(segment, room.slot(number), room.slot(number) + room.bytes);
+  slot.tape->segments().lay(segment, room.slot(number), room.slot(number) + room.bytes);
   return segment;
 }
 
 void PassRooms::forget_segment(Slot& slot, int segment) {
-  const auto [begin, end] = slot.tape->taken(segment);
+  const auto [begin, end] = slot.tape->segments().taken(segment);
   forget(slab_.address_of(begin), end - begin);
 }
 
 void PassRooms::close_segment(const Action& pass) {
   Slot& slot = slots_[pass.tape];
   forget_segment(slot, segment_of(slot, pass.first));
-  slot.tape->empty(segment_of(slot, pass.first));
+  slot.tape->segments().empty(segment_of(slot, pass.first));
 }
 
 std::pair<Tensor, Tensor> PassRooms::segment_way(const Action& action) {
   Slot& slot = slots_[action.tape];
   const SegmentRoom& room = rooms_.segments.at(action.first);
-  const auto [begin, end] = slot.tape->taken(lay_segment(slot, action.first, action.segment));
+  const auto [begin, end] = slot.tape->segments().taken(lay_segment(slot, action.first, action.segment));
   const Shape bytes{static_cast<std::int64_t>(end - begin)};
   const Tensor here{slab_.address_of(begin), bytes, DType::u8},
       there{host_.address_of(room.place(action.host)), bytes, DType::u8};
@@ -101,7 +102,7 @@ Boundary PassRooms::entering(const Action& pass) {
   if (cut == (forward ? 0 : static_cast<int>(stage_.model().blocks().size()))) return {};
   if (pass.from_buffer >= 0) return buffer(pass.from_buffer, cut, !forward);
   const Boundary arrived = arrival(pass.tape, cut, !forward);
-  if (forward) slots_[pass.tape].tape->keep_arrived();
+  if (forward) slots_[pass.tape].tape->segments().keep_arrived();
   return arrived;
 }
 

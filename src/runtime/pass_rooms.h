@@ -65,7 +65,9 @@ class PassRooms {
  private:
   Boundary take(Arena& arena, int cut, bool gradient) const;
   /// The number of a block's segment in its tape.
-  static int segment_of(const Slot& slot, int block) { return Tape::first_of_blocks + block - slot.first; }
+  static int segment_of(const Slot& slot, int block) {
+    return TapeSegments::first_of_blocks + block - slot.first;
+  }
   int lay_segment(Slot& slot, int block, int number);
   void forget_segment(Slot& slot, int segment);
   Boundary arrival(int slot, int cut, bool gradient) {

@@ -94,7 +94,7 @@ Boundary Stage::forward(int first, int last, Boundary in, Tape& tape) {
     }
     tape.statistics = statistics_ ? &*statistics_ : nullptr;
     if (statistics_) statistics_->enter(i);
-    tape.gives_last(i + 1 == last);
+    tape.segments().gives_last(i + 1 == last);
     boundary = block.layer->forward(boundary, tape);
     if (after_block) after_block(i, boundary);
   }

@@ -161,8 +161,8 @@ class Subject {
     for (Unit* unit : units_)
       for (int use = 0; use < unit->uses(); ++use) backend_->fill({unit->accumulators(use), 0});
     const Boundary out = forward(true);
-    tape_.lay(Tape::beside, kept_.size() / 2, kept_.size());
-    tape_.enter(Tape::beside);
+    tape_.segments().lay(TapeSegments::beside, kept_.size() / 2, kept_.size());
+    tape_.segments().enter(TapeSegments::beside);
     const std::size_t mark = scratch_.mark();
     Boundary dout;
     if (!setting_.classifier) {

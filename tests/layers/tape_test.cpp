@@ -203,8 +203,8 @@ TEST_F(TapeTest, GradientsThatWaitTakeThePlaceOfWhatNobodyReads) {
   tape.weight_gradients = Tape::WeightGradients::later;
   const Tensor x = kept_with({1, 2}, {1, 2}), dead = kept_with({3, 4}, {1, 2}),
                large = tape.keep({100, 1}, DType::f32), dy = tape.scratch({1, 2}, DType::f32);
-  tape.lay(Tape::beside, beside, 2 * beside);
-  tape.enter(Tape::beside);
+  tape.segments().lay(TapeSegments::beside, beside, 2 * beside);
+  tape.segments().enter(TapeSegments::beside);
   for (const Tensor& t : {dead, dead, large}) tape.gives_up(t);
   const Tensor first = tape.lasting(dy), second = tape.lasting(dy);
   EXPECT_EQ(first.data, dead.data);
@@ -221,9 +221,9 @@ TEST_F(TapeTest, GradientsThatWaitTakeThePlaceOfWhatNobodyReads) {
 
 TEST_F(TapeTest, TapesInOneArenaKeepToTheirRooms) {
   Tape other(*backend, kept, scratch);
-  tape.lay(Tape::own_room, 0, 1024);
+  tape.segments().lay(TapeSegments::own_room, 0, 1024);
   const Tensor a = kept_with({1, 2}, {2});
-  other.lay(Tape::own_room, 2048, 3072);
+  other.segments().lay(TapeSegments::own_room, 2048, 3072);
   const Tensor b = other.keep({2}, DType::f32);
   EXPECT_EQ(kept.offset_of(a.data), 0u);
   EXPECT_EQ(kept.offset_of(b.data), 2048u);
@@ -233,31 +233,31 @@ TEST_F(TapeTest, TapesInOneArenaKeepToTheirRooms) {
 }
 
 TEST_F(TapeTest, SegmentsOfBlocksMayComeBackElsewhere) {
-  constexpr int first = Tape::first_of_blocks, second = first + 1;
-  tape.have_segments(second + 1);
-  tape.lay(Tape::own_room, 0, 1024);
-  tape.lay(first, 1024, 2048);
-  tape.lay(second, 2048, 3072);
+  constexpr int first = TapeSegments::first_of_blocks, second = first + 1;
+  tape.segments().have(second + 1);
+  tape.segments().lay(TapeSegments::own_room, 0, 1024);
+  tape.segments().lay(first, 1024, 2048);
+  tape.segments().lay(second, 2048, 3072);
   tape.save(kept_with({1, 2}, {2}));
-  tape.enter(first, second);
+  tape.segments().enter(first, second);
   tape.save(kept_with({3, 4}, {2}));
-  tape.gives_last(true);
+  tape.segments().gives_last(true);
   const Tensor output = tape.output({2}, DType::f32);
   EXPECT_EQ(kept.offset_of(output.data), 2048u) << "the next block's segment has what enters it";
-  tape.gives_last(false);
+  tape.segments().gives_last(false);
   EXPECT_EQ(kept.offset_of(tape.output({2}, DType::f32).data), 1280u);
   EXPECT_EQ(kept.offset_of(tape.output_for_all({2}, DType::f32).data), 256u);
-  EXPECT_EQ(tape.taken(first), (std::pair<std::size_t, std::size_t>(1024, 1536)));
+  EXPECT_EQ(tape.segments().taken(first), (std::pair<std::size_t, std::size_t>(1024, 1536)));
 
   std::memcpy(kept.address_of(4096), kept.address_of(1024), 512);
-  tape.lay(first, 4096, 5120);
+  tape.segments().lay(first, 4096, 5120);
   const Tensor back = tape.restore();
   EXPECT_EQ(kept.offset_of(back.data), 4096u);
   EXPECT_EQ(back.as<float>()[1], 4);
   EXPECT_EQ(tape.restore().as<float>()[0], 1);
   EXPECT_THROW(tape.keep({300}, DType::f32), Error) << "its slot is full";
   tape.clear();
-  EXPECT_EQ(tape.taken(first).first, tape.taken(first).second);
+  EXPECT_EQ(tape.segments().taken(first).first, tape.segments().taken(first).second);
 }
 
 TEST_F(TapeTest, ForgetsEverythingWhenAMicroBatchIsGivenUp) {
@@ -276,12 +276,13 @@ TEST_F(TapeTest, ForgetsEverythingWhenAMicroBatchIsGivenUp) {
 TEST_F(TapeTest, KeepsOneCacheForEachLayerForAWholeGeneration) {
   tape.mode = Tape::Mode::generate;
   const int one = 0, other = 0;
-  const Tensor cache = tape.cache(&one, {4, 8}, DType::f32);
-  EXPECT_EQ(tape.cache(&one, {4, 8}, DType::f32).data, cache.data);
-  EXPECT_NE(tape.cache(&other, {4, 8}, DType::f32).data, cache.data);
+  const Tensor cache = tape.caches.of(&one, {4, 8}, DType::f32);
+  EXPECT_EQ(tape.caches.of(&one, {4, 8}, DType::f32).data, cache.data);
+  EXPECT_NE(tape.caches.of(&other, {4, 8}, DType::f32).data, cache.data);
   tape.clear();
-  EXPECT_EQ(tape.cache(&one, {4, 8}, DType::f32).data, cache.data) << "a prompt is read in several passes";
-  EXPECT_THROW(Tape(*backend, kept, scratch).cache(&one, {4, 8}, DType::f32), Error)
+  EXPECT_EQ(tape.caches.of(&one, {4, 8}, DType::f32).data, cache.data)
+      << "a prompt is read in several passes";
+  EXPECT_THROW(Tape(*backend, kept, scratch).caches.of(&one, {4, 8}, DType::f32), Error)
       << "a tape of training has no room for caches";
 }
 
@@ -325,20 +326,21 @@ TEST_F(TapeTest, IsLeftByARecomputedBlockAsItWasFound) {
   Plain& plain = *inner;
   Recompute block(std::move(inner));
   const Boundary b{tape.output({1, 1, 4}, DType::f32), {}};
-  const std::size_t begin = tape.kept_mark();
+  const std::size_t begin = tape.segments().mark();
   const Boundary out = block.forward(b, tape);
   EXPECT_EQ(tape.saved(), 1u) << "its input, and nothing of the block's own";
-  const std::size_t behind = tape.kept_mark();
+  const std::size_t behind = tape.segments().mark();
   block.backward(out, tape);
   EXPECT_EQ(tape.saved(), 0u);
-  EXPECT_EQ(tape.kept_mark(), begin) << "nobody reads what lies above the block's input";
-  EXPECT_EQ(tape.most(Tape::own_room), begin + 256 + 256) << "the second pass has the place of the output";
+  EXPECT_EQ(tape.segments().mark(), begin) << "nobody reads what lies above the block's input";
+  EXPECT_EQ(tape.segments().most(TapeSegments::own_room), begin + 256 + 256)
+      << "the second pass has the place of the output";
   EXPECT_EQ(plain.modes, (std::vector{Tape::Mode::discard, Tape::Mode::train}));
 
   block.forward(b, tape);
   tape.weight_gradients = Tape::WeightGradients::later;
   block.backward(out, tape);
-  EXPECT_EQ(tape.kept_mark(), behind) << "products that were put off may read what lies above";
+  EXPECT_EQ(tape.segments().mark(), behind) << "products that were put off may read what lies above";
   EXPECT_EQ(tape.mode, Tape::Mode::train);
 }
 
