@@ -6,6 +6,7 @@
 
 #include "core/memory.h"
 #include "core/tensor.h"
+#include "layers/unit_gradients.h"
 
 namespace mindpipe {
 
@@ -58,6 +59,9 @@ struct ParamSpec {
   std::int64_t count() const;
 };
 
+/// A count of elements, padded so that what follows is aligned.
+std::int64_t aligned_elements(std::int64_t count);
+
 /// Which of the logical shards are here.
 struct ShardRange {
   int logical = 1, local = 1, first = 0;
@@ -78,8 +82,7 @@ struct Param {
 
 /// Parameters that travel as one. Their elements lie one after the other, each shard aligned; that flat order
 /// is the same for values, gradients and optimizer state, so that sums, statistics and updates run over flat
-/// ranges. The accumulators of a use are its root, which is summed over data and read by the update, and
-/// behind it the accumulators for T-ths of the sequence; levels, the partial sums of data shards, lie apart.
+/// ranges.
 class Unit {
  public:
   explicit Unit(std::string name) : name_(std::move(name)) {}
@@ -96,88 +99,46 @@ class Unit {
   void allocate_values(Memory& memory);
   /// Lets values lie elsewhere.
   void place_values(const Tensor& values) { values_ = values; }
-  /// Accumulators of all uses, in memory of their own.
-  void allocate_gradients(Memory& memory);
-  /// Gives accumulators back, of a unit that lives elsewhere from now on, and forgets where values were.
-  void leave();
-  /// Lets one use's accumulators lie at `memory` (accumulator_bytes() of it), which others may use in turn.
-  void place_gradients(int use, void* memory);
 
   const std::string& name() const { return name_; }
-  /// The name of one of its tensors, "layers.0.mlp.mlp.up.weight".
-  std::string tensor_name(int param) const;
   const std::vector<ParamSpec>& params() const { return params_; }
   const ShardRange& shards() const { return shards_; }
   DType dtype() const { return dtype_; }
-  /// The dtype of gradients: f32, or f64 in gradient checks.
-  DType gradient_dtype() const { return dtype_ == DType::f64 ? DType::f64 : DType::f32; }
   int local_shards(int param) const { return params_[param].split == Split::none ? 1 : shards_.local; }
   Shape shard_shape(int param) const;
   std::int64_t parameters() const;  ///< learned parameters of the whole unit, on all ranks
 
   Tensor value(int param, int shard) const;
-  Tensor gradient(int param, int use, int shard) const;
+
+  UnitGradients& gradients() { return gradients_; }
+  const UnitGradients& gradients() const { return gradients_; }
 
   /// Flat elements of this rank, shards aligned, one use each: what is updated and what values travel as.
   std::int64_t flat_count() const { return flat_count_; }
   std::int64_t flat_offset(int param, int shard) const {
     return offsets_[param] + shard * shard_stride(param);
   }
+  /// Elements from one shard of a parameter to the next in the flat order.
+  std::int64_t shard_stride(int param) const;
   Tensor flat_values() const { return values_; }
   /// How many places use this unit, each with an accumulator; where there are several it has one parameter.
   int uses() const { return uses_; }
-  /// The accumulator of one use, in flat order: what is summed over the data axis.
-  Tensor root(int use) const;
-  /// A partial sum of earlier data shards, like a root.
-  Tensor level(int i, int use) const;
-  /// The per-T-th accumulators of a `rows` parameter's use [parts, elements].
-  Tensor sequence_parts(int param, int use) const;
-  bool has_sequence_parts(int param) const { return parts_of(param) > 1; }
-  /// What the backwards of one use add to, levels excluded: zeroed before the first of them.
-  Tensor accumulators(int use) const { return accumulators_[use]; }
-  /// Whether products alone write this use's gradient of a parameter, every element of it and no other.
-  bool is_of_products(int param, int use) const;
-  std::int64_t elements_of_products(int use) const;
-  /// Lets the next product for each shard of a weight write this use's gradient, whatever is there.
-  void expect_products(int param, int use);
-  /// Whether that product is this one, which is asked once.
-  bool takes_first_product(int param, int use, int shard);
-  bool has_gradients(int use) const {
-    return flat_count_ > 0 && use < static_cast<int>(accumulators_.size()) && accumulators_[use];
-  }
-  int levels() const { return levels_; }
-
-  std::size_t value_bytes() const { return aligned(flat_count_ * bytes_of(dtype_)); }
-  /// The accumulators and levels of one use.
-  std::size_t accumulator_bytes() const;
-  std::size_t gradient_bytes() const { return uses_ * accumulator_bytes(); }
 
  private:
-  /// Accumulators of a parameter that are added up to its root.
-  int parts_of(int param) const {
-    const Form form = params_[param].form;
-    return form == Form::rows ? sequence_parts_ : form == Form::shards ? shards_.local : 1;
-  }
-  std::size_t place_of(int param, int use, int shard) const {
-    return (static_cast<std::size_t>(use) * params_.size() + static_cast<std::size_t>(param)) *
-               static_cast<std::size_t>(shards_.local) +
-           static_cast<std::size_t>(shard);
-  }
-  std::int64_t shard_stride(int param) const;
-  std::int64_t parts_stride(int param) const;
-
   std::string name_;
   std::vector<ParamSpec> params_;
   ShardRange shards_;
   DType dtype_ = DType::f32;
-  int sequence_parts_ = 1, levels_ = 0;
-  std::vector<std::int64_t> offsets_, part_offsets_;
-  std::int64_t flat_count_ = 0, parts_count_ = 0;  ///< elements of one use
+  std::vector<std::int64_t> offsets_;
+  std::int64_t flat_count_ = 0;
   int uses_ = 1;
-  Arena value_arena_, gradient_arena_;
+  Arena value_arena_;
   Tensor values_;
-  std::vector<Tensor> accumulators_, levels_memory_;  ///< memory of each use
-  std::vector<char> expected_;  ///< by use, parameter and shard: the next product writes
+  UnitGradients gradients_{*this};
 };
+
+/// The name of one of a unit's tensors, "layers.0.mlp.mlp.up.weight".
+std::string tensor_name(const Unit& unit, int param);
+std::size_t value_bytes(const Unit& unit);
 
 }  // namespace mindpipe

@@ -85,7 +85,7 @@ Tensor UnitOptimizer::gradient_share(int use) const {
   const std::int64_t count = end_ - begin_;
   if (count == 0) return {nullptr, {0}, DType::f32};
   if (use < static_cast<int>(gradients_apart_.size()) && gradients_apart_[use]) return gradients_apart_[use];
-  return unit_.root(use).range(begin_, count);
+  return unit_.gradients().root(use).range(begin_, count);
 }
 
 void UnitOptimizer::allocate(Memory& memory, const std::vector<char>& apart, Memory* host) {

@@ -50,7 +50,7 @@ CostModel::CostModel(const Config& config, const Layout& layout)
   require_countable();
   for (auto& unit : model().units()) {
     unit->allocate_values(memory_);
-    unit->allocate_gradients(memory_);
+    unit->gradients().allocate(memory_);
   }
   stage().allocate_statistics({{0, static_cast<int>(model().blocks().size())}});
   passes_.allocate({unlimited, unlimited, unlimited});
@@ -215,14 +215,14 @@ std::vector<ProductCall> CostModel::products() {
 }
 
 UnitCost CostModel::cost_of(const Unit& unit) const {
-  const std::int64_t gradients = unit.flat_count() * 4, accumulators = unit.accumulator_bytes();
+  const std::int64_t gradients = unit.flat_count() * 4, accumulators = unit.gradients().bytes_of_use();
   UnitCost cost;
-  cost.values = unit.value_bytes();
+  cost.values = value_bytes(unit);
   cost.gradients = gradients;
   const auto cuts = share_edges(unit, layout_.grid.data);
   for (int share = 0; share < layout_.grid.data; ++share)
     cost.share = std::max(cost.share, 4 * (cuts[share + 1] - cuts[share]));
-  cost.sequence_parts = accumulators - gradients * (1 + unit.levels());
+  cost.sequence_parts = accumulators - gradients * (1 + unit.gradients().levels());
   cost.state = gradients * (std::ssize(optimizer_.moments()) + (unit.dtype() == DType::bf16 ? 1 : 0));
   cost.tensors = static_cast<int>(unit.params().size());
   const bool in_shares = train_.zero > 0 && layout_.grid.data > 1;
@@ -233,8 +233,9 @@ UnitCost CostModel::cost_of(const Unit& unit) const {
                updates = profile_ ? profile_->update : backend_->device().bytes;
   std::int64_t written = 0;  // of one use
   for (int use = 0; backend_->wants_many_rows() && use < unit.uses(); ++use)
-    written += 4 * unit.elements_of_products(use) / unit.uses();
-  cost.clear = nanoseconds(static_cast<double>(accumulators - gradients * unit.levels() - written) / clears);
+    written += 4 * elements_of_products(unit, use) / unit.uses();
+  cost.clear = nanoseconds(
+      static_cast<double>(accumulators - gradients * unit.gradients().levels() - written) / clears);
   cost.update = nanoseconds(static_cast<double>(unit.flat_count()) * bytes_of_update / updates);
   return cost;
 }

@@ -20,7 +20,7 @@ namespace {
 
 /// What the edges of a unit's shares follow from: its tensors' shards, in whole numbers.
 std::vector<std::int64_t> shape_of(const Unit& unit) {
-  std::vector<std::int64_t> shape{unit.flat_count(), static_cast<std::int64_t>(unit.gradient_dtype())};
+  std::vector<std::int64_t> shape{unit.flat_count(), static_cast<std::int64_t>(unit.gradients().dtype())};
   for (int param = 0; param < static_cast<int>(unit.params().size()); ++param)
     shape.insert(shape.end(), {unit.shard_shape(param).count(), unit.local_shards(param)});
   return shape;
@@ -46,7 +46,7 @@ std::vector<std::size_t> arriving_bytes(const Config& config, const RunPlan& pla
       const auto [known, is_new] = scratch.try_emplace(cuts[piece + 1] - cuts[piece]);
       if (is_new)
         known->second = Exchange::scratch_bytes(
-            tree, static_cast<std::size_t>(known->first) * bytes_of(unit.gradient_dtype()));
+            tree, static_cast<std::size_t>(known->first) * bytes_of(unit.gradients().dtype()));
       std::size_t& most = arriving[owner_of_piece(piece, action.parts)];
       most = std::max(most, known->second);
     }
@@ -71,7 +71,7 @@ std::vector<TrainedBytes> trained_units(const Config& config, const RunPlan& pla
       const auto [known, is_new] = by_length.try_emplace(edges[share + 1] - edges[share]);
       if (is_new) {
         const UnitOptimizer optimizer(of_model, config.optimizer, share, shares);
-        known->second = {static_cast<std::int64_t>(placed.slabs.empty() ? of_model.gradient_bytes()
+        known->second = {static_cast<std::int64_t>(placed.slabs.empty() ? of_model.gradients().bytes()
                                                                         : optimizer.gradient_bytes() * parts),
                          static_cast<std::int64_t>(optimizer.bytes())};
       }

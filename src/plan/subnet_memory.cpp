@@ -60,7 +60,8 @@ SubnetRooms rooms_of(const Config& config, const RunPlan& plan, CostModel& costs
         if (candidates[k].saved > candidates[dearest].saved) dearest = k;
         for (const int unit : outline.units_used[block][parts[part].first + k]) {
           const Unit& of_model = *costs.model().units()[unit];
-          if (!outline.units[unit].shared) slab = std::max(slab, aligned(of_model.accumulator_bytes()));
+          if (!outline.units[unit].shared)
+            slab = std::max(slab, aligned(of_model.gradients().bytes_of_use()));
           tensors = std::max(tensors, of_model.params().size());
         }
       }
@@ -133,8 +134,8 @@ void add_subnets(BytesByClass& bytes, const Config& config, const RunPlan& plan,
     at(MemoryClass::values) += plan.outline.units[unit].values;
     add(MemoryClass::optimizer, 1, optimizers[unit]->bytes());
     if (!stage.model().is_shared(unit)) continue;
-    add(MemoryClass::values, 1, stage.unit(unit).value_bytes());  // the second version
-    add(MemoryClass::gradients, 1, stage.unit(unit).gradient_bytes());
+    add(MemoryClass::values, 1, value_bytes(stage.unit(unit)));  // the second version
+    add(MemoryClass::gradients, 1, stage.unit(unit).gradients().bytes());
   }
   add(MemoryClass::gradients, 1, SharedWindows::bytes(stage, plan.outline));
   add(MemoryClass::gradients, rooms.slabs, rooms.slab);

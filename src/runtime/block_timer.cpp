@@ -83,10 +83,10 @@ void BlockTimer::allocate(int block) {
   for (const int index : passes_.model().blocks()[block].units) {
     Unit& unit = *passes_.model().units()[index];
     unit.allocate_values(memory_);
-    unit.allocate_gradients(memory_);
+    unit.gradients().allocate(memory_);
     const Tensor values = unit.flat_values();
     fill_by_lot(values.data, values.bytes(), 0.05);
-    for (int use = 0; use < unit.uses(); ++use) backend_->fill({unit.accumulators(use), 0});
+    for (int use = 0; use < unit.uses(); ++use) backend_->fill({unit.gradients().accumulators(use), 0});
   }
 }
 
@@ -97,7 +97,7 @@ std::int64_t BlockTimer::touched(int first, int last) {
     bytes += static_cast<std::int64_t>(counted_.training_footprint(block, block + 1).kept);
     for (const int index : passes_.model().blocks()[block].units) {
       const Unit& unit = *passes_.model().units()[index];
-      bytes += static_cast<std::int64_t>(unit.value_bytes() + unit.accumulator_bytes());
+      bytes += static_cast<std::int64_t>(value_bytes(unit) + unit.gradients().bytes_of_use());
     }
   }
   return std::min(bytes, most_elsewhere);

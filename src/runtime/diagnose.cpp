@@ -35,7 +35,7 @@ std::vector<std::int64_t> bad_weights(Worker& worker) {
 
 std::string name_of_tensor(const Model& model, std::size_t place) {
   for (const auto& unit : model.units()) {
-    if (place < unit->params().size()) return unit->tensor_name(static_cast<int>(place));
+    if (place < unit->params().size()) return tensor_name(*unit, static_cast<int>(place));
     place -= unit->params().size();
   }
   fail(Exit::internal, "the model has no tensor {} places on", place);

@@ -154,7 +154,7 @@ std::string Replicas::name_odd_ones(const std::vector<std::uint64_t>& hashes) {
   for (const auto& [key, of_tensor] : copies) {
     const auto& [unit, param, state, shard, first, home] = key;
     const std::string tensor =
-        fmt::format("{} ({})", worker_.stage().model().units()[unit]->tensor_name(param), states_[state]);
+        fmt::format("{} ({})", tensor_name(*worker_.stage().model().units()[unit], param), states_[state]);
     const std::string differ = odd_ones(tensor, of_tensor);
     if (!differ.empty() && tensors.insert({unit, param}).second) found = differ;
   }

@@ -18,8 +18,8 @@ void GradientFolds::clear(const UnitUse& cleared) {
   Unit& unit = stage_.unit(cleared.unit);
   const int use = stage_.use_of(cleared);
   Backend& backend = stage_.context().backend;
-  if (!backend.wants_many_rows()) return backend.fill({unit.accumulators(use), 0});
-  zero(unit, use, unit.accumulators(use).count(), [](int) { return true; });
+  if (!backend.wants_many_rows()) return backend.fill({unit.gradients().accumulators(use), 0});
+  zero(unit, use, unit.gradients().accumulators(use).count(), [](int) { return true; });
 }
 
 template <class IsMade>
@@ -34,11 +34,11 @@ void GradientFolds::zero(Unit& unit, int use, std::int64_t end, const IsMade& is
   };
   for (int p = 0; p < static_cast<int>(unit.params().size()); ++p) {
     if (!is_made(p)) continue;
-    if (backend.wants_many_rows() && unit.is_of_products(p, use)) unit.expect_products(p, use);
+    if (backend.wants_many_rows() && is_of_products(unit, p, use)) unit.gradients().expect_products(p, use);
     else add(unit.flat_offset(p, 0), unit.flat_offset(p, unit.local_shards(p)));
   }
   add(unit.flat_count(), end);
-  if (!spans.empty()) backend.fill_of_spans({unit.accumulators(use), 0, spans});
+  if (!spans.empty()) backend.fill_of_spans({unit.gradients().accumulators(use), 0, spans});
 }
 
 std::size_t GradientFolds::zeros_bytes(const Unit& unit) const {
@@ -46,7 +46,7 @@ std::size_t GradientFolds::zeros_bytes(const Unit& unit) const {
   for (int p = 0; p < static_cast<int>(unit.params().size()); ++p)
     if (unit.params()[p].form == Form::positions && splits_sequence())
       bytes = std::max(
-          bytes, bytes_for({tensor_.local_shards(), unit.shard_shape(p).count()}, unit.gradient_dtype()));
+          bytes, bytes_for({tensor_.local_shards(), unit.shard_shape(p).count()}, unit.gradients().dtype()));
   return bytes;
 }
 
@@ -55,13 +55,13 @@ void GradientFolds::combine_sequence(Unit& unit, int use) {
   const bool cut = splits_sequence();
   for (int p = 0; p < static_cast<int>(unit.params().size()); ++p) {
     const Form form = unit.params()[p].form;
-    const bool by_shards = form == Form::shards, in_parts = unit.has_sequence_parts(p),
+    const bool by_shards = form == Form::shards, in_parts = unit.gradients().has_sequence_parts(p),
                on_ranks = by_shards ? tensor_.size() > 1 : cut && form != Form::whole;
     if ((!in_parts && !on_ranks) || is_left_out("gradients", "combine_sequence")) continue;
     const std::int64_t elements = unit.shard_shape(p).count();
-    const Tensor root = unit.root(use).range(unit.flat_offset(p, 0), elements);
+    const Tensor root = unit.gradients().root(use).range(unit.flat_offset(p, 0), elements);
     if (in_parts) {
-      (cut || by_shards ? tensor_ : alone_).sum(unit.sequence_parts(p, use), root);
+      (cut || by_shards ? tensor_ : alone_).sum(unit.gradients().sequence_parts(p, use), root);
     } else if (form == Form::rows || by_shards) {
       tensor_.sum(root.reshaped({1, elements}), root);
     } else {
@@ -79,8 +79,8 @@ void GradientFolds::combine_sequence(Unit& unit, int use) {
 /// The open sums of the binary counter are the levels, and the newest is the root.
 bool GradientFolds::count_shard(Unit& unit, int use, int shard, std::int64_t first, std::int64_t elements) {
   Backend& backend = stage_.context().backend;
-  const Tensor root = unit.root(use).range(first, elements);
-  const auto level_at = [&](int level) { return unit.level(level, use).range(first, elements); };
+  const Tensor root = unit.gradients().root(use).range(first, elements);
+  const auto level_at = [&](int level) { return unit.gradients().level(level, use).range(first, elements); };
   const CounterStep step = counter_step(over_data_, shard);
   for (int level = step.open; level-- > step.last;)
     if (!is_left_out("gradients", "fold")) backend.add({level_at(level), root, root});
@@ -93,7 +93,7 @@ bool GradientFolds::count_shard(Unit& unit, int use, int shard, std::int64_t fir
 bool GradientFolds::spoil(const Unit& unit, int use, int param) {
   const ParamSpec& spec = unit.params()[param];
   if (spec.split == Split::none && tensor_.rank() != 0) return false;
-  stage_.context().backend.fill({unit.root(use).range(unit.flat_offset(param, 0), 1), *spoils_});
+  stage_.context().backend.fill({unit.gradients().root(use).range(unit.flat_offset(param, 0), 1), *spoils_});
   return true;
 }
 
@@ -116,7 +116,8 @@ void GradientFolds::fold(const UnitUse& folded, int shard, MadeGradients made) {
   if (moved) zero(unit, use, unit.flat_count(), is_made);
   if (made == MadeGradients::later || shard + 1 == stage_.layout().local_data_shards()) return;
   for (int p = 0; p < params; ++p)
-    if (unit.has_sequence_parts(p)) stage_.context().backend.fill({unit.sequence_parts(p, use), 0});
+    if (unit.gradients().has_sequence_parts(p))
+      stage_.context().backend.fill({unit.gradients().sequence_parts(p, use), 0});
 }
 
 }  // namespace mindpipe

@@ -8,8 +8,8 @@ void GradientSlabs::add_slab(std::size_t bytes) {
 
 void GradientSlabs::place(const UnitUse& use, Slab& slab) {
   Unit& unit = stage_.unit(use.unit);
-  void* there = slab.arena.take({static_cast<std::int64_t>(unit.accumulator_bytes())}, DType::u8).data;
-  unit.place_gradients(stage_.use_of(use), there);
+  void* there = slab.arena.take({static_cast<std::int64_t>(unit.gradients().bytes_of_use())}, DType::u8).data;
+  unit.gradients().place(stage_.use_of(use), there);
   slab.places.emplace_back(use, there);
 }
 
@@ -22,14 +22,14 @@ void GradientSlabs::allocate(const RankMemory& placed) {
   }
   if (!placed.slabs.empty()) return;
   for (const int unit : stage_.local_units())
-    if (!stage_.unit(unit).has_gradients(0))
-      stage_.unit(unit).allocate_gradients(stage_.context().backend.memory());
+    if (!stage_.unit(unit).gradients().are_here(0))
+      stage_.unit(unit).gradients().allocate(stage_.context().backend.memory());
 }
 
 void GradientSlabs::allocate(int slabs, std::size_t bytes) {
   for (const int unit : stage_.local_units())
     if (stage_.model().is_shared(unit))
-      stage_.unit(unit).allocate_gradients(stage_.context().backend.memory());
+      stage_.unit(unit).gradients().allocate(stage_.context().backend.memory());
   for (int slab = 0; slab < slabs; ++slab) add_slab(bytes);
 }
 

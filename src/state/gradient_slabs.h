@@ -23,10 +23,11 @@ class GradientSlabs {
   /// While it lives, the accumulators of one use lie where they were bound in a slab.
   class Bound {
    public:
-    Bound(Unit& unit, int use, void* there) : unit_(unit), use_(use), before_(unit.accumulators(use).data) {
-      unit_.place_gradients(use_, there);
+    Bound(Unit& unit, int use, void* there)
+        : unit_(unit), use_(use), before_(unit.gradients().accumulators(use).data) {
+      unit_.gradients().place(use_, there);
     }
-    ~Bound() { unit_.place_gradients(use_, before_); }
+    ~Bound() { unit_.gradients().place(use_, before_); }
     Bound(const Bound&) = delete;
     Bound& operator=(const Bound&) = delete;
 

@@ -24,7 +24,7 @@ Reductions::Request GradientSums::reduce(Reductions& over_data, const UnitUse& u
   std::vector<std::vector<Tensor>> earlier;
   for (int level = 0; level + 1 < static_cast<int>(roots_); ++level)
     earlier.push_back(
-        pieces_of(use.unit, stage_.unit(use.unit).level(level, stage_.use_of(use)), part, parts));
+        pieces_of(use.unit, stage_.unit(use.unit).gradients().level(level, stage_.use_of(use)), part, parts));
   if (!residency_.is_sharded()) return over_data.sum(std::move(pieces), std::move(earlier));
   const auto cuts = share_edges(stage_.unit(use.unit), data_.size() * parts);
   const std::int64_t* own = &cuts[piece_of(data_.rank(), 0, parts)];

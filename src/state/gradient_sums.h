@@ -30,7 +30,9 @@ class GradientSums {
   /// Each data rank's piece of part `part` of `parts` of a unit's flat elements. Pieces are cut at edges of
   /// chunks, and a rank's pieces of all parts are its share under ZeRO.
   std::vector<Tensor> pieces_of(int unit, const Tensor& flat, int part, int parts) const;
-  Tensor accumulator_of(const UnitUse& use) const { return stage_.unit(use.unit).root(stage_.use_of(use)); }
+  Tensor accumulator_of(const UnitUse& use) const {
+    return stage_.unit(use.unit).gradients().root(stage_.use_of(use));
+  }
 
   Stage& stage_;
   Residency& residency_;

@@ -56,7 +56,8 @@ void Residency::take_units(const RankMemory& placed) {
     const bool stays = std::binary_search(here.begin(), here.end(), unit);
     if (!stays) {
       values_.drop(unit);
-      stage_.unit(unit).leave();
+      stage_.unit(unit).gradients().leave();
+      stage_.unit(unit).place_values({});
       in_shares_[static_cast<std::size_t>(unit)] = 0;
     }
     share = stays ? std::next(share) : shares_.erase(share);

@@ -98,7 +98,7 @@ void ShardSquares::add(const UnitUse& use, int param, int shard) {
   Backend& backend = stage_.context().backend;
   const UnitOptimizer& optimizer = *optimizers_.at(use.unit);
   const std::int64_t elements = unit.shard_shape(param).count(), tensor = tensor_of(use, param);
-  const Tensor root = unit.root(stage_.use_of(use));
+  const Tensor root = unit.gradients().root(stage_.use_of(use));
   for (int part = 0; part < unit.local_shards(param); ++part) {
     const auto [begin, end] = optimizer.chunks_of_shard(param, part);
     backend.sum_squares(

@@ -85,7 +85,7 @@ SharedWindows::SharedWindows(Stage& stage, Residency& residency, GradientUpdates
       if (stage.has_block(block)) uses_.push_back({unit, block});
     for (const int rank : others_of(stage, outline, unit)) sums.arrived[rank] = take(stage.unit(unit));
     for (int use = 0; use < stage.unit(unit).uses(); ++use)
-      stage.context().backend.fill({stage.unit(unit).accumulators(use), 0});
+      stage.context().backend.fill({stage.unit(unit).gradients().accumulators(use), 0});
   }
   if (cut_elements(stage) > 0) of_shards_ = arena_.take({cut_elements(stage)}, DType::i64);
 }
@@ -106,14 +106,15 @@ void SharedWindows::add_use(const UnitUse& use, const Tensor& totals) {
   const Unit& unit = stage_.unit(use.unit);
   const int number = stage_.use_of(use);
   for (int p = 0; p < static_cast<int>(unit.params().size()); ++p) {
-    if (unit.has_sequence_parts(p)) {
-      const Tensor parts = unit.sequence_parts(p, number);
+    if (unit.gradients().has_sequence_parts(p)) {
+      const Tensor parts = unit.gradients().sequence_parts(p, number);
       for (std::int64_t i = 0; i < parts.shape[0]; ++i) add_parts(unit, p, parts.at(i), totals);
     } else {
-      add_parts(unit, p,
-                unit.root(number).range(unit.flat_offset(p, 0),
-                                        unit.flat_offset(p, unit.local_shards(p)) - unit.flat_offset(p, 0)),
-                totals);
+      add_parts(
+          unit, p,
+          unit.gradients().root(number).range(
+              unit.flat_offset(p, 0), unit.flat_offset(p, unit.local_shards(p)) - unit.flat_offset(p, 0)),
+          totals);
     }
   }
 }
@@ -170,7 +171,7 @@ void SharedWindows::update(std::int64_t window, int number) {
     backend.fill({arrived[window % 2], 0});  // a lane without a subnet in a window sends nothing
   }
   sum_over_sequence(unit, totals);
-  const Tensor marks = totals.range(unit.flat_count(), 1), root = unit.root(0);
+  const Tensor marks = totals.range(unit.flat_count(), 1), root = unit.gradients().root(0);
   backend.from_integers({totals.range(0, unit.flat_count()), marks, root});
   backend.fill({marks, 0});
   const UnitUse whole{number, 0};

@@ -20,7 +20,7 @@ void UnitValues::hold(int unit) {
   Unit& of_model = stage_.unit(unit);
   Held& held = held_[unit];
   held.arena = Arena(stage_.context().backend.memory(), MemoryClass::values,
-                     held.copies.size() * of_model.value_bytes());
+                     held.copies.size() * value_bytes(of_model));
   for (Copy& copy : held.copies) copy.values = held.arena.take({of_model.flat_count()}, of_model.dtype());
   of_model.place_values(newest(unit));
 }

@@ -303,9 +303,9 @@ inline Answer answer_of(const TorchTask& task, Precision precision) {
     for (int index : worker.stage().local_units()) {
       Unit& unit = worker.stage().unit(index);
       if (unit.flat_count() == 0) continue;
-      if (unit.dtype() == DType::f32) worker.backend().copy(unit.root(0), unit.flat_values());
+      if (unit.dtype() == DType::f32) worker.backend().copy(unit.gradients().root(0), unit.flat_values());
       for (const auto& [name, slot] : worker.residency().share(index).states())
-        if (name == "master") worker.backend().copy(unit.root(0), slot);
+        if (name == "master") worker.backend().copy(unit.gradients().root(0), slot);
     }
     save_weights(worker, task.folder / "gradients.safetensors");
     answer.gradients = read_named(task.folder / "gradients.safetensors");

@@ -94,7 +94,7 @@ class Subject {
     for (Unit* unit : units_) {
       unit->lay_out({setting.shards, setting.shards, 0}, setting.shards, 0, setting.dtype);
       unit->allocate_values(memory_);
-      unit->allocate_gradients(memory_);
+      unit->gradients().allocate(memory_);
       fill_values(*unit);
     }
     if (setting.activation)
@@ -159,7 +159,7 @@ class Subject {
   /// Forward and backward: the gradients of the loss, all accumulators of a parameter added up.
   Whole gradients() {
     for (Unit* unit : units_)
-      for (int use = 0; use < unit->uses(); ++use) backend_->fill({unit->accumulators(use), 0});
+      for (int use = 0; use < unit->uses(); ++use) backend_->fill({unit->gradients().accumulators(use), 0});
     const Boundary out = forward(true);
     tape_.segments().lay(TapeSegments::beside, kept_.size() / 2, kept_.size());
     tape_.segments().enter(TapeSegments::beside);
@@ -263,17 +263,17 @@ class Subject {
   std::vector<double> gradient(const std::string& name, const Place& place) const {
     std::vector<double> sum(values.at(name).size());
     const ParamSpec& spec = place.unit->params()[place.param];
+    const UnitGradients& here = place.unit->gradients();
     for (int use = 0; use < spec.uses; ++use) {
       for (int s = 0; spec.form == Form::shards && s < setting_.shards; ++s)
-        std::ranges::transform(sum, all(place.unit->gradient(place.param, use, s)), sum.begin(), std::plus{});
+        std::ranges::transform(sum, all(here.of(place.param, use, s)), sum.begin(), std::plus{});
       if (spec.form == Form::shards) continue;
       std::vector<std::vector<double>> shards;
       for (int shard = 0; shard < place.unit->local_shards(place.param); ++shard)
-        shards.push_back(all(place.unit->gradient(place.param, use, shard)));
+        shards.push_back(all(here.of(place.param, use, shard)));
       visit(place, [&](int shard, std::int64_t element, std::int64_t whole_element, bool padding) {
         const auto count = static_cast<std::int64_t>(shards[shard].size());
-        const std::int64_t parts =
-            spec.form == Form::rows ? place.unit->gradient(place.param, use, shard).shape[0] : 1;
+        const std::int64_t parts = spec.form == Form::rows ? here.of(place.param, use, shard).shape[0] : 1;
         for (std::int64_t at = element; at < count; at += count / parts) {
           const double g = shards[shard][at];
           if (!padding) sum[whole_element] += g;

@@ -45,8 +45,8 @@ struct Network {
       unit->lay_out({logical, tensor.local_shards(), tensor.first_shard()},
                     sequence_parallel ? tensor.local_shards() : logical, 0, dtype);
       unit->allocate_values(on.memory());
-      unit->allocate_gradients(on.memory());
-      for (int use = 0; use < unit->uses(); ++use) on.fill({unit->accumulators(use), 0});
+      unit->gradients().allocate(on.memory());
+      for (int use = 0; use < unit->uses(); ++use) on.fill({unit->gradients().accumulators(use), 0});
     }
   }
 
@@ -182,8 +182,9 @@ void take_values(const Network& whole, Network& part) {
 void expect_gradient(const Unit& whole, const Unit& part, int param, int use, bool sequence_parallel) {
   const ParamSpec& spec = part.params()[param];
   for (int s = 0; s < part.local_shards(param); ++s) {
-    const Tensor all = whole.gradient(param, use, spec.split == Split::none ? s : part.shards().first + s),
-                 here = part.gradient(param, use, s);
+    const Tensor all = whole.gradients().of(param, use,
+                                            spec.split == Split::none ? s : part.shards().first + s),
+                 here = part.gradients().of(param, use, s);
     SCOPED_TRACE(part.name() + "." + spec.pieces[0].name + ", use " + std::to_string(use));
     if (sequence_parallel && spec.form == Form::rows) {
       const std::int64_t parts = part.shards().local, first = part.shards().first;

@@ -29,8 +29,8 @@ struct TapeTest : ::testing::Test {
     unit->add({.pieces = {{name, rows}}, .columns = columns, .initial = {}});
     unit->lay_out({}, 1, 0, DType::f32);
     unit->allocate_values(memory);
-    unit->allocate_gradients(memory);
-    backend->fill({unit->accumulators(0), 0});
+    unit->gradients().allocate(memory);
+    backend->fill({unit->gradients().accumulators(0), 0});
     return unit;
   }
 };
@@ -168,7 +168,7 @@ TEST_F(TapeTest, PutsProductsOffAndRunsThemInTheOrderOfHanding) {
     tape.weight_gradients = when;
     for (const auto& [order, sum] :
          std::vector<std::pair<std::vector<float>, float>>{{{1, 1e8f, -1e8f}, 0}, {{1e8f, -1e8f, 1}, 1}}) {
-      backend->fill({unit->accumulators(0), 0});
+      backend->fill({unit->gradients().accumulators(0), 0});
       hand(order);
       if (when == Tape::WeightGradients::later) {
         EXPECT_EQ(gradient(), 0) << "nothing has run yet";
@@ -187,12 +187,12 @@ TEST_F(TapeTest, RunsTheProductsOfSomeUnitsAndKeepsTheRest) {
   const Tensor x = kept_with({1}, {1, 1}), dy = kept_with({2}, {1, 1});
   for (Unit* unit : {first.get(), second.get(), first.get()}) tape.weight_gradient(dy, x, {unit, 0, 0}, 0);
   tape.run_weight_gradients({second.get()});
-  EXPECT_EQ(*first->gradient(0, 0, 0).as<float>(), 0);
-  EXPECT_EQ(*second->gradient(0, 0, 0).as<float>(), 2);
+  EXPECT_EQ(*first->gradients().of(0, 0, 0).as<float>(), 0);
+  EXPECT_EQ(*second->gradients().of(0, 0, 0).as<float>(), 2);
   tape.run_weight_gradients({first.get()});
-  EXPECT_EQ(*first->gradient(0, 0, 0).as<float>(), 4);
+  EXPECT_EQ(*first->gradients().of(0, 0, 0).as<float>(), 4);
   tape.run_weight_gradients();
-  EXPECT_EQ(*second->gradient(0, 0, 0).as<float>(), 2);
+  EXPECT_EQ(*second->gradients().of(0, 0, 0).as<float>(), 2);
 }
 
 TEST_F(TapeTest, GradientsThatWaitTakeThePlaceOfWhatNobodyReads) {
@@ -270,7 +270,7 @@ TEST_F(TapeTest, ForgetsEverythingWhenAMicroBatchIsGivenUp) {
   EXPECT_EQ(tape.saved(), 0u);
   EXPECT_EQ(kept.mark(), 0u);
   tape.run_weight_gradients();
-  EXPECT_EQ(*unit->gradient(0, 0, 0).as<float>(), 0);
+  EXPECT_EQ(*unit->gradients().of(0, 0, 0).as<float>(), 0);
 }
 
 TEST_F(TapeTest, KeepsOneCacheForEachLayerForAWholeGeneration) {

@@ -75,20 +75,21 @@ TEST_F(UnitTest, KeepsAnAccumulatorForEachPartOfTheSequenceOfARowsParameter) {
   Unit unit("unit");
   describe(unit);
   unit.lay_out({4, 4, 0}, 4, 0, DType::bf16);
-  unit.allocate_gradients(memory);
-  EXPECT_TRUE(unit.has_sequence_parts(2));
-  EXPECT_FALSE(unit.has_sequence_parts(0));
-  const Tensor bias = unit.gradient(2, 0, 0);
+  unit.gradients().allocate(memory);
+  EXPECT_TRUE(unit.gradients().has_sequence_parts(2));
+  EXPECT_FALSE(unit.gradients().has_sequence_parts(0));
+  const Tensor bias = unit.gradients().of(2, 0, 0);
   EXPECT_EQ(bias.shape, (Shape{4, 6}));
   EXPECT_EQ(bias.dtype, DType::f32) << "gradients are f32 for bf16 values";
-  EXPECT_EQ(bias.data, unit.sequence_parts(2, 0).data);
-  EXPECT_GE(distance(unit.root(0), bias), unit.flat_count())
+  EXPECT_EQ(bias.data, unit.gradients().sequence_parts(2, 0).data);
+  EXPECT_GE(distance(unit.gradients().root(0), bias), unit.flat_count())
       << "behind the root that the parts are summed to";
-  EXPECT_LE(distance(unit.root(0), bias) + bias.count(), unit.accumulators(0).count());
+  EXPECT_LE(distance(unit.gradients().root(0), bias) + bias.count(),
+            unit.gradients().accumulators(0).count());
   unit.lay_out({1, 1, 0}, 1, 0, DType::f32);
-  unit.allocate_gradients(memory);
-  EXPECT_FALSE(unit.has_sequence_parts(2));
-  EXPECT_EQ(unit.gradient(2, 0, 0).shape, (Shape{1, 6})) << "the root itself is the only part";
+  unit.gradients().allocate(memory);
+  EXPECT_FALSE(unit.gradients().has_sequence_parts(2));
+  EXPECT_EQ(unit.gradients().of(2, 0, 0).shape, (Shape{1, 6})) << "the root itself is the only part";
 }
 
 TEST_F(UnitTest, FindsATiedTableAgainAndKeepsItsUsesApart) {
@@ -99,7 +100,7 @@ TEST_F(UnitTest, FindsATiedTableAgainAndKeepsItsUsesApart) {
   EXPECT_EQ(unit.params().size(), 1u);
   unit.lay_out({2, 2, 0}, 2, 2, DType::f32);
   unit.allocate_values(memory);
-  unit.allocate_gradients(memory);
+  unit.gradients().allocate(memory);
   EXPECT_EQ(first.value(1).data, third.value(1).data);
   EXPECT_EQ(unit.uses(), 3);
   EXPECT_EQ(distance(first.gradient(), second.gradient()), unit.flat_count() * 3)
@@ -112,18 +113,19 @@ TEST_F(UnitTest, KeepsPartialSumsOfDataShardsBesideTheAccumulators) {
   Unit unit("unit");
   describe(unit);
   unit.lay_out({2, 2, 0}, 2, 0, DType::f32);
-  const std::size_t without = unit.gradient_bytes();
+  const std::size_t without = unit.gradients().bytes();
   unit.lay_out({2, 2, 0}, 2, 3, DType::f32);
-  EXPECT_EQ(unit.levels(), 3);
-  EXPECT_GE(unit.gradient_bytes(), without + 3 * static_cast<std::size_t>(unit.flat_count()) * sizeof(float));
-  unit.allocate_gradients(memory);
-  const Tensor accumulators = unit.accumulators(0);
+  EXPECT_EQ(unit.gradients().levels(), 3);
+  EXPECT_GE(unit.gradients().bytes(),
+            without + 3 * static_cast<std::size_t>(unit.flat_count()) * sizeof(float));
+  unit.gradients().allocate(memory);
+  const Tensor accumulators = unit.gradients().accumulators(0);
   for (int level = 0; level < 3; ++level) {
-    EXPECT_EQ(unit.level(level, 0).count(), unit.flat_count());
-    EXPECT_GE(distance(accumulators, unit.level(level, 0)), accumulators.count())
+    EXPECT_EQ(unit.gradients().level(level, 0).count(), unit.flat_count());
+    EXPECT_GE(distance(accumulators, unit.gradients().level(level, 0)), accumulators.count())
         << "zeroing the accumulators leaves the levels alone";
   }
-  EXPECT_EQ(distance(unit.level(0, 0), unit.level(1, 0)), unit.flat_count());
+  EXPECT_EQ(distance(unit.gradients().level(0, 0), unit.gradients().level(1, 0)), unit.flat_count());
 }
 
 TEST_F(UnitTest, CountsTheMemoryThatItTakes) {
@@ -133,9 +135,9 @@ TEST_F(UnitTest, CountsTheMemoryThatItTakes) {
     describe(unit);
     unit.lay_out({4, 4, 0}, 4, 2, dtype);
     unit.allocate_values(counted);
-    unit.allocate_gradients(counted);
-    EXPECT_EQ(counted.allocated(MemoryClass::values), unit.value_bytes());
-    EXPECT_EQ(counted.allocated(MemoryClass::gradients), unit.gradient_bytes());
+    unit.gradients().allocate(counted);
+    EXPECT_EQ(counted.allocated(MemoryClass::values), value_bytes(unit));
+    EXPECT_EQ(counted.allocated(MemoryClass::gradients), unit.gradients().bytes());
   }
 }
 
@@ -157,7 +159,7 @@ TEST_F(UnitTest, FindsAUseOfMemoryThatIsNotThere) {
   describe(unit);
   unit.lay_out({2, 2, 0}, 2, 0, DType::f32);
   EXPECT_THROW(unit.value(0, 0), Error);
-  EXPECT_THROW(unit.gradient(0, 0, 0), Error);
+  EXPECT_THROW(unit.gradients().of(0, 0, 0), Error);
   unit.allocate_values(memory);
   EXPECT_NO_THROW(unit.value(0, 1));
   EXPECT_THROW(unit.value(0, 2), Error);

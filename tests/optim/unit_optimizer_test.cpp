@@ -28,8 +28,8 @@ struct Sample {
     unit.add({{{"table.weight", 300}}, 131, Split::none, Form::whole, {}, true});  // 39,300
     unit.lay_out({2, 2, 0}, 1, 0, dtype);
     unit.allocate_values(memory);
-    unit.allocate_gradients(memory);
-    backend->fill({unit.accumulators(0), 0});
+    unit.gradients().allocate(memory);
+    backend->fill({unit.gradients().accumulators(0), 0});
     backend->fill({unit.flat_values(), 0});
   }
   std::vector<float> numbers(const char* what) const {
@@ -76,7 +76,8 @@ std::vector<std::vector<std::uint32_t>> updated(OptimizerKind kind, DType dtype,
   }
   Decided decided;
   for (int step = 1; step <= 3; ++step) {
-    sample.backend->upload(sample.numbers(("gradient " + std::to_string(step)).c_str()).data(), unit.root(0));
+    sample.backend->upload(sample.numbers(("gradient " + std::to_string(step)).c_str()).data(),
+                           unit.gradients().root(0));
     for (auto& optimizer : optimizers) optimizer->update(*sample.backend, 1e-2, decided.of(step, 0.25));
   }
   std::map<std::string, std::vector<std::uint32_t>> states;
@@ -106,13 +107,13 @@ TEST(UnitOptimizer, ARunningStatisticFollowsItsMeanAndIsInNoSquareDecayOrMoment)
   unit.add(running);
   unit.lay_out({1, 1, 0}, 1, 0, DType::f32);
   unit.allocate_values(memory);
-  unit.allocate_gradients(memory);
+  unit.gradients().allocate(memory);
   EXPECT_EQ(unit.parameters(), 1);
   UnitOptimizer optimizer(unit, optimizer_of(OptimizerKind::sgd), 0, 1);
   optimizer.allocate(memory);
   optimizer.clear_moments(*backend);
   backend->fill({unit.flat_values(), 2});
-  backend->fill({unit.root(0), 24});
+  backend->fill({unit.gradients().root(0), 24});
   const auto [begin, end] = optimizer.chunks_of_shard(1, 0);
   EXPECT_EQ(begin, end);
   Decided decided;
@@ -216,7 +217,7 @@ TEST(UnitOptimizer, SumsOfChunksMakeTheSameSquaresInAnyNumberOfParts) {
   Sample sample(DType::f32);
   Unit& unit = sample.unit;
   const std::vector<float> gradient = sample.numbers("gradient");
-  sample.backend->upload(gradient.data(), unit.root(0));
+  sample.backend->upload(gradient.data(), unit.gradients().root(0));
   std::vector<double> expected;
   for (int parts : {1, 2, 5, 64}) {
     UnitOptimizer first(unit, optimizer_of(OptimizerKind::adamw), 0, parts);
@@ -268,14 +269,14 @@ TEST(UnitOptimizer, MomentsAreAsBeforeTheFirstStepWheneverTheyAreCleared) {
     unit.add({{{"up.weight", rows}}, 1000, Split::none, Form::whole, {}, true});
     unit.lay_out({1, 1, 0}, 1, 0, DType::f32);
     unit.allocate_values(memory);
-    unit.allocate_gradients(memory);
+    unit.gradients().allocate(memory);
     UnitOptimizer optimizer(unit, optimizer_of(OptimizerKind::adamw), 0, 1);
     optimizer.allocate(memory);
     EXPECT_EQ(memory.gives_zeros(optimizer.bytes()), rows == 1100);
     Decided decided;
     const auto value_after_a_step = [&] {
       backend->fill({unit.flat_values(), 1});
-      backend->fill({unit.root(0), 0.5});
+      backend->fill({unit.gradients().root(0), 0.5});
       optimizer.clear_moments(*backend);
       optimizer.update(*backend, 0.1, decided.of(1, 1));
       return unit.value(0, 0).as<float>()[7];

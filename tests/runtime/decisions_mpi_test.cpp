@@ -30,7 +30,7 @@ class Sample {
       unit.add({{{"norm.weight", 40}}, 0, Split::none, Form::whole, {}, false});
       unit.lay_out({logical, tensor.local_shards(), tensor.first_shard()}, 1, 0, DType::f32);
       unit.allocate_values(backend.memory());
-      unit.allocate_gradients(backend.memory());
+      unit.gradients().allocate(backend.memory());
       optimizers_[number] = std::make_unique<UnitOptimizer>(unit, OptimizerConfig{}, 0, 1);
       optimizers_[number]->allocate(backend.memory());
     }
@@ -43,7 +43,7 @@ class Sample {
       for (int param = 0; param < 2; ++param)
         for (int shard = 0; shard < unit->local_shards(param); ++shard) {
           const Tensor gradient =
-              unit->gradient(param, 0, shard).reshaped({unit->shard_shape(param).count()});
+              unit->gradients().of(param, 0, shard).reshaped({unit->shard_shape(param).count()});
           const int whole = param == 0 ? tensor_.first_shard() + shard : 0;
           RandomStream{static_cast<std::uint64_t>(turn), purpose_of(unit->name() + std::to_string(param))}
               .normals(whole * gradient.count(), gradient.count(), 1e-3f, gradient.as<float>());
@@ -51,7 +51,7 @@ class Sample {
   }
   void spoil(int unit) {
     if (tensor_.rank() == 0)
-      units_[unit]->gradient(0, 0, 0).as<float>()[7] = std::numeric_limits<float>::infinity();
+      units_[unit]->gradients().of(0, 0, 0).as<float>()[7] = std::numeric_limits<float>::infinity();
   }
   Numbers decision(int unit) const {
     Numbers numbers{};

@@ -110,11 +110,11 @@ std::int64_t compared(const SmallRun& run, const World& world) {
       for (int part = 0; part < unit->local_shards(p); ++part) {
         std::vector<Numbers> uses;
         const auto place = [&](int use) {
-          return unit->root(use).range(unit->flat_offset(p, part), unit->shard_shape(p).count());
+          return unit->gradients().root(use).range(unit->flat_offset(p, part), unit->shard_shape(p).count());
         };
         for (int use = 0; use < unit->uses(); ++use) {
           std::vector<Numbers> leaves = keeper->at(place(use));
-          EXPECT_GE(leaves.size(), shards) << unit->tensor_name(p);
+          EXPECT_GE(leaves.size(), shards) << tensor_name(*unit, p);
           if (leaves.size() < shards) return 0;
           leaves.resize(shards);  // behind them the sum itself is looked at
           uses.push_back(by_hand(of_all_ranks(leaves, world)));
@@ -124,7 +124,7 @@ std::int64_t compared(const SmallRun& run, const World& world) {
         Numbers got(gradient.size());
         worker.backend().download(place(0), got.data());
         EXPECT_EQ(std::memcmp(got.data(), gradient.data(), got.size() * sizeof(float)), 0)
-            << unit->tensor_name(p) << " of " << name_of(run.style);
+            << tensor_name(*unit, p) << " of " << name_of(run.style);
         count += std::ssize(got);
       }
     }

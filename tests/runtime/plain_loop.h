@@ -30,7 +30,7 @@ class PlainLoop {
       unit->lay_out({layout_.tensor_shards, layout_.tensor_shards, 0}, layout_.tensor_shards, 0,
                     context_.dtype);
       unit->allocate_values(memory_);
-      unit->allocate_gradients(memory_);
+      unit->gradients().allocate(memory_);
       State& state = states_.emplace_back();
       const std::size_t count = unit->flat_count();
       state.master.resize(count);
@@ -137,10 +137,11 @@ class PlainLoop {
 
   /// The gradient of one use of a unit over the micro-batches just run, T-ths of the sequence summed.
   Floats gradient_of(Unit& unit, int use) {
-    Floats flat(unit.root(use).as<float>(), unit.root(use).as<float>() + unit.flat_count());
+    Floats flat(unit.gradients().root(use).as<float>(),
+                unit.gradients().root(use).as<float>() + unit.flat_count());
     for (int p = 0; p < static_cast<int>(unit.params().size()); ++p) {
-      if (!unit.has_sequence_parts(p)) continue;
-      const Tensor parts = unit.sequence_parts(p, use);
+      if (!unit.gradients().has_sequence_parts(p)) continue;
+      const Tensor parts = unit.gradients().sequence_parts(p, use);
       std::vector<Floats> leaves;
       for (std::int64_t i = 0; i < parts.shape[0]; ++i)
         leaves.emplace_back(parts.at(i).as<float>(), parts.at(i).as<float>() + parts.shape[1]);
@@ -157,7 +158,7 @@ class PlainLoop {
     std::vector<std::vector<std::vector<Floats>>> parts(units.size());  // [unit][use][data shard]
     for (int shard = 0; shard < layout_.data_shards; ++shard) {
       for (auto& unit : units)
-        for (int use = 0; use < unit->uses(); ++use) backend_->fill({unit->accumulators(use), 0});
+        for (int use = 0; use < unit->uses(); ++use) backend_->fill({unit->gradients().accumulators(use), 0});
       losses.push_back({pass_of_shard(input, shard, true)});
       for (std::size_t u = 0; u < units.size(); ++u) {
         parts[u].resize(units[u]->uses());

@@ -88,13 +88,13 @@ class PlainSupernet : PlainLoop {
     std::vector<Floats64> losses;
     std::map<int, std::vector<Floats>> parts;
     for (auto& unit : model_->units())
-      for (int use = 0; use < unit->uses(); ++use) backend_->fill({unit->accumulators(use), 0});
+      for (int use = 0; use < unit->uses(); ++use) backend_->fill({unit->gradients().accumulators(use), 0});
     for (int shard = 0; shard < layout_.data_shards; ++shard) {
       losses.push_back({pass_of_shard(input, shard, true)});
       for (const int u : chosen) {
         Unit& unit = *model_->units()[u];
         parts[u].push_back(gradient_of(unit, 0));
-        backend_->fill({unit.accumulators(0), 0});
+        backend_->fill({unit.gradients().accumulators(0), 0});
       }
     }
     valid_ += input.valid;
@@ -128,13 +128,13 @@ class PlainSupernet : PlainLoop {
       whole.totals.resize(unit.flat_count());
       for (int use = 0; use < unit.uses(); ++use) {
         for (int p = 0; p < static_cast<int>(unit.params().size()); ++p)
-          if (unit.has_sequence_parts(p)) {
-            const Tensor all = unit.sequence_parts(p, use);
+          if (unit.gradients().has_sequence_parts(p)) {
+            const Tensor all = unit.gradients().sequence_parts(p, use);
             for (std::int64_t i = 0; i < all.shape[0]; ++i)
               add(whole, unit.flat_offset(p, 0), all.at(i).as<float>(), all.shape[1]);
           }
-        add(whole, 0, unit.root(use).as<float>(), unit.flat_count());
-        backend_->fill({unit.accumulators(use), 0});
+        add(whole, 0, unit.gradients().root(use).as<float>(), unit.flat_count());
+        backend_->fill({unit.gradients().accumulators(use), 0});
       }
     }
   }

@@ -34,7 +34,7 @@ struct Trained {
       for (const int index : worker.stage().local_units()) {
         const Unit& unit = worker.stage().unit(index);
         for (int p = 0; p < static_cast<int>(unit.params().size()); ++p) {
-          if (unit.tensor_name(p) != tensor) continue;
+          if (tensor_name(unit, p) != tensor) continue;
           const std::int64_t at = unit.flat_offset(p, 0) + element -
                                   (slot == "value" ? 0 : worker.residency().share(index).begin());
           const Tensor whole = worker.residency().newest(index, slot);

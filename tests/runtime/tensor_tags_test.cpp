@@ -39,7 +39,7 @@ class Pass {
     const int blocks = static_cast<int>(passes_.model().blocks().size());
     for (auto& unit : passes_.model().units()) {
       unit->allocate_values(memory_);
-      unit->allocate_gradients(memory_);
+      unit->gradients().allocate(memory_);
     }
     passes_.stage().allocate_statistics({{0, blocks}});
     passes_.allocate({room, room, room});
@@ -61,7 +61,8 @@ class Pass {
       for (int p = 0; p < static_cast<int>(unit->params().size()); ++p) {
         for (int s = 0; s < unit->local_shards(p); ++s)
           backend_.know_weight(unit->value(p, s), unit->params()[p].split);
-        for (int use = 0; use < unit->uses(); ++use) backend_.know(unit->accumulators(use), Tag::zero);
+        for (int use = 0; use < unit->uses(); ++use)
+          backend_.know(unit->gradients().accumulators(use), Tag::zero);
       }
   }
   void hear(const AskedExchange& asked) {
@@ -82,12 +83,12 @@ class Pass {
       for (int p = 0; p < static_cast<int>(unit->params().size()); ++p) {
         const ParamSpec& spec = unit->params()[p];
         for (int use = 0; use < unit->uses() && spec.is_learned(); ++use) {
-          const Tag tag = backend_.tag_of(unit->gradient(p, use, 0));
+          const Tag tag = backend_.tag_of(unit->gradients().of(p, use, 0));
           const bool fits = spec.split != Split::none || spec.form != Form::whole
                                 ? tag != Tag::part && tag != Tag::nothing
                                 : tag == Tag::whole || tag == Tag::zero;
           if (!fits)
-            backend_.fault(fmt::format("the gradient of {} is {}", unit->tensor_name(p), name_of(tag)));
+            backend_.fault(fmt::format("the gradient of {} is {}", tensor_name(*unit, p), name_of(tag)));
         }
       }
   }

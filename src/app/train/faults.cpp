@@ -208,7 +208,7 @@ Tensor Faults::element_of(const Injection& injection) {
   for (const int index : worker.stage().local_units()) {
     const Unit& unit = worker.stage().unit(index);
     for (int p = 0; p < static_cast<int>(unit.params().size()); ++p) {
-      if (!place.tensor.empty() && unit.tensor_name(p) != place.tensor) continue;
+      if (!place.tensor.empty() && tensor_name(unit, p) != place.tensor) continue;
       const UnitOptimizer& share = worker.residency().share(index);
       const bool is_value = place.state == "value";
       const Tensor kept = worker.residency().newest(index, place.state);
@@ -216,7 +216,7 @@ Tensor Faults::element_of(const Injection& injection) {
       MP_REQUIRE(kept && place.element < unit.shard_shape(p).count() && first >= 0 && first < kept.count() &&
                      place.bit < 8 * static_cast<std::int64_t>(bytes_of(kept.dtype)),
                  Exit::bad_configuration, "--inject {}: rank {} has no such element of {} of {}",
-                 injection.text, injection.rank, place.state, unit.tensor_name(p));
+                 injection.text, injection.rank, place.state, tensor_name(unit, p));
       return kept.range(first, 1);
     }
   }
