@@ -5,87 +5,29 @@
 #include "optim/update_rule.h"
 
 namespace mindpipe {
-namespace {
-
-/// A tensor's shard within a unit.
-struct ShardPlace {
-  int param = 0, shard = 0;
-};
-
-/// The first edge at or behind `flat` of a chunk: of statistics_chunk elements, from each tensor's shard on.
-/// `from`: the shard to look from on, which becomes the edge's; edges that ascend are found in one walk.
-std::int64_t edge_from(const Unit& unit, std::int64_t flat, ShardPlace& from) {
-  for (; from.param < static_cast<int>(unit.params().size()); ++from.param, from.shard = 0) {
-    const std::int64_t count = unit.shard_shape(from.param).count();
-    for (; from.shard < unit.local_shards(from.param); ++from.shard) {
-      const std::int64_t first = unit.flat_offset(from.param, from.shard),
-                         edge = statistics_chunks(std::max<std::int64_t>(0, flat - first)) * statistics_chunk;
-      if (edge < count) return first + edge;
-    }
-  }
-  return unit.flat_count();
-}
-
-std::int64_t share_edge(const Unit& unit, int shares, int i, ShardPlace& from) {
-  const std::int64_t count = unit.flat_count();
-  if (i == 0 || i == shares) return i == 0 ? 0 : count;
-  return edge_from(unit, count / shares * i + count % shares * i / shares, from);  // count * i: too large
-}
-
-}  // namespace
-
-std::int64_t share_edge(const Unit& unit, int shares, int i) {
-  ShardPlace from;
-  return share_edge(unit, shares, i, from);
-}
-
-std::vector<std::int64_t> share_edges(const Unit& unit, int shares) {
-  std::vector<std::int64_t> cuts;
-  ShardPlace from;
-  for (int i = 0; i <= shares; ++i) cuts.push_back(share_edge(unit, shares, i, from));
-  return cuts;
-}
-
 UnitOptimizer::UnitOptimizer(Unit& unit, const OptimizerConfig& config, int share, int shares)
-    : unit_(unit),
-      config_(config),
-      begin_(share_edge(unit, shares, share)),
-      end_(share_edge(unit, shares, share + 1)) {
-  for (int p = 0; p < static_cast<int>(unit.params().size()); ++p) {
-    first_shards_.push_back(static_cast<int>(first_chunks_.size()));
-    const std::int64_t count = unit.shard_shape(p).count();
-    for (int s = 0; s < unit.local_shards(p); ++s) {
-      first_chunks_.push_back(chunks_);
-      const std::int64_t flat = unit.flat_offset(p, s);
-      const std::int64_t begin = std::clamp<std::int64_t>(begin_ - flat, 0, count),
-                         end = std::clamp<std::int64_t>(end_ - flat, 0, count);
-      if (begin < end) take({p, s, flat + begin, begin, end - begin, chunks_ + begin / statistics_chunk});
-      chunks_ += statistics_chunks(count);
-    }
+    : unit_(unit), config_(config), flat_(unit, share, shares) {
+  for (const FlatRange& range : flat_.ranges()) {
+    const ParamSpec& spec = unit.params()[range.param];
+    const FlatSpan here{range.flat - begin(), range.count};
+    squares_.push_back({here, range.first_chunk});
+    if (spec.is_learned())
+      learned_.push_back({here, spec.decay ? static_cast<float>(config_.weight_decay) : 0.0f});
   }
-}
-
-void UnitOptimizer::take(const FlatRange& range) {
-  const ParamSpec& spec = unit_.params()[range.param];
-  const FlatSpan here{range.flat - begin_, range.count};
-  ranges_.push_back(range);
-  squares_.push_back({here, range.first_chunk});
-  if (spec.is_learned())
-    learned_.push_back({here, spec.decay ? static_cast<float>(config_.weight_decay) : 0.0f});
 }
 
 std::size_t UnitOptimizer::bytes() const {
-  const std::size_t one = aligned((end_ - begin_) * sizeof(float));
+  const std::size_t one = aligned(flat_.count() * sizeof(float));
   return one * (config_.moments().size() + (unit_.dtype() == DType::bf16 ? 1 : 0));
 }
 
-std::size_t UnitOptimizer::gradient_bytes() const { return aligned((end_ - begin_) * sizeof(float)); }
+std::size_t UnitOptimizer::gradient_bytes() const { return aligned(flat_.count() * sizeof(float)); }
 
 Tensor UnitOptimizer::gradient_share(int use) const {
-  const std::int64_t count = end_ - begin_;
+  const std::int64_t count = flat_.count();
   if (count == 0) return {nullptr, {0}, DType::f32};
   if (use < static_cast<int>(gradients_apart_.size()) && gradients_apart_[use]) return gradients_apart_[use];
-  return unit_.gradients().root(use).range(begin_, count);
+  return unit_.gradients().root(use).range(begin(), count);
 }
 
 void UnitOptimizer::allocate(Memory& memory, const std::vector<char>& apart, Memory* host) {
@@ -96,12 +38,12 @@ void UnitOptimizer::allocate(Memory& memory, const std::vector<char>& apart, Mem
   arena_ = Arena(keeper, MemoryClass::optimizer, bytes());
   moments_are_zero_ = keeper.gives_zeros(bytes());
   place_apart(memory, apart);
-  kept_ = state_at([this] { return arena_.take({end_ - begin_}, DType::f32); });
+  kept_ = state_at([this] { return arena_.take({flat_.count()}, DType::f32); });
 }
 
 UnitOptimizer::State UnitOptimizer::state_at(const std::function<Tensor()>& take) const {
   State state;
-  if (begin_ == end_) return state;
+  if (flat_.count() == 0) return state;
   if (unit_.dtype() == DType::bf16) state.master = take();
   for (std::size_t i = 0; i < config_.moments().size(); ++i) state.moments.push_back(take());
   return state;
@@ -110,7 +52,7 @@ UnitOptimizer::State UnitOptimizer::state_at(const std::function<Tensor()>& take
 void UnitOptimizer::take_slot(void* slot) {
   auto* place = static_cast<std::byte*>(slot);
   fetched_ = state_at([&] {
-    const Tensor tensor{place, {end_ - begin_}, DType::f32};
+    const Tensor tensor{place, {flat_.count()}, DType::f32};
     place += aligned(tensor.bytes());
     return tensor;
   });
@@ -126,7 +68,7 @@ std::vector<std::pair<Tensor, Tensor>> UnitOptimizer::fetched() const {
 }
 
 void UnitOptimizer::place_apart(Memory& memory, const std::vector<char>& apart) {
-  const std::int64_t count = end_ - begin_;
+  const std::int64_t count = flat_.count();
   gradients_apart_.clear();
   gradient_arena_ = Arena();
   if (count == 0) return;
@@ -139,11 +81,12 @@ void UnitOptimizer::place_apart(Memory& memory, const std::vector<char>& apart) 
 
 void UnitOptimizer::write(Backend& backend, std::string_view state, std::int64_t first,
                           const Tensor& values) {
-  const std::int64_t begin = std::max(first, begin_), end = std::min(first + values.count(), end_);
+  const std::int64_t begin = std::max(first, this->begin()),
+                     end = std::min(first + values.count(), this->end());
   if (begin >= end) return;
   for (const auto& [name, kept] : states()) {
     if (name != state) continue;
-    backend.copy(values.range(begin - first, end - begin), kept.range(begin - begin_, end - begin));
+    backend.copy(values.range(begin - first, end - begin), kept.range(begin - this->begin(), end - begin));
     if (name != "master") moments_are_zero_ = false;
   }
 }
@@ -158,26 +101,20 @@ void UnitOptimizer::chunk_squares(Backend& backend, const Tensor& sums, int use)
   if (!squares_.empty()) backend.sum_squares_of_spans({gradient_share(use), sums, squares_});
 }
 
-std::pair<std::int64_t, std::int64_t> UnitOptimizer::chunks_of_shard(int param, int shard) const {
-  const std::int64_t first = first_chunks_[first_shards_[param] + shard];
-  if (!unit_.params()[param].is_learned()) return {first, first};
-  return {first, first + statistics_chunks(unit_.shard_shape(param).count())};
-}
-
 void UnitOptimizer::update(Backend& backend, double rate, const Tensor& decision,
                            std::int64_t micro_batches) {
   moments_are_zero_ = false;
   MP_CHECK(fetched_.has_value() == is_on_host_, "unit {} is updated without its masters and moments",
            unit_.name());
-  if (begin_ == end_) return;
+  if (flat_.count() == 0) return;
   const State& here = fetched_ ? *fetched_ : kept_;
-  const Tensor gradient = gradient_share(0), values = unit_.flat_values().range(begin_, end_ - begin_),
+  const Tensor gradient = gradient_share(0), values = unit_.flat_values().range(begin(), flat_.count()),
                master = here.master ? here.master : values, rounded = here.master ? values : Tensor{};
-  for (const FlatRange& range : ranges_) {
+  for (const FlatRange& range : flat_.ranges()) {
     const ParamSpec& spec = unit_.params()[range.param];
     if (spec.constant || spec.is_learned()) continue;
     const auto part = [&](const Tensor& of) {
-      return of ? of.range(range.flat - begin_, range.count) : Tensor{};
+      return of ? of.range(range.flat - begin(), range.count) : Tensor{};
     };
     backend.running_mean({spec.follows, 1.0 / static_cast<double>(micro_batches), decision, part(gradient),
                           part(master), part(rounded)});

@@ -8,23 +8,9 @@
 
 #include "backend.h"
 #include "config/sections/optimizer.h"
-#include "layers/unit.h"
+#include "optim/unit_share.h"
 
 namespace mindpipe {
-
-/// Where the flat order of a unit is cut into `shares` for ZeRO: at chunk edges of tensors or between
-/// tensors, so that statistics of chunks stay whole. Share i is [share_edge(i), share_edge(i + 1)).
-std::int64_t share_edge(const Unit& unit, int shares, int i);
-std::vector<std::int64_t> share_edges(const Unit& unit, int shares);
-
-/// A range of one tensor's shard within a unit's flat order.
-struct FlatRange {
-  int param = 0, shard = 0;
-  std::int64_t flat = 0;     ///< where it starts in the flat order
-  std::int64_t element = 0;  ///< where it starts in the shard; a multiple of statistics_chunk
-  std::int64_t count = 0;
-  std::int64_t first_chunk = 0;  ///< first entry among the unit's chunk sums
-};
 
 /// Masters and moments of one unit, or of this rank's share of it, and the rule that moves it.
 class UnitOptimizer {
@@ -59,25 +45,20 @@ class UnitOptimizer {
   /// Writes the sum of squares of each chunk of this share of a use's gradient into `sums` (f64 [chunks()] of
   /// the whole unit).
   void chunk_squares(Backend& backend, const Tensor& sums, int use = 0) const;
-  std::int64_t chunks() const { return chunks_; }
-  /// Which chunk sums, begin and end, added in f64 in order, are the square of a tensor's local shard: none
-  /// of a running statistic.
-  std::pair<std::int64_t, std::int64_t> chunks_of_shard(int param, int shard) const;
 
   /// Moves the values; the caller counts it as a version. `decision`: of the step (Backend::clip_and_scale);
   /// `micro_batches`: of its whole batch.
   void update(Backend& backend, double rate, const Tensor& decision, std::int64_t micro_batches = 1);
 
-  const std::vector<FlatRange>& ranges() const { return ranges_; }
-  std::int64_t begin() const { return begin_; }  ///< first element of this share, in the unit's flat order
-  std::int64_t end() const { return end_; }
+  /// What this share has of the unit.
+  const UnitShare& flat() const { return flat_; }
+  std::int64_t begin() const { return flat_.begin(); }
+  std::int64_t end() const { return flat_.end(); }
   Unit& unit() const { return unit_; }
   /// States by name, in the order of ranges(): "master" (when values are rounded) and the moments.
   std::vector<std::pair<std::string, Tensor>> states() const;
 
  private:
-  void take(const FlatRange& range);
-
   /// Masters (none: the values are), and moments in the order of OptimizerConfig::moments; none where nothing
   /// is kept here.
   struct State {
@@ -88,13 +69,9 @@ class UnitOptimizer {
 
   Unit& unit_;
   OptimizerConfig config_;
-  std::int64_t begin_, end_;
-  std::vector<FlatRange> ranges_;
-  std::vector<SquaresSpan> squares_;        ///< ranges_ within this share
-  std::vector<UpdateSpan> learned_;         ///< ranges that the rule moves
-  std::vector<std::int64_t> first_chunks_;  ///< first chunk of each (param, shard), params in order
-  std::vector<int> first_shards_;           ///< index of (param, 0) in first_chunks_
-  std::int64_t chunks_ = 0;
+  UnitShare flat_;
+  std::vector<SquaresSpan> squares_;  ///< ranges within this share
+  std::vector<UpdateSpan> learned_;   ///< ranges that the rule moves
   Arena arena_, gradient_arena_;
   std::vector<Tensor> gradients_apart_;  ///< one for each use; none where the share lies in the accumulator
   State kept_;

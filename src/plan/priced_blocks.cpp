@@ -4,7 +4,7 @@
 
 #include "config/config.h"
 #include "core/check.h"
-#include "optim/unit_optimizer.h"
+#include "optim/unit_share.h"
 #include "plan/lay_out.h"
 #include "plan/network_on_paper.h"
 #include "plan/run_plan.h"

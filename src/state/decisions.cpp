@@ -7,7 +7,7 @@ namespace {
 
 std::int64_t chunks_of(const DecisionScope& scope) {
   std::int64_t chunks = 0;
-  for (const DecisionScope::Member& member : scope.members) chunks += member.optimizer->chunks();
+  for (const DecisionScope::Member& member : scope.members) chunks += member.optimizer->flat().chunks();
   return chunks;
 }
 
@@ -25,7 +25,7 @@ void set_spans(Spans& spans, const UnitOptimizer& optimizer, int tensor_rank, st
   for (int p = 0; p < static_cast<int>(unit.params().size()); ++p) {
     if (unit.params()[p].split == Split::none && tensor_rank != 0) continue;
     for (int shard = 0; shard < unit.local_shards(p); ++shard) {
-      const auto [begin, end] = optimizer.chunks_of_shard(p, shard);
+      const auto [begin, end] = optimizer.flat().chunks_of_shard(p, shard);
       spans[shard * tensors + first_tensor + p] = {first_chunk + begin, first_chunk + end};
     }
   }
@@ -80,7 +80,7 @@ Decisions::Scope Decisions::take_scope(const DecisionScope& of, bool with_loss) 
   for (const auto& [optimizer, first_tensor] : of.members) {
     if (first_tensor >= 0)
       set_spans(spans, *optimizer, groups_.tensor.rank(), of.tensors, first_chunk, first_tensor);
-    first_chunk += optimizer->chunks();
+    first_chunk += optimizer->flat().chunks();
     scope.members.push_back(optimizer);
   }
   scope.spans = take_spans(backend_, arena_, spans);
@@ -113,8 +113,8 @@ void Decisions::decide_chosen(const StepRule& rule) {
     if (sharded_) backend_.fill({chunks, 0});
     std::int64_t first_chunk = 0;
     for (const UnitOptimizer* optimizer : scope->members) {
-      optimizer->chunk_squares(backend_, chunks.range(first_chunk, optimizer->chunks()));
-      first_chunk += optimizer->chunks();
+      optimizer->chunk_squares(backend_, chunks.range(first_chunk, optimizer->flat().chunks()));
+      first_chunk += optimizer->flat().chunks();
     }
     if (sharded_) groups_.data.sum_over_ranks(chunks);
     for (int shard = 0; shard < shards; ++shard)

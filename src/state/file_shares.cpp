@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "io/file.h"
-#include "optim/unit_optimizer.h"
+#include "optim/unit_share.h"
 #include "state/model_state.h"
 
 namespace mindpipe {

@@ -14,7 +14,8 @@ std::optional<SquaresSize> squares_size(const TrainConfig& train, DeviceKind dev
   if (train.noise_every == 0 || layout.data_shards == 1 || !row_of(device).computes) return std::nullopt;
   SquaresSize size{.shards = layout.local_data_shards()};
   for (const auto& unit : model.units()) size.tensors += unit->uses() * std::ssize(unit->params());
-  for (const auto& [unit, optimizer] : here) size.chunks += optimizer->unit().uses() * optimizer->chunks();
+  for (const auto& [unit, optimizer] : here)
+    size.chunks += optimizer->unit().uses() * optimizer->flat().chunks();
   return size;
 }
 
@@ -52,7 +53,7 @@ void ShardSquares::take_spans_of_chunks() {
   std::int64_t chunks = 0, tensors = 0;
   for (const auto& [unit, optimizer] : optimizers_) {
     first_chunk_[unit] = chunks;
-    chunks += optimizer->unit().uses() * optimizer->chunks();
+    chunks += optimizer->unit().uses() * optimizer->flat().chunks();
   }
   for (const auto& unit : stage_.model().units()) {
     first_tensor_.push_back(tensors);
@@ -66,7 +67,7 @@ void ShardSquares::take_spans_of_chunks() {
 }
 
 std::int64_t ShardSquares::first_chunk_of(const UnitUse& use) const {
-  return first_chunk_.at(use.unit) + stage_.use_of(use) * optimizers_.at(use.unit)->chunks();
+  return first_chunk_.at(use.unit) + stage_.use_of(use) * optimizers_.at(use.unit)->flat().chunks();
 }
 
 std::int64_t ShardSquares::tensor_of(const UnitUse& use, int param) const {
@@ -74,7 +75,7 @@ std::int64_t ShardSquares::tensor_of(const UnitUse& use, int param) const {
 }
 
 Tensor ShardSquares::chunks_of(const UnitUse& use) const {
-  return chunks_.range(first_chunk_of(use), optimizers_.at(use.unit)->chunks());
+  return chunks_.range(first_chunk_of(use), optimizers_.at(use.unit)->flat().chunks());
 }
 
 Tensor ShardSquares::row(int tensor_shard, std::int64_t row) const {
@@ -100,7 +101,7 @@ void ShardSquares::add(const UnitUse& use, int param, int shard) {
   const std::int64_t elements = unit.shard_shape(param).count(), tensor = tensor_of(use, param);
   const Tensor root = unit.gradients().root(stage_.use_of(use));
   for (int part = 0; part < unit.local_shards(param); ++part) {
-    const auto [begin, end] = optimizer.chunks_of_shard(param, part);
+    const auto [begin, end] = optimizer.flat().chunks_of_shard(param, part);
     backend.sum_squares(
         {root.range(unit.flat_offset(param, part), elements), chunks_of(use).range(begin, end - begin)});
     backend.sum_spans({chunks_, span(part, tensor), row(part, shard).range(tensor, 1)});

@@ -114,7 +114,7 @@ TEST(UnitOptimizer, ARunningStatisticFollowsItsMeanAndIsInNoSquareDecayOrMoment)
   optimizer.clear_moments(*backend);
   backend->fill({unit.flat_values(), 2});
   backend->fill({unit.gradients().root(0), 24});
-  const auto [begin, end] = optimizer.chunks_of_shard(1, 0);
+  const auto [begin, end] = optimizer.flat().chunks_of_shard(1, 0);
   EXPECT_EQ(begin, end);
   Decided decided;
   optimizer.update(*backend, 0.5, decided.of(1, 0.125), 3);
@@ -186,7 +186,7 @@ TEST(UnitOptimizer, EveryElementIsInOnePart) {
     std::vector<int> found(unit.flat_count(), 0);
     for (int part = 0; part < parts; ++part) {
       const UnitOptimizer optimizer(sample.unit, optimizer_of(OptimizerKind::adamw), part, parts);
-      for (const FlatRange& range : optimizer.ranges()) {
+      for (const FlatRange& range : optimizer.flat().ranges()) {
         EXPECT_EQ(range.element % statistics_chunk, 0);
         EXPECT_EQ(range.flat, unit.flat_offset(range.param, range.shard) + range.element);
         for (std::int64_t i = 0; i < range.count; ++i) ++found[range.flat + i];
@@ -221,13 +221,13 @@ TEST(UnitOptimizer, SumsOfChunksMakeTheSameSquaresInAnyNumberOfParts) {
   std::vector<double> expected;
   for (int parts : {1, 2, 5, 64}) {
     UnitOptimizer first(unit, optimizer_of(OptimizerKind::adamw), 0, parts);
-    std::vector<double> sums(first.chunks(), 0.0);
+    std::vector<double> sums(first.flat().chunks(), 0.0);
     for (int part = 0; part < parts; ++part) {
       UnitOptimizer optimizer(unit, optimizer_of(OptimizerKind::adamw), part, parts);
-      std::vector<double> of_part(first.chunks(), 0.0);
+      std::vector<double> of_part(first.flat().chunks(), 0.0);
       optimizer.chunk_squares(*sample.backend,
                               {of_part.data(), {static_cast<std::int64_t>(of_part.size())}, DType::f64});
-      for (std::int64_t i = 0; i < first.chunks(); ++i) {
+      for (std::int64_t i = 0; i < first.flat().chunks(); ++i) {
         EXPECT_TRUE(of_part[i] == 0 || sums[i] == 0) << "chunk " << i << " is summed by two parts";
         sums[i] += of_part[i];
       }
@@ -235,7 +235,7 @@ TEST(UnitOptimizer, SumsOfChunksMakeTheSameSquaresInAnyNumberOfParts) {
     std::vector<double> squares;
     for (int p = 0; p < 3; ++p)
       for (int s = 0; s < unit.local_shards(p); ++s) {
-        const auto [begin, end] = first.chunks_of_shard(p, s);
+        const auto [begin, end] = first.flat().chunks_of_shard(p, s);
         squares.push_back(std::accumulate(sums.begin() + begin, sums.begin() + end, 0.0));
         double exact = 0;
         for (std::int64_t i = 0; i < unit.shard_shape(p).count(); ++i)

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <map>
 
-#include "optim/unit_optimizer.h"
+#include "optim/unit_share.h"
 #include "state/residency.h"
 #include "state/stages_on_paper.h"
 
