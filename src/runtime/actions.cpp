@@ -30,7 +30,7 @@ void see(Script& script, const RankState& state, const Action& action) {
 /// Makes sure that a forward finds the values of its blocks whole.
 void require_whole(const RankState& state, const Action& forward) {
   for (int block = forward.first; block < forward.last; ++block)
-    for (const int unit : state.stage.model().blocks()[block].units) state.residency.require_whole(unit);
+    for (const int unit : state.stage.model().blocks()[block].units) state.residency.whole().require(unit);
 }
 
 /// At the end of a data shard the gradients that a backward has completed go to the binary counter.
@@ -168,7 +168,7 @@ std::int64_t Actions::bytes_of(const Action& action) const {
 }
 
 Tensor Actions::message_of(const Script& script, const Action& action) {
-  if (is_move(action)) return state_.residency.part(action);
+  if (is_move(action)) return state_.residency.moves().part_of(action);
   if (action.payload != Payload::unit_gradient) return rooms_of(script).message(action);
   if (state_.windows != nullptr) return state_.windows->part(action);
   return state_.updates.sums().exchanged_part({action.unit, action.first}, action.part, action.parts);
@@ -203,9 +203,9 @@ void Actions::forward(Script& script, const Action& action, const StepInput& giv
     state_.residency.values().bind(action.owner.number);
     see(script, state_, action);
     if (begins_subnet)
-      for (const Residency::Arrival& one : state_.residency.take_arrivals(action.owner.number))
+      for (const UnitArrivals::Arrival& one : state_.residency.arrivals().take(action.owner.number))
         script.feed->came(one.reader, one.unit, one.due, one.version);
-    state_.residency.require_due(action.owner.number, action.first, action.last);
+    state_.residency.arrivals().require_due(action.owner.number, action.first, action.last);
   }
   PassRooms& rooms = rooms_of(script);
   PassRooms::Slot& slot = rooms.slot(action.tape);
@@ -297,7 +297,7 @@ void Actions::update_subnet(const Script& script, const Action& action, const St
   GradientUpdates& updates = state_.updates;
   const std::span<const UnitUse> uses =
       state_.residency.readers().uses(action.owner.number, action.first, action.last);
-  state_.residency.require_due(action.owner.number, action.first, action.last);
+  state_.residency.arrivals().require_due(action.owner.number, action.first, action.last);
   state_.residency.gradients().bind(uses, action.slab);
   if (!uses.empty()) updates.decide(uses, input.valid);
   std::vector<Tensor> found;

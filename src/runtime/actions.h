@@ -44,7 +44,7 @@ class Actions {
   Request start(Script& script, const Action& action, const StepInput& input);
   /// Takes what a message or a copy has brought, once it has ended.
   void ended(const Script& script, const Action& action) {
-    if (is_move(action) && script.trains()) state_.residency.ended(action);
+    if (is_move(action) && script.trains()) state_.residency.arrivals().ended(action);
     if (action.kind == ActionKind::evict) state_.residency.share(action.unit).leave_slot();
   }
   /// Lets a feed move on what travels beside its list wherever messages are moved on; or no more.

@@ -23,7 +23,7 @@ std::vector<std::int64_t> bad_weights(Worker& worker) {
   for (int u = 0; u < static_cast<int>(stage.model().units().size()); ++u) {
     const Unit& unit = *stage.model().units()[u];
     const bool here = std::binary_search(local.begin(), local.end(), u);
-    if (here) worker.residency().require_whole(u);
+    if (here) worker.residency().whole().require(u);
     for (int p = 0; p < static_cast<int>(unit.params().size()); ++p) {
       counts.push_back(0);
       for (int s = 0; here && s < unit.local_shards(p); ++s)

@@ -83,7 +83,7 @@ Turn StepFeed::next() {
 
 /// The step before has come as far as its scalars, so the one before that has ended.
 void StepFeed::drained() {
-  const std::vector<Residency::Arrival> arrivals = state_.residency.take_arrivals();
+  const std::vector<UnitArrivals::Arrival> arrivals = state_.residency.arrivals().take();
   for (const auto& [reader, unit, due, version] : arrivals) came(input_->step, unit, due, version);
   state_.residency.ended_step();
   answers_.settle(1 + arrivals.size());
@@ -93,7 +93,7 @@ void StepFeed::drained() {
 
 void StepFeed::came(std::int64_t step, int unit, std::int64_t due, const Tensor& version) {
   answers_.ask({&version, 1}, [this, step, unit, due](std::span<const double> found) {
-    state_.residency.require_due(step, unit, static_cast<std::int64_t>(found[0]), due);
+    state_.residency.arrivals().require_due(step, unit, static_cast<std::int64_t>(found[0]), due);
   });
 }
 

@@ -150,7 +150,7 @@ void SubnetFeed::keep_times() {
 
 void SubnetFeed::drained() {
   keep_times();
-  for (const Residency::Arrival& one : state_.residency.take_arrivals())
+  for (const UnitArrivals::Arrival& one : state_.residency.arrivals().take())
     came(one.reader, one.unit, one.due, one.version);
   answers_.settle();
   state_.residency.readers().forget(ended_);
@@ -195,7 +195,7 @@ void SubnetFeed::found(const Action& by, std::int64_t subnet, std::int64_t valid
 
 void SubnetFeed::came(std::int64_t subnet, int unit, std::int64_t due, const Tensor& version) {
   answers_.ask({&version, 1}, [this, subnet, unit, due](std::span<const double> found) {
-    state_.residency.require_due(subnet, unit, static_cast<std::int64_t>(found[0]), due);
+    state_.residency.arrivals().require_due(subnet, unit, static_cast<std::int64_t>(found[0]), due);
   });
 }
 

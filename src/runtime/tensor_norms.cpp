@@ -61,7 +61,7 @@ TensorSquares squares_of_tensors(Worker& worker) {
   for (int u = 0; u < static_cast<int>(units.size()); ++u) {
     const bool counts = worker.residency().shares().contains(u) && stage.counts_here(u);
     const int params = static_cast<int>(units[u]->params().size());
-    if (counts) worker.residency().require_whole(u);
+    if (counts) worker.residency().whole().require(u);
     for (int p = 0; p < params && counts; ++p) {
       if (units[u]->params()[p].split == Split::none && tensor.rank() != 0) continue;
       for (int shard = 0; shard < stage.unit(u).local_shards(p); ++shard)

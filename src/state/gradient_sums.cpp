@@ -37,13 +37,13 @@ Reductions::Request GradientSums::reduce(Reductions& over_data, const UnitUse& u
 }
 
 Reductions::Request GradientSums::gather(Reductions& over_data, int unit, int part, int parts) {
-  if (part + 1 == parts) residency_.gathered(unit);
+  if (part + 1 == parts) residency_.whole().gathered(unit);
   return over_data.gather(pieces_of(unit, stage_.unit(unit).flat_values(), part, parts));
 }
 
 void GradientSums::settle(Reductions& over_data) {
   for (const int unit : stage_.local_units()) {
-    if (residency_.is_whole(unit)) continue;
+    if (residency_.whole().has(unit)) continue;
     const Reductions::Request request = gather(over_data, unit, 0, 1);
     over_data.wait(request);
     over_data.take_end(request);

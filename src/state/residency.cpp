@@ -26,7 +26,8 @@ Residency::Residency(Stage& stage, const TrainConfig& train, const OptimizerConf
       gradients_(stage),
       readers_(stage),
       moves_(stage, *this),
-      in_shares_(stage.model().units().size(), 0),
+      arrivals_(stage, *this),
+      whole_(stage, is_sharded_),
       updated_(stage.model().units().size(), 0) {
   for (const int unit : stage.local_units()) make_share(unit);
 }
@@ -58,7 +59,7 @@ void Residency::take_units(const RankMemory& placed) {
       values_.drop(unit);
       stage_.unit(unit).gradients().leave();
       stage_.unit(unit).place_values({});
-      in_shares_[static_cast<std::size_t>(unit)] = 0;
+      whole_.gathered(unit);
     }
     share = stays ? std::next(share) : shares_.erase(share);
   }
@@ -82,13 +83,8 @@ void Residency::ended_step() {
       values_.wrote(unit);
 }
 
-Tensor Residency::own_values(int unit) const {
-  const UnitOptimizer& own = share(unit);
-  return values_.newest(unit).range(own.begin(), own.end() - own.begin());
-}
-
 void Residency::allocate(const ResidencyPlan& plan) {
-  in_order_ = plan.in_order;
+  arrivals_.come_in_order(plan.in_order);
   own_cuts_ = plan.own_cuts;
   values_.allocate(plan.window, plan.in_order);
   if (plan.keeps == ResidencyPlan::values) return;
@@ -107,17 +103,12 @@ void Residency::allocate(const ResidencyPlan& plan) {
 void Residency::updated(int unit) {
   values_.wrote(unit);
   updated_[static_cast<std::size_t>(unit)] = 1;
-  in_shares_[static_cast<std::size_t>(unit)] = is_sharded_ ? 1 : 0;
-}
-
-void Residency::require_whole(int unit) const {
-  MP_CHECK(is_whole(unit), "the values of unit {} are read, of which this rank has a share alone",
-           stage_.unit(unit).name());
+  whole_.updated(unit);
 }
 
 Tensor Residency::newest(int unit, std::string_view state) const {
   if (state == "value") {
-    require_whole(unit);
+    whole_.require(unit);
     return values_.newest(unit);
   }
   if (state == older_state) return values_.older(unit);
@@ -134,48 +125,6 @@ void Residency::begin(Reader first) {
   // What may run beside its home was brought home, and is an old version here.
   if (own_cuts_) pipeline_.sum_integers(users);
   readers_.begin(std::move(users));
-}
-
-void Residency::require_due(Reader reader, int first, int last) const {
-  if (!in_order_ || !readers_.awaits(reader)) return;
-  for (const UnitUse& use : readers_.uses(reader, first, last))
-    require_due(reader, use.unit, values_.version(use.unit), readers_.due(reader, use.unit));
-}
-
-/// Every older user of a unit has updated it, and its state is here; or the plan, or what carried it out, is
-/// wrong.
-void Residency::require_due(Reader reader, int unit, std::int64_t found, std::int64_t due) const {
-  MP_CHECK(found == due || !decisions_->is_of_step(),
-           "unit {} comes from another stage with version {}, and has been updated {} times. This is a "
-           "mistake of the program, or of the machine; a restart goes on from the last checkpoint",
-           stage_.unit(unit).name(), found, due);
-  MP_CHECK(
-      found == due,
-      "subnet {} finds version {} of unit {}, and {} older subnets use it: its order was not kept. This is a "
-      "mistake of the program, or of the machine; a restart goes on from the last checkpoint",
-      reader, found, stage_.unit(unit).name(), due);
-}
-
-void Residency::ended(const Action& move) {
-  if (sends(move)) return;
-  moves_.arrived(move);
-  if (move.part + 1 < move.parts) return;
-  const bool is_counted = stage_.context().backend.memory().kind() == Memory::Kind::counted;
-  for (const int unit : move.units) {
-    const bool of_step = decisions_->is_of_step();
-    const std::int64_t due = of_step ? values_.version(unit) : readers_.due(move.owner.number, unit);
-    values_.set_version(unit, due);
-    if (!is_counted) arrivals_.push_back({move.owner.number, unit, due, moves_.version_of(unit)});
-  }
-}
-
-std::vector<Residency::Arrival> Residency::take_arrivals(Reader reader) {
-  std::vector<Arrival> taken;
-  const auto others = std::stable_partition(arrivals_.begin(), arrivals_.end(),
-                                            [&](const Arrival& one) { return one.reader != reader; });
-  taken.assign(others, arrivals_.end());
-  arrivals_.erase(others, arrivals_.end());
-  return taken;
 }
 
 }  // namespace mindpipe

@@ -1,13 +1,14 @@
 #pragma once
 #include <algorithm>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "state/fetched_states.h"
 #include "state/gradient_slabs.h"
+#include "state/unit_arrivals.h"
 #include "state/unit_moves.h"
 #include "state/unit_values.h"
+#include "state/whole_values.h"
 
 namespace mindpipe {
 
@@ -53,6 +54,10 @@ class Residency {
   GradientSlabs& gradients() { return gradients_; }
   Readers& readers() { return readers_; }
   FetchedStates& fetched() { return fetched_; }
+  WholeValues& whole() { return whole_; }
+  /// What travels to other ranks and from them, and what has come.
+  UnitMoves& moves() { return moves_; }
+  UnitArrivals& arrivals() { return arrivals_; }
   /// This rank's share of a unit's masters and moments.
   UnitOptimizer& share(int unit) const { return *shares_.at(unit); }
   const Optimizers& shares() const { return shares_; }
@@ -61,14 +66,6 @@ class Residency {
   const std::vector<std::string_view>& state_names() const { return state_names_; }
   /// Hears that an update has moved a unit's values on; where masters are sharded, this rank's share of them.
   void updated(int unit);
-  /// Hears that a unit's values are brought together.
-  void gathered(int unit) { in_shares_[static_cast<std::size_t>(unit)] = 0; }
-  /// The part of a unit's newest values that this rank updates.
-  Tensor own_values(int unit) const;
-  /// Whether this rank has all of a unit's newest values.
-  bool is_whole(int unit) const { return in_shares_[static_cast<std::size_t>(unit)] == 0; }
-  /// Makes sure that whoever reads a unit's values finds them whole.
-  void require_whole(int unit) const;
   /// What this rank has of a state by name: the newest values, those a window older, a master, a moment.
   Tensor newest(int unit, std::string_view state) const;
   /// The decisions that count how often gradients were applied; null: there are none.
@@ -78,28 +75,6 @@ class Residency {
   /// Begins before subnet `first`, at a drain and where a window begins, with the newest values: units were
   /// used as often as their versions at home say. Collective over the pipeline, where they have several.
   void begin(Reader first);
-  /// Makes sure that a reader finds the version that is due of each unit that it uses in blocks [first,
-  /// last).
-  void require_due(Reader reader, int first, int last) const;
-  void require_due(Reader reader, int unit, std::int64_t found, std::int64_t due) const;
-
-  /// Where a part of a message of units' states lies on its way: of one that leaves, filled.
-  Tensor part(const Action& move) { return moves_.part_of(move); }
-  /// Takes what a part has brought. The host may be ahead of the device: with the last part it counts on the
-  /// version that is due.
-  void ended(const Action& move);
-  const UnitMoves::Sent& sent() const { return moves_.sent(); }
-  /// A unit that has come for a reader, with the version that is due and the one that it had where it came
-  /// from (f64).
-  struct Arrival {
-    Reader reader = 0;
-    int unit = 0;
-    std::int64_t due = 0;
-    Tensor version = {};
-  };
-  /// Arrivals that were not asked for before; at a drain those of all readers, as units have come home.
-  std::vector<Arrival> take_arrivals(Reader reader);
-  std::vector<Arrival> take_arrivals() { return std::exchange(arrivals_, {}); }
 
  private:
   UnitOptimizer& make_share(int unit);
@@ -109,17 +84,17 @@ class Residency {
   OptimizerConfig optimizer_;
   std::vector<std::string_view> state_names_;
   int data_rank_, data_ranks_;
-  bool is_sharded_, in_order_ = false, own_cuts_ = false;
+  bool is_sharded_, own_cuts_ = false;
   Optimizers shares_;
   UnitValues values_;
   GradientSlabs gradients_;
   Readers readers_;
   UnitMoves moves_;
+  UnitArrivals arrivals_;
+  WholeValues whole_;
   FetchedStates fetched_;
-  std::vector<char> in_shares_;  ///< by unit
-  std::vector<char> updated_;    ///< by unit: in the step under way, here
+  std::vector<char> updated_;  ///< by unit: in the step under way, here
   Decisions* decisions_ = nullptr;
-  std::vector<Arrival> arrivals_;
 };
 
 }  // namespace mindpipe

@@ -12,6 +12,12 @@ Tensor as_bytes(const Tensor& tensor) {
   return {tensor.data, {static_cast<std::int64_t>(tensor.bytes())}, DType::u8};
 }
 
+/// The part of a unit's newest values that this rank updates.
+Tensor own_values(Residency& residency, int unit) {
+  const UnitShare& own = residency.share(unit).flat();
+  return residency.values().newest(unit).range(own.begin(), own.count());
+}
+
 }  // namespace
 
 std::size_t UnitMoves::bytes(const Stage& stage) {
@@ -59,7 +65,7 @@ std::vector<UnitMoves::Piece> UnitMoves::pieces_of(int unit) const {
   if (!decisions.is_of_step())  // a step counts for all
     pieces.push_back({"applied", as_bytes(decisions.of(unit).range(Decision::applied_steps, 1))});
   if (stage_.unit(unit).dtype() == DType::f32)
-    pieces.push_back({"master", as_bytes(residency_.own_values(unit))});
+    pieces.push_back({"master", as_bytes(own_values(residency_, unit))});
   for (const auto& [name, slot] : optimizer.states())
     pieces.push_back({name == "master" ? "master" : "moment", as_bytes(slot)});
   return pieces;
@@ -144,7 +150,7 @@ void UnitMoves::arrived(const Action& move) {
     UnitOptimizer& optimizer = residency_.share(number);
     optimizer.moments_have_arrived();
     if (stage_.unit(number).dtype() == DType::bf16 && optimizer.end() > optimizer.begin())
-      backend.convert({optimizer.states().front().second, residency_.own_values(number)});
+      backend.convert({optimizer.states().front().second, own_values(residency_, number)});
   }
 }
 

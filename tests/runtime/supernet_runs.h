@@ -242,7 +242,7 @@ inline std::int64_t moved_by_formula(const Outline& outline, const std::vector<S
 
 /// What the ledger of a run says of that, and its own count.
 inline std::int64_t sent_by_moves(Worker& worker) {
-  const UnitMoves::Sent& sent = worker.residency().sent();
+  const UnitMoves::Sent& sent = worker.residency().moves().sent();
   const std::int64_t to_lanes = worker.ledger().of(Axis::supernet, TrafficClass::moves).bytes,
                      to_neighbours = worker.ledger().of(Axis::pipeline, TrafficClass::moves).bytes;
   EXPECT_EQ(sent.bytes + sent.home, to_lanes + to_neighbours);

@@ -116,8 +116,8 @@ class MovingStage {
   Residency& residency() { return residency_; }
   /// Takes a part, and with the last one the versions that came.
   void take(const Action& arrival) {
-    residency_.ended(arrival);
-    for (const Residency::Arrival& one : residency_.take_arrivals()) {
+    residency_.arrivals().ended(arrival);
+    for (const UnitArrivals::Arrival& one : residency_.arrivals().take()) {
       double version = 0;
       backend_->download(one.version, &version);
       residency_.values().set_version(one.unit, static_cast<std::int64_t>(version));
@@ -165,9 +165,9 @@ void bring(
     MovingStage& from, MovingStage& to, const std::vector<int>& units, int parts,
     const std::function<void()>& between = [] {}) {
   for (int part = 0; part < parts; ++part) {
-    const Tensor sent = from.residency().part(from.move(units, true, 1, part, parts));
+    const Tensor sent = from.residency().moves().part_of(from.move(units, true, 1, part, parts));
     const Action arrival = to.move(units, false, 0, part, parts);
-    const Tensor taken = to.residency().part(arrival);
+    const Tensor taken = to.residency().moves().part_of(arrival);
     ASSERT_EQ(sent.bytes(), taken.bytes());
     std::memcpy(taken.data, sent.data, sent.bytes());
     to.take(arrival);
@@ -222,16 +222,18 @@ TEST_P(UnitsThatMove, TravelAtOnceOnChannelsOfTheirOwn) {
                  other = here.move(from_right, false, 2, part, parts),
                  leaving = here.move(to_beyond, true, 2, part, parts),
                  once_more = here.move(to_beyond, true, 1, part, parts);
-    const Tensor one = here.residency().part(arrival), two = here.residency().part(other),
-                 three = here.residency().part(leaving), four = here.residency().part(once_more);
-    const Tensor sent = left.residency().part(left.move(from_left, true, 0, part, parts)),
-                 also = right.residency().part(right.move(from_right, true, 0, part, parts));
+    const Tensor one = here.residency().moves().part_of(arrival),
+                 two = here.residency().moves().part_of(other),
+                 three = here.residency().moves().part_of(leaving),
+                 four = here.residency().moves().part_of(once_more);
+    const Tensor sent = left.residency().moves().part_of(left.move(from_left, true, 0, part, parts)),
+                 also = right.residency().moves().part_of(right.move(from_right, true, 0, part, parts));
     std::memcpy(one.data, sent.data, sent.bytes());
     std::memcpy(two.data, also.data, also.bytes());
     EXPECT_EQ(std::memcmp(three.data, four.data, three.bytes()), 0);
     for (const int peer : {0, 3}) {
       const Action taken = beyond.move(to_beyond, false, peer, part, parts);
-      const Tensor place = beyond.residency().part(taken), source = peer == 0 ? three : four;
+      const Tensor place = beyond.residency().moves().part_of(taken), source = peer == 0 ? three : four;
       std::memcpy(place.data, source.data, source.bytes());
       beyond.take(taken);
     }
@@ -248,16 +250,16 @@ TEST_P(UnitsThatMove, AMessageOfOtherUnitsThanPlannedIsRefused) {
   const std::vector<int> all = from.movable();
   Action action = from.move({all[1], all[2]}, true, 1, 0, 2);
   action.units.pop_back();
-  EXPECT_THROW(from.residency().part(action), Error);
+  EXPECT_THROW(from.residency().moves().part_of(action), Error);
 }
 
 TEST_P(UnitsThatMove, AChannelThatWasNotCountedIsRefused) {
   MovingStage from(GetParam(), "from", 2, ample);
   const std::vector<int> all = from.movable();
-  from.residency().part(from.move({all[1]}, true, 1, 0, 1));
-  from.residency().part(from.move({all[2]}, true, 1, 0, 1));
-  from.residency().part(from.move({all[3]}, false, 1, 0, 1));
-  EXPECT_THROW(from.residency().part(from.move({all[4]}, true, 2, 0, 1)), Error);
+  from.residency().moves().part_of(from.move({all[1]}, true, 1, 0, 1));
+  from.residency().moves().part_of(from.move({all[2]}, true, 1, 0, 1));
+  from.residency().moves().part_of(from.move({all[3]}, false, 1, 0, 1));
+  EXPECT_THROW(from.residency().moves().part_of(from.move({all[4]}, true, 2, 0, 1)), Error);
 }
 
 std::vector<MoveCase> cases_of_moves() {

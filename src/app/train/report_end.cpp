@@ -163,7 +163,7 @@ std::string EndReport::text_of_subnets(const std::vector<TimeSpent>& stages) {
   Worker& worker = run_.worker();
   SubnetFeed& subnets = *worker.subnets();
   const std::vector<SubnetWaits> waits = of_stages(worker, subnets.script().waits);
-  const std::vector<UnitMoves::Sent> moved = of_stages(worker, worker.residency().sent());
+  const std::vector<UnitMoves::Sent> moved = of_stages(worker, worker.residency().moves().sent());
   const std::string prices = write_measured_prices(run_, run_.config().run.dir + "/prices.yaml");
   if (trained() == 0) return "";
   const RunPlan& plan = worker.plan();
