@@ -3,215 +3,25 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <set>
-#include <utility>
 
 #include "config/config.h"
-#include "layers/embedding.h"
 #include "program/choice_parts.h"
 
 namespace mindpipe {
-namespace {
-
-// Counted, never allocated. What is counted stays far below, so that no sum of sizes leaves 64 bits.
-constexpr std::size_t unlimited = std::size_t{1} << 60;
-constexpr double most_bytes = 0x1p57, most_tokens = 0x1p30;
-
-std::unique_ptr<WorkspaceOnPaper> workspace_of(const Config& config) {
-  if (row_of(config.device.kind).memory == Memory::Kind::device)
-    return make_gpu_workspace(attention_limit(config), device_on_paper(config));
-  return make_cpu_workspace(threads_of(config.device), config.device.instructions);
-}
-
-}  // namespace
-
-AttentionLimit attention_limit(const Config& config) {
-  return {.most = static_cast<std::size_t>(config.device.attention_workspace),
-          .in_pieces = config.device.attention_beyond == AttentionBeyond::pieces};
-}
-
 CostModel::CostModel(const Config& config, const Layout& layout)
     : train_(config.train),
       optimizer_(config.optimizer),
       schedule_(config.schedule.kind),
       layout_(layout),
-      memory_(Memory::Kind::counted),
-      backend_(
-          make_pricing_backend(memory_, description_of(config), row_of(config.device.kind).wants_many_rows)),
-      workspace_(workspace_of(config)),
-      tensor_(*backend_, layout.tensor_shards, OnPaper{layout.grid.tensor, layout.coord.tensor}),
-      passes_(config, layout, *backend_, memory_, tensor_) {
+      passes_(config, layout) {
   if (!config.device.profile.empty()) profile_ = read_profile(config.device.profile);
-  backend_->tell(*workspace_);
-  tensor_.on_tensor_sum([this](const TensorSum& sum) {
-    ++sums_.calls;
-    sums_.bytes += sum.bytes;
-  });
-  require_countable();
-  for (auto& unit : model().units()) {
-    unit->allocate_values(memory_);
-    unit->gradients().allocate(memory_);
-  }
-  stage().allocate_statistics({{0, static_cast<int>(model().blocks().size())}});
-  passes_.allocate({unlimited, unlimited, unlimited});
-  for (const Model::Block& block : model().blocks())
-    for (const Model::Block::Choice& part : block.choices)
-      choice_.resize(std::max<std::size_t>(choice_.size(), part.place + 1), 0);
-  if (!choice_.empty()) passes_.batch().choice = choice_.data();
-}
-
-/// Refuses what no machine will ever hold, before sizes are added up.
-void CostModel::require_countable() const {
-  const Model& m = passes_.model();
-  double most_rows = 0, kept = 0;  // of a sample; what products give is about a number a row for each weight
-  for (const Model::Block& block : m.blocks()) {
-    const auto rows = static_cast<double>(block.behind[0]), width = static_cast<double>(block.behind[1]);
-    std::int64_t weights = 0;
-    for (int unit : block.units) weights += m.units()[unit]->parameters();
-    most_rows = std::max(most_rows, rows);
-    kept += rows * 4 * (10 * width + 2 * std::min(static_cast<double>(weights) / width, 64 * width));
-  }
-  const double samples = static_cast<double>(layout_.samples), tokens = samples * most_rows,
-               parameters = static_cast<double>(m.parameters()),
-               state = 20 * parameters / layout_.grid.tensor,  // values, gradients, masters and moments
-      activations = samples * kept;
-  MP_REQUIRE(
-      state + activations <= most_bytes, Exit::out_of_memory,
-      "memory: a model of {:.3g} parameters with {:.3g} tokens in a micro-batch needs about {:.1e} GiB, "
-      "which no machine has; take a smaller model.width, model.layers, train.micro_batch or data.sequence",
-      parameters, tokens, (state + activations) / 0x1p30);
-  MP_REQUIRE(tokens <= most_tokens, Exit::out_of_memory,
-             "memory: a micro-batch of {:.3g} tokens (train.micro_batch x data.sequence) is more than the "
-             "{:.3g} that can pass at once; take a smaller train.micro_batch",
-             tokens, most_tokens);
+  passes_.allocate();
 }
 
 /// All passes of a step together stay below the 292 years that 64 bits can hold.
 std::int64_t CostModel::nanoseconds(double seconds) const {
   const double passes = static_cast<double>(passes_.model().blocks().size()) * layout_.micro_batches();
   return std::llround(std::min(seconds * 1e9, 0x1p59 / passes));
-}
-
-void CostModel::Footprint::include(const Footprint& other) {
-  kept = std::max(kept, other.kept);
-  waiting = std::max(waiting, other.waiting);
-  scratch = std::max(scratch, other.scratch);
-  exchange = std::max(exchange, other.exchange);
-  zeros = std::max(zeros, other.zeros);
-  backend.include(other.backend);
-}
-
-void CostModel::forget_footprint() {
-  passes_.forget();
-  workspace_->forget();
-  tensor_.reserve(0);
-}
-
-/// What was asked for since it was forgotten.
-CostModel::Footprint CostModel::footprint_used() {
-  return {.kept = passes_.kept().peak(),
-          .scratch = passes_.scratch().peak(),
-          .exchange = tensor_.scratch_bytes(),
-          .zeros = 0,
-          .backend = workspace_->largest()};
-}
-
-/// Passes of a chunk, with the copy of what enters it, its swapped blocks in segments of their own; or of
-/// blocks as what each of them costs adds up.
-CostModel::Pass CostModel::pass(int first, int last, Tape::WeightGradients weight_gradients, bool of_chunk) {
-  forget_footprint();
-  backend_->forget_work();
-  Pass p;
-  double start = 0;
-  using Part = BlockPasses::Part;
-  const auto told = [&](Part ended) {
-    const double spent = backend_->seconds() - start;
-    if (ended == Part::entry) sums_ = {};
-    if (ended == Part::forward) {
-      p.forward = spent;
-      p.forward_sums = std::exchange(sums_, {});
-    }
-    if (ended == Part::backward) {
-      p.backward_input = spent;
-      p.backward_sums = std::exchange(sums_, {});
-    }
-    if (ended == Part::weights) p.backward_weight = spent;
-    start = backend_->seconds();
-  };
-  std::vector<int> swapped;
-  for (int block = first; block < last && of_chunk; ++block)
-    if (model().blocks()[block].is_swapped) swapped.push_back(block);
-  const BlockPasses::Taken taken = passes_.train(first, last, weight_gradients, told, swapped);
-  p.backward = p.backward_input + p.backward_weight;
-  p.put_off = taken.put_off;
-  p.work = backend_->work();
-  p.footprint = footprint_used();
-  const bool in_halves = weight_gradients == Tape::WeightGradients::later;
-  p.footprint.kept = (in_halves ? taken.kept : taken.room) - (of_chunk ? 0 : taken.entered);
-  p.footprint.waiting = taken.beside;
-  p.footprint.segments = taken.segments;
-  return p;
-}
-
-/// Lets a block be this candidate, or the last where it has fewer.
-void CostModel::choose(int block, int candidate) {
-  for (int part = 0; part < static_cast<int>(model().blocks()[block].choices.size()); ++part)
-    choose_part(block, part, candidate);
-}
-
-void CostModel::choose_part(int block, int part, int candidate) {
-  const Model::Block::Choice& choice = model().blocks()[block].choices[part];
-  choice_[choice.place] = static_cast<std::uint8_t>(std::min<int>(candidate, choice.units.size() - 1));
-}
-
-CostModel::Footprint CostModel::training_footprint(int first, int last) {
-  return training_footprint(first, last, weight_gradients());
-}
-
-CostModel::Footprint CostModel::training_footprint(int first, int last, Tape::WeightGradients made) {
-  Footprint footprint = pass(first, last, made, true).footprint;
-  forget_footprint();
-  GradientFolds folds(stage(), tensor_);
-  for (int block = first; block < last; ++block)
-    for (int unit : model().blocks()[block].units) {
-      if (model().units()[unit]->flat_count() == 0) continue;
-      folds.fold({unit, block}, 0);
-      footprint.zeros = std::max(footprint.zeros, folds.zeros_bytes(*model().units()[unit]));
-    }
-  footprint.exchange = std::max(footprint.exchange, tensor_.scratch_bytes());
-  return footprint;
-}
-
-CostModel::Footprint CostModel::evaluation_footprint(int first, int last) {
-  forget_footprint();
-  for (const Tape::Mode mode : {Tape::Mode::calibrate, Tape::Mode::evaluate}) passes_.look(first, last, mode);
-  return footprint_used();
-}
-
-CostModel::Footprint CostModel::generation_footprint() {
-  forget_footprint();
-  Tape tape = passes_.make_tape(&passes_.outside());
-  tape.mode = Tape::Mode::generate;
-  const int shards = tensor_.logical();
-  const std::int64_t padded = padded_vocabulary(model().continuation().value().vocabulary, shards);
-  tape.logits =
-      passes_.outside().take({tensor_.local_shards(), layout_.samples, padded / shards}, DType::f32);
-  stage().forward(0, static_cast<int>(model().blocks().size()), {}, tape);
-  return footprint_used();
-}
-
-void CostModel::each_operation(const std::function<void(const PricingBackend::Asked&)>& see) {
-  backend_->on_operation(see);
-  pass(0, static_cast<int>(model().blocks().size()), Tape::WeightGradients::now, false);
-  backend_->on_operation({});
-}
-
-std::vector<ProductCall> CostModel::products() {
-  std::set<ProductCall> all;
-  each_operation([&](const PricingBackend::Asked& asked) {
-    if (asked.product != nullptr) all.insert(*asked.product);
-  });
-  return {all.begin(), all.end()};
 }
 
 UnitCost CostModel::cost_of(const Unit& unit) const {
@@ -229,10 +39,10 @@ UnitCost CostModel::cost_of(const Unit& unit) const {
   const int counters = row_of(schedule_).of_subnets ? 2 : 1;
   cost.moved = counters * std::int64_t{8} +
                (in_shares ? cost.share : gradients) * (1 + std::ssize(optimizer_.moments()));
-  const double clears = profile_ ? profile_->clear : backend_->device().bytes,
-               updates = profile_ ? profile_->update : backend_->device().bytes;
+  const double clears = profile_ ? profile_->clear : passes_.backend().device().bytes,
+               updates = profile_ ? profile_->update : passes_.backend().device().bytes;
   std::int64_t written = 0;  // of one use
-  for (int use = 0; backend_->wants_many_rows() && use < unit.uses(); ++use)
+  for (int use = 0; passes_.backend().wants_many_rows() && use < unit.uses(); ++use)
     written += 4 * elements_of_products(unit, use) / unit.uses();
   cost.clear = nanoseconds(
       static_cast<double>(accumulators - gradients * unit.gradients().levels() - written) / clears);
@@ -240,14 +50,16 @@ UnitCost CostModel::cost_of(const Unit& unit) const {
   return cost;
 }
 
-std::uint64_t CostModel::work_of(int block) { return pass(block, block + 1, weight_gradients(), false).work; }
+std::uint64_t CostModel::work_of(int block) {
+  return passes_.pass(block, block + 1, passes_.weight_gradients(), false).work;
+}
 
 double CostModel::described_seconds(int block) {
-  const Pass p = pass(block, block + 1, weight_gradients(), false);
+  const PassOnPaper p = passes_.pass(block, block + 1, passes_.weight_gradients(), false);
   return p.forward + p.backward;
 }
 
-void CostModel::take_measured(Pass& p) {
+void CostModel::take_measured(PassOnPaper& p) {
   if (!profile_) return;
   const auto found = profile_->passes.find(p.work);
   if (found != profile_->passes.end()) {
@@ -264,7 +76,7 @@ void CostModel::take_measured(Pass& p) {
 }
 
 BlockCost CostModel::cost_of_block(int block) {
-  Pass p = pass(block, block + 1, weight_gradients(), false);
+  PassOnPaper p = passes_.pass(block, block + 1, passes_.weight_gradients(), false);
   take_measured(p);
   BlockCost cost;
   cost.forward = nanoseconds(p.forward);
@@ -276,9 +88,9 @@ BlockCost CostModel::cost_of_block(int block) {
   cost.saved = p.footprint.kept;
   cost.put_off = p.put_off;
   cost.workspace = p.footprint.scratch;
-  if (weight_gradients() == Tape::WeightGradients::now) return cost;
+  if (passes_.weight_gradients() == Tape::WeightGradients::now) return cost;
   // A backward that is whole all the same copies no gradient. A profile has the halves alone.
-  const Pass whole = pass(block, block + 1, Tape::WeightGradients::now, false);
+  const PassOnPaper whole = passes_.pass(block, block + 1, Tape::WeightGradients::now, false);
   cost.split_only = cost.saved - static_cast<std::int64_t>(whole.footprint.kept);
   if (!profile_) cost.backward = nanoseconds(whole.backward);
   return cost;
@@ -296,9 +108,9 @@ BoundaryBytes CostModel::crossing(int block) {
 }
 
 double CostModel::operations_of_block(int block) {
-  const double before = backend_->operations();
-  pass(block, block + 1, Tape::WeightGradients::now, false);
-  return backend_->operations() - before;
+  const double before = passes_.backend().operations();
+  passes_.pass(block, block + 1, Tape::WeightGradients::now, false);
+  return passes_.backend().operations() - before;
 }
 
 std::vector<double> CostModel::operations_of_blocks() {
@@ -313,11 +125,11 @@ std::vector<BlockCost> CostModel::costs_of_choice(int block) {
   const auto& parts = model().blocks()[block].choices;
   const auto each = [&](int part, const auto& see) {
     for (int candidate = 0; candidate < static_cast<int>(parts[part].units.size()); ++candidate) {
-      choose_part(block, part, candidate);
+      passes_.choose_part(block, part, candidate);
       see(candidate, cost_of_block(block));
     }
   };
-  choose(block, 0);
+  passes_.choose(block, 0);
   std::vector<int> cheapest(parts.size(), 0);
   for (int part = 0; parts.size() > 1 && part < static_cast<int>(parts.size()); ++part) {
     std::int64_t least = std::numeric_limits<std::int64_t>::max();
@@ -326,7 +138,7 @@ std::vector<BlockCost> CostModel::costs_of_choice(int block) {
       least = cost.passes();
       cheapest[part] = candidate;
     });
-    choose_part(block, part, cheapest[part]);
+    passes_.choose_part(block, part, cheapest[part]);
   }
   const BlockCost base = cost_of_block(block);
   std::vector<BlockCost> costs;
@@ -335,7 +147,7 @@ std::vector<BlockCost> CostModel::costs_of_choice(int block) {
       if (part > 0) cost -= base;
       costs.push_back(cost);
     });
-    choose_part(block, part, cheapest[part]);
+    passes_.choose_part(block, part, cheapest[part]);
   }
   return costs;
 }

@@ -55,15 +55,15 @@ void NetworkMeasures::add_operations(const Config& config) {
   Measure& measure = at(Objective::operations);
   for (int block = 0; block < static_cast<int>(costs.model().blocks().size()); ++block) {
     const auto& choices = costs.model().blocks()[block].choices;
-    costs.choose(block, 0);
+    costs.passes().choose(block, 0);
     const double first = costs.operations_of_block(block) / tokens;
     if (choices.empty()) measure.shared += first;
     // What candidates of several parts take adds up: the first part's, and what others take more than their
     // first.
     for (int part = 0; part < static_cast<int>(choices.size()); ++part)
       for (int number = 0; number < static_cast<int>(choices[part].units.size()); ++number) {
-        costs.choose(block, 0);
-        costs.choose_part(block, part, number);
+        costs.passes().choose(block, 0);
+        costs.passes().choose_part(block, part, number);
         measure.candidates[choices[part].place][number] =
             costs.operations_of_block(block) / tokens - (part > 0 ? first : 0);
       }

@@ -29,7 +29,7 @@ double operations_of(const Config& config) {
 TimeByKind time_by_kind(const Config& config) {
   TimeByKind time;
   const double launch = description_of(config).launch;
-  CostModel(config, make_layout(config, {})).each_operation([&](const PricingBackend::Asked& asked) {
+  CostModel(config, make_layout(config, {})).passes().each_operation([&](const PricingBackend::Asked& asked) {
     time.launches += asked.kernels * launch;
     (asked.product != nullptr ? time.products
      : asked.is_attention()   ? time.attention

@@ -55,14 +55,14 @@ RankFootprint footprint_of(const RunPlan& plan, CostModel& costs, int rank) {
     if (outline.rank_of(chunk) != rank) continue;
     const int first = outline.first_block[chunk], last = outline.first_block[chunk + 1];
     for (int candidate = 0; candidate < most_candidates(outline); ++candidate) {
-      for (int block = first; block < last; ++block) costs.choose(block, candidate);
-      const CostModel::Footprint evaluated = costs.evaluation_footprint(first, last);
+      for (int block = first; block < last; ++block) costs.passes().choose(block, candidate);
+      const PassFootprint evaluated = costs.passes().evaluation_footprint(first, last);
       footprint.passes.include(evaluated);
       evaluation = std::max(evaluation, evaluated.kept);
     }
     for (const bool in_halves : {false, true}) {
       if (!trains || !has_backwards(plan.training.program.ranks[rank], chunk, in_halves)) continue;
-      const CostModel::Footprint trained = costs.training_footprint(
+      const PassFootprint trained = costs.passes().training_footprint(
           first, last, in_halves ? Tape::WeightGradients::later : Tape::WeightGradients::now);
       footprint.passes.include(trained);
       tapes[{chunk, in_halves}] = {aligned(trained.kept), aligned(trained.waiting)};

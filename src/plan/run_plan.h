@@ -18,7 +18,7 @@ struct RankFootprint {
   int slots = 1;                       ///< tapes at a time
   TapeSlab slab;                       ///< all tapes lie there
   std::vector<std::size_t> buffers;    ///< boundary buffers
-  CostModel::Footprint passes;         ///< the largest of all its chunks
+  PassFootprint passes;                ///< the largest of all its chunks
   std::vector<std::size_t> reduction;  ///< what arrives of one part of a sum over data, on each data rank
   ScalarBytes scalars;
   std::size_t workspace(int data_rank) const;  ///< all working memory but that of the scalars

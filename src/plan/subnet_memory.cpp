@@ -43,7 +43,7 @@ void give_move_buffers(SubnetRooms& rooms, const Outline& outline, int stage, co
 }  // namespace
 
 SubnetRooms rooms_of(const Config& config, const RunPlan& plan, CostModel& costs, int rank,
-                     CostModel::Footprint& passes) {
+                     PassFootprint& passes) {
   const Outline& outline = plan.outline;
   const SubnetRules& rules = plan.subnets->paper.rules;
   const auto [home_first, home_last] = plan.ranges_of(rank).front();
@@ -67,13 +67,13 @@ SubnetRooms rooms_of(const Config& config, const RunPlan& plan, CostModel& costs
       }
       rooms.slab += slab;
       rooms.most_tensors += static_cast<std::int64_t>(tensors);
-      if (is_choice) costs.choose_part(block, part, dearest);
+      if (is_choice) costs.passes().choose_part(block, part, dearest);
     }
   }
-  rooms.tape = costs.training_footprint(first, last).kept;
+  rooms.tape = costs.passes().training_footprint(first, last).kept;
   for (int k = 0; k < most_candidates(outline); ++k) {
-    for (int block = first; block < last; ++block) costs.choose(block, k);
-    const CostModel::Footprint trained = costs.training_footprint(first, last);
+    for (int block = first; block < last; ++block) costs.passes().choose(block, k);
+    const PassFootprint trained = costs.passes().training_footprint(first, last);
     passes.include(trained);
     rooms.tape = std::max(rooms.tape, trained.kept);
   }

@@ -8,7 +8,7 @@ int most_candidates(const Outline& outline);
 /// The rooms of one pipeline rank that trains a supernet, each large enough for any subnet. `passes` grows to
 /// the working memory of its passes.
 SubnetRooms rooms_of(const Config& config, const RunPlan& plan, CostModel& costs, int rank,
-                     CostModel::Footprint& passes);
+                     PassFootprint& passes);
 /// What arrives of one part of a sum over data, the largest of all that a supernet's list may have, on each
 /// data rank: gradients of units, and whole numbers of what all subnets share.
 std::vector<std::size_t> arriving_of_subnets(const Config& config, const RunPlan& plan, CostModel& costs,

@@ -67,7 +67,7 @@ void BlockTimer::fill_by_lot(void* there, std::size_t bytes, double most) {
 /// Memory for a block's units, all of it written: pages that nobody has written are one page of zeros, which
 /// lies in every cache.
 void BlockTimer::allocate(int block) {
-  const CostModel::Footprint footprint = counted_.training_footprint(block, block + 1);
+  const PassFootprint footprint = counted_.passes().training_footprint(block, block + 1);
   std::size_t outside = 0;
   for (const int at : {block, block + 1}) {
     if (at == static_cast<int>(passes_.model().blocks().size())) continue;
@@ -94,7 +94,7 @@ void BlockTimer::allocate(int block) {
 std::int64_t BlockTimer::touched(int first, int last) {
   std::int64_t bytes = 0;
   for (int block = first; block < last && bytes < most_elsewhere; ++block) {
-    bytes += static_cast<std::int64_t>(counted_.training_footprint(block, block + 1).kept);
+    bytes += static_cast<std::int64_t>(counted_.passes().training_footprint(block, block + 1).kept);
     for (const int index : passes_.model().blocks()[block].units) {
       const Unit& unit = *passes_.model().units()[index];
       bytes += static_cast<std::int64_t>(value_bytes(unit) + unit.gradients().bytes_of_use());

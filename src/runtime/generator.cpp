@@ -9,11 +9,11 @@ namespace mindpipe {
 namespace {
 
 /// What passes over a whole context need; outputs of all blocks live side by side.
-CostModel::Footprint footprint_of(const Config& config, Worker& worker) {
+PassFootprint footprint_of(const Config& config, Worker& worker) {
   const Model::Continuation text = worker.stage().model().continuation().value();
   Config whole = config;
   whole.data.sequence = static_cast<int>(text.context);
-  return CostModel(whole, make_layout(whole, {})).generation_footprint();
+  return CostModel(whole, make_layout(whole, {})).passes().generation_footprint();
 }
 
 }  // namespace

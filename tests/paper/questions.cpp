@@ -23,7 +23,8 @@ std::set<PlannedAttention> asked_by(const Config& config) {
   CostModel costs(config, make_layout(config, {}));
   const int blocks = static_cast<int>(costs.model().blocks().size());
   std::set<PlannedAttention> asked;
-  for (const auto& footprint : {costs.training_footprint(0, blocks), costs.evaluation_footprint(0, blocks)})
+  for (const auto& footprint :
+       {costs.passes().training_footprint(0, blocks), costs.passes().evaluation_footprint(0, blocks)})
     asked.insert(footprint.backend.planned.begin(), footprint.backend.planned.end());
   return asked;
 }

@@ -13,7 +13,7 @@ namespace {
 
 std::vector<ProductCall> products_of(Config config) {
   config = resolve(config);
-  return CostModel(config, make_layout(config, {})).products();
+  return CostModel(config, make_layout(config, {})).passes().products();
 }
 
 TEST(Products, OfAConfigurationAreListedForTuning) {

@@ -32,7 +32,7 @@ int tune(const Arguments& arguments, const Config&) {
   const Config config = with_grid(given, ranks_of_grid(given));
   CostModel measure(config, make_layout(config, {}));
   const std::string table =
-      tuned_products(products_of_step(measure.products()), 0, config.device.reserved_multiprocessors,
+      tuned_products(products_of_step(measure.passes().products()), 0, config.device.reserved_multiprocessors,
                      [](const std::string& line) { print(line + "\n"); });
   NewFile file(arguments.tune);
   file.write(table.data(), table.size());
