@@ -82,6 +82,32 @@ struct Setting::Reading {
          setting.allowed(), meant.empty() ? "" : "; did you mean " + meant + "?");
   }
 
+  /// Refuses to leave to a search what the results of a run follow from.
+  void require_not_searched() const {
+    const bool is_auto =
+        node.kind == Node::Kind::text && !node.quoted && node.text == "auto" && !setting.word_;
+    const Member& member = setting.member_;
+    if (!is_auto || setting.role_ != Role::arithmetic || std::holds_alternative<std::string*>(member) ||
+        std::holds_alternative<std::vector<DataSource>*>(member) || std::holds_alternative<Space*>(member))
+      return;
+    fail(Exit::bad_configuration,
+         "{}: {} is auto, but it says what {}, and a search chooses only how that is spread over ranks; "
+         "allowed: {}",
+         node.where, setting.key_, setting.key_.starts_with("model.") ? "the model is" : "is computed",
+         setting.allowed());
+  }
+
+  /// Takes the word that a file may say in place of a number; a list that is open is empty. False: it says
+  /// another.
+  bool takes_word() const {
+    if (!setting.word_ || node.kind != Node::Kind::text || node.text != setting.word_) return false;
+    const Member& member = setting.member_;
+    if (auto* const list = std::get_if<std::vector<int>*>(&member)) (*list)->clear();
+    else if (auto* const real = std::get_if<double*>(&member)) **real = setting.word_number_;
+    else *std::get<int*>(member) = setting.word_number_;
+    return true;
+  }
+
   const std::string& plain() const {
     if (node.kind != Node::Kind::text) refuse();
     if (node.quoted) refuse(node.text.size() < 30 && is_plain_number(node.text) ? node.text : "");
@@ -241,31 +267,12 @@ std::string Setting::allowed() const {
   return word ? word + (" or " + kind) : kind;
 }
 
-/// Refuses to leave to a search what the results of a run follow from.
-void Setting::require_not_searched(const Node& node) const {
-  const bool is_auto = node.kind == Node::Kind::text && !node.quoted && node.text == "auto" && !word_;
-  if (!is_auto || role_ != Role::arithmetic || std::holds_alternative<std::string*>(member_) ||
-      std::holds_alternative<std::vector<DataSource>*>(member_) || std::holds_alternative<Space*>(member_))
-    return;
-  fail(Exit::bad_configuration,
-       "{}: {} is auto, but it says what {}, and a search chooses only how that is spread over ranks; "
-       "allowed: {}",
-       node.where, key_, key_.starts_with("model.") ? "the model is" : "is computed", allowed());
-}
-
-/// A list that is open is empty.
-void Setting::take_word() const {
-  if (auto* const list = std::get_if<std::vector<int>*>(&member_)) (*list)->clear();
-  else if (auto* const real = std::get_if<double*>(&member_)) **real = word_number_;
-  else *std::get<int*>(member_) = word_number_;
-}
-
 void Setting::read(const Node& node) const {
   const Reading reading{*this, node};
   MP_REQUIRE(node.kind != Node::Kind::empty, Exit::bad_configuration, "{}: {} has no value; allowed: {}",
              node.where, key_, allowed());
-  if (word_ && node.kind == Node::Kind::text && node.text == word_) return take_word();
-  require_not_searched(node);
+  if (reading.takes_word()) return;
+  reading.require_not_searched();
   std::visit(Overloaded{[&](int* member) { *member = reading.whole<int>(); },
                         [&](std::int64_t* member) {
                           const auto size = unit_ == Unit::bytes && node.kind == Node::Kind::text &&

@@ -118,8 +118,6 @@ class Setting {
 
  private:
   struct Reading;
-  void take_word() const;
-  void require_not_searched(const Node& node) const;
 
   template <ListedKind Kind>
   static KindMember kind_member(Kind* member) {
