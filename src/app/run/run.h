@@ -43,7 +43,6 @@ class Run {
   const Config& config() const { return config_; }
   /// Whether the search has chosen some of its settings.
   bool was_searched() const { return was_searched_; }
-  bool trains_subnets() const { return row_of(config_.model.kind).trains_subnets; }
   Worker& worker() { return *worker_; }
   Watchdog& watchdog() { return *watchdog_; }
   /// Faults to try, of all ranks.

@@ -75,8 +75,7 @@ std::string drift_text(const StepParts& planned, const StepParts& measured, doub
 
 bool PlanDrift::is_planned() const {
   const Config& config = run_.config();
-  return (run_.was_searched() || !config.device.profile.empty()) && !run_.trains_subnets() &&
-         row_of(config.device.kind).computes;
+  return (run_.was_searched() || !config.device.profile.empty()) && row_of(config.device.kind).computes;
 }
 
 void PlanDrift::add(double seconds) {

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "app/run/run.h"
-#include "app/train/plan_drift.h"
 #include "runtime/worker.h"
 
 namespace mindpipe {
@@ -32,35 +31,35 @@ std::vector<Row> of_stages(Worker& worker, const Row& mine) {
 }
 
 /// What a start of a run has trained, where its time went, stage by stage, and what follows from it. Printed
-/// once, at the end.
+/// once, at the end. How long one takes, and what is said of all, is a matter of what is trained:
+/// StepEndReport, SubnetEndReport.
 class EndReport {
  public:
-  explicit EndReport(Run& run) : run_(run), drift_(run) {}
+  explicit EndReport(Run& run) : run_(run) {}
+  virtual ~EndReport() = default;
+
   /// A step took so long, or a subnet came so long after the one before.
-  void add(double seconds, double loss);
+  virtual void add(double seconds, double loss);
   /// How much the noise scale of the newest measured steps is; none: not known yet.
   void set_noise_scale(const std::optional<NoiseScale::Estimate>& estimate) { noise_scale_ = estimate; }
   /// Counts what became of the units of a subnet.
   void add_units(const SubnetScalars& scalars);
 
   std::int64_t trained() const { return std::ssize(seconds_); }  ///< steps or subnets of this start
-  /// Seconds that a step takes, the median, or that a subnet adds to the run: the mean without the first.
-  double seconds_each() const;
+  /// Seconds that a step takes, or that a subnet adds to the run.
+  virtual double seconds_each() const = 0;
   double mean_loss() const;  ///< mean over the last subnets, since single ones differ
 
   /// Collective: every rank brings its times; rank 0 prints. `notes`: what `replay` says of who is slow.
   void print_table(const std::vector<std::string>& notes);
 
- private:
-  std::string text_of_noise() const;
-  std::string text_of_steps(const std::vector<TimeSpent>& stages,
-                            const std::vector<std::string>& notes) const;
-  std::string text_of_cut();
-  std::string text_of_subnets(const std::vector<TimeSpent>& stages);
+ protected:
+  /// What is said above the traffic; rank 0's is printed, where something was trained. `stages`: what each
+  /// has spent; `notes`: a line each. Collective.
+  virtual std::string text(const std::vector<TimeSpent>& stages, const std::string& notes) = 0;
   std::string speed(const char* of_what) const;
 
   Run& run_;
-  PlanDrift drift_;
   std::vector<double> seconds_;
   double all_seconds_ = 0;
   std::deque<double> last_losses_;

@@ -38,7 +38,6 @@ StepLog::StepLog(Run& run, RunDirectory* directory, EndReport& report, const Run
       counted_(run.worker().plan().counted),
       skipped_(begun.step - begun.applied),
       newest_end_(run.seconds()) {
-  if (directory != nullptr && run.trains_subnets()) stream_ = stream_of(run.config(), begun.step);
   if (directory != nullptr && run.config().train.noise_every > 0) remember_noise();
 }
 

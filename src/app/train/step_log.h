@@ -38,6 +38,8 @@ class StepLog {
   void add(const StepScalars& scalars);
   /// The run is back at this progress: steps behind it are forgotten.
   void go_back_to(const RunProgress& progress);
+  /// Lines of subnets, from the next on, have the choices of this stream.
+  void name_choices(std::unique_ptr<Sampler> stream) { stream_ = std::move(stream); }
   /// The next subnet has ended on all stages: says which of its units changed nothing.
   void add(const SubnetScalars& scalars);
   /// Writes the line of the newest step, or subnet, which waits for what an evaluation adds to it, and behind

@@ -32,7 +32,7 @@ void StepTraining::begin() {
 
 void StepTraining::train() {
   const auto step = static_cast<int>(done_);
-  limit_ = run_.step_limit(report_.seconds_each());
+  limit_ = run_.step_limit(report_->seconds_each());
   run_.watchdog().arm(limit_, fmt::format("step {}{}", step + 1, tell_move()), "watchdog.step");
   wishes_.ask(done_, ahead, balances());
   const std::int64_t start = now_ns(), first = first_sample(step);
@@ -95,6 +95,14 @@ void StepTraining::add(const StepScalars& scalars) {
 /// Where the device runs behind the host, what is known of steps is late by one.
 void StepTraining::add_remaining() {
   if (const std::optional<StepScalars> last = worker_.steps().remaining()) add(*last);
+}
+
+std::string StepTraining::why_untraced() const {
+  if (config_.trace.steps == 0)
+    return "no step was recorded (trace.steps: 0), so nobody can be said to be slow";
+  return worker_.plan().blocks_may_move && worker_.steps().since_taken().steps == 0
+             ? "no step has run since blocks moved, so nobody can be said to be slow"
+             : "there is no trace to say from who was slow";
 }
 
 bool StepTraining::goes_back() {

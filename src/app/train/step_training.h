@@ -1,4 +1,5 @@
 #pragma once
+#include "app/train/step_end_report.h"
 #include "app/train/training_loop.h"
 #include "runtime/balancer.h"
 
@@ -8,7 +9,13 @@ namespace mindpipe {
 /// begins, and heard behind its end. Where steps go wrong it goes back to a checkpoint.
 class StepTraining final : public TrainingLoop {
  public:
-  using TrainingLoop::TrainingLoop;
+  /// Takes what TrainingLoop does, but for the report.
+  StepTraining(Run& run, RunDirectory* directory, Corpus& corpus, HeldOut* validation, Saves& saves,
+               const RunProgress& begun, RunEnergy* energy = nullptr)
+      : TrainingLoop(std::make_unique<StepEndReport>(run), run, directory, corpus, validation, saves, begun,
+                     energy) {}
+
+  std::string why_untraced() const override;
 
  private:
   void begin() override;

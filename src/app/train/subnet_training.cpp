@@ -14,6 +14,7 @@ namespace mindpipe {
 
 void SubnetTraining::begin() {
   if (run_.is_rank_0()) tell_costs();
+  if (directory_ != nullptr) log_.name_choices(stream_of(config_, done_));
   SubnetFeed& subnets = *worker_.subnets();
   subnets.answer_to(*this);
   if (goes_on()) subnets.begin(stream_of(config_, done_), done_);
@@ -81,7 +82,7 @@ std::int64_t SubnetTraining::count(std::int64_t subnet) {
 
 void SubnetTraining::admits(std::int64_t first, std::int64_t end) {
   const auto count = static_cast<double>(end - first);
-  run_.watchdog().arm(step_limit(config_.watchdog.step * count, report_.seconds_each() * count,
+  run_.watchdog().arm(step_limit(config_.watchdog.step * count, report_->seconds_each() * count,
                                  worker_.plan().subnets->paper.seconds_each() * count),
                       fmt::format("subnets {} to {}", first, end - 1), "watchdog.step");
 }

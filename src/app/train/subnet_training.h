@@ -1,4 +1,5 @@
 #pragma once
+#include "app/train/subnet_end_report.h"
 #include "app/train/training_loop.h"
 
 namespace mindpipe {
@@ -7,7 +8,13 @@ namespace mindpipe {
 /// way there, so that ranks may wait for each other.
 class SubnetTraining final : public TrainingLoop, private SubnetCalls {
  public:
-  using TrainingLoop::TrainingLoop;
+  /// Takes what TrainingLoop does, but for the report.
+  SubnetTraining(Run& run, RunDirectory* directory, Corpus& corpus, HeldOut* validation, Saves& saves,
+                 const RunProgress& begun, RunEnergy* energy = nullptr)
+      : TrainingLoop(std::make_unique<SubnetEndReport>(run), run, directory, corpus, validation, saves, begun,
+                     energy) {}
+
+  std::string why_untraced() const override { return ""; }
 
  private:
   void begin() override;

@@ -77,16 +77,13 @@ bool write_results(Run& run, TraceClock& clock) {
 }
 
 /// Who was slow in the last steps, and what to change, as `replay` says it.
-std::vector<std::string> notes_on(Run& run, bool has_trace) {
-  const Config& config = run.config();
-  if (!run.is_rank_0() || (run.trains_subnets() && !has_trace)) return {};
-  if (!has_trace)
-    return {config.trace.steps == 0
-                ? "no step was recorded (trace.steps: 0), so nobody can be said to be slow"
-            : run.worker().plan().blocks_may_move && run.worker().steps().since_taken().steps == 0
-                ? "no step has run since blocks moved, so nobody can be said to be slow"
-                : "there is no trace to say from who was slow"};
-  const std::string path = replayable_trace_of(config.run.dir);
+std::vector<std::string> notes_on(const Run& run, const TrainingLoop& loop, bool has_trace) {
+  if (!run.is_rank_0()) return {};
+  if (!has_trace) {
+    const std::string why = loop.why_untraced();
+    return why.empty() ? std::vector<std::string>{} : std::vector{why};
+  }
+  const std::string path = replayable_trace_of(run.config().run.dir);
   try {
     const StepTrace trace = read_aligned_trace(path);
     return trace.of_subnets ? first_lines_of_subnets(trace, path) : first_lines(trace, path);
@@ -121,7 +118,7 @@ void require_planned(const Config& config, const Resumed& from) {
 std::unique_ptr<TrainingLoop> make_training(Run& run, RunDirectory* directory, Corpus& corpus,
                                             HeldOut* validation, Saves& saves, const RunProgress& begun,
                                             RunEnergy* energy) {
-  if (run.trains_subnets())
+  if (row_of(run.config().model.kind).trains_subnets)
     return std::make_unique<SubnetTraining>(run, directory, corpus, validation, saves, begun, energy);
   return std::make_unique<StepTraining>(run, directory, corpus, validation, saves, begun, energy);
 }
@@ -146,7 +143,7 @@ int train_all(Run& run, RunDirectory* directory, Corpus& corpus, HeldOut& valida
   loop.run();
   const bool has_trace = write_results(run, clock);
   if (comparison != nullptr) comparison->end(loop.done());
-  if (prints) loop.report(notes_on(run, has_trace));
+  if (prints) loop.report(notes_on(run, loop, has_trace));
   if (energy) energy->report(loop.trained());
   const std::string& stopped = loop.stopped();
   if (directory) directory->write_status({stopped.empty() ? "done" : "stopped", loop.done(), stopped, ""});

@@ -23,8 +23,9 @@ std::optional<Replicas> replicas_of(Run& run) {
 
 }  // namespace
 
-TrainingLoop::TrainingLoop(Run& run, RunDirectory* directory, Corpus& corpus, HeldOut* validation,
-                           Saves& saves, const RunProgress& begun, RunEnergy* energy)
+TrainingLoop::TrainingLoop(std::unique_ptr<EndReport> report, Run& run, RunDirectory* directory,
+                           Corpus& corpus, HeldOut* validation, Saves& saves, const RunProgress& begun,
+                           RunEnergy* energy)
     : run_(run),
       config_(run.config()),
       worker_(run.worker()),
@@ -32,10 +33,10 @@ TrainingLoop::TrainingLoop(Run& run, RunDirectory* directory, Corpus& corpus, He
       corpus_(corpus),
       validation_(validation),
       saves_(saves),
-      report_(run),
-      wishes_(run, directory, saves, report_),
+      report_(std::move(report)),
+      wishes_(run, directory, saves, *report_),
       energy_(energy),
-      log_(run, directory, report_, begun, energy),
+      log_(run, directory, *report_, begun, energy),
       guard_(run.config().guard, begun),
       agreed_(begun.step),
       faults_(run, begun.step),
@@ -94,7 +95,7 @@ void TrainingLoop::evaluate() {
 }
 
 void TrainingLoop::report(const std::vector<std::string>& notes) {
-  report_.print_table(notes);
+  report_->print_table(notes);
   if (!run_.is_rank_0()) return;
   for (const auto& [name, evaluation] : last_found_.several())
     print(fmt::format("{}: {}\n", name, to_string(evaluation)));
@@ -120,7 +121,7 @@ void TrainingLoop::save() {
 /// Copies that differ end the job: nobody knows since when, or what else has gone wrong where it did.
 void TrainingLoop::compare_replicas() {
   if (!replicas_ || agreed_ == done_) return;
-  run_.watchdog().arm(run_.step_limit(report_.seconds_each()),
+  run_.watchdog().arm(run_.step_limit(report_->seconds_each()),
                       fmt::format("the comparison of copies after {}", newest()), "watchdog.step");
   const std::string difference = replicas_->difference();
   if (!difference.empty()) {

@@ -1,5 +1,6 @@
 #pragma once
 #include <algorithm>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -28,11 +29,11 @@ inline std::int64_t last_step(const Config& config) {
 /// matter of its kind: StepTraining, SubnetTraining.
 class TrainingLoop {
  public:
-  /// `directory`: of the rank that writes, else none. `validation`: none where nothing is evaluated.
-  /// `begun`: how far the run had come when it was taken up. `energy`: hears what is done; may be none.
-  /// Collective.
-  TrainingLoop(Run& run, RunDirectory* directory, Corpus& corpus, HeldOut* validation, Saves& saves,
-               const RunProgress& begun, RunEnergy* energy = nullptr);
+  /// `report`: tells of the end. `directory`: of the rank that writes, else none. `validation`: none where
+  /// nothing is evaluated. `begun`: how far the run had come when it was taken up. `energy`: hears what is
+  /// done; may be none. Collective.
+  TrainingLoop(std::unique_ptr<EndReport> report, Run& run, RunDirectory* directory, Corpus& corpus,
+               HeldOut* validation, Saves& saves, const RunProgress& begun, RunEnergy* energy = nullptr);
   virtual ~TrainingLoop() = default;
 
   /// Lets rank 0 stop the run in time for this many seconds since its start.
@@ -44,9 +45,11 @@ class TrainingLoop {
   /// Prints where the time went, what `replay` says of it (`notes`), and what the last evaluation found of
   /// each of several sources. Collective.
   void report(const std::vector<std::string>& notes);
+  /// Why nobody can say who was slow, where there is no trace to replay; empty: it is not expected.
+  virtual std::string why_untraced() const = 0;
 
   /// Steps or subnets of this start.
-  std::int64_t trained() const { return report_.trained(); }
+  std::int64_t trained() const { return report_->trained(); }
   /// Steps, or subnets, that are done.
   std::int64_t done() const { return done_; }
   /// "stopped after step 7 as asked"; empty: all are done.
@@ -81,7 +84,7 @@ class TrainingLoop {
   Corpus& corpus_;
   HeldOut* validation_;
   Saves& saves_;
-  EndReport report_;
+  std::unique_ptr<EndReport> report_;
   Wishes wishes_;
   RunEnergy* energy_;
   RunComparison* comparison_ = nullptr;  ///< may be none
