@@ -93,8 +93,7 @@ LayoutSearch search_layouts(const Config& config, int ranks, const SearchFreedom
   LayoutSearch search = search_once(config, ranks, free, wanted, price, 0);
   const bool has_grids = free.pipeline || free.data || free.tensor,
              has_more = free.cuts || (config.memory.device_limit > 0 && (free.recompute || free.swap));
-  if (has_grids && has_more && !row_of(config.model.kind).trains_subnets)
-    look_closer(search, config, ranks, free, wanted);
+  if (has_grids && has_more) look_closer(search, config, ranks, free, wanted);
   return search;
 }
 

@@ -74,7 +74,10 @@ std::string words_of_change(const Config& config, const LayoutChoice& then) {
 
 }  // namespace
 
-PortChanges::PortChanges(const Config& config) : config_(config), open_(with_open_groups(config)) {}
+PortChanges::PortChanges(const Config& config)
+    : config_(config),
+      of_subnets_(row_of(config.model.kind).trains_subnets),
+      open_(with_open_groups(config)) {}
 
 std::vector<LayoutChoice> PortChanges::layouts_for(TrafficClass holds) const {
   const LayoutChoice now = layout_of(config_);
@@ -110,12 +113,11 @@ PortChange PortChanges::other_cuts() const {
 }
 
 const char* PortChanges::alternatives() const {
-  return row_of(config_.model.kind).trains_subnets ? "cut of the lanes"
-                                                   : "schedule, groups or place of the axis";
+  return of_subnets_ ? "cut of the lanes" : "schedule, groups or place of the axis";
 }
 
 void PortChanges::simulate_for(TrafficClass holds) {
-  if (!row_of(config_.model.kind).trains_subnets)
+  if (!of_subnets_)
     for (const LayoutChoice& layout : layouts_for(holds)) simulate(layout);
   else if (!other_cuts_) other_cuts_ = other_cuts();
 }

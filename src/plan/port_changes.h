@@ -33,6 +33,7 @@ class PortChanges {
   PortChange other_cuts() const;
 
   const Config& config_;
+  bool of_subnets_;
   Config open_;                                             ///< with groups of the planner's
   std::vector<std::pair<LayoutChoice, PortChange>> known_;  ///< time 0: it is refused, or does not fit
   std::optional<PortChange> other_cuts_;                    ///< supernet: those of own cuts, or of one

@@ -299,12 +299,6 @@ RoomWishes wishes_of(const Config& config) {
 
 namespace {
 
-/// Whether a step's batch is copied to the device beside the step before, into a room of its own.
-bool copies_ahead(const Config& config) {
-  return row_of(config.device.kind).memory == Memory::Kind::device &&
-         !row_of(config.model.kind).trains_subnets;
-}
-
 /// What a model says of itself.
 void count_model(RunPlan& plan, const Config& config, Model& model) {
   plan.parameters = model.parameters();
@@ -323,6 +317,7 @@ RunPlan make_run_plan(const Config& config, Purpose purpose, std::span<const Sub
   CostModel costs(config, layout);
   RunPlan plan;
   plan.purpose = purpose;
+  if (purpose == Purpose::training && row_of(config.model.kind).trains_subnets) plan.subnets.emplace();
   plan.blocks_may_move = purpose == Purpose::training && config.repartition.moves();
   plan.outline = costs.outline();
   plan.known = costs.known();
@@ -331,7 +326,8 @@ RunPlan make_run_plan(const Config& config, Purpose purpose, std::span<const Sub
   plan.held_batches = static_cast<int>(
       std::clamp<std::int64_t>(most_held / std::max<std::int64_t>(1, input_bytes(plan.fields, layout)), 1,
                                batches + calibrations_of(config, layout.grid.data)));
-  if (purpose == Purpose::training && copies_ahead(config))
+  // A step's batch is copied to the device beside the step before, into a room of its own.
+  if (plan.trains_steps() && row_of(config.device.kind).memory == Memory::Kind::device)
     plan.held_batches = std::max(plan.held_batches, 2);
   lay_out(plan.outline, config);
   plan.network = network_on_paper(config);
@@ -339,12 +335,11 @@ RunPlan make_run_plan(const Config& config, Purpose purpose, std::span<const Sub
   plan.network.part_bytes = plan.outline.part_bytes;
   const Outline& outline = plan.outline;
   const Network& network = plan.network;
-  if (purpose == Purpose::training && row_of(config.model.kind).trains_subnets) {
-    plan.subnets.emplace();
+  if (plan.subnets) {
     plan.subnets->paper = subnets.empty()
                               ? choose_rooms(outline, network, wishes_of(config), first_subnets(config))
                               : choose_rooms(outline, network, wishes_of(config), subnets);
-  } else if (purpose == Purpose::training) {
+  } else if (plan.trains_steps()) {
     plan_step_within(plan, config, known,
                      [&](RunPlan& counted) { count_memory(counted, config, layout, costs); });
   }

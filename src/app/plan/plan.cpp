@@ -235,7 +235,7 @@ int plan(const Arguments& arguments, const Config& given) {
   const RunPlan made = make_run_plan(config);
   print(text_of(config, made, ranks, arguments.simulate));
   print(tapes_chosen(given, config, made, arguments.open));
-  if (arguments.simulate) print(schedules_text(config, made.outline));
+  if (arguments.simulate && made.trains_steps()) print(schedules_text(config, made.outline));
   print(proof_text(config, made) + "\n");
   if (!json.empty()) replace_file(json, json_of(config, made, ranks));
   if (!config.energy.forecast.empty())

@@ -31,7 +31,7 @@ std::string row_of_table(const Config& config, const LayoutCandidate& candidate)
 }  // namespace
 
 std::string schedules_text(const Config& config, const Outline& outline) {
-  if (row_of(config.model.kind).trains_subnets || outline.stages == 1) return "";
+  if (outline.stages == 1) return "";
   if (outline.micro_batches > most_forwards / outline.stages)
     return fmt::format(
         "\nschedules are not compared beyond {} forwards ({} stages x {} micro-batches); "
