@@ -47,8 +47,7 @@ struct Meeting {
       outline.data = 2;
       const double of_chunk = sums * forward / chunks;
       for (UnitCost& unit : outline.units) {
-        unit.gradients =
-            std::llround(of_chunk / (part * forward)) * (most_part_bytes - overhang(2, most_part_bytes));
+        unit.gradients = std::llround(of_chunk / (part * forward)) * without_overhang(2, most_part_bytes);
         network.data.picoseconds_per_byte =
             1000 * of_chunk / static_cast<double>(sum_over_data(outline, &unit - outline.units.data()).bytes);
       }

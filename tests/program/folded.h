@@ -44,7 +44,7 @@ struct Folded {
     const double of_chunk = forwards * forward / chunks;
     for (UnitCost& unit : outline.units) {
       const std::int64_t parts = std::llround(of_chunk / part);
-      unit.gradients = parts * (without_overhang(2, most_part_bytes));
+      unit.gradients = parts * without_overhang(2, most_part_bytes);
       network.data.picoseconds_per_byte =
           1000 * of_chunk / static_cast<double>(sum_over_data(outline, &unit - outline.units.data()).bytes);
     }
