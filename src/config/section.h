@@ -21,6 +21,9 @@ class Section {
  public:
   Section(const Node& node, std::string path, const std::vector<std::string>& names, const std::string& what)
       : node_(node), path_(std::move(path)) {
+    MP_REQUIRE(node.kind == Node::Kind::mapping || node.kind == Node::Kind::empty, Exit::bad_configuration,
+               "{}: {} is {}; it is a section, with settings like {} below it", node.where,
+               path_.empty() ? what : path_, shown(node), names.front());
     for (const auto& [key, value] : node.entries)
       MP_REQUIRE(std::count(names.begin(), names.end(), key.text) > 0, Exit::bad_configuration,
                  "{}: {} is not a setting ({} has {}){}", key.where, key_of(key.text), what,

@@ -3,6 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
+#include "app/verbs/tune.h"
+#include "config/config.h"
+#include "plan/cost_model.h"
+
 namespace mindpipe {
 namespace {
 
@@ -34,6 +40,23 @@ std::string advice(const Machine& machine, const std::string& name) {
 
 TEST(Doctor, HasNothingToSayAboutASoundMachine) {
   EXPECT_THAT(report(examine(sound())), HasSubstr("Nothing to do.\n"));
+}
+
+TEST(Doctor, TunesTheProductsOfAGpuWhateverTheKind) {
+  const std::string file = std::string(MINDPIPE_SOURCE_DIR) + "/configs/gpt2-124m.yaml";
+  const std::vector<std::string> settings{"device.kind=cpu", "grid.data=1"};
+  const std::vector<ProductCall> products = products_to_tune(file, settings);
+  EXPECT_EQ(products, products_to_tune(file, {"device.kind=cuda", "grid.data=1"}));
+  const Config config = read_config(file, settings);
+  CostModel processor(config, make_layout(config, {}));
+  const auto has = [&](const ProductCall& call) {
+    return std::find(products.begin(), products.end(), call) != products.end();
+  };
+  const std::vector<ProductCall> of_processor = processor.passes().products();
+  EXPECT_FALSE(std::all_of(of_processor.begin(), of_processor.end(), has)) << "a processor's are others";
+  EXPECT_TRUE(std::any_of(products.begin(), products.end(), [](const ProductCall& call) {
+    return call.kind == ProductCall::Kind::first_weight;
+  }));
 }
 
 TEST(Doctor, SaysForWhichGpusAttentionCouldBePlanned) {

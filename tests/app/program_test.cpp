@@ -16,6 +16,7 @@ namespace mindpipe {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 /// Processor time of all that was started and has ended: the machine may have other things to do.
 double children_seconds() {
@@ -44,6 +45,14 @@ TEST_F(TheProgram, TrainsEvaluatesGeneratesAndLeavesEverythingInItsRunDirectory)
   ASSERT_EQ(once.code, 0) << once.text;
   EXPECT_THAT(once.text, HasSubstr("Alice"));
   EXPECT_EQ(once.text, again.text);
+}
+
+TEST_F(TheProgram, RefusesAPlaceForAProfileBeforeItMeasures) {
+  const std::string place = (root_ / "nowhere/profile.yaml").string();
+  const Answer refused = tiny("", "profile --output " + place);
+  EXPECT_NE(refused.code, 0);
+  EXPECT_THAT(refused.text, HasSubstr(place));
+  EXPECT_THAT(refused.text, Not(HasSubstr("prices"))) << "nothing was measured";
 }
 
 TEST_F(TheProgram, ContinuesTextsWithLanguageModelsAlone) {

@@ -124,6 +124,8 @@ TEST(DeviceFile, RefusesByLineAndKeyWhatNoDeviceHas) {
   EXPECT_THAT(complaint("like: a100\nbytes: 0\n"),
               AllOf(HasSubstr("device_of_test.yaml:2: bytes is '0'"), HasSubstr("above 0")));
   EXPECT_THAT(complaint("like: a100\nlinks: {rate: 0}\n"), HasSubstr("links.rate is '0'"));
+  EXPECT_THAT(complaint("like: a100\nlinks: 5\n"),
+              HasSubstr("device_of_test.yaml:2: links is '5'; it is a section, with settings like "));
   EXPECT_THAT(complaint("like: a100\nflops: 1e12\n"), HasSubstr("flops is not a setting"));
   EXPECT_THAT(complaint("bytes: 1e12\n"), HasSubstr("like is missing"));
   EXPECT_THAT(complaint("like: b200\n"), HasSubstr("bundled devices: h200"));

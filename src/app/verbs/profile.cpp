@@ -2,6 +2,7 @@
 #include <cmath>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 
 #include "app/energy/node_meters.h"
@@ -215,6 +216,8 @@ int profile(const Arguments& arguments, const Config& given) {
   const std::vector<LayoutChoice> layouts = layouts_with_prices(config, ranks, free);
   Run run(arguments, config, [&](const Config& known, const World&) { return known; });
   config.device.threads = run.threads();
+  std::optional<NewFile> file;  // a place that takes none is refused before anything is measured
+  if (run.is_rank_0()) file.emplace(arguments.profile.output);
   Profiling profiling(run, config, layouts);
   PowerOfNode node(run, config);
   Profile measured = profiling.measure(arguments.profile.budget);
@@ -228,7 +231,9 @@ int profile(const Arguments& arguments, const Config& given) {
   measured.ranks = ranks;
   if (ranks > 1) measure_links(measured, run);
   if (!run.is_rank_0()) return 0;
-  replace_file(arguments.profile.output, text_of(measured));
+  const std::string text = text_of(measured);
+  file->write(text.data(), text.size());
+  file->commit();
   print(profiling.table() + power);
   print(fmt::format(
       "{}: {} prices, {:.2f} times as long as described; give it to plans with device.profile={}\n",

@@ -1,4 +1,7 @@
+#include "app/verbs/tune.h"
+
 #include <fmt/core.h>
+
 #include "app/run/run.h"
 #include "app/verbs/main_verb.h"
 #include "app/verbs/verbs.h"
@@ -25,15 +28,17 @@ std::vector<ProductCall> products_of_step(std::vector<ProductCall> products) {
 
 }  // namespace
 
-int tune(const Arguments& arguments, const Config&) {
-  std::vector<std::string> settings = arguments.overrides;
+std::vector<ProductCall> products_to_tune(const std::string& file, std::vector<std::string> settings) {
   settings.emplace_back("device.kind=cuda");  // whose chunks of the classifier are its own
-  const Config given = read_config(arguments.config, settings);
-  const Config config = with_grid(given, ranks_of_grid(given));
+  const Config given = read_config(file, settings), config = with_grid(given, ranks_of_grid(given));
   CostModel measure(config, make_layout(config, {}));
-  const std::string table =
-      tuned_products(products_of_step(measure.passes().products()), 0, config.device.reserved_multiprocessors,
-                     [](const std::string& line) { print(line + "\n"); });
+  return products_of_step(measure.passes().products());
+}
+
+int tune(const Arguments& arguments, const Config& config) {
+  const std::string table = tuned_products(products_to_tune(arguments.config, arguments.overrides), 0,
+                                           config.device.reserved_multiprocessors,
+                                           [](const std::string& line) { print(line + "\n"); });
   NewFile file(arguments.tune);
   file.write(table.data(), table.size());
   file.commit();
