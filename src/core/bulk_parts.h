@@ -25,8 +25,8 @@ constexpr std::int64_t part_bytes_of(double picoseconds_per_byte, int ranks,
   return std::max({carried, least_part_bytes, ranks * longest_overhang});
 }
 
-/// Bytes that parts of `part` bytes have on average, if none is to be longer with all ranks' overhangs. A
-/// chunk for each rank is the least: shorter ones would be empty, or some ranks' alone.
+/// Bytes that parts of `part` bytes have on average, at most, if none is to be longer with all ranks'
+/// overhangs. A chunk for each rank is the least: shorter ones would be empty, or some ranks' alone.
 constexpr std::int64_t without_overhang(int ranks, std::int64_t part) {
   return std::max(part - ranks * longest_overhang, std::min(part, ranks * longest_overhang));
 }

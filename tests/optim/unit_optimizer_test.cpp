@@ -1,6 +1,4 @@
 #include "optim/unit_optimizer.h"
-#include "core/bulk_parts.h"
-#include "core/sum_lists.h"
 #include "make_backend.h"
 
 #include <gtest/gtest.h>
@@ -147,36 +145,6 @@ TEST(UnitOptimizer, PartsAreCutAtChunkEdgesOrBetweenTensors) {
     for (int i = 0; i < parts; ++i)
       EXPECT_LE(cuts[i + 1] - cuts[i], unit.flat_count() / parts + statistics_chunk + 1);
   }
-}
-
-/// While one rank sends or adds a piece that is longer than the others', these wait.
-TEST(UnitOptimizer, RanksPiecesOfAPartAreEquallyLong) {
-  Unit unit{"layers.0"};
-  for (const std::int64_t rows : {1152, 384, 1536, 1536}) {
-    unit.add({{{"weight", rows}}, 384, Split::none, Form::whole, {}, true});
-    unit.add({{{"bias", rows}}, 0, Split::none, Form::whole, {}, false});
-  }
-  unit.lay_out({1, 1, 0}, 1, 0, DType::f32);
-  const std::int64_t count = unit.flat_count();
-  for (const int ranks : {2, 4, 8, 16})
-    for (const std::int64_t bytes :
-         {ranks * longest_overhang, 3 * ranks * longest_overhang, most_part_bytes}) {
-      const int parts = parts_of(4 * count, ranks, bytes);
-      const std::vector<std::int64_t> cuts = share_edges(unit, ranks * parts);
-      std::int64_t with_waits = 0;
-      for (int part = 0; part < parts; ++part) {
-        std::int64_t longest = 0, all = 0;
-        for (int rank = 0; rank < ranks; ++rank) {
-          const std::int64_t* piece = &cuts[piece_of(rank, part, parts)];
-          longest = std::max(longest, piece[1] - piece[0]);
-          all += piece[1] - piece[0];
-        }
-        EXPECT_LE(4 * all, longest_part(ranks, bytes)) << parts << " parts";
-        with_waits += ranks * longest;
-      }
-      EXPECT_LE(static_cast<double>(with_waits), 1.35 * static_cast<double>(count))
-          << ranks << " ranks, " << parts << " parts";
-    }
 }
 
 TEST(UnitOptimizer, EveryElementIsInOnePart) {

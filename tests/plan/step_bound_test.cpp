@@ -21,14 +21,18 @@ Network drawn_network(std::mt19937& random) {
   network.copies = link();
   network.tensor = link();
   network.longest_part = 64 << (10 + below(7));
+  network.of_sum = 1 + below(6);
+  network.of_gather = 1 + below(3);
   return network;
 }
 
 TEST(StepBound, IsAboveNoneOfTenThousandSimulatedSteps) {
   std::mt19937 random(5);
+  const auto below = [&](int count) { return static_cast<int>(random() % static_cast<unsigned>(count)); };
   int close = 0, outlines = 0, searched = 0;
   for (unsigned seed = 0; outlines < 10'000; ++seed) {
-    const DrawnStep drawn(seed, 4);
+    DrawnStep drawn(seed, 4);
+    drawn.outline.part_bytes = 1 << (14 + below(9));
     if (schedule_named(drawn.schedule) == ScheduleKind::searched && ++searched > 30) continue;  // 0.3 s each
     ++outlines;
     const Network network = drawn_network(random);

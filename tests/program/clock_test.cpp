@@ -216,5 +216,36 @@ TEST(Clock, GoesOnWhereSomethingIsPutAtRest) {
   EXPECT_EQ(clock.now(), 10);
 }
 
+/// A message of several turns, behind another one of its rank.
+TEST(Clock, KnowsWhenTheLastTurnOfAMessageArrives) {
+  Told source;
+  Clock clock(3);
+  Task short_one = message(2, 1, 0, 0), long_one = message(3, 1, 2, 0);
+  short_one.load = {.takes = 100'000};
+  long_one.load = {.takes = 600'000, .latency = 10, .calls = 3};
+  source.of_rank[0].push_back(pass(1, 50'000));
+  bool is_open = false;
+  source.opens = [&](Clock& now) {
+    if (is_open) return true;
+    is_open = true;
+    now.touch(0);
+    now.put(short_one);
+    now.put(long_one);
+    return true;
+  };
+  std::int64_t expected = 0, ended = 0;
+  source.ends = [&](const Task& task, Clock& now) {
+    if (task.number == 1) expected = now.arrives(1, {TaskKind::message, 2, true});
+    if (task.number == 3) ended = task.end;
+  };
+  std::vector<std::int64_t> offered;
+  clock.watch_ports([&](const Ports::Left& left) { offered.push_back(left.offered); });
+  Begun begun;
+  EXPECT_TRUE(run(clock, source, begun));
+  EXPECT_EQ(ended, 700'010);
+  EXPECT_EQ(expected, ended);
+  EXPECT_THAT(offered, ElementsAre(0, 0, 300'000, 500'000)) << "a turn does not wait for those before it";
+}
+
 }  // namespace
 }  // namespace mindpipe

@@ -128,9 +128,11 @@ void Clock::end_at(std::int64_t time, int held) {
 }
 
 void Clock::leave_port() {
-  const Ports::Left left = ports_.leave();
-  if (sees_ports_) sees_ports_(left);
+  Ports::Left left = ports_.leave();
   HeldTask& held = held_[left.transfer.number];
+  left.offered = std::max(left.offered, held.left);  // a turn does not wait for those before it
+  held.left = left.transfer.goes_on ? left.left : 0;
+  if (sees_ports_) sees_ports_(left);
   held.arrived = std::max(held.arrived, left.arrived);
   if (left.transfer.goes_on) return;
   const std::int64_t end = held.arrived + latency_of(held);

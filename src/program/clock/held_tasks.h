@@ -16,7 +16,8 @@ struct HeldTask {
   int over = 0;              ///< turns that have ended
   bool travels = false;      ///< sums of a turn, inside a pass
   bool has_left = false;     ///< the port: when it ends is known
-  std::int64_t arrived = 0;  ///< when the last of its turns that has left did
+  std::int64_t left = 0;     ///< when the turn before the next one left the port
+  std::int64_t arrived = 0;  ///< when the in port has all of its turns that have left
 };
 
 /// Tasks that a clock holds, by number; a number that is given back is given out again.

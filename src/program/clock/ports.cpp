@@ -96,9 +96,10 @@ std::int64_t Ports::expected(int from, Level level, TrafficClass traffic, int nu
   const Port& out = ports_[static_cast<std::size_t>(from) * levels + static_cast<std::size_t>(level)];
   const int view = view_of(traffic);
   std::int64_t time = std::max(now, out.views[view].busy_until);
-  const auto own = std::find_if(out.waiting.begin(), out.waiting.end(),
-                                [&](const Waiting& waiting) { return waiting.transfer.number == number; });
-  if (own == out.waiting.end()) return time;
+  const Waiting* own = nullptr;  // its last turn
+  for (const Waiting& waiting : out.waiting)
+    if (waiting.transfer.number == number && (own == nullptr || is_before(*own, waiting))) own = &waiting;
+  if (own == nullptr) return time;
   for (const Waiting& waiting : out.waiting)
     if (!is_before(*own, waiting) && view < views_with(waiting.transfer.traffic))
       time += waiting.transfer.takes;

@@ -16,8 +16,8 @@ struct Load {
   std::int64_t latency = 0;  ///< once the in port has it; no port is held meanwhile
   Level level = Level::node;
   int calls = 1;  ///< messages that one part is made of, or a pass's sums
-  /// It goes to the port in so many turns, so that others wait for no more than a message, and not for short
-  /// ones one by one. `part`: the time of what goes there, as ports take it.
+  /// It goes to the port in so many turns, between which higher classes pass: messages, and where these are
+  /// short, several together. `part`: the time of what goes there, as ports take it.
   int turns(std::int64_t part) const {
     constexpr std::int64_t length = 250'000, most = 16;
     return static_cast<int>(
@@ -52,7 +52,7 @@ class Ports {
     int from = 0, to = 0;    ///< alike: a group's, whose ranks all send and receive as this one does
     std::int64_t takes = 0;  ///< more than 0
     int number = 0;          ///< by which its owner knows it
-    bool goes_on = false;    ///< the next turn of the same stands behind it
+    bool goes_on = false;    ///< true: another turn follows
   };
   /// A transfer that has left, and when the in port has it.
   struct Left {

@@ -33,9 +33,9 @@ struct Network {
   Link data, grid;                              ///< collectives of these groups
   Link copies = {};                             ///< between a device and its host, each way
   Link tensor = {};                             ///< sums between ranks that share a product, inside passes
-  int of_sum = 1, of_gather = 1;  ///< messages of a rank that a part of these over data is made of
+  int of_sum = 1, of_gather = 1;  ///< messages of a rank that a part of these over data is made of, at most
   std::int64_t longest_part = most_part_bytes;  ///< bytes of a part of bulk traffic, at most
-  std::int64_t part_bytes = most_part_bytes;    ///< of an outline that is planned for it
+  std::int64_t part_bytes = most_part_bytes;    ///< bytes of a part of what is planned for it
   std::optional<Unseen> unseen = {};            ///< traffic that some does not find at ports
   /// Whether tensor sums can meet messages of the pipeline, or sums over data, at a port.
   bool tensor_meets(bool messages, bool sums) const;

@@ -41,7 +41,10 @@ Transfer sum_over_data(const Outline& outline, int unit) {
                                  ? 1
                                  : most_roots(outline.data * outline.shards, outline.data),
                      sums = outline.sharded_optimizer ? 0 : 1;
-  return {(roots + sums) * sent_in_group(outline.data, bytes), parts_over_data(outline, roots * bytes)};
+  // Each root has a chunk for each rank in each part.
+  const int most = outline.data > 1 ? parts_of(bytes, outline.data, outline.data * longest_overhang) : 1;
+  return {(roots + sums) * sent_in_group(outline.data, bytes),
+          std::min(most, parts_over_data(outline, roots * bytes))};
 }
 
 Transfer gather_over_data(const Outline& outline, int unit) {
