@@ -1,4 +1,5 @@
 // ranks: 1, thorough ranks: 2 4 8
+#include "program/clock/transfer.h"
 #include "runtime/styles.h"
 #include "runtime/supernet_runs.h"
 
@@ -67,6 +68,22 @@ TEST(Subnets, HaveTheBitsOfOneAfterTheOtherOnEveryLayout) {
       c.micro_batches = 1 + number % 2;
       EXPECT_EQ(compared(c, world, 10 * world.size + number), "") << describe(c);
     }
+}
+
+// On slow links the sums of windows and of units go in parts of 256 KiB.
+TEST(Subnets, OnLanesHaveTheBitsOfOneAfterTheOtherInShortParts) {
+  const World world = all_ranks();
+  if (world.size != 4 || asks_all()) GTEST_SKIP() << "two lanes of two data ranks";
+  Config config = config_of({.data = 2, .subnets = 12, .lanes = 2});
+  config.model.supernet.vocabulary = 16384;
+  config.device.links = {8, 1e-6, 1e8, 1e-6, 1e8};
+  const Outline outline = make_run_plan(config).outline;
+  int parts = 0;
+  for (int unit = 0; unit < static_cast<int>(outline.units.size()); ++unit)
+    parts = std::max(parts, sum_over_data(outline, unit).parts);
+  EXPECT_GE(parts, 4);
+  const SubnetsOutcome got = trained(config, world, 0);
+  if (world.rank == 0) EXPECT_EQ(difference(got, one_after_the_other(config)), "");
 }
 
 // A data rank that holds 3, 5, 6, ... logical shards has several roots of the tree over all of them.
