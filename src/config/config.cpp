@@ -7,6 +7,7 @@
 #include "config/document.h"
 #include "config/open_settings.h"
 #include "config/rules.h"
+#include "config/section.h"
 #include "config/settings.h"
 #include "config/tokens.h"
 #include "core/check.h"
@@ -53,9 +54,7 @@ class Reader {
           read_all_of(key, value, name.where);
           continue;
         }
-        MP_REQUIRE(value.kind == Node::Kind::mapping, Exit::bad_configuration,
-                   "{}: {} is {}; it is a section, with settings like {} below it", name.where, key,
-                   value.kind == Node::Kind::empty ? "empty" : shown(value), sections_[key]);
+        if (value.kind != Node::Kind::mapping) refuse_section(name.where, key, value, sections_[key]);
         read_section(value, key);
       }
     }

@@ -15,15 +15,21 @@ namespace mindpipe {
   fail(Exit::bad_configuration, "{}: {} is {}; allowed: {}{}", node.where, key, shown(node), allowed, meant);
 }
 
+/// Says that a value is no mapping, where `key` is a section. `like`: one of its settings.
+[[noreturn]] inline void refuse_section(const std::string& where, const std::string& key, const Node& value,
+                                        const std::string& like) {
+  fail(Exit::bad_configuration, "{}: {} is {}; it is a section, with settings like {} below it", where, key,
+       value.kind == Node::Kind::empty ? "empty" : shown(value), like);
+}
+
 /// A mapping of a document that is no configuration, whose keys are some of `names`. `path`: of its keys in
 /// complaints; `what`: whose they are.
 class Section {
  public:
   Section(const Node& node, std::string path, const std::vector<std::string>& names, const std::string& what)
       : node_(node), path_(std::move(path)) {
-    MP_REQUIRE(node.kind == Node::Kind::mapping || node.kind == Node::Kind::empty, Exit::bad_configuration,
-               "{}: {} is {}; it is a section, with settings like {} below it", node.where,
-               path_.empty() ? what : path_, shown(node), names.front());
+    if (node.kind != Node::Kind::mapping && node.kind != Node::Kind::empty)
+      refuse_section(node.where, path_.empty() ? what : path_, node, names.front());
     for (const auto& [key, value] : node.entries)
       MP_REQUIRE(std::count(names.begin(), names.end(), key.text) > 0, Exit::bad_configuration,
                  "{}: {} is not a setting ({} has {}){}", key.where, key_of(key.text), what,

@@ -94,11 +94,12 @@ Price PriceList::message(int from, int to, std::int64_t bytes) const {
 
 Price PriceList::message(int from, int to, const BoundaryBytes& cut, bool with_forward) const {
   Price both;
+  int calls = 0;
   for (const auto& [payload, bytes] : payloads_of(cut, with_forward)) {
     if (bytes == 0) continue;
     const Price one = message(from, to, bytes);
     const std::int64_t takes = both.load.takes + one.load.takes;
-    const int calls = one.load.calls + (both.lasts > 0 ? both.load.calls : 0);
+    calls += one.load.calls;
     both = {one.load.latency + takes, {takes, one.load.latency, one.load.level, calls}};
   }
   return both;
