@@ -260,15 +260,16 @@ TEST_F(PortsOfLists, ShortPartsGoAsOne) {
   EXPECT_EQ(run().spans[0][2].end, 200'000 + 7 + 10) << "a plan does not count what takes so little";
 }
 
-TEST_F(PortsOfLists, LongMessagesGoInPartsThatTheInPortHasOneByOne) {
+TEST_F(PortsOfLists, ALongMessageIsThereWithTheLatestOfItsParts) {
   network_.part_bytes = 300'000;
   message(0, 1, 600'000);
   program_.ranks[0][0].bytes = program_.ranks[1][0].bytes = 600'000;
-  pass(2, 200'000);
-  message(2, 1, 50'000, {0});  // arrives while the first part leaves
+  message(2, 1, 290'000);  // leaves for the same port while the first part does, as a sum does
+  sum(1, 290'000);
   const Timeline line = run();
-  EXPECT_EQ(line.spans[1][1].end, 250'000 + 10);
-  EXPECT_EQ(line.spans[1][0].end, 600'000 + 10) << "the first part is late by the other, the second is not";
+  EXPECT_EQ(line.spans[1][1].end, 290'000 + 10);
+  EXPECT_EQ(line.spans[1][2].end, 290'000 + 290'000 + 10);
+  EXPECT_EQ(line.spans[1][0].end, 300'000 + 290'000 + 290'000 + 10) << "the second part is there at 600,000";
 }
 
 TEST_F(PortsOfLists, OtherLevelsDoNotMeet) {
