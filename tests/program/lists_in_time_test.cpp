@@ -114,11 +114,19 @@ struct RoomyGrid {
     network.tensor = {below(10'000), 1.0 * below(20)};
     for (int pairs = below(6); pairs-- > 0;)
       network.between[{below(outline.ranks()), below(outline.ranks())}] = {below(50'000), 1.0 * below(50)};
+    if (seed % 3 == 0) cut_transfers(1 + below(6));
     subnets = sample_subnets(outline, static_cast<Draw>(below(3)), 20 + below(40), seed);
     rules = {.admission = static_cast<int>(subnets.size()), .window = 1 + below(20)};
   }
 
  private:
+  /// Messages and sums take so long that they go to ports in turns.
+  void cut_transfers(int of_sum) {
+    outline.part_bytes = 1 << 18;
+    for (BoundaryBytes& cut : outline.cuts) cut.activation = cut.activation > 0 ? 1 << 20 : 0;
+    network.message.picoseconds_per_byte = network.data.picoseconds_per_byte = 1000;
+    network.of_sum = of_sum;
+  }
   void share_one_more() {
     const int last = outline.all_blocks() - 1, unit = static_cast<int>(outline.units.size());
     outline.units.push_back(
@@ -138,7 +146,9 @@ TEST(Lists, RunInThePlannersTimeEntryByEntry) {
     WholeProgram whole = whole_program(grid.outline, grid.network, grid.rules, grid.subnets, {64});
     move_one_at_a_time(whole.program);
     go_home_at_once(whole);
-    const Timeline timeline = simulate(whole.program, whole.durations, grid.network);
+    Network network = grid.network;
+    network.part_bytes = grid.outline.part_bytes;
+    const Timeline timeline = simulate(whole.program, whole.durations, network);
     ASSERT_TRUE(timeline.finished) << seed;
     const std::map<Name, Span> spans = spans_of(whole.program, timeline, grid.outline);
     CausalPlanner planner(grid.outline, grid.network, grid.rules);
