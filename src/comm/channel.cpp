@@ -17,11 +17,7 @@ bool is_bulk(TrafficClass kind) { return kind > TrafficClass::pipeline; }
 
 Channels::Channels(MPI_Comm ranks, Waiting& waiting, TrafficLedger* ledger, const Route& route, int of_lane,
                    std::int64_t part_bytes)
-    : waiting_(waiting),
-      ledger_(ledger),
-      route_(route),
-      of_lane_(of_lane),
-      part_bytes_(static_cast<std::size_t>(part_bytes)) {
+    : waiting_(waiting), ledger_(ledger), route_(route), of_lane_(of_lane), part_bytes_(part_bytes) {
   MPI_CHECK(MPI_Comm_dup(ranks, comm_.receive()));
   MPI_CHECK(MPI_Comm_rank(comm_.get(), &rank_));
   world_ranks_ = world_ranks(comm_.get());
@@ -89,6 +85,15 @@ Channels::Transfer Channels::put(const ChannelName& channel, const Tensor& tenso
   return next_++;
 }
 
+Channels::Message& Channels::begin(Messages& messages, int peer, int payload, TrafficClass kind,
+                                   const Tensor& tensor) {
+  const std::int64_t part = alike_parts(static_cast<std::int64_t>(tensor.bytes()), part_bytes_);
+  Message& message = messages.emplace_back(Message{next_, peer, payload, kind, tensor.as<std::byte>(),
+                                                   tensor.bytes(), static_cast<std::size_t>(part)});
+  message.moment = message.ended = moment();
+  return message;
+}
+
 Channels::Transfer Channels::send(int peer, int payload, const Tensor& tensor, TrafficClass kind) {
   MP_CHECK(payload >= 0 && peer != rank_, "a message of payload {} from rank {} to rank {}", payload, rank_,
            peer);
@@ -97,9 +102,8 @@ Channels::Transfer Channels::send(int peer, int payload, const Tensor& tensor, T
     if (ledger_ != nullptr) ledger_->add(axis_to(peer), kind, static_cast<std::int64_t>(tensor.bytes()), 0);
     return put({rank_, peer, payload}, tensor);
   }
-  sends_.push_back({next_, peer, payload, kind, tensor.as<std::byte>(), tensor.bytes()});
-  sends_.back().moment = moment();
-  if (route_.ports != nullptr) sends_.back().price = route_.ports->price();
+  Message& message = begin(sends_, peer, payload, kind, tensor);
+  if (route_.ports != nullptr) message.price = route_.ports->price();
   if (route_.ports == nullptr) waiting_.gate().begin(kind);
   progress();
   return next_++;
@@ -110,16 +114,14 @@ Channels::Transfer Channels::receive(int peer, int payload, const Tensor& tensor
            rank_);
   if (is_message_left_out(peer, rank_, payload)) return next_++;
   if (!queued_.empty()) return put({peer, rank_, payload}, tensor);
-  Message& message = receives_.emplace_back(
-      Message{next_, peer, payload, TrafficClass::pipeline, tensor.as<std::byte>(), tensor.bytes()});
-  message.moment = moment();
+  Message& message = begin(receives_, peer, payload, TrafficClass::pipeline, tensor);
   while (message.begun < message.bytes) begin_part(message, false);
   progress();
   return next_++;
 }
 
 void Channels::begin_part(Message& message, bool sending) {
-  const std::size_t bytes = std::min(part_bytes_, message.bytes - message.begun);
+  const std::size_t bytes = std::min(message.part, message.bytes - message.begun);
   const Wire::Way way = !sending                              ? Wire::Way::receive
                         : route_.kind == Route::Kind::counted ? Wire::Way::send_when_met
                                                               : Wire::Way::send;
@@ -127,8 +129,7 @@ void Channels::begin_part(Message& message, bool sending) {
   if (route.ports != nullptr) {
     route.link = route.ports->link_to(message.peer);
     route.traffic = message.kind;
-    const std::size_t part = message.begun / part_bytes_;
-    route.moment = sending && part >= parts_ahead ? message.ends[part - parts_ahead] : message.moment;
+    route.moment = message.moment;
     route.price = message.price;
   }
   message.parts.emplace_back(route, way, message.data + message.begun, bytes, message.peer, message.payload,
@@ -142,7 +143,9 @@ void Channels::begin_sends(TrafficClass kind) {
     const bool behind = std::any_of(sends_.begin(), message, [&](const Message& earlier) {
       return earlier.same_channel(*message) && earlier.begun < earlier.bytes;
     });
-    while (!behind && message->begun < message->bytes && message->parts.size() < parts_ahead) {
+    // Ports of imitated ranks have all parts at once, in which the class decides between them and others.
+    const auto may_begin = [&] { return route_.ports != nullptr || message->parts.size() < parts_ahead; };
+    while (!behind && message->begun < message->bytes && may_begin()) {
       if (is_bulk(kind) && !waiting_.gate().open_for(kind)) return;
       begin_part(*message, true);
     }
@@ -157,7 +160,7 @@ void Channels::finish_parts(Message& message, bool sending) {
         "payload {} from rank {} has {} bytes where {} were expected: the two ends of the channel differ",
         message.payload, message.peer, part.received(), part.bytes());
     message.arrived += part.bytes();
-    message.ends.push_back(part.ended());
+    message.ended = std::max(message.ended, part.ended());
   }
 }
 
@@ -172,9 +175,7 @@ void Channels::finish(Messages& messages, bool sending) {
       ++message;
       continue;
     }
-    if (route_.ports != nullptr)
-      ended_[message->name] = std::accumulate(message->ends.begin(), message->ends.end(), message->moment,
-                                              [](auto a, auto b) { return std::max(a, b); });
+    if (route_.ports != nullptr) ended_[message->name] = message->ended;
     if (sending) {
       if (route_.ports == nullptr) waiting_.gate().end(message->kind);
       if (ledger_ != nullptr)

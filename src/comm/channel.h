@@ -74,10 +74,11 @@ class Channels {
     TrafficClass kind;
     std::byte* data;
     std::size_t bytes;
+    std::size_t part;                        ///< bytes of each part but the last
     std::size_t begun = 0, arrived = 0;      ///< bytes handed to MPI, and of these done
     std::deque<Wire> parts = {};             ///< begun and not yet done, in order
     std::int64_t moment = 0;                 ///< from which it may pass ports
-    std::vector<std::int64_t> ends = {};     ///< when its parts ended, in the time of ports
+    std::int64_t ended = 0;                  ///< when the last part had, in the time of ports
     std::optional<std::int64_t> price = {};  ///< time of ports, whatever the bytes
     std::int64_t start_ns = now_ns();
     bool same_channel(const Message& other) const { return peer == other.peer && payload == other.payload; }
@@ -95,6 +96,7 @@ class Channels {
   void share(Transports& transports, const std::vector<ChannelName>& channels);
   Transfer put(const ChannelName& channel, const Tensor& tensor);
   std::int64_t moment() const { return route_.ports != nullptr ? route_.ports->moment() : 0; }
+  Message& begin(Messages& messages, int peer, int payload, TrafficClass kind, const Tensor& tensor);
   void begin_part(Message& message, bool sending);
   void begin_sends(TrafficClass kind);
   void finish_parts(Message& message, bool sending);
@@ -105,7 +107,7 @@ class Channels {
   TrafficLedger* ledger_;
   Route route_;
   int rank_ = 0, of_lane_;
-  std::size_t part_bytes_;
+  std::int64_t part_bytes_;
   std::vector<int> world_ranks_;
   std::vector<std::unique_ptr<Transport>> transports_;
   std::map<ChannelName, Queued> queued_;  ///< this rank's queued channels

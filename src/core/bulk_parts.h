@@ -43,4 +43,12 @@ constexpr std::int64_t longest_part(int ranks, std::int64_t part) {
   return without_overhang(ranks, part) + ranks * longest_overhang;
 }
 
+/// Bytes of the parts, all but the last, of a message that goes in as many as its length needs: alike, and
+/// whole vectors.
+constexpr std::int64_t alike_parts(std::int64_t bytes, std::int64_t part) {
+  constexpr std::int64_t vector = 64;
+  const std::int64_t parts = parts_of(bytes, 0, part), each = (bytes + parts - 1) / parts;
+  return (each + vector - 1) / vector * vector;
+}
+
 }  // namespace mindpipe

@@ -104,17 +104,21 @@ TEST_F(WirePorts, OfThreeThatStandReadyTheHigherClassLeavesFirst) {
   expect_arrives_by_rule(ports.in_record());
 }
 
-TEST_F(WirePorts, LongMessagesPassInParts) {
+TEST_F(WirePorts, LongMessagesPassInPartsThatAreAlike) {
   Channels channels = this->channels(least_part_bytes);
-  const std::int64_t start = common_time(), size = 5 * least_part_bytes;
-  Channels::Transfer transfer = 0;
-  {
-    const PaperPorts::Begins begins(&ports, start);
-    transfer = rank == 0 ? channels.send(1, 0, bytes(size)) : channels.receive(0, 0, bytes(size));
+  const std::int64_t start = common_time(), size = 4 * least_part_bytes + least_part_bytes / 4;
+  std::vector<Channels::Transfer> both;
+  for (const int payload : {0, 1}) {
+    const PaperPorts::Begins begins(&ports, start + 100'000 * payload);
+    both.push_back(rank == 0 ? channels.send(1, payload, bytes(size))
+                             : channels.receive(0, payload, bytes(size)));
   }
   finish(channels);
-  EXPECT_EQ(channels.take_end(transfer), start + size + latency) << "two parts are on their way at a time";
-  EXPECT_EQ((rank == 0 ? ports.out_record() : ports.in_record()).size(), 5U);
+  EXPECT_EQ(channels.take_end(both[0]), start + size + latency) << "who came first leaves first";
+  EXPECT_EQ(channels.take_end(both[1]), start + 2 * size + latency);
+  const std::vector<PaperPorts::Passed>& record = rank == 0 ? ports.out_record() : ports.in_record();
+  ASSERT_EQ(record.size(), 10U);
+  for (int part = 0; part < 5; ++part) EXPECT_NEAR(record[part].takes, size / 5, 5 * 64) << part;
 }
 
 }  // namespace

@@ -45,6 +45,8 @@ TEST(Durations, AreReadAndShown) {
   EXPECT_EQ(human_seconds(3725), "1 h 02 min");
   EXPECT_EQ(human_seconds(185), "3 min 05 s");
   EXPECT_EQ(human_seconds(0.0045), "4.5 ms");
+  EXPECT_EQ(human_seconds(1.256), "1.26 s");
+  EXPECT_EQ(human_seconds(12.34), "12.3 s");
 }
 
 TEST(Numbers, ReadBackToTheSameBits) {
