@@ -7,7 +7,6 @@ import json
 import math
 import os
 import subprocess
-import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 DATA = os.path.join(ROOT, "data", "published")
@@ -64,17 +63,14 @@ def planned_seconds(program, steps, device, extra=()):
     """What `plan --simulate` says of each step, on as many processors as there are; None: it was refused."""
 
     def one(step):
-        with tempfile.TemporaryDirectory() as folder:
-            figures = os.path.join(folder, "plan.json")
-            words = [f"{key}={value}" for key, value in step.settings.items()]
-            command = [program, "plan", "--simulate", "--json", figures, "--ranks", str(step.ranks),
-                       "--config", os.path.join(ROOT, "configs", "gpt2-1.5b.yaml"), "device.kind=cuda",
-                       f"device.description={device}", "train.zero=0", *words, *extra]
-            done = subprocess.run(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-            if done.returncode != 0:
-                raise RuntimeError(f"{step.group} {step.name}: {done.stderr.strip()}")
-            with open(figures, encoding="utf-8") as file:
-                return json.load(file)["step_ns"] * 1e-9
+        words = [f"{key}={value}" for key, value in step.settings.items()]
+        command = [program, "plan", "--simulate", "--json", "-", "--ranks", str(step.ranks), "--config",
+                   os.path.join(ROOT, "configs", "gpt2-1.5b.yaml"), "device.kind=cuda",
+                   f"device.description={device}", "train.zero=0", *words, *extra]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+        if done.returncode != 0:
+            raise RuntimeError(f"{step.group} {step.name}: {done.stderr.strip()}")
+        return json.loads(done.stdout)["step_ns"] * 1e-9
 
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         return list(pool.map(one, steps))

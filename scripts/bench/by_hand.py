@@ -58,10 +58,9 @@ class Planner:
 
     def ask(self, words):
         """The figures of a plan, or none where it is refused or does not fit."""
-        with tempfile.NamedTemporaryFile(suffix=".json") as figures:
-            command = [self.binary, "plan", "--config", self.file, "--ranks", str(self.ranks), "--json", figures.name]
-            done = subprocess.run(command + self.device + words, cwd=ROOT, capture_output=True, text=True, check=False)
-            return json.load(open(figures.name, encoding="utf-8")) if done.returncode == 0 else None
+        command = [self.binary, "plan", "--config", self.file, "--ranks", str(self.ranks), "--json", "-"]
+        done = subprocess.run(command + self.device + words, cwd=ROOT, capture_output=True, text=True, check=False)
+        return json.loads(done.stdout) if done.returncode == 0 else None
 
     def run(self, words):
         """Runs a verb on all ranks, emulated ones at real-time priority."""

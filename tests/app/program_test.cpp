@@ -173,6 +173,17 @@ TEST_F(TheProgram, WhatDoesNotFitIsRefusedWithTheLedgerAndCode71AlsoByADryRun) {
   }
 }
 
+TEST_F(TheProgram, PrintsTheFiguresOfAPlanAlone) {
+  const std::string file = (root_ / "plan.json").string();
+  for (const std::string verb : {"plan --simulate", "plan --search --ranks 2"}) {
+    const Answer beside = tiny("grid=auto", verb + " --json " + file),
+                 alone = tiny("grid=auto", verb + " --json -");
+    ASSERT_EQ(beside.code, 0) << beside.text;
+    EXPECT_NE(beside.text, "");
+    EXPECT_EQ(alone.text, read("plan.json")) << verb;
+  }
+}
+
 TEST_F(TheProgram, WhatNoMachineHoldsIsRefusedAtOnceWithCode71) {
   const double before = children_seconds();
   const Answer refused = tiny("model.width=1048576 model.layers=100");

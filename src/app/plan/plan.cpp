@@ -218,6 +218,13 @@ double seconds_of_run(const Config& config, const RunPlan& plan) {
 
 }  // namespace
 
+bool are_alone(const std::string& json) { return json == "-"; }
+
+void write_figures(const std::string& json, const std::string& figures) {
+  if (are_alone(json)) print(figures);
+  else if (!json.empty()) replace_file(json, figures);
+}
+
 std::string plan_text(const Config& given, int ranks, bool simulate) {
   const Config config = on_paper(given, ranks);
   return text_of(config, make_run_plan(config), ranks, simulate);
@@ -233,12 +240,14 @@ int plan(const Arguments& arguments, const Config& given) {
   const int ranks = arguments.ranks > 0 ? arguments.ranks : ranks_of_grid(given);
   const Config config = on_paper(given, ranks, arguments.open);
   const RunPlan made = make_run_plan(config);
-  print(text_of(config, made, ranks, arguments.simulate));
-  print(tapes_chosen(given, config, made, arguments.open));
-  if (arguments.simulate && made.trains_steps()) print(schedules_text(config, made.outline));
-  print(proof_text(config, made) + "\n");
-  if (!json.empty()) replace_file(json, json_of(config, made, ranks));
-  if (!config.energy.forecast.empty())
+  if (!are_alone(json)) {
+    print(text_of(config, made, ranks, arguments.simulate));
+    print(tapes_chosen(given, config, made, arguments.open));
+    if (arguments.simulate && made.trains_steps()) print(schedules_text(config, made.outline));
+    print(proof_text(config, made) + "\n");
+  }
+  if (!json.empty()) write_figures(json, json_of(config, made, ranks));
+  if (!config.energy.forecast.empty() && !are_alone(json))
     print(start_text(config, seconds_of_run(config, made), static_cast<double>(std::time(nullptr))));
   require_within(made, config);
   require_stashes(made, config.train.swap);

@@ -9,4 +9,9 @@ struct Config;
 /// its passes; or, simulated, how long a step takes and how much of it each stage is idle.
 std::string plan_text(const Config& config, int ranks, bool simulate);
 
+/// Whether figures are all that is printed: `--json -`.
+bool are_alone(const std::string& json);
+/// Writes figures where --json asks for them: into a file, or to stdout.
+void write_figures(const std::string& json, const std::string& figures);
+
 }  // namespace mindpipe

@@ -8,6 +8,7 @@
 #include "app/plan/grid_choice.h"
 #include "app/plan/measure_layouts.h"
 #include "app/plan/open_choice.h"
+#include "app/plan/plan.h"
 #include "app/plan/plan_comparison.h"
 #include "app/plan/plan_lanes.h"
 #include "app/plan/plan_page.h"
@@ -332,10 +333,10 @@ int plan_search(const Arguments& arguments, const Config& given) {
   config.train.batch = chosen.size.batch;
   if (asked.measure > 0) text += '\n' + measure(arguments, config, free, chosen.search, traced);
   if (launch().rank != 0) return 0;
-  print(text);
+  if (!are_alone(asked.json)) print(text);
   if (!asked.json.empty())
-    replace_file(asked.json, search_json(chosen.config, chosen.size.ranks, free, chosen.search,
-                                         comparison_json(plans, goal, free)));
+    write_figures(asked.json, search_json(chosen.config, chosen.size.ranks, free, chosen.search,
+                                          comparison_json(plans, goal, free)));
   if (!asked.html.empty()) replace_file(asked.html, plan_page(plans, goal, free, text));
   if (!asked.output.empty()) replace_file(asked.output, to_yaml(with_layout(config, chosen.best().layout)));
   return 0;

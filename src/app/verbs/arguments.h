@@ -66,7 +66,7 @@ struct SearchArguments {
   int measure = 0;     ///< layouts whose steps are measured in this job
   std::string from;    ///< a run directory whose trace has the prices; empty: those of the configuration
   std::string output;  ///< the configuration with the best layout; empty: none
-  std::string json;    ///< the file for all layouts; empty: none
+  std::string json;    ///< the file for figures; -: stdout, which has nothing else; empty: none
   std::string html;    ///< the page with pictures; empty: none
 };
 

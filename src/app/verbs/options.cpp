@@ -119,7 +119,7 @@ void declare_plan(CLI::App& app, Arguments& a) {
   app.add_option(
          "--json", a.layouts.json,
          "--search: write all layouts, each with its time, bound or reason; --simulate: the figures of "
-         "the step, and which traffic delays which, pair by pair")
+         "the step, and which traffic delays which, pair by pair; -: print them, and nothing else")
       ->option_text("FILE");
   app.add_option("--html", a.layouts.html, "--search: write a page with pictures, whole in itself")
       ->needs(search)
