@@ -45,10 +45,10 @@ struct Tally {
 using Spoil = std::string (*)(Lists&, std::mt19937&);
 using BitsOf = std::function<std::vector<float>(const Lists&)>;
 
-/// Whoever leaves other bits has to be found.
-void try_fault(Lists lists, Spoil spoil, unsigned seed, const BitsOf& bits_of, Tally& tally) {
+/// Whoever leaves other bits than the sound lists has to be found.
+void try_fault(Lists lists, Spoil spoil, unsigned seed, const std::vector<float>& sound,
+               const BitsOf& bits_of, Tally& tally) {
   std::mt19937 random(seed);
-  const std::vector<float> sound = bits_of(lists);
   ASSERT_FALSE(sound.empty()) << seed;
   const std::string fault = spoil(lists, random);
   const bool is_found = !lists.errors().empty(), differs = bits_of(lists) != sound;
@@ -68,9 +68,10 @@ TEST(DrawnFaults, ThatLeaveOtherBitsAreFound) {
   for (unsigned seed = 1; seed <= 200; ++seed) {
     const DrawnStep drawn(seed, 4);
     const Lists lists = lists_of_step(drawn.outline, drawn.schedule.c_str());
-    try_fault(lists, spoil_by_lot, seed, bits_of, of_lists);
+    const std::vector<float> sound = bits_of(lists);
+    try_fault(lists, spoil_by_lot, seed, sound, bits_of, of_lists);
     for (unsigned turn = 0; turn < 3; ++turn)
-      try_fault(lists, spoil_field_by_lot, 3 * seed + turn, bits_of, of_fields);
+      try_fault(lists, spoil_field_by_lot, 3 * seed + turn, sound, bits_of, of_fields);
   }
   expect_found("actions", of_lists, 60);
   expect_found("fields", of_fields, 100);
@@ -104,8 +105,9 @@ TEST(DrawnFaults, OfSubnetsThatLeaveOtherBitsAreFound) {
   };
   for (unsigned seed = 1; seed <= 400; ++seed) {
     const Lists lists = drawn_subnets(seed);
-    try_fault(lists, spoil_by_lot, seed, bits_of, of_lists);
-    try_fault(lists, spoil_field_by_lot, seed, bits_of, of_fields);
+    const std::vector<float> sound = bits_of(lists);
+    try_fault(lists, spoil_by_lot, seed, sound, bits_of, of_lists);
+    try_fault(lists, spoil_field_by_lot, seed, sound, bits_of, of_fields);
   }
   expect_found("actions", of_lists, 120);
   expect_found("fields", of_fields, 60);
@@ -160,8 +162,9 @@ TEST(DrawnFaults, OfMovingStepsThatLeaveOtherBitsAreFound) {
     } catch (const Error&) {  // a table that is shared
       continue;
     }
-    try_fault(lists, spoil_by_lot, seed, bits_of, of_lists);
-    try_fault(lists, spoil_field_by_lot, seed, bits_of, of_fields);
+    const std::vector<float> sound = bits_of(lists);
+    try_fault(lists, spoil_by_lot, seed, sound, bits_of, of_lists);
+    try_fault(lists, spoil_field_by_lot, seed, sound, bits_of, of_fields);
   }
   expect_found("actions", of_lists, 30);
   expect_found("fields", of_fields, 20);

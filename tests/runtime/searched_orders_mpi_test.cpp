@@ -3,6 +3,8 @@
 
 #include <random>
 #include <set>
+#include <string>
+#include <vector>
 
 #include "plan/run_plan.h"
 #include "runtime/planned_run.h"
@@ -44,15 +46,40 @@ ChangeOnPaper drawn_times(int number) {
   };
 }
 
+RunPlan plan_of(int number, const KnownOrder& known = {}) {
+  return make_run_plan(searched_run(number, ScheduleKind::searched), Purpose::training, {}, 1,
+                       drawn_times(number), known);
+}
+
+/// The order of each draw, searched by one rank.
+std::vector<std::string> shared_orders() {
+  const World world = all_ranks();
+  std::vector<std::string> orders(drawn_orders);
+  for (int number = world.rank; number < drawn_orders; number += world.size)
+    orders[number] = plan_of(number).training.found_order;
+  for (int number = 0; number < drawn_orders; ++number) {
+    auto length = static_cast<int>(orders[number].size());
+    MPI_Bcast(&length, 1, MPI_INT, number % world.size, world.comm);
+    orders[number].resize(length);
+    MPI_Bcast(orders[number].data(), length, MPI_CHAR, number % world.size, world.comm);
+  }
+  return orders;
+}
+
 TEST(SearchedOrders, OfFortyDrawsHaveTheBitsOfOneInPlainOrder) {
+  const std::vector<std::string> orders = shared_orders();
   std::set<std::string> different;
   for (int number = 0; number < drawn_orders; ++number) {
-    const Config plain = searched_run(number, ScheduleKind::gpipe),
-                 searched = searched_run(number, ScheduleKind::searched);
-    const RunPlan plan = make_run_plan(searched, Purpose::training, {}, 1, drawn_times(number));
-    const std::string& text = plan.training.found_order;
+    const std::string& text = orders[number];
     ASSERT_FALSE(text.empty()) << number;
     different.insert(text.substr(text.find('\n')));  // behind what was asked
+    if (number % 10 == 0) {
+      EXPECT_EQ(plan_of(number).training.found_order, text) << number << ": every rank finds the same";
+    }
+    const Config plain = searched_run(number, ScheduleKind::gpipe),
+                 searched = searched_run(number, ScheduleKind::searched);
+    const RunPlan plan = plan_of(number, {"the rank that searched", text});
+    EXPECT_EQ(plan.training.found_order, "") << number << ": the order was known";
     EXPECT_EQ(train_three_steps(searched, plan), train_three_steps(plain, make_run_plan(plain))) << number;
   }
   EXPECT_GE(different.size(), drawn_orders / 2U);
