@@ -83,7 +83,9 @@ TEST(Subnets, OnLanesHaveTheBitsOfOneAfterTheOtherInShortParts) {
     parts = std::max(parts, sum_over_data(outline, unit).parts);
   EXPECT_GE(parts, 4);
   const SubnetsOutcome got = trained(config, world, 0);
-  if (world.rank == 0) EXPECT_EQ(difference(got, one_after_the_other(config)), "");
+  if (world.rank == 0) {
+    EXPECT_EQ(difference(got, one_after_the_other(config)), "");
+  }
 }
 
 // A data rank that holds 3, 5, 6, ... logical shards has several roots of the tree over all of them.
