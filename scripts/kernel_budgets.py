@@ -60,6 +60,7 @@ THREADS_WITHOUT_BOUNDS = 256
 REGISTERS, RESERVED = 65536, 1024
 ROOM = {80: (64, 32, 164 * 1024), 90: (64, 32, 228 * 1024), 100: (64, 32, 228 * 1024), 120: (48, 24, 100 * 1024)}
 BYTES = {"8": 1, "16": 2, "32": 4, "64": 8}
+ENTRY = r"(?=^(?:\.visible |\.weak )?\.entry )"
 FIGURES = ("threads", "registers", "spilled", "shared", "warps", "load", "store")
 TILES = """
 #include <cstdio>
@@ -153,13 +154,30 @@ def zstd_frames(data):
             yield unpacked.raw
 
 
+def unit_of(objects, file):
+    """The file that a build compiles: this one, or one that it has written to include several."""
+    units = objects.rglob("generated/cuda/*.cu")
+    return next((unit.name for unit in units if '/%s"' % file.name in unit.read_text()), file.name)
+
+
+def own_kernels(text, file):
+    """PTX without the kernels of other files that were compiled with this one; functions that kernels call stay."""
+    own = set(re.findall(r"__global__ void (?:__launch_bounds__\([^)]*\)\s*)?(\w+)", file.read_text()))
+    kept = ""
+    for part in re.split(r"(?=^(?:\.visible |\.weak )?\.(?:entry|func)\b)", text, flags=re.M):
+        kernel = re.match(r"[.a-z ]*\.entry (\w+)", part)
+        kept += part if not kernel or short_name(run("c++filt", kernel[1])).split("<")[0] in own else ""
+    return kept
+
+
+@functools.lru_cache(maxsize=None)
 def built_ptx(objects, file):
     """The PTX in the build's object of a file, for whatever architecture; nothing where none is found."""
-    for built in sorted(objects.rglob(file.name + ".o")) if objects else ():
+    for built in sorted(objects.rglob(unit_of(objects, file) + ".o")) if objects else ():
         for frame in zstd_frames(built.read_bytes()):
             text = frame.rstrip(b"\0")
             if b".version" in text[:100] and b".entry" in text:
-                return text.decode()
+                return own_kernels(text.decode(), file)
     return ""
 
 
@@ -199,7 +217,7 @@ def compiled(sources, objects, file, architecture, sizes):
             text=True)
     figures = {}
     bodies = {}
-    for part in re.split(r"(?=^(?:\.visible |\.weak )?\.entry )", text, flags=re.M)[1:]:
+    for part in re.split(ENTRY, text, flags=re.M)[1:]:
         bodies[re.search(r"\.entry (\w+)", part).group(1)] = part
     demangled = dict(zip(bodies, run("c++filt", *bodies).splitlines())) if bodies else {}
     for block in re.split(r"Compiling entry function '", done.stderr)[1:]:

@@ -25,9 +25,9 @@ std::vector<Engine> engines() {
     all.push_back({"f32_" + set, chain, DType::f32, &kernels.of[1], lacking});
     all.push_back({"bf16_" + set, chain, DType::bf16, &kernels.of[2], lacking});
   }
-  for (Isa isa : {Isa::avx2, Isa::avx512})  // the model's multiply-adds are one operation on paper only there
+  for (Isa isa : sets_with_models)
     all.push_back({std::string("pairs_model_") + name_of(isa), Chain::pairs, DType::bf16,
-                   &MINDPIPE_PICK_KERNELS(isa, pair_model_attention_kernels),
+                   &MINDPIPE_PICK_MODEL(isa, pair_model_attention_kernels),
                    processor_has(isa) ? "" : name_of(isa)});
   all.push_back({"pairs", Chain::pairs, DType::bf16, &avx512::pair_attention_kernels,
                  processor_has(Isa::avx512_bf16) ? "" : "products of bf16 pairs"});

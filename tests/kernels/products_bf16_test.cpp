@@ -20,12 +20,12 @@ struct Engine {
 };
 std::vector<Engine> engines() {
   std::vector<Engine> all;
-  for (Isa isa : {Isa::baseline, Isa::avx2, Isa::avx512}) {
+  for (Isa isa : sets_with_models) {
     const std::string set = name_of(isa), lacking = processor_has(isa) ? "" : set;
     all.push_back(
-        {"pairs_model_" + set, Rule::pairs, isa, &MINDPIPE_PICK_KERNELS(isa, pair_model_kernels), lacking});
+        {"pairs_model_" + set, Rule::pairs, isa, &MINDPIPE_PICK_MODEL(isa, pair_model_kernels), lacking});
     all.push_back(
-        {"tiles_model_" + set, Rule::tiles, isa, &MINDPIPE_PICK_KERNELS(isa, amx_model_kernels), lacking});
+        {"tiles_model_" + set, Rule::tiles, isa, &MINDPIPE_PICK_MODEL(isa, amx_model_kernels), lacking});
   }
   all.push_back({"pairs", Rule::pairs, Isa::avx512, &avx512::pair_kernels,
                  processor_has(Isa::avx512_bf16) ? "" : "products of bf16 pairs"});

@@ -22,8 +22,8 @@ struct TileEngine {
 };
 std::vector<TileEngine> tile_engines() {
   std::vector<TileEngine> all;
-  for (Isa isa : {Isa::baseline, Isa::avx2, Isa::avx512})
-    all.push_back({std::string("model_") + name_of(isa), isa, &MINDPIPE_PICK_KERNELS(isa, amx_model_kernels),
+  for (Isa isa : sets_with_models)
+    all.push_back({std::string("model_") + name_of(isa), isa, &MINDPIPE_PICK_MODEL(isa, amx_model_kernels),
                    processor_has(isa)});
   all.push_back({"processor", Isa::avx512, &avx512::amx_kernels, processor_has(Isa::avx512_amx)});
   return all;

@@ -123,12 +123,12 @@ std::vector<std::string> digests_here() {
       add("attention", of, of_attention(choose_attention_kernels(isa, dtype), &few, dtype));
       add("sums", of, of_sums(cpu, dtype));
     }
-    if (isa == Isa::baseline) continue;  // the models' multiply-adds are one operation on paper only there
+    if (isa == Isa::baseline) continue;  // it has no models
     const std::string on = fmt::format("on {}", name_of(isa));
-    add("products of pairs", on, of_products(MINDPIPE_PICK_KERNELS(isa, pair_model_kernels), true));
-    add("products of tiles", on, of_products(MINDPIPE_PICK_KERNELS(isa, amx_model_kernels), true));
+    add("products of pairs", on, of_products(MINDPIPE_PICK_MODEL(isa, pair_model_kernels), true));
+    add("products of tiles", on, of_products(MINDPIPE_PICK_MODEL(isa, amx_model_kernels), true));
     add("attention by pairs", on,
-        of_attention(MINDPIPE_PICK_KERNELS(isa, pair_model_attention_kernels), nullptr, DType::bf16));
+        of_attention(MINDPIPE_PICK_MODEL(isa, pair_model_attention_kernels), nullptr, DType::bf16));
     if (isa == Isa::avx512)
       add("attention by tiles", on, of_attention(avx512::amx_model_attention_kernels, nullptr, DType::bf16));
   }
