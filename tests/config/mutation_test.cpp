@@ -12,7 +12,7 @@
 namespace mindpipe {
 namespace {
 
-std::string text_of(const std::string& path) {
+std::string text_in(const std::string& path) {
   std::ifstream file(path);
   return {std::istreambuf_iterator<char>(file), {}};
 }
@@ -56,8 +56,8 @@ TEST(Mutations, AreReadOrRefusedWithASentence) {
   const std::uint32_t count = asked ? static_cast<std::uint32_t>(std::atol(asked)) : 500;
   const std::string file =
       std::filesystem::temp_directory_path() / ("mindpipe_mutation_" + std::to_string(getpid()) + ".yaml");
-  const std::string tiny = text_of(MINDPIPE_SOURCE_DIR "/configs/gpt-tiny.yaml"),
-                    llama = text_of(MINDPIPE_SOURCE_DIR "/configs/llama-8b.yaml"),
+  const std::string tiny = text_in(MINDPIPE_SOURCE_DIR "/configs/gpt-tiny.yaml"),
+                    llama = text_in(MINDPIPE_SOURCE_DIR "/configs/llama-8b.yaml"),
                     chosen =
                         "run: {dir: d}\ndata: {train: [synthetic:dates]}\nmodel:\n  kind: subnet\n"
                         "  choice: [1, 0, 2, 0, 3]\n  space:\n    name: fuzzed\n    repeat: 2\n"

@@ -97,7 +97,8 @@ SuchAction piece(ActionKind kind, int block) {
   return [=](const Action& action) { return action.kind == kind && action.first == block; };
 }
 const SuchAction stash = piece(ActionKind::stash, 2), unstash = piece(ActionKind::unstash, 2),
-                 forward = piece(ActionKind::forward, 2), backward = piece(ActionKind::backward, 2);
+                 forward_piece = piece(ActionKind::forward, 2),
+                 backward_piece = piece(ActionKind::backward, 2);
 
 const WrongList of_segments[] = {
     {"AStashThatIsLeftOut", swapped, [](Lists& lists) { lists.leave_out(lists.find(stash)); },
@@ -109,7 +110,7 @@ const WrongList of_segments[] = {
     {"AnUnstashThatDoesNotWaitForItsStash", swapped, none_waits(unstash), "does not wait for its stash"},
     {"AForwardIntoASlotThatIsStillCopied", swapped,
      without_waits_for(piece(ActionKind::forward, 1), stash, 2), "may still read it"},
-    {"ABackwardThatDoesNotWaitForItsSegment", swapped, without_waits_for(backward, unstash, 0),
+    {"ABackwardThatDoesNotWaitForItsSegment", swapped, without_waits_for(backward_piece, unstash, 0),
      "does not wait for its segment, which comes from the host"},
     {"AnUnstashIntoASlotThatIsStillRead", swapped,
      without_waits_for(unstash, piece(ActionKind::backward, 2), 1), "may still read it"},
@@ -119,9 +120,9 @@ const WrongList of_segments[] = {
     {"AStashIntoAPlaceThatIsTaken", swapped, naming(stash, &Action::host, 0, 1),
      "takes place on the host 0, where the segment of micro-batch 0 still lies"},
     {"ABackwardInAnotherSlot", swapped,
-     [](Lists& lists) { lists.at(backward).segment = 1 - lists.at(backward).segment; },
+     [](Lists& lists) { lists.at(backward_piece).segment = 1 - lists.at(backward_piece).segment; },
      "looks for its segment in slot"},
-    {"AForwardInAnotherSlot", swapped, naming(forward, &Action::segment, 1), "where its input is not"},
+    {"AForwardInAnotherSlot", swapped, naming(forward_piece, &Action::segment, 1), "where its input is not"},
     {"AnInputInNoSlot", swapped, naming(piece(ActionKind::forward, 1), &Action::to_segment, -1),
      "names no slot for the segment of block 2"},
     {"ASlotOfAKeptBlock", swapped, naming(piece(ActionKind::forward, 1), &Action::segment, 0),
@@ -129,12 +130,12 @@ const WrongList of_segments[] = {
     {"ASwappedBlockBesideOthers", swapped,
      [](Lists& lists) {
        lists.at(piece(ActionKind::forward, 1)).last = 3;
-       lists.leave_out(lists.find(forward));
+       lists.leave_out(lists.find(forward_piece));
      },
      "runs block 2, which is swapped, beside others"},
     {"APassBetweenPieces", swapped,
      [](Lists& lists) {
-       swap_places(lists.list(), lists.find(forward, 0), lists.find(piece(ActionKind::forward, 0), 1));
+       swap_places(lists.list(), lists.find(forward_piece, 0), lists.find(piece(ActionKind::forward, 0), 1));
        for (int i = 0; i < static_cast<int>(lists.list().size()); ++i)
          std::erase_if(lists.list()[i].after, [&](int earlier) { return earlier >= i; });
      },
