@@ -43,6 +43,7 @@ CONTROL = re.compile(
 ASSIGNMENT = re.compile(r"^[\w.:*>\[\]()+-]+ (?:[-+*/%&|^]|<<|>>)?= ")
 ACTION_KIND = re.compile(r"case (?:\w+::)*ActionKind::\w")
 NAKED_KIND = re.compile(r"case (?:(?:\w+::)*ActionKind::)?[a-z]\w*:")
+PARTS = re.compile(r"[][(){};:\n]|[^][(){};:\n]+")
 CALL = re.compile(r"^(?:\+\+|--)?[\w.:>-]+(?:\[[^]]*\])?(?:\(.*\)|\+\+|--)?$", re.S)
 
 
@@ -118,18 +119,18 @@ def complaints_of(code, text):
     lines = text.split("\n")
     kind_label = NAKED_KIND if re.search(r"\busing enum (?:\w+::)*ActionKind\b", code) else ACTION_KIND
     stack, head, head_line, brackets, depths, line = [], "", 1, 0, [], 1
-    for letter in code:
-        if letter == "\n":
+    for part in PARTS.findall(code):
+        if part == "\n":
             line += 1
         if not head.strip():
             head_line, head = line, ""
-        if letter == "{":
+        if part == "{":
             stack.append(
                 Block(head.strip(), head_line if head.strip() else line, stack[-1] if stack else None,
                       brackets > 0))
             depths.append((brackets, head, head_line))
             brackets, head = 0, ""
-        elif letter == "}":
+        elif part == "}":
             if not stack:
                 return
             block = stack.pop()
@@ -144,14 +145,14 @@ def complaints_of(code, text):
                                                                         not in (")", "", "e"))
             in_line = brackets > 0 or is_list
             head, head_line = (outer_head + "{}", outer_line) if in_line else ("", line)
-        elif letter == ";" and brackets == 0:
+        elif part == ";" and brackets == 0:
             if joins_statements(head):
                 yield head_line, "a comma between statements (a = 1; b = 2;)"
             head = ""
         else:
-            brackets += (letter in "([") - (letter in ")]")
-            head += letter
-            if letter == ":" and stack and stack[-1].is_switch:
+            brackets += (part in "([") - (part in ")]")
+            head += part
+            if part == ":" and stack and stack[-1].is_switch:
                 label = head.strip()
                 if label == "default:":
                     stack[-1].default = line
@@ -200,8 +201,8 @@ OWNER = re.compile(r"(?:^|[\s*&>])([A-Z]\w*)::(?:([A-Z]\w*)::)?~?(?:\w+|operator
 def owners_of_bodies(code):
     """The class of each function of a class that has a body."""
     scopes, outer, head, brackets = [], [], "", 0
-    for letter in code:
-        if letter == "{":
+    for part in PARTS.findall(code):
+        if part == "{":
             what = head.strip()
             named, owner = CLASS_HEAD.match(what), OWNER.search(what)
             is_code = brackets > 0 or None in scopes
@@ -218,17 +219,17 @@ def owners_of_bodies(code):
                 scopes.append(None)
             outer.append((brackets, head))
             brackets, head = 0, ""
-        elif letter == "}" and scopes:
+        elif part == "}" and scopes:
             scopes.pop()
             brackets, before = outer.pop()
             goes_on = brackets > 0 or before.endswith("=") or "(" in before and re.search(r"[\w,]$", before.rstrip()) and \
                 not re.search(r"\b(?:const|override|final|noexcept)$", before.rstrip())
             head = before + "{}" if goes_on else ""
-        elif letter == ";" and brackets == 0 or head.strip() in ("public:", "private:", "protected:"):
+        elif part == ";" and brackets == 0 or head.strip() in ("public:", "private:", "protected:"):
             head = ""
         else:
-            brackets += (letter in "([") - (letter in ")]")
-            head += letter
+            brackets += (part in "([") - (part in ")]")
+            head += part
 
 
 def classes_of_many_functions(root):
