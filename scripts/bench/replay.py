@@ -236,11 +236,11 @@ def bad_starts(stages, layers):
             ("small micro-batch", {"train.micro_batch": 1}, [{"train.micro_batch": size} for size in (1, 2, 4, 8)], True, late)]
 
 
-def is_not_slower(runs, period, start, chosen, turns=3):
+def is_not_slower(period, start, chosen, turns=3):
     """Whether what was chosen is not slower than the start. Where single runs leave that open, both run in turn, and pairs say it."""
     if period["chosen"] < 0.97 * period["start"]:
         return True
-    mean, off = paired([runs.replay(chosen())["measured_period"] / runs.replay(start())["measured_period"] for _ in range(turns)])
+    mean, off = paired([chosen()["expected"]["period"] / start()["expected"]["period"] for _ in range(turns)])
     return mean - off <= 1
 
 
@@ -255,30 +255,31 @@ def starts(runs, _, most, rows):
             text = (f"model: {{kind: gpt, layers: {layers}, width: 192, heads: 4, context: 128}}\n"
                     f"data: {{train: [synthetic:arithmetic]}}\ntrain: {{steps: {STEPS}, batch: {8 * ranks}}}\n"
                     f"optimizer: {{kind: adamw, rate: {{kind: constant, peak: 1.0e-3}}}}\ndevice: {device}\n")
-            run = runs.run(text, ranks, base)
+            def observed(settings, configuration=text, on=ranks):
+                return runs.observe(settings, train=lambda given, _: runs.run(configuration, on, given))
+
+            before = observed(base)
             found, figures = (os.path.join(runs.folder, file) for file in ("found.yaml", "found.json"))
             fixed = [f"{key}={value}" for key, value in base.items() if key not in start] + [f"{key}=auto" for key in start]
             began = time.monotonic()
-            runs.start(ranks, ["plan", "--search", "--from", run, "--measure", "2", "--config", runs.config("run: {dir: unused}\n" + text),
-                               "--output", found, "--json", figures] + fixed)
+            runs.start(ranks, ["plan", "--search", "--from", before["run"], "--measure", "2", "--config",
+                               runs.config("run: {dir: unused}\n" + text), "--output", found, "--json", figures] + fixed)
             searched = time.monotonic() - began
             with open(found, encoding="utf-8") as file:
                 chosen_text = file.read()
-            chosen = runs.run(chosen_text, ranks, {})
-            period = {"start": runs.replay(run)["measured_period"], "chosen": runs.replay(chosen)["measured_period"]}
+            chosen = observed({}, chosen_text)
+            period = {"start": before["expected"]["period"], "chosen": chosen["expected"]["period"]}
             with open(figures, encoding="utf-8") as file:
                 predicted = json.load(file)["chosen"]["step_ns"]
-            best = min([period["start"], period["chosen"]] +
-                       [runs.replay(runs.run(text, ranks, {**base, **other}))["measured_period"] for other in others])
+            best = min([period["start"], period["chosen"]] + [observed({**base, **other})["expected"]["period"] for other in others])
             possible = period["start"] - best
             gained = (period["start"] - period["chosen"]) / possible if possible > WORTH * best else 1
-            same = moves_bits or losses(run) == losses(chosen)
+            same = moves_bits or losses(before["run"]) == losses(chosen["run"])
             runs.found.add("gain", value=gained)
             runs.found.add("promise", value=predicted / period["chosen"] - 1)
             runs.found.add("losses", value=same)
             runs.found.add("search", value=searched)
-            runs.found.add("faster", value=is_not_slower(runs, period, lambda: runs.run(text, ranks, base),
-                                                         lambda text=chosen_text: runs.run(text, ranks, {})))
+            runs.found.add("faster", value=is_not_slower(period, lambda: observed(base), lambda: observed({}, chosen_text)))
             rows.append(["starts", base, name, gained >= 0.9, predicted, period["chosen"], 0])
             print(f"{name}, {ranks} {'emulated' if emulated else 'real'} ranks: {period['start'] / 1e6:.1f} ms, found "
                   f"{period['chosen'] / 1e6:.1f} (said {predicted / 1e6:.1f}, {predicted / period['chosen'] - 1:+.1%}) in "

@@ -71,14 +71,14 @@ class Runs:
         return own, scaled
 
     def observe(self, settings, inject="", what_if=(), train=None):
-        """What replay says of a training, which is made again, twice at most, where processors ran others for much of its steps; and where
-        its stages begin."""
+        """What replay says of a training, which is made again, twice at most, where processors ran others for much of its steps; its run
+        directory, and where its stages begin."""
         for _ in range(3):
             run = (train or self.train)(settings, inject)
             said = self.replay(run, *what_if)
             if said.get("run_delay", 0) < MUCH_DELAY * said.get("measured_period", 1):
                 break
-        said["cuts"] = cuts_of_run(run)
+        said.update(run=run, cuts=cuts_of_run(run))
         return said
 
     def replay(self, run, *what_if):

@@ -19,6 +19,14 @@ TEST(MeasuredLayouts, AreFasterThoughTheMachineIsSlowForAWhile) {
       surely_faster(beside_start({0.02, 0.03, 0.02, 0.03, 0.02, 0.03, 0.02, 0.03, 0.02, 0.03}), start));
 }
 
+TEST(MeasuredLayouts, AreFasterThoughOneOfTheirStepsWasHeldUp) {
+  std::vector<double> gains(start.size(), 0.2);
+  gains[3] = -1;
+  EXPECT_TRUE(surely_faster(beside_start(gains), start));
+  gains[7] = -0.5;
+  EXPECT_FALSE(surely_faster(beside_start(gains), start));
+}
+
 TEST(MeasuredLayouts, AreNotFasterByWhatScattersAboutNothing) {
   EXPECT_FALSE(
       surely_faster(beside_start({0.05, -0.04, 0.06, -0.05, 0.04, -0.03, 0.05, -0.06, 0.05, -0.02}), start));

@@ -271,7 +271,8 @@ std::string measure(const Arguments& arguments, const Config& config, const Sear
   }
   std::vector<LayoutChoice> layouts;
   for (const int place : places) layouts.push_back(search.all[place].layout);
-  const std::vector<std::vector<double>> seconds = measured_steps(arguments, config, layouts);
+  const std::vector<std::vector<double>> seconds =
+      measured_steps(arguments, config, layouts, traced.has_value());
   std::string text =
       fmt::format("{:>11} {:>11}  steps simulated and measured in this job\n", "simulated", "measured");
   std::size_t fastest = 0;
