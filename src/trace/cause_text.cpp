@@ -52,7 +52,7 @@ constexpr struct {
     {"unequal micro-batches", "sort or pack sequences by length, so that micro-batches cost alike"},
     {"jitter", "pin its threads, and look for what shares its processor"},
     {"host", "look for what its host does between actions: reading data, logging, other processes"},
-    {"contention", "plan --simulate says which change of the layout parts them"}};
+    {"contention", "ask plan --simulate which change of the layout parts them"}};
 static_assert(std::size(rows) == Cause::contention + 1);
 
 }  // namespace
@@ -62,7 +62,8 @@ const char* name_of(Cause::Kind kind) { return rows[kind].name; }
 std::string text_of(const Cause& cause, const ReplayGraph& graph, std::int64_t period, const char* each) {
   const auto seconds = [](std::int64_t ns) { return human_seconds(static_cast<double>(ns) * 1e-9); };
   if (cause.kind == Cause::contention)
-    return fmt::format("{}; {}; it would take {}", what(cause, graph, period), rows[cause.kind].remedy,
+    return fmt::format("{}; seen since {} {}. What to do: {}; a {} would then take {}",
+                       what(cause, graph, period), each, cause.since, rows[cause.kind].remedy, each,
                        seconds(period - cause.saves));
   return fmt::format(
       "{0}, in {1:.0f} % of the {7}s since {7} {2}; it costs {3} a {7} ({4:.1f} %){5}. What to do: "

@@ -219,9 +219,7 @@ class Search {
 
   /// Time that messages wait for other traffic is no link's fault.
   void find_slow_links() {
-    ReplayTimes alone = measured_;
-    if (traffic_ != nullptr)
-      for (const Contention& pair : traffic_->found()) traffic_->remove({pair.waits, pair.holds}, alone);
+    const ReplayTimes alone = traffic_ == nullptr ? measured_ : traffic_->without_waits();
     const LinkDelays times(graph_, alone, paper_);
     std::map<StageLink, std::vector<StageLink>> slow;
     for (const auto& [link, of_steps] : times.ratios()) {

@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 
 #include "core/middle.h"
-#include "trace/own_waits.h"
+#include "trace/port_transfers.h"
 
 namespace mindpipe {
 namespace {
@@ -86,19 +87,18 @@ std::pair<std::vector<double>, std::vector<double>> shares_lost(const std::vecto
   return {share, sure};
 }
 
-constexpr double half = 0.5, of_shortest = 0;
-
 }  // namespace
 
 ContentionFit::ContentionFit(const StepTrace& trace, const ReplayGraph& graph, const ReplayTimes& measured)
     : trace_(trace), graph_(graph), measured_(measured), usual_(graph.actions(), 0) {
-  own_waits_.assign(measured.rows.size(), std::vector<std::int64_t>(graph.actions(), 0));
+  const std::vector<std::int64_t> none(graph.actions(), 0);
+  by_rule_.waits = {.all = {measured.rows.size(), none}, .for_own = {measured.rows.size(), none}};
   find_overlaps();
-  for (const TrafficClass waits : classes) {
-    if (waits == TrafficClass::pipeline) take_out_own_waits(waits);
-    else find_usual(waits, half);
-    fit(waits);
+  for (const double share : {of_shortest, half}) {
+    for (const TrafficClass waits : classes) find_usual(waits, share);
+    find_waits();
   }
+  for (const TrafficClass waits : classes) fit(waits);
 }
 
 void ContentionFit::find_overlaps() {
@@ -149,19 +149,20 @@ void ContentionFit::each_of(TrafficClass waits, const See& see) const {
     }
 }
 
-/// What equal ones take that meet nobody, no other class and as far as is known none of their own: the one
-/// that this share of them is shorter than. Without some of these nothing is said, and what was found before
-/// stays.
+/// What equal ones take that meet nobody: the middle of those that met no other class and did not wait for
+/// their own. Who waits for its own is known once it is known about what all take: what the shortest does, as
+/// to meet others takes nobody less. Where nothing is known, and what was found before stays, is nothing
+/// said.
 void ContentionFit::find_usual(TrafficClass waits, double share) {
   constexpr double alone = 0.05;
   constexpr std::ptrdiff_t fewest_free = 5;
   std::map<Equal, std::vector<double>> free_of;
   each_of(waits, [&](std::size_t step, int action) {
     const auto lasts = static_cast<double>(measured_.rows[step].lasts[action]);
-    double others = static_cast<double>(own_waits_[step][action]);
+    double others = static_cast<double>(by_rule_.waits.all[step][action]);
     for (const TrafficClass kind : classes)
       if (kind != waits) others = std::max<double>(others, beside_[step][action][place_of(kind)]);
-    if (others <= alone * lasts) free_of[equal_to(action)].push_back(lasts);
+    if (share == of_shortest || others <= alone * lasts) free_of[equal_to(action, share)].push_back(lasts);
   });
   std::map<Equal, std::int64_t> usual;
   for (auto& [equal, lasts] : free_of)
@@ -170,19 +171,45 @@ void ContentionFit::find_usual(TrafficClass waits, double share) {
           in_place(std::move(lasts), static_cast<std::ptrdiff_t>(share * static_cast<double>(count - 1))));
   for (int action = 0; action < graph_.actions(); ++action) {
     const Action& what = graph_.at(action);
-    const auto found = usual.find(equal_to(action));
+    const auto found = usual.find(equal_to(action, share));
     if (is_communication(what) && class_of(what) == waits && !sends(what) && found != usual.end())
       usual_[action] = found->second;
   }
 }
 
-/// Messages of a class that meet at ports are no measure of those that do not, and their waits are no other
-/// class's. Which of them meet is known once it is known about what they take: what the shortest does.
-void ContentionFit::take_out_own_waits(TrafficClass waits) {
-  find_usual(waits, of_shortest);
-  own_waits_ = waits_among_messages(trace_, graph_, measured_, waits, usual_);
-  find_usual(waits, half);
-  own_waits_ = waits_among_messages(trace_, graph_, measured_, waits, usual_);
+/// What transfers waited by the rule of ports, all of them or those of one class alone, with the latency that
+/// explains best what they took: where the order of times differs by less than it, who goes first changes
+/// what all behind wait.
+ContentionFit::ByRule ContentionFit::best_by_rule(std::optional<TrafficClass> one) const {
+  ByRule best{.off = std::numeric_limits<double>::infinity()};
+  for (const double latency : {1.0 / 32, 1.0 / 256, 0.0}) {
+    ByRule found{.latency = latency,
+                 .waits = PortTransfers(trace_, graph_, usual_, latency).waits(measured_, one)};
+    for (const TrafficClass kind : classes) {
+      if (one && kind != *one) continue;
+      each_of(kind, [&](std::size_t step, int action) {
+        if (usual_[action] <= 0) return;
+        const std::int64_t more = measured_.rows[step].lasts[action] - usual_[action];
+        found.took += std::abs(static_cast<double>(more));
+        found.off += std::abs(static_cast<double>(more - found.waits.all[step][action]));
+      });
+    }
+    if (found.off < best.off) best = std::move(found);
+  }
+  return best;
+}
+
+/// Where the rule explains little, each class waits for its own alone.
+void ContentionFit::find_waits() {
+  constexpr double little = 0.5;
+  by_rule_ = best_by_rule({});
+  goes_by_rule_ = by_rule_.off <= little * by_rule_.took;
+  for (std::size_t kind = 0; kind < classes.size() && !goes_by_rule_; ++kind) {
+    const ByRule own = best_by_rule(classes[kind]);
+    each_of(classes[kind], [&](std::size_t step, int action) {
+      by_rule_.waits.all[step][action] = by_rule_.waits.for_own[step][action] = own.waits.all[step][action];
+    });
+  }
 }
 
 void ContentionFit::fit(TrafficClass waits) {
@@ -205,7 +232,7 @@ void ContentionFit::fit(TrafficClass waits) {
 /// What it took beyond what is usual, and beyond its waits for its own class, as far as it took that.
 std::int64_t ContentionFit::excess(std::size_t step, int action) const {
   const std::int64_t more = measured_.rows[step].lasts[action] - usual_[action];
-  return more - std::clamp<std::int64_t>(more, 0, own_waits_[step][action]);
+  return more - std::clamp<std::int64_t>(more, 0, by_rule_.waits.for_own[step][action]);
 }
 
 std::int64_t ContentionFit::lost(std::size_t step, int action, TrafficClass beside) const {

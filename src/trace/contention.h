@@ -1,11 +1,12 @@
 #pragma once
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <tuple>
 #include <vector>
 
 #include "core/traffic_class.h"
-#include "trace/replay_times.h"
+#include "trace/port_transfers.h"
 
 namespace mindpipe {
 
@@ -17,8 +18,8 @@ struct Contention {
 
 /// Fits what transfers take beyond equal ones that meet no other to the time in which others are under way at
 /// their ranks, and to the time in which a rank of theirs computes: on processors a message moves only when
-/// its rank looks, which is neither a link's fault nor another class's. What messages wait for each other at
-/// ports (waits_among_messages) is taken out before.
+/// its rank looks, which is neither a link's fault nor another class's. What transfers of a class wait for
+/// each other at ports (PortTransfers) is taken out before.
 class ContentionFit {
  public:
   ContentionFit(const StepTrace& trace, const ReplayGraph& graph, const ReplayTimes& measured);
@@ -27,37 +28,53 @@ class ContentionFit {
   const std::vector<Contention>& found() const { return found_; }
   /// What transfers that are equal to a receive or a sum take where they meet nobody; 0: none is known.
   std::int64_t usual(int action) const { return usual_[action]; }
+  /// Whether the rule of ports explains most of what transfers took beyond that.
+  bool goes_by_rule() const { return goes_by_rule_; }
   /// What a receive or a sum lost beside transfers of another class, if shares of time beside the other say
   /// so.
   std::int64_t lost(std::size_t step, int action, TrafficClass beside) const;
+  /// The transfers, as they go to ports: each takes what equal ones take where they meet nobody.
+  PortTransfers transfers() const { return {trace_, graph_, usual_, by_rule_.latency}; }
 
  private:
   static constexpr std::array classes{TrafficClass::pipeline, TrafficClass::gradients, TrafficClass::values};
+  static constexpr double half = 0.5, of_shortest = 0;
   /// Seconds beside each class, and beside a pass.
   using Beside = std::array<float, classes.size() + 1>;
-  /// Bytes, rank and peer: transfers that take the same; a slow link is its own measure.
+  /// Bytes, rank and peer: transfers that take the same; a slow link is its own measure. Rank -1: on all.
   using Equal = std::tuple<std::int64_t, int, int>;
+
+  /// What transfers took beyond what is usual, and how far off that the rule of ports is, in all.
+  struct ByRule {
+    double latency = 0;  ///< share of what transfers take
+    PortWaits waits;
+    double took = 0, off = 0;
+  };
 
   static std::size_t place_of(TrafficClass traffic) {
     return static_cast<std::size_t>(std::find(classes.begin(), classes.end(), traffic) - classes.begin());
   }
-  Equal equal_to(int action) const {
-    return {graph_.at(action).bytes, graph_.rank_of(action), graph_.at(action).peer};
+  Equal equal_to(int action, double share) const {
+    const Action& what = graph_.at(action);
+    const bool on_all = share == of_shortest && is_collective(what);
+    return {what.bytes, on_all ? -1 : graph_.rank_of(action), what.peer};
   }
   template <class See>
   void each_of(TrafficClass waits, const See& see) const;
   void find_overlaps();
   void find_usual(TrafficClass waits, double share);
-  void take_out_own_waits(TrafficClass waits);
+  ByRule best_by_rule(std::optional<TrafficClass> one) const;
+  void find_waits();
   void fit(TrafficClass waits);
   std::int64_t excess(std::size_t step, int action) const;
 
   const StepTrace& trace_;
   const ReplayGraph& graph_;
   const ReplayTimes& measured_;
-  std::vector<std::vector<Beside>> beside_;                ///< [step][action], in nanoseconds
-  std::vector<std::vector<std::int64_t>> own_waits_;       ///< [step][action]: for its own class
-  std::vector<std::int64_t> usual_;                        ///< by action
+  std::vector<std::vector<Beside>> beside_;  ///< [step][action], in nanoseconds
+  ByRule by_rule_;
+  std::vector<std::int64_t> usual_;  ///< by action
+  bool goes_by_rule_ = false;
   std::array<std::vector<double>, classes.size()> share_;  ///< what each class loses beside each, and a pass
   std::vector<Contention> found_;
 };

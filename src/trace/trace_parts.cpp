@@ -45,8 +45,7 @@ TraceParts::TraceParts(const ReplayGraph& graph, const ReplayTimes& measured, co
     all_.push_back({kind});
   if (traffic != nullptr && !traffic->found().empty()) {
     all_.push_back({TracePart::contention});
-    without_waits_ = measured;
-    for (const Contention& pair : traffic->found()) traffic->remove({pair.waits, pair.holds}, without_waits_);
+    without_waits_ = traffic->without_waits();
   }
   if (measured.sums_of.back() > 0) all_.push_back({TracePart::tensor_sums});
   for (const TrafficClass of : {TrafficClass::pipeline, TrafficClass::gradients, TrafficClass::moves,
@@ -111,7 +110,8 @@ void TraceParts::keep_waits(TrafficClass of, bool with_waits) {
       if (!is_work(graph_.at(action)) && class_of(graph_.at(action)) == of)
         times_.rows[step].lasts[action] =
             with_waits && !without_waits_.rows.empty()
-                ? measured_.rows[step].lasts[action] - without_waits_.rows[step].lasts[action]
+                ? std::max<std::int64_t>(
+                      0, measured_.rows[step].lasts[action] - without_waits_.rows[step].lasts[action])
                 : 0;
 }
 

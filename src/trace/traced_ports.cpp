@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "trace/replay_at_ports.h"
+
 namespace mindpipe {
 
 TracedPorts::TracedPorts(const StepTrace& trace, const ReplayGraph& graph, const ReplayTimes& measured)
@@ -101,8 +103,9 @@ void TracedPorts::shorten(std::size_t step, int meeting, std::int64_t by, Replay
   }
 }
 
-/// A message that waits for no sum leaves so much earlier, and the sums behind it at its ports do, too. A sum
-/// passes an out and an in port: it gains what it would at the out port, or the mean of both.
+/// Where transfers do not wait as the rule of ports says: a message that waits for no sum leaves so much
+/// earlier, and the sums behind it at its ports do, too. A sum passes an out and an in port: it gains what it
+/// would at the out port, or the mean of both.
 void TracedPorts::remove(const Unseen& pair, ReplayTimes& times) const {
   std::vector<Passed> out_ports(graph_.ranks()), in_ports(graph_.ranks());
   const auto each = [&](TrafficClass traffic, const auto& see) {
@@ -134,20 +137,34 @@ void TracedPorts::remove(const Unseen& pair, ReplayTimes& times) const {
   });
 }
 
+ReplayTimes TracedPorts::without(const std::vector<Unseen>& pairs) const {
+  if (fit_.goes_by_rule()) return replay_at_ports(fit_.transfers(), measured_, pairs);
+  ReplayTimes times = measured_;
+  for (const Unseen& pair : pairs) remove(pair, times);
+  return times;
+}
+
+ReplayTimes TracedPorts::without_waits() const {
+  std::vector<Unseen> pairs;
+  for (const Contention& pair : found()) pairs.push_back({pair.waits, pair.holds});
+  return pairs.empty() ? measured_ : without(pairs);
+}
+
 PortCosts TracedPorts::costs(Counted counted) const {
   if (found().empty()) return {};
-  const auto is_sure = [&](TrafficClass waits, TrafficClass holds) {
-    return std::any_of(found().begin(), found().end(),
-                       [&](const Contention& pair) { return pair.waits == waits && pair.holds == holds; });
+  const auto is_sure = [&](const PairCost& pair) {
+    return std::any_of(found().begin(), found().end(), [&](const Contention& sure) {
+      return pair.waits == sure.waits && pair.holds == sure.holds;
+    });
   };
+  const int steps = static_cast<int>(measured_.rows.size());
   PortCosts costs = port_costs([&](const std::optional<Unseen>& unseen, const auto& see) {
     if (see)
       for (const Ports::Left& left : transfers_) see(left);
-    ReplayTimes times = measured_;
-    if (unseen) remove(*unseen, times);
-    return replayed_period(graph_, times, static_cast<int>(times.rows.size()), counted);
+    const bool changes = unseen && is_sure({unseen->by, unseen->what});
+    return replayed_period(graph_, changes ? without({*unseen}) : measured_, steps, counted);
   });
-  std::erase_if(costs.pairs, [&](const PairCost& pair) { return !is_sure(pair.waits, pair.holds); });
+  std::erase_if(costs.pairs, [&](const PairCost& pair) { return !is_sure(pair); });
   return costs;
 }
 

@@ -8,17 +8,17 @@
 namespace mindpipe {
 
 /// The transfers of a trace at the ports of its ranks: each takes what equal ones take that meet nobody, and
-/// what it took beyond that it waited for those that held its ports meanwhile: for its own class as the rule
-/// of ports says, the rest for others as their times beside it explain it (ContentionFit). Says what pairs of
-/// classes cost by the function that plans ask, with the steps of the trace in place of the simulator's.
+/// what it took beyond that it waited for those that held its ports meanwhile, where ContentionFit is sure of
+/// that. Says what pairs of classes cost by the function that plans ask, with the steps of the trace, run
+/// once more at ports (replay_at_ports), in place of the simulator's.
 class TracedPorts {
  public:
   TracedPorts(const StepTrace& trace, const ReplayGraph& graph, const ReplayTimes& measured);
 
   /// The pairs in which waits are sure, beyond noise.
   const std::vector<Contention>& found() const { return fit_.found(); }
-  /// Takes what the transfers of a pair waited out of a trace's times.
-  void remove(const Unseen& pair, ReplayTimes& times) const;
+  /// The times of the trace, had transfers of the sure pairs not waited for each other.
+  ReplayTimes without_waits() const;
   /// What the sure pairs cost a step; none: nothing is timed.
   PortCosts costs(Counted counted) const;
 
@@ -30,6 +30,8 @@ class TracedPorts {
   std::int64_t end_of(std::size_t step, int action) const {
     return trace_.ranks[graph_.rank_of(action)].steps[step][graph_.index_of(action)].end;
   }
+  ReplayTimes without(const std::vector<Unseen>& pairs) const;
+  void remove(const Unseen& pair, ReplayTimes& times) const;
   std::int64_t longest_wait(std::size_t step, int meeting, const Unseen& pair) const;
   std::int64_t usual_of(int meeting) const;
   void shorten(std::size_t step, int meeting, std::int64_t by, ReplayTimes& times) const;

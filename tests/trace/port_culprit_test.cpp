@@ -67,9 +67,15 @@ class PortDraw {
   ReplayGraph graph_{run_.grid, run_.plan.program};
 };
 
-TEST(PortCulprit, IsNamedFirstWhereSumsHoldUpMessages) {
+bool holds_up_messages(const Cause& cause) {
+  return cause.kind == Cause::contention && cause.waits == TrafficClass::pipeline &&
+         cause.holds == TrafficClass::gradients;
+}
+
+TEST(PortCulprit, IsNamedFirstWithWhatItCostsWhereSumsHoldUpMessages) {
   constexpr int drawn_runs = 100;
-  int tried = 0, right = 0;
+  constexpr std::int64_t millisecond = 1'000'000;
+  int tried = 0, right = 0, close = 0;
   std::string wrong;
   for (int seed = 0; tried < drawn_runs; ++seed) {
     const PortDraw draw(9000 + seed);
@@ -79,15 +85,20 @@ TEST(PortCulprit, IsNamedFirstWhereSumsHoldUpMessages) {
     if (50 * costs < now || costs < 2 * other) continue;  // dear, and the dearer of the two
     ++tried;
     const std::vector<Cause> found = draw.causes(draw.network());
-    const bool named = !found.empty() && found[0].kind == Cause::contention &&
-                       found[0].waits == TrafficClass::pipeline && found[0].holds == TrafficClass::gradients;
+    const bool named = !found.empty() && holds_up_messages(found[0]);
     right += named ? 1 : 0;
-    if (!named)
-      wrong += fmt::format("\nseed {}: {} of {} ns was found as kind {}", seed, costs, now,
-                           found.empty() ? -1 : static_cast<int>(found[0].kind));
+    const std::int64_t off = named ? std::abs(found[0].saves - costs) : costs;
+    const bool is_close = named && off <= std::max(costs * 15 / 100, millisecond);
+    close += is_close ? 1 : 0;
+    if (!is_close)
+      wrong += fmt::format("\nseed {}: {} of {} ns was found as kind {} of {} ns", seed, costs, now,
+                           found.empty() ? -1 : static_cast<int>(found[0].kind),
+                           found.empty() ? 0 : found[0].saves);
   }
-  EXPECT_GE(right, drawn_runs * 95 / 100) << wrong;
+  EXPECT_GE(right, drawn_runs * 96 / 100) << wrong;
+  EXPECT_GE(close, drawn_runs * 94 / 100) << wrong;
   RecordProperty("right", right);
+  RecordProperty("close", close);
 }
 
 TEST(PortCulprit, IsNobodyWhereSumsHavePortsOfTheirOwn) {

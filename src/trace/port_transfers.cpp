@@ -1,0 +1,84 @@
+#include "trace/port_transfers.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "program/clock/port_waits.h"
+
+namespace mindpipe {
+namespace {
+
+/// A transfer that stands ready.
+struct Offered {
+  Ports::Transfer transfer;
+  std::int64_t time = 0;
+  std::size_t step = 0;
+  int action = 0;
+};
+
+/// Lets transfers pass ports, each offered at its time. Calls see(left) for each.
+template <class See>
+void pass_ports(const std::vector<Offered>& in_order, const See& see) {
+  Ports ports;
+  auto next = in_order.begin();
+  while (next != in_order.end() || ports.next() != Ports::never) {
+    const std::int64_t now = std::min(next == in_order.end() ? Ports::never : next->time, ports.next());
+    while (ports.next() == now) see(ports.leave());
+    for (; next != in_order.end() && next->time == now; ++next) ports.offer(next->transfer, now);
+    ports.serve(now);
+  }
+}
+
+}  // namespace
+
+std::optional<Ports::Transfer> PortTransfers::of(int action) const {
+  const Action& what = graph_.at(action);
+  const int meeting = graph_.meeting_of(action);
+  if (meeting < 0 || sends(what) || what.group == Members::grid || what.bytes == 0 || usual_[action] <= 0)
+    return {};
+  const int to = graph_.rank_of(action);
+  int from = to;
+  for (const int member : graph_.members(meeting))
+    if (sends(graph_.at(member))) from = graph_.rank_of(member);
+  const bool within = trace_.hosts.empty() || trace_.hosts[from] == trace_.hosts[to];
+  return Ports::Transfer{
+      .traffic = class_of(what),
+      .level = within ? Level::node : Level::net,
+      .from = from,
+      .to = to,
+      .takes = usual_[action] - std::llround(latency_ * static_cast<double>(usual_[action]))};
+}
+
+PortWaits PortTransfers::waits(const ReplayTimes& measured, std::optional<TrafficClass> one) const {
+  std::vector<Offered> offered;
+  for (int action = 0; action < graph_.actions(); ++action) {
+    const std::optional<Ports::Transfer> transfer = of(action);
+    if (!transfer || (one && transfer->traffic != *one)) continue;
+    const RankTimes& rank = trace_.ranks[graph_.rank_of(action)];
+    for (std::size_t step = 0; step < measured.rows.size(); ++step)
+      if (!measured.rows[step].eager[action])
+        offered.push_back({*transfer,
+                           rank.steps[step][graph_.index_of(action)].end - measured.rows[step].lasts[action],
+                           step, action});
+  }
+  std::stable_sort(offered.begin(), offered.end(),
+                   [](const Offered& a, const Offered& b) { return a.time < b.time; });
+  for (std::size_t i = 0; i < offered.size(); ++i) offered[i].transfer.number = static_cast<int>(i);
+  const std::vector<std::int64_t> none(graph_.actions(), 0);
+  PortWaits waits{.all = {measured.rows.size(), none}, .for_own = {measured.rows.size(), none}};
+  const auto at = [&](std::vector<std::vector<std::int64_t>> & times, const Ports::Left& left) -> auto& {
+    const Offered& of = offered[left.transfer.number];
+    return times[of.step][of.action];
+  };
+  std::vector<Ports::Left> passed;
+  pass_ports(offered, [&](const Ports::Left& left) {
+    at(waits.all, left) = left.arrived - left.offered - left.transfer.takes;
+    passed.push_back(left);
+  });
+  each_wait_at_ports(passed, [&](const Ports::Left& waits_on, const Ports::Left& holds, std::int64_t time) {
+    if (waits_on.transfer.traffic == holds.transfer.traffic) at(waits.for_own, waits_on) += time;
+  });
+  return waits;
+}
+
+}  // namespace mindpipe
