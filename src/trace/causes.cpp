@@ -4,8 +4,10 @@
 #include <cmath>
 #include <map>
 #include <numeric>
+#include <optional>
 
 #include "core/middle.h"
+#include "trace/even_stages.h"
 #include "trace/link_delays.h"
 #include "trace/rank_speeds.h"
 #include "trace/trace_parts.h"
@@ -130,6 +132,9 @@ class Search {
     return model_.has_peers() ? lower_middle(of_ranks) : model_.G(work);
   }
 
+  /// A stage is slow where it takes longer beside the others than on paper, or where other cuts would make
+  /// the step shorter. One that is longer by less than a block, as the best cut may leave it, is not. Where
+  /// neither paper nor blocks are known, who takes longer than the others is.
   void find_slow_stage() {
     const int stages = graph_.grid().pipeline;
     if (stages < 2) return;
@@ -141,8 +146,8 @@ class Search {
         time[stage] += own_time(work) * static_cast<double>(speeds_.count(rank, work));
       }
     const int slowest = static_cast<int>(std::max_element(time.begin(), time.end()) - time.begin());
-    const double all = std::accumulate(time.begin(), time.end(), 0.0), mean = all / stages;
-    const double factor = time[slowest] * (stages - 1) / (all - time[slowest]);
+    const double mean = std::accumulate(time.begin(), time.end(), 0.0) / stages;
+    const double factor = beside_others(time, slowest);
     if (!(factor >= slower)) return;
     const auto with_stages = [&](const auto& scale) {
       ReplayTimes without = measured_;
@@ -152,12 +157,19 @@ class Search {
             scale_computed(row, without, action, scale(graph_.stage_of(action)));
       return period_ - period_of(without);
     };
-    // What a stage gives away the others take, so that less can be saved than it costs, or nothing.
     Cause cause{.kind = Cause::slow_stage, .stage = slowest, .factor = factor, .since = trace_.steps.front()};
-    const std::int64_t costs = with_stages([&](int stage) { return stage == slowest ? 1 / factor : 1; });
-    const std::int64_t moved = with_stages([&](int stage) { return mean / time[stage]; });
-    cause.saves = moved > 0 ? moved : costs;
-    if (is_worth_saying(costs)) found_.push_back(cause);
+    const std::optional<double> of_paper = beside_paper(graph_, paper_, time, slowest);
+    if (of_paper ? *of_paper >= slower : !has_blocks_to_move(model_)) {
+      // What a stage gives away the others take, so that less can be saved than it costs, or nothing.
+      const std::int64_t costs = with_stages([&](int stage) { return stage == slowest ? 1 / factor : 1; });
+      const std::int64_t moved = with_stages([&](int stage) { return mean / time[stage]; });
+      cause.saves = moved > 0 ? moved : costs;
+      if (is_worth_saying(costs)) found_.push_back(cause);
+      return;
+    }
+    const std::vector<double> even = even_stages(model_, time);
+    cause.saves = with_stages([&](int stage) { return even[stage] / time[stage]; });
+    if (is_worth_saying(cause.saves)) found_.push_back(cause);
   }
 
   /// Micro-batches differ where all stages agree that one takes longer than another.

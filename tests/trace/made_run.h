@@ -19,10 +19,12 @@ struct MadeRun {
 };
 
 /// Stages whose forwards take a millisecond, with links that take a twentieth of that for a message.
-inline MadeRun made_run(const Coord& grid, int micro_batches, ScheduleKind schedule, int chunks = 1,
-                        bool state_on_host = false) {
-  Outline outline =
-      equal_stages(grid.pipeline, micro_batches, chunks, {1'000'000, 2'000'000, 1'000'000, 1'000'000}, 2);
+/// `blocks`: of each chunk; `change`: what else is to be so.
+inline MadeRun made_run(
+    const Coord& grid, int micro_batches, ScheduleKind schedule, int chunks = 1, bool state_on_host = false,
+    int blocks = 2, const std::function<void(Outline&)>& change = [](Outline&) {}) {
+  Outline outline = equal_stages(grid.pipeline, micro_batches, chunks,
+                                 {1'000'000, 2'000'000, 1'000'000, 1'000'000}, blocks);
   outline.data = grid.data;
   outline.tensor = grid.tensor;
   for (UnitCost& unit : outline.units) {
@@ -35,6 +37,7 @@ inline MadeRun made_run(const Coord& grid, int micro_batches, ScheduleKind sched
   outline.state_on_host = state_on_host;  // a unit's takes two forwards of a stage each way
   for (UnitCost& unit : outline.units) unit.state = 2 * unit.gradients;
   network.copies = {.picoseconds_per_byte = 250, .level = Level::copies};
+  change(outline);
   MadeRun run{.grid = grid, .plan = make_program(outline, schedule, network)};
   run.paper = durations_of(run.plan.program, outline, network);
   return run;
