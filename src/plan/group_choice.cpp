@@ -1,6 +1,7 @@
 #include "plan/group_choice.h"
 
 #include <algorithm>
+#include <limits>
 #include <tuple>
 
 #include "core/check.h"
@@ -92,10 +93,14 @@ struct Tried {
   int tapes = 0;
 };
 
+std::vector<Tried>::iterator fastest(std::vector<Tried>& tried) {
+  return std::min_element(tried.begin(), tried.end(),
+                          [](const Tried& a, const Tried& b) { return a.step < b.step; });
+}
+
 /// The place of the one to take: the fewest tapes among those about as fast as the fastest.
 std::vector<Tried>::iterator best_of(std::vector<Tried>& tried) {
-  std::int64_t least = tried.front().step;
-  for (const Tried& one : tried) least = std::min(least, one.step);
+  const std::int64_t least = fastest(tried)->step;
   const auto rank = [&](const Tried& one) {
     return std::tuple(static_cast<double>(one.step) > equal_steps * static_cast<double>(least), one.tapes,
                       one.step);
@@ -143,44 +148,52 @@ std::vector<MicroBatchGroups> groups_to_try(const Outline& outline, const Networ
 
 namespace {
 
-std::vector<Tried> tried_groups(const Outline& outline, const Network& network,
-                                const MicroBatchGroups& given) {
+/// The groups that may fit, each with its step.
+std::vector<Tried> tried_groups(const Outline& outline, const Network& network, const MicroBatchGroups& given,
+                                const OrderMayFit& may_fit) {
   const PriceList prices(outline, network);
   std::vector<Tried> tried;
   for (const MicroBatchGroups& groups : groups_to_try(outline, network, given)) {
     const Order order = make_order(ScheduleKind::elastic, request_of(outline, groups));
+    if (may_fit && !may_fit(order)) continue;
     tried.push_back({groups, StepOrder(outline, prices, order).run({}), most_tapes(order)});
   }
   return tried;
 }
 
+/// The fastest of the groups with the fewest tapes.
+MicroBatchGroups fewest_tapes(const Outline& outline, const Network& network, const MicroBatchGroups& given) {
+  int fewest = std::numeric_limits<int>::max();
+  for (const MicroBatchGroups& groups : groups_to_try(outline, network, given))
+    fewest = std::min(fewest, most_tapes(make_order(ScheduleKind::elastic, request_of(outline, groups))));
+  std::vector<Tried> tried =
+      tried_groups(outline, network, given, [&](const Order& order) { return most_tapes(order) == fewest; });
+  return fastest(tried)->groups;
+}
+
 }  // namespace
 
-std::int64_t fastest_of_groups(const Outline& outline, const Network& network,
-                               const MicroBatchGroups& given) {
-  const std::vector<Tried> tried = tried_groups(outline, network, given);
-  return std::min_element(tried.begin(), tried.end(),
-                          [](const Tried& a, const Tried& b) { return a.step < b.step; })
-      ->step;
+std::optional<std::int64_t> fastest_of_groups(const Outline& outline, const Network& network,
+                                              const MicroBatchGroups& given, const OrderMayFit& may_fit) {
+  std::vector<Tried> tried = tried_groups(outline, network, given, may_fit);
+  if (tried.empty()) return std::nullopt;
+  return fastest(tried)->step;
 }
 
 MicroBatchGroups choose_groups(const Outline& outline, const Network& network, const MicroBatchGroups& given,
-                               const std::function<bool(const MicroBatchGroups&)>& fits) {
+                               const std::function<bool(const MicroBatchGroups&)>& fits,
+                               const OrderMayFit& may_fit) {
   require_groups(given, outline.stages, outline.micro_batches);
   MP_REQUIRE(outline.data == 1 || network.data.picoseconds_per_byte > 0, Exit::bad_configuration,
              "schedule.groups is auto, and nothing says how long sums over data take: set device.links, or "
              "name the groups");
-  std::vector<Tried> tried = tried_groups(outline, network, given);
-  const auto fewest = std::min_element(tried.begin(), tried.end(), [](const Tried& a, const Tried& b) {
-    return std::tuple(a.tapes, a.step) < std::tuple(b.tapes, b.step);
-  });
-  const MicroBatchGroups least = fewest->groups;
+  std::vector<Tried> tried = tried_groups(outline, network, given, may_fit);
   while (!tried.empty()) {
     const auto best = best_of(tried);
     if (!fits || fits(best->groups)) return best->groups;
     tried.erase(best);
   }
-  return least;
+  return fewest_tapes(outline, network, given);
 }
 
 }  // namespace mindpipe

@@ -1,5 +1,6 @@
 #pragma once
 #include <functional>
+#include <optional>
 
 #include "program/make_program.h"
 
@@ -11,14 +12,21 @@ namespace mindpipe {
 std::vector<MicroBatchGroups> groups_to_try(const Outline& outline, const Network& network,
                                             const MicroBatchGroups& given);
 
-/// How long a step takes with the fastest of these groups and all the rooms that it could use.
-std::int64_t fastest_of_groups(const Outline& outline, const Network& network, const MicroBatchGroups& given);
+/// Whether the tapes of an order may fit, by what is known of blocks alone; null: all do.
+using OrderMayFit = std::function<bool(const Order&)>;
+
+/// How long a step takes with the fastest of these groups that may fit and all the rooms that it could use;
+/// none: none of them may.
+std::optional<std::int64_t> fastest_of_groups(const Outline& outline, const Network& network,
+                                              const MicroBatchGroups& given,
+                                              const OrderMayFit& may_fit = nullptr);
 
 /// Chooses what `given` leaves open: the shortest step by the simulator among those that fit; of those within
 /// 1 % of it, where bounded rooms cost half a percent, the one with the fewest tapes. Where nothing fits, the
-/// one with the fewest tapes. `fits`: asked of those that would be taken; none: all fit. Refuses links that
-/// take no time.
+/// one with the fewest tapes. `fits`: asked of those that may fit and would be taken; none: all fit. Refuses
+/// links that take no time.
 MicroBatchGroups choose_groups(const Outline& outline, const Network& network, const MicroBatchGroups& given,
-                               const std::function<bool(const MicroBatchGroups&)>& fits = nullptr);
+                               const std::function<bool(const MicroBatchGroups&)>& fits = nullptr,
+                               const OrderMayFit& may_fit = nullptr);
 
 }  // namespace mindpipe

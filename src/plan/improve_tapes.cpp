@@ -209,6 +209,8 @@ class TapeChanges {
     layout.recompute = choice.recompute;
     layout.swap = choice.swap;
     layout.cuts.clear();
+    if (row_of(layout.schedule).in_v)  // whose cuts follow the tapes, and take long to find
+      layout.cuts.assign(fates.first_block.begin() + 1, fates.first_block.end() - 1);
     const Config known = with_layout(config_, layout);
     return LayoutSketch(known, blocks_.laid_out(known)).candidate(layout, fates.first_block);
   }

@@ -278,6 +278,16 @@ int best_with(LayoutSearch& search, const Config& config, PricedBlocks& blocks,
   return least;
 }
 
+namespace {
+
+/// Under a limit a V is looked at once others are timed: cuts that know its tapes, and tapes that fit, take
+/// long to find, and a good step that is known excludes most of them.
+bool looked_at_late(const LayoutCandidate& candidate, std::int64_t limit) {
+  return limit > 0 && row_of(candidate.layout.schedule).in_v;
+}
+
+}  // namespace
+
 LayoutSearch search_once(const Config& given, int ranks, const SearchFreedom& free, int wanted,
                          const StepPrice& price, double known) {
   LayoutSearch search{.price = price};
@@ -290,24 +300,28 @@ LayoutSearch search_once(const Config& given, int ranks, const SearchFreedom& fr
   const std::int64_t limit = config.memory.device_limit;
   const bool is_one_grid = grids_of(config, ranks, free).size() == 1;  // of others there are too many
   double best = known;                                                 // of those that fit; 0: none yet
-  for (std::size_t place = 0; place < search.all.size(); ++place) {
-    LayoutCandidate& candidate = search.all[place];
-    if (candidate.fate == Fate::refused) continue;
-    const bool are_enough = known > 0 || search.count(Fate::simulated) >= wanted;
-    const double most = are_enough ? best * equal_costs : 0;
-    if (most > 0 && candidate.least_cost(price) > most) break;
-    const bool is_chosen = candidate.choices > 0;  // what is missing says what to choose next
-    if (limit > 0 && candidate.least_memory > limit && !is_chosen) candidate.fate = Fate::too_large;
-    else try_layout(config, candidate, price, best, most, blocks);
-    const double cost = candidate.cost(price);
-    if (candidate.fate == Fate::simulated && (best == 0 || cost < best)) best = cost;
-    // Where a layout fits, other cuts may still be shorter, as they are where memory is short.
-    const bool asks_for_cuts =
-        free.swap && limit > 0 && candidate.fate == Fate::simulated && candidate.choices == 0;
-    if (((candidate.fate == Fate::too_large && (free.recompute || free.swap)) || asks_for_cuts) &&
-        is_one_grid)
-      choose_other_tapes(search, place, config, free, blocks);
-  }
+  const auto look_at_all = [&](bool of_v) {
+    for (std::size_t place = 0; place < search.all.size(); ++place) {
+      LayoutCandidate& candidate = search.all[place];
+      if (candidate.fate == Fate::refused || looked_at_late(candidate, limit) != of_v) continue;
+      const bool are_enough = known > 0 || search.count(Fate::simulated) >= wanted;
+      const double most = are_enough ? best * equal_costs : 0;
+      if (most > 0 && candidate.least_cost(price) > most) break;
+      const bool is_chosen = candidate.choices > 0;  // what is missing says what to choose next
+      if (limit > 0 && candidate.least_memory > limit && !is_chosen) candidate.fate = Fate::too_large;
+      else try_layout(config, candidate, price, best, most, blocks);
+      const double cost = candidate.cost(price);
+      if (candidate.fate == Fate::simulated && (best == 0 || cost < best)) best = cost;
+      // Where a layout fits, other cuts may still be shorter, as they are where memory is short.
+      const bool asks_for_cuts =
+          free.swap && limit > 0 && candidate.fate == Fate::simulated && candidate.choices == 0;
+      if (((candidate.fate == Fate::too_large && (free.recompute || free.swap)) || asks_for_cuts) &&
+          is_one_grid)
+        choose_other_tapes(search, place, config, free, blocks);
+    }
+  };
+  look_at_all(false);
+  look_at_all(true);
   settle(search, config, std::max(wanted, most_finalists));
   if (free.cuts && !search.best.empty()) {
     for (const int place : best_of_each(search, most_finalists))

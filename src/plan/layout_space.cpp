@@ -25,8 +25,7 @@ std::vector<ScheduleShape> shapes_of(const Config& config, int stages, const Sea
   for (const ScheduleKind kind : values(free.schedule, config.schedule.kind, all_kinds<ScheduleKind>())) {
     const ScheduleRow& row = row_of(kind);
     const bool is_alone = stages == 1 && kind != ScheduleKind::one_forward_one_backward;
-    // Under a limit the tapes of a V are placed for every cut that leads, which takes long.
-    const bool is_dear = kind == ScheduleKind::searched || (row.in_v && config.memory.device_limit > 0);
+    const bool is_dear = kind == ScheduleKind::searched;
     if (row.of_subnets || (free.schedule && (is_alone || is_dear))) continue;
     if (!row.has_chunks) {
       if (free.chunks || config.schedule.chunks == 1 || row.may_have(config.schedule.chunks))

@@ -13,6 +13,7 @@
 #include "plan/network_on_paper.h"
 #include "plan/priced_blocks.h"
 #include "plan/run_plan.h"
+#include "plan/step_within.h"
 #include "plan/subnet_search.h"
 #include "program/partition.h"
 #include "program/schedules/order_in_slab.h"
@@ -48,6 +49,9 @@ bool is_dearer(LayoutCandidate& candidate, std::int64_t with_all_rooms, const St
 /// was looked at; a rule for each stage, by 1 %.
 constexpr int percent_of_rough_cuts = 93, percent_of_cuts = 102;
 
+/// What cuts that know tapes need is never so much less, in percent of what balanced ones need.
+constexpr int percent_of_balanced = 67;
+
 /// What a step of a schedule that puts weight gradients off lasts by the inner clock.
 std::int64_t step_by_clock(const Config& known, const Outline& outline) {
   const ScheduleKind schedule = known.schedule.kind;
@@ -60,6 +64,62 @@ void take_excess(LayoutCandidate& candidate, const std::vector<std::int64_t>& by
   candidate.over.clear();
   for (const std::int64_t total : bytes)
     candidate.over.push_back(limit > 0 ? std::max<std::int64_t>(0, total - limit) : 0);
+}
+
+/// Whether the stages take too much at least; notes that.
+bool is_too_large(LayoutCandidate& candidate, const std::vector<std::int64_t>& least, std::int64_t limit) {
+  if (limit == 0 || std::ranges::max(least) <= limit) return false;
+  candidate.least_memory = std::ranges::max(least);
+  take_excess(candidate, least, limit);
+  candidate.fate = Fate::too_large;
+  return true;
+}
+
+/// What makes a plan of a schedule that puts weight gradients off keep to the limit, by what is known of
+/// blocks alone.
+void allow_what_is_left(Outline& outline, const Config& known) {
+  std::vector<std::int64_t> room = least_beside_tapes(outline, known.train.recompute);
+  for (std::int64_t& bytes : room) bytes = known.memory.device_limit - bytes;
+  allow_tapes(outline, known.schedule.kind, room);
+}
+
+/// What the stages take at least: whole backwards leave as few tapes as can be.
+std::vector<std::int64_t> least_bytes(const Config& known, const Outline& outline) {
+  return least_memory(outline, make_order(known.schedule.kind, request_of(outline)), known.train.recompute);
+}
+
+/// Whether a step that has one order, but for weight gradients that are put off, may fit into the limit and
+/// cost `most` at most. Notes what is known of that.
+bool may_do(LayoutCandidate& candidate, const Config& known, Outline outline, const StepPrice& price,
+            double most) {
+  const ScheduleKind schedule = known.schedule.kind;
+  const std::int64_t limit = known.memory.device_limit;
+  if (limit == 0 || schedule == ScheduleKind::searched) return true;
+  std::vector<std::int64_t> least = least_bytes(known, outline);
+  if (is_too_large(candidate, least, limit)) {
+    if (!cuts_know_tapes(known)) return false;
+    lay_out_roughly(outline, known);  // a plan tries these cuts, too
+    least = least_bytes(known, outline);
+    if (is_too_large(candidate, least, limit)) return false;
+    candidate.fate = Fate::slower;
+  }
+  candidate.least_memory = std::ranges::max(least);
+  take_excess(candidate, least, limit);
+  if (!row_of(schedule).splits_backward) return true;
+  allow_what_is_left(outline, known);
+  return !is_dearer(candidate, step_by_clock(known, outline), price, most);
+}
+
+/// Whether a step that puts weight gradients off costs more than `most` with the tapes that the limit leaves.
+bool is_dearer_in_limit(LayoutCandidate& candidate, const Config& known, Outline outline,
+                        const StepPrice& price, double most) {
+  const ScheduleKind schedule = known.schedule.kind;
+  if (most == 0 || schedule == ScheduleKind::searched || outline.tapes_percent > 0) return false;
+  allow_what_is_left(outline, known);
+  const Network network = network_on_paper(known);
+  const Order order = order_of_step(outline, schedule, network, {}, Fit::rough);
+  const std::int64_t step = StepOrder(outline, PriceList(outline, network), order).run({});
+  return is_dearer(candidate, step / 100 * percent_of_cuts, price, most);
 }
 
 /// Looks at a layout, which a rule may refuse.
@@ -88,7 +148,8 @@ std::vector<int> LayoutSketch::first_block(const LayoutChoice& layout) const {
 LayoutCandidate LayoutSketch::candidate(LayoutChoice layout, const std::vector<int>& first_block) const {
   if (first_block != outline.first_block) layout.cuts.assign(first_block.begin() + 1, first_block.end() - 1);
   const bool may_move = open_cuts && layout.cuts.empty();
-  const std::int64_t least = may_move ? 0 : least_memory(outline, first_block, fills, layout.recompute);
+  const std::int64_t least = may_move ? least_memory_of_any_cut(outline, layout.recompute)
+                                      : least_memory(outline, first_block, fills, layout.recompute);
   return {.layout = std::move(layout),
           .bound = may_move ? step.least_work() / outline.stages : step.of(first_block),
           .least_memory = least,
@@ -146,32 +207,42 @@ void time_layout(const Config& config, LayoutCandidate& candidate, PricedBlocks&
       return most > 0 && is_dearer(candidate, step_by_clock(known, laid_out) / 100 * percent, price, most);
     };
     candidate.fate = Fate::slower;
-    if (cuts_know_tapes(known) && is_too_long(blocks.laid_out_roughly(known), percent_of_rough_cuts)) return;
+    const std::int64_t limit = known.memory.device_limit;
+    if (cuts_know_tapes(known)) {
+      const Outline& rough = blocks.laid_out_roughly(known);
+      if (is_too_long(rough, percent_of_rough_cuts)) return;
+      const std::vector<std::int64_t> balanced = least_bytes(known, rough);
+      if (std::ranges::max(balanced) / 100 * percent_of_balanced > limit &&
+          is_too_large(candidate, balanced, limit))
+        return;
+    }
     const Outline& outline = blocks.laid_out(known);
     require_few_actions(outline, known.schedule.kind);
     const LayoutSketch sketch(known, outline);
     if (cuts_know_tapes(known) && is_too_long(outline, percent_of_cuts)) return;
     if (row_of(known.schedule.kind).has_groups) {  // which a whole plan chooses
+      std::vector<std::int64_t> fewest;
+      const auto may_fit = [&](const Order& order) {
+        const std::vector<std::int64_t> least = least_memory(outline, order, known.train.recompute);
+        if (fewest.empty() || std::ranges::max(least) < std::ranges::max(fewest)) fewest = least;
+        return limit == 0 || std::ranges::max(least) <= limit;
+      };
+      const auto fastest = fastest_of_groups(outline, sketch.network, known.schedule.groups, may_fit);
       is_planned_whole =
-          most == 0 ||
-          !is_dearer(candidate, fastest_of_groups(outline, sketch.network, known.schedule.groups), price,
-                     most);
+          !is_too_large(candidate, fewest, limit) && !is_dearer(candidate, *fastest, price, most);
       return;
     }
+    if (!may_do(candidate, known, outline, price, most)) return;
+    const bool splits_backward = row_of(known.schedule.kind).splits_backward;
     const Order order = order_of_step(outline, known.schedule.kind, sketch.network, {}, Fit::rough);
-    if (const std::int64_t limit = config.memory.device_limit; limit > 0) {
-      const std::vector<std::int64_t> least = least_memory(outline, order, known.train.recompute);
-      candidate.least_memory = std::ranges::max(least);
-      candidate.fate = Fate::too_large;
-      take_excess(candidate, least, limit);
-      if (candidate.least_memory > limit) {
-        is_planned_whole = row_of(known.schedule.kind).splits_backward;  // with fewer tapes it may fit
-        return;
-      }
+    const bool takes_fewer = limit > 0 && splits_backward &&
+                             std::ranges::max(least_memory(outline, order, known.train.recompute)) > limit;
+    if (takes_fewer) {
+      is_planned_whole = !is_dearer_in_limit(candidate, known, outline, price, most);
+      return;
     }
-    if (!row_of(known.schedule.kind).splits_backward)  // else a closer fit may be shorter
+    if (!splits_backward)  // else a closer fit may be shorter
       candidate.bound = std::max(candidate.bound, sketch.step.of(order));
-    candidate.fate = Fate::slower;
     if (most > 0 && candidate.least_cost(price) > most) return;
     const PriceList prices(outline, sketch.network);
     if (is_dearer(candidate, StepOrder(outline, prices, order).run({}), price, most)) return;
@@ -235,8 +306,9 @@ std::vector<LayoutCandidate> with_other_tapes(const Config& config, const Layout
             add(known, cut.choice, hidden, cut.cuts);
       const std::optional<TapeChoice> fitting = blocks.fitting(known, full.over, rules);
       if (!fitting || *fitting == TapeChoice{full.layout.recompute, full.layout.swap}) return;
-      add(known, *fitting, hidden, full.layout.cuts);
-      if (!free.swap || !full.layout.cuts.empty()) return;
+      const bool in_v = row_of(known.schedule.kind).in_v;  // finding its cuts anew takes long
+      if (!in_v) add(known, *fitting, hidden, full.layout.cuts);
+      if (!in_v && (!free.swap || !full.layout.cuts.empty())) return;
       const std::vector<int>& now = blocks.laid_out(known).first_block;
       add(known, *fitting, hidden, std::vector<int>(now.begin() + 1, now.end() - 1));
     });

@@ -51,6 +51,8 @@ class PricedBlocks {
   /// Cuts that know tapes: also by pipeline ranks, data ranks, schedule, and the blocks that are computed
   /// again or swapped.
   std::map<std::tuple<Key, int, int, ScheduleKind, ChosenBlocks, ChosenBlocks>, std::vector<int>> cuts_of_v_;
+  /// Micro-batches in flight where nothing is computed again or swapped: also by the cuts.
+  std::map<std::tuple<Key, int, int, ScheduleKind, std::vector<int>>, std::vector<int>> in_flight_;
   Outline mixed_;  ///< where some blocks are computed again, or swapped
 };
 

@@ -181,6 +181,24 @@ std::vector<std::int64_t> bytes_beside_tapes(const Outline& outline) {
   return bytes;
 }
 
+std::vector<std::int64_t> least_beside_tapes(const Outline& outline, const ChosenBlocks& recomputed) {
+  const LeastBytes least(outline, outline.first_block, recomputed);
+  std::vector<std::int64_t> bytes;
+  for (int stage = 0; stage < outline.stages; ++stage) bytes.push_back(least.beside(stage));
+  return bytes;
+}
+
+std::int64_t least_memory_of_any_cut(const Outline& outline, const ChosenBlocks& recomputed) {
+  std::int64_t all = 0;
+  for (int unit = 0; unit < static_cast<int>(outline.units.size()); ++unit)
+    all += least_held_bytes(outline, unit);
+  for (int block = 0; block < outline.all_blocks(); ++block)
+    if (!recomputed.has(block) && !is_swapped(outline, block))
+      all += std::max<std::int64_t>(
+          0, outline.cost(block).saved - outline.cost(block).split_only - bytes_leaving(outline, block));
+  return all / outline.stages;
+}
+
 std::int64_t least_memory(const Outline& outline, const std::vector<int>& first_block, bool fills,
                           const ChosenBlocks& recomputed) {
   const LeastBytes bytes(outline, first_block, recomputed);

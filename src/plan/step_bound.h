@@ -47,6 +47,11 @@ std::int64_t least_held_bytes(const Outline& outline, int unit);
 /// gradients, what passes work in, buffers for what crosses its cuts.
 std::vector<std::int64_t> bytes_beside_tapes(const Outline& outline);
 
+/// Bytes that each stage takes beside its tapes at least.
+std::vector<std::int64_t> least_beside_tapes(const Outline& outline, const ChosenBlocks& recomputed);
+/// Bytes that the stage with the most takes at least, however the model is cut: its share of all.
+std::int64_t least_memory_of_any_cut(const Outline& outline, const ChosenBlocks& recomputed);
+
 /// Bytes that the stage with the most takes at least: values, state, gradients and tapes. `fills`: whether a
 /// stage begins a micro-batch for each stage from it on before its first backward; else it is through all but
 /// its last chunk with one for each stage. Of `recomputed` blocks a tape has what enters them, and once what

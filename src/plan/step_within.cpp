@@ -45,17 +45,18 @@ class StepWithin {
   void choose_groups_within() {
     const ScheduleKind schedule = config_.schedule.kind;
     std::optional<RunPlan> fitting;
+    const auto may_fit = [&](const Order& order) {
+      return std::ranges::max(least_memory(plan_.outline, order, config_.train.recompute)) <= limit_;
+    };
     const auto fits_with = [&](const MicroBatchGroups& groups) {
-      const Order order = order_of_step(plan_.outline, schedule, plan_.network, groups);
-      if (std::ranges::max(least_memory(plan_.outline, order, config_.train.recompute)) > limit_)
-        return false;
       RunPlan tried = with(make_program(plan_.outline, schedule, plan_.network, groups));
       if (!fits(tried, limit_)) return false;
       fitting = std::move(tried);
       return true;
     };
-    plan_.groups = limit_ == 0 ? choose_groups(plan_.outline, plan_.network, plan_.groups)
-                               : choose_groups(plan_.outline, plan_.network, plan_.groups, fits_with);
+    plan_.groups = limit_ == 0
+                       ? choose_groups(plan_.outline, plan_.network, plan_.groups)
+                       : choose_groups(plan_.outline, plan_.network, plan_.groups, fits_with, may_fit);
     plan_.training = fitting ? std::move(fitting->training) : step(plan_.outline, schedule);
   }
 
@@ -75,12 +76,7 @@ class StepWithin {
   /// Says to the schedule which tapes each stage may have: so many percent of what is left to it.
   void allow(Bytes left, int percent) {
     for (std::int64_t& bytes : left) bytes = bytes * percent / 100;
-    Outline& outline = plan_.outline;
-    outline.tapes_limit = std::ranges::max(left);
-    const std::int64_t most = most_tapes(outline, config_.schedule.kind);
-    outline.fewer_tapes.clear();
-    for (const std::int64_t bytes : left)
-      outline.fewer_tapes.push_back(std::max<std::int64_t>(0, most - bytes));
+    allow_tapes(plan_.outline, config_.schedule.kind, left);
   }
 
   /// The schedule's own tapes, where they fit; else those that each stage has room for. What lies beside
@@ -155,6 +151,14 @@ class StepWithin {
 };
 
 }  // namespace
+
+void allow_tapes(Outline& outline, ScheduleKind schedule, const std::vector<std::int64_t>& bytes) {
+  outline.tapes_limit = std::ranges::max(bytes);
+  const std::int64_t most = most_tapes(outline, schedule);
+  outline.fewer_tapes.clear();
+  for (const std::int64_t of_stage : bytes)
+    outline.fewer_tapes.push_back(std::max<std::int64_t>(0, most - of_stage));
+}
 
 void plan_step_within(RunPlan& plan, const Config& config, const KnownOrder& known,
                       const std::function<void(RunPlan&)>& count) {

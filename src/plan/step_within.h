@@ -11,4 +11,7 @@ namespace mindpipe {
 void plan_step_within(RunPlan& plan, const Config& config, const KnownOrder& known,
                       const std::function<void(RunPlan&)>& count);
 
+/// Says to a schedule that puts weight gradients off which bytes of tapes each stage may have.
+void allow_tapes(Outline& outline, ScheduleKind schedule, const std::vector<std::int64_t>& bytes);
+
 }  // namespace mindpipe

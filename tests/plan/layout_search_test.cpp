@@ -39,25 +39,59 @@ LayoutSearch whole_space(const Config& config, int ranks, const SearchFreedom& f
   return search;
 }
 
+/// Expects a choice that fits and that no layout of the space is shorter than; or none, where none fits.
+void expect_the_best(const Config& c, int ranks, const SearchFreedom& free) {
+  const LayoutSearch found = search_layouts(c, ranks, free), whole = whole_space(c, ranks, free);
+  std::int64_t best = 0;
+  for (const LayoutCandidate& one : whole.all)
+    if (one.fate == Fate::simulated && (best == 0 || one.step < best)) best = one.step;
+  if (best == 0) {
+    EXPECT_TRUE(found.best.empty());
+    return;
+  }
+  ASSERT_FALSE(found.best.empty());
+  const LayoutCandidate& chosen = found.all[found.best.front()];
+  EXPECT_LE(static_cast<double>(chosen.step), 1.001 * static_cast<double>(best));
+  EXPECT_TRUE(c.memory.device_limit == 0 || chosen.memory <= c.memory.device_limit);
+  EXPECT_EQ(num_ranks(chosen.layout.grid), ranks);
+}
+
 TEST(LayoutSearch, FindsTheBestOfTheWholeSpace) {
   for (const int ranks : {1, 2, 6, 8})
     for (const std::int64_t limit : {0, 700 << 10}) {
+      SCOPED_TRACE(fmt::format("{} ranks, limit {}", ranks, limit));
       Config c = small_gpt();
       c.memory.device_limit = limit;
-      const LayoutSearch found = search_layouts(c, ranks, all_free), whole = whole_space(c, ranks, all_free);
-      std::int64_t best = 0;
-      for (const LayoutCandidate& one : whole.all)
-        if (one.fate == Fate::simulated && (best == 0 || one.step < best)) best = one.step;
-      if (best == 0) {
-        EXPECT_TRUE(found.best.empty()) << ranks << " ranks, limit " << limit;
-        continue;
-      }
-      ASSERT_FALSE(found.best.empty()) << ranks << " ranks, limit " << limit;
-      const LayoutCandidate& chosen = found.all[found.best.front()];
-      EXPECT_LE(static_cast<double>(chosen.step), 1.001 * static_cast<double>(best));
-      EXPECT_TRUE(limit == 0 || chosen.memory <= limit);
-      EXPECT_EQ(num_ranks(chosen.layout.grid), ranks);
+      expect_the_best(c, ranks, all_free);
     }
+}
+
+/// A bundled model for GPUs, with as many logical shards as ranks.
+Config bundled(const char* model, std::int64_t limit = 0) {
+  Config c = read_config(
+      std::string(MINDPIPE_SOURCE_DIR) + "/configs/" + model + ".yaml",
+      {"device.kind=cuda", "device.description=h200", "reproducible.data=auto", "reproducible.tensor=auto"});
+  c.memory.device_limit = limit;
+  return c;
+}
+
+TEST(LayoutSearch, FindsTheBestOfOtherKindsOfModels) {
+  struct Case {
+    const char* model;
+    int ranks;
+    std::int64_t limit;
+  };
+  for (const Case& one : {Case{"transformer-tiny", 4, 0},
+                          {"bert-tiny", 4, 0},
+                          {"bert-tiny", 4, 141 << 19},
+                          {"vit-tiny", 4, 0},
+                          {"wide-resnet-tiny", 4, 0},
+                          {"evolved-transformer-tiny", 4, 0}}) {
+    SCOPED_TRACE(fmt::format("{} on {} ranks, limit {}", one.model, one.ranks, one.limit));
+    SearchFreedom free = all_free;
+    free.sequence_parallel = false;
+    expect_the_best(bundled(one.model, one.limit), one.ranks, free);
+  }
 }
 
 TEST(LayoutSearch, FindsNothingBetterWhereTheGridIsWritten) {
@@ -202,23 +236,41 @@ TEST(LayoutSearch, WhatIsChosenFitsAndWhatIsExcludedDoesNot) {
   EXPECT_GT(excluded, 100);
 }
 
+/// The shortest step within a limit; 0: nothing fits.
+std::int64_t shortest(Config c, int ranks, std::int64_t limit) {
+  c.memory.device_limit = limit;
+  const LayoutSearch search = search_layouts(c, ranks, all_free);
+  return search.best.empty() ? 0 : search.all[search.best.front()].step;
+}
+
 TEST(LayoutSearch, MoreMemoryNeverMakesTheStepLonger) {
-  std::int64_t before = 0;
-  for (std::int64_t limit = 300 << 10; limit <= 3000 << 10; limit += 150 << 10) {
-    Config c = small_gpt();
-    c.memory.device_limit = limit;
-    const LayoutSearch search = search_layouts(c, 4, all_free);
-    if (search.best.empty()) {
-      EXPECT_EQ(before, 0) << limit;
+  std::int64_t least = 0;
+  int pairs = 0, fitting = 0;
+  std::vector<std::int64_t> limits;
+  for (std::int64_t limit = 1800 << 10; limit <= 3100 << 10; limit += 60 << 10) limits.push_back(limit);
+  limits.push_back(0);  // no limit
+  for (const std::int64_t limit : limits) {
+    const std::int64_t step = shortest(small_gpt(), 4, limit);
+    if (step == 0) {
+      EXPECT_EQ(least, 0) << limit;
       continue;
     }
-    const std::int64_t step = search.all[search.best.front()].step;
-    if (before > 0) {
-      EXPECT_LE(static_cast<double>(step), 1.001 * static_cast<double>(before)) << limit;
+    pairs += fitting++;
+    if (least > 0) {
+      EXPECT_LE(static_cast<double>(step), equal_costs * static_cast<double>(least)) << limit;
     }
-    before = step;
+    least = least == 0 ? step : std::min(least, step);
   }
-  EXPECT_GT(before, 0);
+  EXPECT_GE(pairs, 150);
+}
+
+TEST(LayoutSearch, ALimitThatBindsNothingLeavesTheStepAsItIs) {
+  for (const auto& [model, ranks] : {std::pair{"gpt-tiny", 8}, {"bert-tiny", 4}, {"transformer-tiny", 4}}) {
+    const std::int64_t free = shortest(bundled(model), ranks, 0),
+                       within = shortest(bundled(model), ranks, std::int64_t{1} << 40);
+    EXPECT_NEAR(static_cast<double>(within), static_cast<double>(free), 0.001 * static_cast<double>(free))
+        << model;
+  }
 }
 
 TEST(LayoutSearch, SaysWhichRuleRefusesAGrid) {
