@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "config/config.h"
+#include "plan/priced_blocks.h"
 #include "plan/search_once.h"
 
 namespace mindpipe {
@@ -66,8 +67,8 @@ std::int64_t passes_tried(const LayoutSearch& search, const Config& config) {
 
 /// Searches grids once more, each by itself, that of the best first: more cuts are tried there, and single
 /// blocks are chosen whose tapes are kept.
-void look_closer(LayoutSearch& search, const Config& given, int ranks, const SearchFreedom& free,
-                 int wanted) {
+void look_closer(LayoutSearch& search, const Config& given, int ranks, const SearchFreedom& free, int wanted,
+                 PricedBlocks& blocks) {
   SearchFreedom of_grid = free;
   of_grid.pipeline = of_grid.data = of_grid.tensor = false;
   // Without a limit there are cuts alone to find, which a long search has bounded well.
@@ -79,10 +80,10 @@ void look_closer(LayoutSearch& search, const Config& given, int ranks, const Sea
     config.grid.data = grid.data;
     config.grid.tensor = grid.tensor;
     const double known = search.best.empty() ? 0 : search.all[search.best.front()].cost(search.price);
-    LayoutSearch found = search_once(config, ranks, of_grid, 1, search.price, known);
+    LayoutSearch found = search_once(config, ranks, of_grid, 1, search.price, known, blocks);
     passes += passes_tried(found, config);
     take_over(search, std::move(found), grid);
-    settle(search, given, wanted);
+    settle(search, given, wanted, blocks);
   }
 }
 
@@ -90,10 +91,11 @@ void look_closer(LayoutSearch& search, const Config& given, int ranks, const Sea
 
 LayoutSearch search_layouts(const Config& config, int ranks, const SearchFreedom& free, int wanted,
                             const StepPrice& price) {
-  LayoutSearch search = search_once(config, ranks, free, wanted, price, 0);
+  PricedBlocks blocks;
+  LayoutSearch search = search_once(config, ranks, free, wanted, price, 0, blocks);
   const bool has_grids = free.pipeline || free.data || free.tensor,
              has_more = free.cuts || (config.memory.device_limit > 0 && (free.recompute || free.swap));
-  if (has_grids && has_more) look_closer(search, config, ranks, free, wanted);
+  if (has_grids && has_more) look_closer(search, config, ranks, free, wanted, blocks);
   return search;
 }
 

@@ -149,7 +149,7 @@ void choose_other_tapes(LayoutSearch& search, std::size_t place, const Config& c
 
 }  // namespace
 
-void settle(LayoutSearch& search, const Config& config, int wanted) {
+void settle(LayoutSearch& search, const Config& config, int wanted, PricedBlocks& blocks) {
   for (bool changed = true; changed;) {
     changed = false;
     search.best = ranking(search);
@@ -161,7 +161,7 @@ void settle(LayoutSearch& search, const Config& config, int wanted) {
           std::cmp_less(i, wanted) ||
           candidate.cost(search.price) <= near * search.all[places.front()].cost(search.price);
       if (!is_wanted || candidate.memory > 0 || candidate.fate != Fate::simulated) continue;
-      simulate_layout(config, candidate);
+      blocks.plan_whole(config, candidate);
       changed = true;
     }
   }
@@ -256,7 +256,7 @@ int best_with(LayoutSearch& search, const Config& config, PricedBlocks& blocks,
       one.fate = Fate::too_large;
       continue;
     }
-    if (one.fate == Fate::simulated) simulate_layout(config, one);
+    if (one.fate == Fate::simulated) blocks.plan_whole(config, one);
     else
       time_layout(config, one, blocks, search.price,
                   next < 0 ? 0 : known_cost(search.all[next], search.price));
@@ -289,13 +289,12 @@ bool looked_at_late(const LayoutCandidate& candidate, std::int64_t limit) {
 }  // namespace
 
 LayoutSearch search_once(const Config& given, int ranks, const SearchFreedom& free, int wanted,
-                         const StepPrice& price, double known) {
+                         const StepPrice& price, double known, PricedBlocks& blocks) {
   LayoutSearch search{.price = price};
   Config config = given;
   const LinkDescription links = links_on_paper(given);  // files are read once
   config.device.links = {links.ranks_per_node,      links.latency, links.bytes, links.latency_between_nodes,
                          links.bytes_between_nodes, links.copies};
-  PricedBlocks blocks;
   take_stock(search, config, ranks, free, blocks);
   const std::int64_t limit = config.memory.device_limit;
   const bool is_one_grid = grids_of(config, ranks, free).size() == 1;  // of others there are too many
@@ -322,24 +321,25 @@ LayoutSearch search_once(const Config& given, int ranks, const SearchFreedom& fr
   };
   look_at_all(false);
   look_at_all(true);
-  settle(search, config, std::max(wanted, most_finalists));
+  settle(search, config, std::max(wanted, most_finalists), blocks);
   if (free.cuts && !search.best.empty()) {
     for (const int place : best_of_each(search, most_finalists))
       if (search.all[place].cost(price) <= near_costs * best)
         improve_cuts(search, config, search.all[place], blocks);
-    settle(search, config, wanted);
+    settle(search, config, wanted, blocks);
   }
   const bool chooses_blocks = free.swap || (free.recompute && is_one_grid);
   if (chooses_blocks && limit > 0 && !search.best.empty()) {
     improve_tapes(search, config, free, blocks);
-    settle(search, config, wanted);
+    settle(search, config, wanted, blocks);
   }
   return search;
 }
 
 void rank_again(LayoutSearch& search, const Config& config, int wanted) {
   const int chosen = search.best.front();
-  settle(search, config, wanted);
+  PricedBlocks blocks;
+  settle(search, config, wanted, blocks);
   std::erase(search.best, chosen);
   search.best.insert(search.best.begin(), chosen);
 }

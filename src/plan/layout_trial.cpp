@@ -251,7 +251,7 @@ void time_layout(const Config& config, LayoutCandidate& candidate, PricedBlocks&
     for (const std::vector<Action>& list : planned.program.ranks) candidate.actions += std::ssize(list);
     candidate.fate = Fate::simulated;
   });
-  if (is_planned_whole) simulate_layout(config, candidate);
+  if (is_planned_whole) blocks.plan_whole(config, candidate);
 }
 
 void try_layout(const Config& config, LayoutCandidate& candidate, const StepPrice& price, double best,
@@ -259,7 +259,7 @@ void try_layout(const Config& config, LayoutCandidate& candidate, const StepPric
   time_layout(config, candidate, blocks, price, most);
   const bool leads = best == 0 || candidate.cost(price) < best;
   if (config.memory.device_limit > 0 && candidate.fate == Fate::simulated && leads && candidate.memory == 0)
-    simulate_layout(config, candidate);
+    blocks.plan_whole(config, candidate);
 }
 
 std::vector<LayoutCandidate> with_other_tapes(const Config& config, const LayoutCandidate& full,

@@ -149,6 +149,24 @@ std::optional<TapeChoice> PricedBlocks::fitting(const Config& config, const std:
   return choose_tapes(kept, priced(config, WhichBlocks::block), held, room, rules);
 }
 
+void PricedBlocks::plan_whole(const Config& config, LayoutCandidate& candidate) {
+  const MicroBatchGroups& given = config.schedule.groups;
+  for (const auto& [groups, known] : planned_) {
+    if (known.layout != candidate.layout || groups != given) continue;
+    LayoutCandidate made = known;
+    made.bound = candidate.bound;
+    made.least_memory = candidate.least_memory;
+    made.least_work = candidate.least_work;
+    made.actions = candidate.actions;
+    made.choices = candidate.choices;
+    made.hidden = candidate.hidden;
+    candidate = std::move(made);
+    return;
+  }
+  simulate_layout(config, candidate);
+  planned_.emplace_back(given, candidate);
+}
+
 const std::vector<std::int64_t>& PricedBlocks::shares_of(Priced& priced, int data) {
   const auto [found, is_new] = priced.shares.try_emplace(data);
   for (const auto& unit : priced.costs->model().units()) {

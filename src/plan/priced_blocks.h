@@ -8,11 +8,13 @@
 
 #include "config/chosen_blocks.h"
 #include "plan/cost_model.h"
+#include "plan/layout_search.h"
 #include "plan/tape_cuts.h"
 
 namespace mindpipe {
 
-/// The blocks of a model as they are priced, once for all layouts that share their products in one way.
+/// The blocks of a model as they are priced, once for all layouts that share their products in one way, and
+/// what whole plans of layouts have said. Of one search: all but layouts and groups stay as they are.
 class PricedBlocks {
  public:
   /// The blocks as they lie on the configuration's grid, until another configuration is asked for.
@@ -31,6 +33,8 @@ class PricedBlocks {
   std::vector<char> changeable(const Config& config);
   /// Micro-batches that each chunk keeps at once.
   std::vector<int> in_flight(const Config& config);
+  /// Simulates a layout as simulate_layout does, unless that was done before.
+  void plan_whole(const Config& config, LayoutCandidate& candidate);
 
  private:
   struct Priced {
@@ -53,6 +57,7 @@ class PricedBlocks {
   std::map<std::tuple<Key, int, int, ScheduleKind, ChosenBlocks, ChosenBlocks>, std::vector<int>> cuts_of_v_;
   /// Micro-batches in flight where nothing is computed again or swapped: also by the cuts.
   std::map<std::tuple<Key, int, int, ScheduleKind, std::vector<int>>, std::vector<int>> in_flight_;
+  std::vector<std::pair<MicroBatchGroups, LayoutCandidate>> planned_;  ///< groups: those given
   Outline mixed_;  ///< where some blocks are computed again, or swapped
 };
 

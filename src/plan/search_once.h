@@ -7,12 +7,12 @@ namespace mindpipe {
 inline constexpr double near_costs = 1.05;
 
 /// One search over all grids that are free. `known`: a cost that others reach, above which no layout is
-/// looked at; 0: none.
+/// looked at; 0: none. `blocks`: of this search, or of one that differs in its grids alone.
 LayoutSearch search_once(const Config& config, int ranks, const SearchFreedom& free, int wanted,
-                         const StepPrice& price, double known);
+                         const StepPrice& price, double known, PricedBlocks& blocks);
 
 /// Plans the best few whole, and those other kinds of layouts that count as equal to the best, until all of
 /// them are known to fit.
-void settle(LayoutSearch& search, const Config& config, int wanted);
+void settle(LayoutSearch& search, const Config& config, int wanted, PricedBlocks& blocks);
 
 }  // namespace mindpipe

@@ -6,6 +6,7 @@
 #include "config/config.h"
 #include "core/check.h"
 #include "core/text.h"
+#include "plan/priced_blocks.h"
 #include "plan/search_once.h"
 #include "plan/searched_settings.h"
 #include "plan/what_would_fit.h"
@@ -104,7 +105,8 @@ std::string smaller_micro_batch(Config config, int ranks, const SearchFreedom& f
   std::sort(smaller.rbegin(), smaller.rend());
   for (const int samples : smaller) {
     config.train.micro_batch = samples;
-    const LayoutSearch search = search_once(config, ranks, free, 1, {}, 0);
+    PricedBlocks blocks;
+    const LayoutSearch search = search_once(config, ranks, free, 1, {}, 0, blocks);
     if (search.best.empty()) continue;
     return fmt::format("with train.micro_batch={} another layout fits: {}; ", samples,
                        words_of(search.all[search.best.front()].layout, free));
