@@ -16,7 +16,7 @@ supernets, a quarter as many. starts: four bad layouts of eight emulated ranks a
 processor of its own, of which one has to share it with a loop that computes for nothing. Of all runs: how well the replay gives its own
 times back, and how far the medians of every second step are off those of the others. At the end stands each figure beside what is asked of
 it (replay_musts.py); one that is missed ends the script with 1. Ranks run at real-time priority where chrt may set it, so the machine
-should do nothing else; a run beside which processors ran others for 2 % of a step is made again."""
+should do nothing else; a run beside which processors ran others for 2 % of a step, and of which steps differ, is made again."""
 
 import argparse
 import csv

@@ -12,7 +12,7 @@ from replay_musts import Found
 from traced_steps import lists_of
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-MUCH_DELAY = 0.02
+MUCH_DELAY, UNLIKE = 0.02, 0.01
 
 
 class Runs:
@@ -71,12 +71,12 @@ class Runs:
         return own, scaled
 
     def observe(self, settings, inject="", what_if=(), train=None):
-        """What replay says of a training, which is made again, twice at most, where processors ran others for much of its steps; its run
-        directory, and where its stages begin."""
+        """What replay says of a training, which is made again, twice at most, where others disturbed it; its run directory, and where its
+        stages begin."""
         for _ in range(3):
             run = (train or self.train)(settings, inject)
             said = self.replay(run, *what_if)
-            if said.get("run_delay", 0) < MUCH_DELAY * said.get("measured_period", 1):
+            if not is_disturbed(said):
                 break
         said.update(run=run, cuts=cuts_of_run(run))
         return said
@@ -93,6 +93,13 @@ class Runs:
             self.found.add("held out", "held out worst", value=said["held_out"])
             self.found.add("plain", value=said["held_out_plain"])
         return said
+
+
+def is_disturbed(said):
+    """Whether processors ran others for much of the steps, and single steps show it. More ranks than processors wait for each other, too,
+    in steps that are all alike."""
+    delayed = said.get("run_delay", 0) >= MUCH_DELAY * said.get("measured_period", 1)
+    return delayed and abs(said["measured_period"] / said["expected"]["period"] - 1) >= UNLIKE
 
 
 def cuts_of_run(run):
