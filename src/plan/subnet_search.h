@@ -14,8 +14,9 @@ std::vector<LayoutChoice> subnet_layouts(const Config& config, const Coord& grid
 /// Sketches of a supernet's layouts, for whom blocks are priced once for all grids that share products alike.
 class SubnetSketches {
  public:
-  /// A layout with what a subnet takes where no room binds anybody, as its bound: rooms are chosen so that
-  /// they cost at most 1 % beside that.
+  /// A layout with 98 % of what a subnet takes where no room binds anybody, as its bound: rooms are chosen so
+  /// that they cost at most 1 % beside that, and save little. (One that binds may make a stream shorter, as
+  /// queues that never interrupt have anomalies.)
   LayoutCandidate candidate(const Config& config, const LayoutChoice& layout);
 
  private:

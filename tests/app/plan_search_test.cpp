@@ -149,8 +149,10 @@ TEST(PlanSearch, TimesOfLayoutsAreThoseOfTheirWholePlans) {
 
 TEST(PlanSearch, ASupernetsChoiceIsTheBestOfItsWholeSpace) {
   const char* open_batch = "train.micro_batch=auto";
-  for (const auto& [name, more] :
-       {std::pair("supernet-tiny", ""), {"supernet-tiny", open_batch}, {"supernet-dates", ""}}) {
+  for (const auto& [name, more] : {std::pair("supernet-tiny", ""),
+                                   {"supernet-tiny", open_batch},
+                                   {"supernet-dates", ""},
+                                   {"supernet-pictures-tiny", ""}}) {
     std::filesystem::current_path(MINDPIPE_SOURCE_DIR);  // from which files name their spaces
     Searched searched(name, 4, {"grid=auto", *more == 0 ? "grid.supernet=auto" : more});
     std::set<int> micro_batches;
@@ -162,8 +164,7 @@ TEST(PlanSearch, ASupernetsChoiceIsTheBestOfItsWholeSpace) {
       if (one.fate != LayoutCandidate::Fate::simulated) continue;
       ++planned;
       micro_batches.insert(one.layout.micro_batch);
-      EXPECT_LE(static_cast<double>(one.bound), 1.005 * static_cast<double>(one.step))
-          << words_of(one.layout, searched.free) << ": rooms cost, they save nothing";
+      EXPECT_LE(one.bound, one.step) << words_of(one.layout, searched.free) << ": rooms save little";
       least = std::min(least, one.step);
     }
     EXPECT_GT(planned, 4) << name;
