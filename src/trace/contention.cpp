@@ -90,15 +90,18 @@ std::pair<std::vector<double>, std::vector<double>> shares_lost(const std::vecto
 }  // namespace
 
 ContentionFit::ContentionFit(const StepTrace& trace, const ReplayGraph& graph, const ReplayTimes& measured)
-    : trace_(trace), graph_(graph), measured_(measured), usual_(graph.actions(), 0) {
-  const std::vector<std::int64_t> none(graph.actions(), 0);
-  by_rule_.waits = {.all = {measured.rows.size(), none}, .for_own = {measured.rows.size(), none}};
+    : trace_(trace), graph_(graph), measured_(measured) {
+  forget_waits();
   find_overlaps();
-  for (const double share : {of_shortest, half}) {
-    for (const TrafficClass waits : classes) find_usual(waits, share);
-    find_waits();
-  }
+  find_waits();
+  if (!goes_by_rule_) find_waits_of_messages();
   for (const TrafficClass waits : classes) fit(waits);
+}
+
+void ContentionFit::forget_waits() {
+  const std::vector<std::int64_t> none(graph_.actions(), 0);
+  usual_ = none;
+  by_rule_.waits = {.all = {measured_.rows.size(), none}, .for_own = {measured_.rows.size(), none}};
 }
 
 void ContentionFit::find_overlaps() {
@@ -199,17 +202,26 @@ ContentionFit::ByRule ContentionFit::best_by_rule(std::optional<TrafficClass> on
   return best;
 }
 
-/// Where the rule explains little, each class waits for its own alone.
 void ContentionFit::find_waits() {
-  constexpr double little = 0.5;
-  by_rule_ = best_by_rule({});
-  goes_by_rule_ = by_rule_.off <= little * by_rule_.took;
-  for (std::size_t kind = 0; kind < classes.size() && !goes_by_rule_; ++kind) {
-    const ByRule own = best_by_rule(classes[kind]);
-    each_of(classes[kind], [&](std::size_t step, int action) {
-      by_rule_.waits.all[step][action] = by_rule_.waits.for_own[step][action] = own.waits.all[step][action];
-    });
+  constexpr double little = 0.1;
+  for (const double share : {of_shortest, half}) {
+    for (const TrafficClass waits : classes) find_usual(waits, share);
+    by_rule_ = best_by_rule({});
   }
+  goes_by_rule_ = by_rule_.off <= little * by_rule_.took;
+}
+
+/// Where the rule leaves more than a little unexplained, messages alone wait for each other by it.
+void ContentionFit::find_waits_of_messages() {
+  constexpr TrafficClass messages = TrafficClass::pipeline;
+  forget_waits();
+  for (const double share : {of_shortest, half}) {
+    find_usual(messages, share);
+    by_rule_ = best_by_rule(messages);
+    by_rule_.waits.for_own = by_rule_.waits.all;
+  }
+  for (const TrafficClass waits : classes)
+    if (waits != messages) find_usual(waits, half);
 }
 
 void ContentionFit::fit(TrafficClass waits) {

@@ -64,7 +64,9 @@ class ContentionFit {
   void find_overlaps();
   void find_usual(TrafficClass waits, double share);
   ByRule best_by_rule(std::optional<TrafficClass> one) const;
+  void forget_waits();
   void find_waits();
+  void find_waits_of_messages();
   void fit(TrafficClass waits);
   std::int64_t excess(std::size_t step, int action) const;
 

@@ -8,7 +8,7 @@
 #include "program/choose_rooms.h"
 #include "program/sample_outline.h"
 #include "program/sample_space.h"
-#include "trace/made_run.h"
+#include "trace/run_at_ports.h"
 #include "trace/traced_ports.h"
 
 // Plans in which one class of traffic holds up another, and plans in which none does.
@@ -213,14 +213,8 @@ PortCosts costs_by_trace(const Meeting& meeting) {
               .noise = 0.002,
               .travel = 0.01};
   run.paper = durations_of(run.plan.program, planned.outline, run.plan.network);
-  for (std::size_t stage = 0; stage < run.paper.size(); ++stage)
-    for (std::size_t index = 0; index < run.paper[stage].size(); ++index)
-      if (const Span& span = run.plan.expected.spans[stage][index];
-          is_communication(run.plan.program.ranks[stage][index]))
-        run.paper[stage][index] = span.end - span.start;
-  std::mt19937_64 random(3);
   const ReplayGraph graph(run.grid, run.plan.program);
-  const StepTrace trace = trace_of(run, graph, draw_times(run, graph, 12, {}, random));
+  const StepTrace trace = trace_at_ports(run, run.plan.network, 12, 3);
   return TracedPorts(trace, graph, measured_times(trace, graph)).costs(Counted::behind_the_first);
 }
 
