@@ -28,7 +28,7 @@ class ContentionFit {
   const std::vector<Contention>& found() const { return found_; }
   /// What transfers that are equal to a receive or a sum take where they meet nobody; 0: none is known.
   std::int64_t usual(int action) const { return usual_[action]; }
-  /// Whether the rule of ports explains most of what transfers took beyond that.
+  /// Whether the rule of ports explains nearly all that transfers took beyond that.
   bool goes_by_rule() const { return goes_by_rule_; }
   /// What a receive or a sum lost beside transfers of another class, if shares of time beside the other say
   /// so.

@@ -22,6 +22,8 @@ class AtPorts {
         waits_(graph_.actions(), 0),
         sharers_(times_.sums_of.back(), 0),
         come_(times_.rows.size(), std::vector<int>(graph_.meetings(), 0)) {
+    steps_.starts.assign(times_.rows.size(), std::vector<std::int64_t>(graph_.actions(), -1));
+    steps_.ends = steps_.starts;
     for (int action = 0; action < graph_.actions(); ++action) {
       transfers_.push_back(transfers.of(action));
       if (unseen.size() > 1 && transfers_.back()) move_apart(*transfers_.back(), unseen);
@@ -39,7 +41,7 @@ class AtPorts {
       for (const int rank : graph_.order().ranks[list]) list_of_[rank] = list;
   }
 
-  ReplayTimes run() {
+  ReplayedAtPorts run() {
     for (int rank = 0; rank < graph_.ranks(); ++rank) begin_step(rank, 0);
     while (!events_.empty() || ports_.next() != Ports::never) {
       const std::int64_t now = std::min(events_.empty() ? Ports::never : events_.top().time, ports_.next());
@@ -51,7 +53,9 @@ class AtPorts {
       }
       ports_.serve(now);
     }
-    return std::move(times_);
+    const auto has_ended = [&](int step) { return step == static_cast<int>(times_.rows.size()); };
+    steps_.finished = std::all_of(step_of_.begin(), step_of_.end(), has_ended);
+    return {std::move(steps_), std::move(times_)};
   }
 
  private:
@@ -142,6 +146,7 @@ class AtPorts {
 
   void begin(int action, std::int64_t now) {
     const int meeting = graph_.meeting_of(action);
+    steps_.starts[step_of(action)][action] = now;
     at_sum_[action] = 0;
     release(action, followers(action).begun, now);
     if (meeting < 0) return compute(action, now);
@@ -205,12 +210,14 @@ class AtPorts {
 
   void end(int action, std::int64_t now) {
     const int rank = graph_.rank_of(action);
+    steps_.ends[step_of(action)][action] = now;
     release(action, followers(action).ended, now);
     if (--left_[rank] == 0) begin_step(rank, now);
   }
 
   const ReplayGraph& graph_;
   ReplayTimes times_;
+  Replayed steps_;
   std::vector<std::vector<std::int64_t>> waited_;  ///< [step][action]: by the same rule, where it ran
   std::array<double, traffic_classes.size()> waits_so_long_{};
   Ports ports_;
@@ -227,8 +234,8 @@ class AtPorts {
 
 }  // namespace
 
-ReplayTimes replay_at_ports(const PortTransfers& transfers, const ReplayTimes& measured,
-                            const std::vector<Unseen>& unseen) {
+ReplayedAtPorts replay_at_ports(const PortTransfers& transfers, const ReplayTimes& measured,
+                                const std::vector<Unseen>& unseen) {
   return AtPorts(transfers, measured, unseen).run();
 }
 

@@ -138,7 +138,7 @@ void TracedPorts::remove(const Unseen& pair, ReplayTimes& times) const {
 }
 
 ReplayTimes TracedPorts::without(const std::vector<Unseen>& pairs) const {
-  if (fit_.goes_by_rule()) return replay_at_ports(fit_.transfers(), measured_, pairs);
+  if (fit_.goes_by_rule()) return replay_at_ports(fit_.transfers(), measured_, pairs).times;
   ReplayTimes times = measured_;
   for (const Unseen& pair : pairs) remove(pair, times);
   return times;

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "trace/made_run.h"
-#include "trace/replay_by_events.h"
+#include "trace/replay_at_ports.h"
 
 namespace mindpipe {
 namespace {
@@ -39,6 +39,7 @@ TEST(Replay, GivesBackEveryBeginOfEveryRank) {
   }
 }
 
+/// Steps in the order of the lists, and steps in the order of events, without transfers that meet at ports.
 TEST(Replay, SaysWhatEventsSayInTheirOrder) {
   std::mt19937_64 random(8);
   std::vector<MadeRun> runs = some_runs();
@@ -56,7 +57,11 @@ TEST(Replay, SaysWhatEventsSayInTheirOrder) {
         row.sums.push_back(
             {static_cast<std::int64_t>(random() % 100'000), static_cast<std::int64_t>(random() % 10'000)});
     }
-    const Replayed found = replay(graph, times, 3), known = ReplayByEvents(graph, times, 3).run();
+    const StepTrace nothing;
+    const std::vector<std::int64_t> no_transfers(graph.actions(), 0);
+    const Replayed found = replay(graph, times, 3),
+                   known = replay_at_ports({nothing, graph, no_transfers, 0}, times, {}).steps;
+    EXPECT_TRUE(known.finished);
     EXPECT_EQ(found.starts, known.starts);
     EXPECT_EQ(found.ends, known.ends);
   }
