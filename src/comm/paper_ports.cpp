@@ -28,7 +28,7 @@ PaperPorts::Number PaperPorts::offer(Level level, TrafficClass traffic, int to, 
   entry.level = level;
   entry.peer = to;
   entry.takes = takes;
-  entry.offered = offered;
+  entry.said = entry.offered = offered;
   entry.order = entry.number = number;
   if (offered <= port.began() && fits_before(port, entry)) {
     begin(entry);

@@ -36,7 +36,8 @@ class PaperPorts {
     Level level = Level::node;
     int peer = 0;              ///< the other end, as the group in which it passes numbers it
     std::int64_t takes = 0;    ///< time of the port
-    std::int64_t offered = 0;  ///< at an out port
+    std::int64_t said = 0;     ///< when it stood ready at an out port
+    std::int64_t offered = 0;  ///< when the port had it: later, where the host told late
     std::int64_t began = 0, left = 0;
     std::int64_t arrived = 0;  ///< at an in port
     std::int64_t order = 0;    ///< order of offers, or of notices

@@ -62,12 +62,27 @@ void Wire::hand_over() {
 namespace {
 
 /// Words of receivers travel under tags of their own, above all others and within what MPI grants.
-constexpr int first_word_tag = 1 << 14;
+constexpr int first_word_tag = 1 << 14, first_arrival_tag = 3 << 13;
+
+/// Whether the sender is told when a message has arrived: the next move leaves then, wherever it goes.
+bool tells_arrival(TrafficClass traffic) { return traffic == TrafficClass::moves; }
 
 }  // namespace
 
 Wire::OnPaper::~OnPaper() {
   if (word_request != MPI_REQUEST_NULL && mpi_is_up()) MPI_Request_free(&word_request);
+}
+
+void Wire::OnPaper::end_at(std::int64_t time) {
+  ended = time + notice.latency;
+  knows_end = true;
+}
+
+bool Wire::OnPaper::has_said() {
+  if (word_request == MPI_REQUEST_NULL) return true;
+  int is_done = 0;
+  MPI_CHECK(MPI_Test(&word_request, &is_done, MPI_STATUS_IGNORE));
+  return is_done != 0;
 }
 
 /// The receiver's word goes ahead, and it listens for the notice; the sender listens for the word.
@@ -113,18 +128,26 @@ void Wire::hear_of_port() {
     if (!begun) return;
     paper.notice = {begun->first, begun->second, route_.link.latency,
                     static_cast<std::int64_t>(route_.traffic), static_cast<std::int64_t>(route_.link.level)};
-    MPI_CHECK(MPI_Isend(&paper.notice, sizeof(paper.notice), MPI_BYTE, peer_, tag_, comm_, &request_));
+    const bool waits = tells_arrival(route_.traffic);
+    MPI_CHECK(MPI_Isend(&paper.notice, sizeof(paper.notice), MPI_BYTE, peer_, tag_, comm_,
+                        waits ? &paper.word_request : &request_));
+    if (waits)
+      MPI_CHECK(MPI_Irecv(&paper.word, 1, MPI_INT64_T, peer_, first_arrival_tag + tag_, comm_, &request_));
     stage_ = Stage::with_mpi;
   }
   if (stage_ != Stage::passes) return;
   if (way_ == Way::receive && !paper.knows_end)
-    if (const auto arrived = route_.ports->take_arrived(paper.number)) end_at(*arrived);
-  if (paper.knows_end && now_ns() >= paper.ended) stage_ = Stage::over;
+    if (const auto arrived = route_.ports->take_arrived(paper.number)) take_arrival(*arrived);
+  if (paper.knows_end && now_ns() >= paper.ended && paper.has_said()) stage_ = Stage::over;
 }
 
-void Wire::end_at(std::int64_t time) {
-  paper_->ended = time + paper_->notice.latency;
-  paper_->knows_end = true;
+/// The receiver knows when a message has arrived.
+void Wire::take_arrival(std::int64_t time) {
+  paper_->end_at(time);
+  if (!tells_arrival(static_cast<TrafficClass>(paper_->notice.traffic))) return;
+  paper_->word = time;
+  MPI_CHECK(MPI_Isend(&paper_->word, 1, MPI_INT64_T, peer_, first_arrival_tag + tag_, comm_,
+                      &paper_->word_request));
 }
 
 bool Wire::done() {
@@ -148,7 +171,7 @@ void Wire::arrive(MPI_Status& status) {
     if (stage_ == Stage::awaits_word) return take_word();
     if (way_ == Way::receive) return take_notice();
     stage_ = Stage::passes;
-    return end_at(paper_->notice.left);
+    return paper_->end_at(tells_arrival(route_.traffic) ? paper_->word : paper_->notice.left);
   }
   if (way_ == Way::receive) {
     int count = 0;

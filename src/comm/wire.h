@@ -37,7 +37,8 @@ struct Route {
 ///
 /// Where counted bytes pass ports, the receiver's word goes ahead: both ends are there, and the message
 /// stands ready at its rank's out port. As it begins to leave, a notice goes to the receiver with the time at
-/// which it has left, whose in port says when it has arrived.
+/// which it has left, whose in port says when it has arrived. Of a move the sender hears that, too: a rank's
+/// moves follow each other.
 class Wire {
  public:
   enum class Way : std::uint8_t {
@@ -77,12 +78,16 @@ class Wire {
     struct Notice {
       std::int64_t began = 0, left = 0, latency = 0, traffic = 0, level = 0;
     };
-    std::int64_t word = 0;  ///< the moment from which the receiver is there
+    std::int64_t word = 0;  ///< the moment from which the receiver is there; then when a move has arrived
     MPI_Request word_request = MPI_REQUEST_NULL;
     Notice notice = {};
     PaperPorts::Number number = -1;
     std::int64_t ended = 0;
     bool knows_end = false;
+    /// When the message has left, or arrived.
+    void end_at(std::int64_t time);
+    /// Whether MPI has what was said beside the message.
+    bool has_said();
     OnPaper() = default;
     OnPaper(const OnPaper&) = delete;
     OnPaper& operator=(const OnPaper&) = delete;
@@ -93,7 +98,7 @@ class Wire {
   void hear_of_port();
   void take_word();
   void take_notice();
-  void end_at(std::int64_t time);
+  void take_arrival(std::int64_t time);
   void* place() const { return route_.kind == Route::Kind::staged ? block_ : data_; }
   void arrive(MPI_Status& status);
   void end();

@@ -72,6 +72,7 @@ TEST(PaperPorts, ALateOfferCameBehindWhatHasBegun) {
   ports.serve(1200);
   EXPECT_EQ(ports.take_begun(part)->first, 1000);
   EXPECT_EQ(ports.take_begun(late)->first, 1100);
+  EXPECT_EQ(ports.out_record().front().said, 900);
   EXPECT_EQ(ports.out_record().front().offered, 1001);
 }
 

@@ -49,18 +49,6 @@ Name name_of(const Action& action, int rank, const Outline& outline) {
                             : -1};
 }
 
-/// Lets one move at a time leave a rank, as the planner does and a list need not.
-void move_one_at_a_time(Program& program) {
-  for (auto& list : program.ranks) {
-    int newest = -1;
-    for (int i = 0; i < static_cast<int>(list.size()); ++i) {
-      if (!is_move(list[i]) || !sends(list[i])) continue;
-      if (newest >= 0) list[i].after.push_back(newest);
-      newest = i;
-    }
-  }
-}
-
 /// Lets units go home in no time: in lists they need not wait until all others have ended, as the planner
 /// lets them, and would be in the way at a port.
 void go_home_at_once(WholeProgram& whole) {
@@ -144,7 +132,6 @@ TEST(Lists, RunInThePlannersTimeEntryByEntry) {
   for (unsigned seed = 1; seed <= 60; ++seed) {
     const RoomyGrid grid(seed);
     WholeProgram whole = whole_program(grid.outline, grid.network, grid.rules, grid.subnets, {64});
-    move_one_at_a_time(whole.program);
     go_home_at_once(whole);
     Network network = grid.network;
     network.part_bytes = grid.outline.part_bytes;

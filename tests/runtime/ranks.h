@@ -1,6 +1,8 @@
 #pragma once
 #include <mpi.h>
 
+#include <cstdlib>
+
 #include "comm/mpi.h"
 
 namespace mindpipe {
@@ -12,5 +14,8 @@ inline World all_ranks() {
   MPI_Comm_size(world.comm, &world.size);
   return world;
 }
+
+/// Whether a test runs on a machine that runs nothing else, with all its cases.
+inline bool whole_matrix() { return std::getenv("MINDPIPE_ALL_LAYOUTS") != nullptr; }
 
 }  // namespace mindpipe

@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
@@ -203,7 +202,5 @@ inline double middle_of(std::vector<double> all) {
   std::sort(all.begin(), all.end());
   return all[all.size() / 2];
 }
-
-inline bool whole_matrix() { return std::getenv("MINDPIPE_ALL_LAYOUTS") != nullptr; }
 
 }  // namespace mindpipe

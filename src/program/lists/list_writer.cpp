@@ -315,6 +315,8 @@ void ListWriter::move(const Task& task) {
     if (of_step && sends) continue;  // no update of the step is of what leaves
     else if (goes_home || last < 0) ledger_.follow(units_[unit], action);
     else ledger_.write(units_[unit], last, action);
+  // A rank's moves leave one at a time, in the order of the plan, wherever they go.
+  if (sends && !of_step) ledger_.write(leaving_, last_place(task, place_), action);
   // It would hold up what updates still wait for, and nobody waits for it.
   if (sends && goes_home) follow_computed(stretch_.actions, action);
   if (!sends && !goes_home && !of_step) {

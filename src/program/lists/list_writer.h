@@ -70,6 +70,7 @@ class ListWriter {
   std::map<std::pair<int, int>, Room> added_;          ///< newest backwards of subnets, by slab and block
   std::vector<Room> units_;                            ///< values or states of units here
   std::map<std::int64_t, std::vector<int>> came_for_;  ///< units that move here, by reader
+  Room leaving_;                                       ///< written by moves that leave for the next users
   std::map<std::int64_t, Window> windows_;
   std::map<int, int> fetched_;                    ///< units whose state has come, and the slot of each
   std::array<Room, state_slots> slots_of_state_;  ///< where it lies on the device
