@@ -5,6 +5,7 @@
 #include "core/text.h"
 #include "program/moving_step.h"
 #include "program/swapped_blocks.h"
+#include "trace/kept_actions.h"
 
 namespace mindpipe {
 namespace {
@@ -12,11 +13,12 @@ namespace {
 constexpr int channel_of(Payload payload) { return static_cast<int>(payload); }
 
 /// Says which versions of its units a pass or an update finds on this rank.
-void see(Script& script, const RankState& state, const Action& action) {
-  if (!script.kept.keeps()) return;
+void see(const Script& script, const RankState& state, const Action& action) {
+  KeptActions* const kept = script.feed->kept();
+  if (kept == nullptr || !kept->keeps()) return;
   Stage& stage = state.stage;
   if (names_unit(action))
-    return script.kept.see({{action.unit, state.residency.values().version(action.unit)}}, {});
+    return kept->see({{action.unit, state.residency.values().version(action.unit)}}, {});
   std::vector<UnitVersion> units, shared;
   for (const UnitUse& use : state.residency.readers().uses(action.owner.number, action.first, action.last))
     units.push_back({use.unit, state.residency.values().version(use.unit)});
@@ -24,7 +26,7 @@ void see(Script& script, const RankState& state, const Action& action) {
     for (const int unit : stage.model().blocks()[block].units)
       if (stage.model().is_shared(unit))
         shared.push_back({unit, state.residency.values().version_read(action.owner.number, unit)});
-  script.kept.see(std::move(units), std::move(shared));
+  kept->see(std::move(units), std::move(shared));
 }
 
 /// Makes sure that a forward finds the values of its blocks whole.

@@ -32,10 +32,8 @@ Script Executor::make_closed_script(const PlannedStep& plan, const Outline& outl
   return prepared(std::move(script));
 }
 
-Script Executor::make_open_script(const Outline& outline, Feed& feed, std::size_t recorded_stretches,
-                                  std::size_t at_once) {
-  return prepared(Script(outline, &feed, backend_,
-                         {.recorded = recorded_stretches, .at_once = at_once, .queued = queued_}));
+Script Executor::make_open_script(const Outline& outline, Feed& feed, std::size_t at_once) {
+  return prepared(Script(outline, &feed, backend_, {.at_once = at_once, .queued = queued_}));
 }
 
 Script Executor::prepared(Script script) {

@@ -20,8 +20,7 @@ class Executor {
   Script make_closed_script(const PlannedStep& plan, const Outline& outline, Feed& feed,
                             std::size_t recorded_runs = 8);
   /// Makes a script that goes on, and is empty yet, in the same place.
-  Script make_open_script(const Outline& outline, Feed& feed, std::size_t recorded_stretches = 8,
-                          std::size_t at_once = 1024);
+  Script make_open_script(const Outline& outline, Feed& feed, std::size_t at_once = 1024);
 
   /// Takes the times of a script that is run no more, so that the device need not keep its marks.
   void end(Script& script);

@@ -14,6 +14,7 @@ inline const StepInput& input_of(const Action& action, StepInputs inputs) {
                             : inputs[static_cast<std::size_t>(action.owner.number) % inputs.size()];
 }
 
+class KeptActions;
 struct Script;
 
 /// What runs next, and how far.
@@ -37,6 +38,8 @@ class Feed {
   /// Brings what the forwards of a subnet, or of a batch in line, read; asked before each of a batch, and
   /// before a subnet's first one here.
   virtual const StepInput& bring(const Action& forward) = 0;
+  /// Where passes and updates of a training say what they see; null: nobody keeps it.
+  virtual KeptActions* kept() { return nullptr; }
   /// The targets that count of a subnet's batch, which another lane runs.
   virtual std::int64_t targets_of(std::int64_t /*subnet*/) { return 0; }
   /// Hears of numbers on the device that say what an action has found, of `valid` targets that count: of a

@@ -26,7 +26,7 @@ ForwardFeed::ForwardFeed(Executor& executor, const RankState& state, const RunPl
       agreement_(*wiring.agreement),
       waiting_(wiring.waiting),
       words_(state.stage.context().backend, layout_),
-      script_(executor.make_open_script(forwards_alone(plan.outline), *this, 2, most_at_once)) {
+      script_(executor.make_open_script(forwards_alone(plan.outline), *this, most_at_once)) {
   executor.actions().join(*this);
 }
 

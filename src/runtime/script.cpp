@@ -7,8 +7,7 @@ Script::Script(const Outline& of, Feed* fed_by, Backend& backend, const ScriptFo
       outline(of),
       feed(fed_by),
       order(form.closed),
-      recorder(form.closed ? Recorder(form.at_once, form.recorded) : Recorder(form.recorded)),
-      pass_times(of.lanes) {
+      recorder(form.closed ? Recorder(form.at_once, form.recorded) : Recorder()) {
   if (backend.memory().kind() == Memory::Kind::counted) pacer = Pacer::on_paper();
   if (form.queued) device_times.emplace(backend, form.at_once);
 }
@@ -35,20 +34,9 @@ void Script::extend(CheckedStretch checked) {
   cursors.grow(list, gone);
   order.grow(list, gone);
   if (pacer.paces()) pacer.grow(stretch.times);
-  if (!closed) recorder.begin_stretch(list.size() - first, gone);
+  if (!closed) recorder.grow(list.size() - first, gone);
   if (device_times) device_times->drop(gone);
   put_in -= device_times ? gone : 0;
-}
-
-void Script::keep_times() {
-  const std::int64_t ended = dropped + static_cast<std::int64_t>(cursors.ended_for_good());
-  for (; times_kept < ended; ++times_kept) {
-    const auto index = static_cast<std::size_t>(times_kept - dropped);
-    const Action& action = list[index];
-    const Recorder::Times& times = recorder.of_list(index);
-    pass_times.add(action, times);
-    if (kept.keeps()) kept.add(action, times, static_cast<int>(index), times_kept);
-  }
 }
 
 void Script::again(std::int64_t step) {

@@ -8,8 +8,6 @@
 #include "runtime/device_order.h"
 #include "runtime/device_times.h"
 #include "runtime/pacer.h"
-#include "trace/kept_actions.h"
-#include "trace/pass_times.h"
 #include "trace/recorder.h"
 #include "trace/summary.h"
 
@@ -22,7 +20,7 @@ struct ScriptForm {
   /// One stretch that is run again and again, as a step's: nothing behind it waits for one of its entries.
   /// An open list goes on, stretch behind stretch.
   bool closed = false;
-  std::size_t recorded = 8;  ///< runs of a closed list, or stretches, whose times are held
+  std::size_t recorded = 8;  ///< runs of a closed list whose times are held
   /// How many actions at most are put into the device's queues before the host looks how far the device has
   /// come.
   std::size_t at_once = 1024;
@@ -41,8 +39,6 @@ struct Script {
   Script(const Outline& outline, Feed* feed, Backend& backend, const ScriptForm& form);
   /// Appends a stretch, of a closed list the only one, and drops what has ended for good.
   void extend(CheckedStretch checked);
-  /// Keeps the times of the actions of subnets that have ended, before an extension drops them.
-  void keep_times();
   /// Begins a closed list anew.
   void again(std::int64_t step);
 
@@ -55,9 +51,6 @@ struct Script {
   DeviceOrder order;
   Pacer pacer;
   Recorder recorder;
-  KeptActions kept;                         ///< kept actions of a supernet's list
-  PassTimes pass_times;                     ///< times of the last subnets' passes
-  std::int64_t times_kept = 0;              ///< actions whose times were kept
   std::optional<DeviceTimes> device_times;  ///< where the device's queues carry everything
   std::size_t put_in = 0;                   ///< there: how many actions they were given
   int computes = -1;       ///< the action that the compute queue runs, where the host waits for it

@@ -22,10 +22,10 @@ SubnetFeed::SubnetFeed(Executor& executor, const RankState& state, const Superne
       reports_(plan.outline, wiring, window_, all_subnets_,
                [this](const SubnetScalars& scalars) { calls_->hear(scalars); }),
       script_(executor.make_open_script(plan.outline, *this)),
+      kept_(trace.steps, window_, plan.outline.lanes),
       inputs_(plan.subnets->rooms[wiring.layout.coord.pipeline].inputs) {
   const Layout& layout = wiring.layout;
   const std::vector<Field> fields = state.stage.fields();
-  script_.kept = KeptActions(trace.steps, window_);
   inputs_arena_ = Arena(state.stage.context().backend.memory(), MemoryClass::boundary,
                         inputs_.size() * static_cast<std::size_t>(input_bytes(fields, layout)));
   for (StepInput& input : inputs_)
@@ -136,16 +136,12 @@ Turn SubnetFeed::extend(PlannedStretch stretch) {
   }
   reports_.expect(stretch.end);
   keep_times();
-  has_run_ = true;
   Executor::extend(script_, std::move(stretch.list));
   return {.script = script_, .inputs = inputs_, .to_drain = stretch.last};
 }
 
 void SubnetFeed::keep_times() {
-  const Recorder& recorder = script_.recorder;
-  if (std::exchange(has_run_, false)) script_.kept.add_sums(recorder.sums(recorder.held() - 1));
-  script_.keep_times();
-  if (script_.kept.keeps()) script_.kept.forget(known_);
+  kept_.hear(script_.list, script_.dropped, script_.cursors.ended_for_good(), script_.recorder, known_);
 }
 
 void SubnetFeed::drained() {

@@ -8,6 +8,7 @@
 #include "runtime/planning_thread.h"
 #include "runtime/subnet_reports.h"
 #include "runtime/wiring.h"
+#include "trace/kept_actions.h"
 
 namespace mindpipe {
 
@@ -62,7 +63,7 @@ class SubnetFeed : public Feed {
   void train(std::vector<Subnet> more, bool last);
 
   /// What this rank has done with the last subnets (trace.steps of them), at a drain.
-  std::vector<KeptAction> traced() { return script_.kept.last(known_); }
+  KeptActions* kept() override { return &kept_; }
 
   Script& script() { return script_; }
   Turn next() override;
@@ -91,6 +92,7 @@ class SubnetFeed : public Feed {
   LateAnswers& answers_;
   SubnetReports reports_;
   Script script_;
+  KeptActions kept_;
   SubnetCalls* calls_ = nullptr;
   Arena inputs_arena_;
   std::vector<StepInput> inputs_;  ///< inputs of the subnets in flight
@@ -100,7 +102,6 @@ class SubnetFeed : public Feed {
   std::int64_t ended_ = 0;         ///< subnets below have ended with the stretch that ran last
   std::int64_t drain_ = 0;         ///< where to train to
   bool has_asked_ = false;         ///< the ranks for their wishes, and not heard them
-  bool has_run_ = false;           ///< a stretch whose sums were not kept
   std::uint64_t hash_ = 0;         ///< hash of all plans up to the stretch that ran last
   std::unique_ptr<PlanningThread> planning_;
 };

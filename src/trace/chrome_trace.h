@@ -1,6 +1,5 @@
 #pragma once
 #include <cstdint>
-#include <deque>
 #include <string>
 #include <vector>
 
@@ -16,7 +15,7 @@ struct TracedRank {
   int place = 0;                        ///< among the program's ranks
   std::string peers = "stage";          ///< what the program's ranks are called
   std::vector<KeptAction> actions;      ///< in the order of its list, run behind run, on the trace's clock
-  std::deque<KeptSum> sums = {};        ///< between the ranks that share a product
+  std::vector<KeptSum> sums = {};       ///< between the ranks that share a product
   std::vector<std::string> units = {};  ///< names of the model's
 };
 

@@ -1,8 +1,5 @@
 #include "trace/kept_actions.h"
 
-#include <algorithm>
-#include <iterator>
-
 #include "core/check.h"
 
 namespace mindpipe {
@@ -16,9 +13,22 @@ void KeptActions::see(std::vector<UnitVersion> units, std::vector<UnitVersion> s
   if (keeps()) seen_.push_back({std::move(units), std::move(shared)});
 }
 
-void KeptActions::add(const Action& action, const Recorder::Times& times, int index, std::int64_t place) {
-  if (!keeps()) return;
-  KeptAction& kept = actions_.emplace_back(KeptAction{.action = action, .times = times, .place = place});
+void KeptActions::hear(const std::vector<Action>& list, std::int64_t place, std::size_t ended,
+                       Recorder& recorder, std::int64_t known) {
+  for (; heard_ < place + static_cast<std::int64_t>(ended); ++heard_) {
+    const auto index = static_cast<std::size_t>(heard_ - place);
+    const Recorder::Times& times = recorder.times(0, index);
+    pass_times_.add(list[index], times);
+    if (keeps()) keep(list[index], times, static_cast<int>(index));
+  }
+  for (const Recorder::Sum& sum : recorder.take_sums())
+    if (keeps() && sum.action >= 0) sums_.push_back({.sum = sum, .owner = list[sum.action].owner});
+  std::erase_if(actions_, [&](const KeptAction& kept) { return is_old(kept.action.owner, known); });
+  std::erase_if(sums_, [&](const KeptSum& kept) { return is_old(kept.owner, known); });
+}
+
+void KeptActions::keep(const Action& action, const Recorder::Times& times, int index) {
+  KeptAction& kept = actions_.emplace_back(KeptAction{.action = action, .times = times, .place = heard_});
   for (int& earlier : kept.action.after) earlier = index - earlier;
   if (!sees_units(action)) return;
   MP_CHECK(!seen_.empty(), "nothing is known of the units of {}", to_string(action));
@@ -27,28 +37,9 @@ void KeptActions::add(const Action& action, const Recorder::Times& times, int in
   seen_.pop_front();
 }
 
-void KeptActions::add_sums(const std::vector<Recorder::Sum>& sums) {
-  for (const Recorder::Sum& sum : sums)
-    if (keeps()) sums_.push_back({sum});
-}
-
-bool KeptActions::is_old(const KeptAction& kept, std::int64_t known) const {
-  const auto& [of, number] = kept.action.owner;
-  const std::int64_t subnet = of == Owner::window ? (number + 1) * window_ - 1 : number;
-  return subnet < known - subnets_;
-}
-
-void KeptActions::forget(std::int64_t known) {
-  while (!actions_.empty() && is_old(actions_.front(), known)) actions_.pop_front();
-  while (!actions_.empty() && !sums_.empty() && sums_.front().sum.end <= actions_.front().times.start)
-    sums_.pop_front();
-}
-
-std::vector<KeptAction> KeptActions::last(std::int64_t known) const {
-  std::vector<KeptAction> last;
-  std::copy_if(actions_.begin(), actions_.end(), std::back_inserter(last),
-               [&](const KeptAction& kept) { return !is_old(kept, known); });
-  return last;
+bool KeptActions::is_old(const Owner& owner, std::int64_t known) const {
+  const std::int64_t last = owner.of == Owner::window ? (owner.number + 1) * window_ - 1 : owner.number;
+  return last < known - subnets_;
 }
 
 }  // namespace mindpipe

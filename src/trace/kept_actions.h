@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "program/action.h"
+#include "trace/pass_times.h"
 #include "trace/recorder.h"
 
 namespace mindpipe {
@@ -28,44 +29,49 @@ struct KeptAction {
   std::vector<UnitVersion> shared = {};  ///< pass: units that all subnets share
 };
 
-/// A sum between the ranks that share a product, of a step (0: of none).
+/// A sum between the ranks that share a product, of a step (0: of none), or in the pass of a subnet.
 struct KeptSum {
   Recorder::Sum sum;
   std::int64_t step = 0;
+  Owner owner = {};
 };
 
-/// The actions of the last subnets of a stream, in the order of a list that grows and forgets what has ended.
-/// Passes and updates say which versions they saw as they run; what they say waits here for their times.
+/// What a list that grows, and forgets what has ended, leaves of its recorder: the actions of the last
+/// subnets, in the list's order, and how long the passes of more of them took. Passes and updates say which
+/// versions they saw as they run; what they say waits here for their times.
 class KeptActions {
  public:
-  KeptActions() = default;
-  /// `window`: subnets that read one version of what all share.
-  KeptActions(std::int64_t subnets, std::int64_t window) : subnets_(subnets), window_(window) {}
+  /// `subnets`: of how many at most the actions are kept; `window`: subnets that read one version of what all
+  /// share; `lanes`: how many ids lie between two subnets of one lane.
+  KeptActions(std::int64_t subnets, std::int64_t window, int lanes)
+      : subnets_(subnets), window_(window), pass_times_(lanes) {}
 
   bool keeps() const { return subnets_ > 0; }
   /// Hears what the list's next pass or update sees, as it starts.
   void see(std::vector<UnitVersion> units, std::vector<UnitVersion> shared);
-  /// Hears of the list's next action, which has ended: number `index` in the list, `place` in all of it.
-  void add(const Action& action, const Recorder::Times& times, int index, std::int64_t place);
-  /// Hears of the last tensor sums.
-  void add_sums(const std::vector<Recorder::Sum>& sums);
-  /// Forgets most of what is older than the last subnets of `known`.
-  void forget(std::int64_t known);
+  /// Hears that all actions of the list below number `ended` have ended, and takes the sums of its recorder.
+  /// `place`: how many actions the list had before its first one; `known`: how many subnets there are by now,
+  /// of which the last are kept.
+  void hear(const std::vector<Action>& list, std::int64_t place, std::size_t ended, Recorder& recorder,
+            std::int64_t known);
 
-  /// The actions of the last subnets of `known`.
-  std::vector<KeptAction> last(std::int64_t known) const;
-  const std::deque<KeptSum>& sums() const { return sums_; }
+  const std::vector<KeptAction>& actions() const { return actions_; }
+  const std::vector<KeptSum>& sums() const { return sums_; }
+  const PassTimes& pass_times() const { return pass_times_; }
 
  private:
   struct Seen {
     std::vector<UnitVersion> units, shared;
   };
-  bool is_old(const KeptAction& kept, std::int64_t known) const;
+  void keep(const Action& action, const Recorder::Times& times, int index);
+  bool is_old(const Owner& owner, std::int64_t known) const;
 
-  std::int64_t subnets_ = 0, window_ = 1;
-  std::deque<Seen> seen_;  ///< by passes and updates whose times are not known yet
-  std::deque<KeptAction> actions_;
-  std::deque<KeptSum> sums_;
+  std::int64_t subnets_, window_;
+  std::int64_t heard_ = 0;  ///< actions that have ended
+  std::deque<Seen> seen_;   ///< by passes and updates whose times are not known yet
+  std::vector<KeptAction> actions_;
+  std::vector<KeptSum> sums_;
+  PassTimes pass_times_;
 };
 
 }  // namespace mindpipe

@@ -83,7 +83,7 @@ float grown_outcome(int rounds, int draw, int wrong) {
   const std::vector<Action> list = ring_of_two(rounds);
   Memory memory(Memory::Kind::host);
   LateBackend backend(std::make_unique<PlainBackend>(memory), draw);
-  Script script(Outline{}, nullptr, backend, {.recorded = 3, .at_once = 64, .queued = true});
+  Script script(Outline{}, nullptr, backend, {.at_once = 64, .queued = true});
   StretchLots lots(draw, 6);
   std::vector<float> source(rounds), written(2, 0), carried(2, 0), total(1, 0);
   const auto one = [](std::vector<float>& of, std::size_t at) { return Tensor{&of[at], {1}, DType::f32}; };

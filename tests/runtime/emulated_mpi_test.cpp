@@ -200,25 +200,27 @@ TEST_F(Emulated, MessagesOfAListThatGrowsTakeTheirTime) {
   const std::vector<Action>& list = worker.training().list;
   const std::vector<std::int64_t> times =
       times_on_paper(worker.plan().training, worker.plan().outline, worker.layout().coord.pipeline);
-  Script script = worker.executor().make_open_script(worker.plan().outline, worker.steps(), 5);
-  std::vector<std::size_t> cuts;
-  for (std::size_t piece = 0; piece <= 5; ++piece) cuts.push_back(piece * list.size() / 5);
+  Script script = worker.executor().make_open_script(worker.plan().outline, worker.steps());
+  int messages = 0;
+  const auto expect_times = [&] {  // of what the next piece drops
+    for (std::size_t i = 0; i < script.cursors.ended_for_good(); ++i) {
+      const std::size_t number = script.dropped + i;
+      if (!is_message(list[number])) continue;
+      const auto& [start, end] = script.recorder.times(0, i);
+      EXPECT_GE(end - start, times[number]) << to_string(list[number]);
+      ++messages;
+    }
+  };
   for (std::size_t piece = 0; piece < 5; ++piece) {
-    ListStretch stretch = cut_out(list, cuts[piece], cuts[piece + 1]);
-    stretch.times.assign(times.begin() + cuts[piece], times.begin() + cuts[piece + 1]);
+    const std::size_t first = piece * list.size() / 5, last = (piece + 1) * list.size() / 5;
+    ListStretch stretch = cut_out(list, first, last);
+    stretch.times.assign(times.begin() + first, times.begin() + last);
+    expect_times();
     Executor::extend(script, Unproved::taken(std::move(stretch)));
     worker.executor().run(script, inputs);
   }
   worker.executor().finish(script, inputs);
-  int messages = 0;
-  for (std::size_t piece = 0; piece < 5; ++piece)
-    for (std::size_t i = 0; i < script.recorder.actions(piece); ++i) {
-      const std::size_t number = cuts[piece] + i;
-      if (!is_message(list[number])) continue;
-      const auto& [start, end] = script.recorder.times(piece, i);
-      EXPECT_GE(end - start, times[number]) << to_string(list[number]);
-      ++messages;
-    }
+  expect_times();
   EXPECT_GE(messages, 2 * worker.layout().micro_batches());
 }
 

@@ -77,28 +77,21 @@ class Play {
   Script& script() { return script_; }
   std::function<void()> grown = [] {};
 
-  /// What the recorder holds of the last stretches is when their actions ran.
+  /// What the recorder holds is when the actions of the list ran that have begun.
   void expect_times() const {
     const Recorder& recorder = script_.recorder;
-    ASSERT_EQ(recorder.held(), std::min<std::size_t>(lengths_.size(), 3));
-    std::size_t first = list_.size();
-    for (std::size_t held = recorder.held(); held-- > 0;) {
-      const std::size_t length = lengths_[lengths_.size() - recorder.held() + held];
-      ASSERT_EQ(recorder.actions(held), length);
-      first -= length;
-      for (std::size_t i = 0; i < length; ++i) {
-        EXPECT_EQ(recorder.times(held, i).start, times_[first + i].start);
-        EXPECT_EQ(recorder.times(held, i).end, times_[first + i].end);
-      }
+    for (std::size_t i = 0; i < script_.list.size(); ++i) {
+      const Recorder::Times& times = times_[static_cast<std::size_t>(script_.dropped) + i];
+      EXPECT_EQ(recorder.times(0, i).start, times.start);
+      EXPECT_EQ(recorder.times(0, i).end, times.end);
     }
-    EXPECT_EQ(recorder.first_held_step(), static_cast<std::int64_t>(lengths_.size() - recorder.held()));
   }
 
  private:
   bool grow() {
     const std::size_t length = longest_ > 0 ? 1 + lots_.below(longest_) : lots_.length(),
                       last = std::min(list_.size(), next_ + length);
-    lengths_.push_back(last - next_);
+    if (next_ > 0) expect_times();
     script_.extend(Unproved::taken(cut_out(list_, next_, last, wrong_)));
     next_ = last;
     grown();
@@ -134,10 +127,9 @@ class Play {
   int wrong_;
   Memory memory_{Memory::Kind::host};
   PlainBackend backend_{memory_};
-  Script script_{Outline{}, nullptr, backend_, {.recorded = 3}};
+  Script script_{Outline{}, nullptr, backend_, {}};
   std::vector<char> ended_;
   std::vector<Recorder::Times> times_;
-  std::vector<std::size_t> lengths_;
   std::map<QueueKey, bool> begun_;
   std::size_t next_ = 0, ended_count_ = 0, longest_ = 0;
   std::int64_t clock_ = 0;
@@ -233,7 +225,7 @@ TEST(GrowingScript, HoldsNoMoreAfterAThousandStretchesThanAfterAHundred) {
 std::vector<int> grown_after(int after) {
   Memory memory(Memory::Kind::host);
   PlainBackend backend(memory);
-  Script script(Outline{}, nullptr, backend, {.recorded = 3});
+  Script script(Outline{}, nullptr, backend, {});
   Action pass = action_of(ActionKind::forward), reduce = action_of(ActionKind::reduce);
   script.extend(Unproved::taken({{pass, pass}, {}}));
   reduce.after = {after};

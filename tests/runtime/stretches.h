@@ -93,7 +93,7 @@ class StretchedTraining {
   StretchedTraining(Worker& worker, int steps, const InStretches& how)
       : worker_(worker),
         how_(how),
-        script_(worker.executor().make_open_script(worker.plan().outline, worker.steps(), 3, how.at_once)),
+        script_(worker.executor().make_open_script(worker.plan().outline, worker.steps(), how.at_once)),
         list_(without_end(worker.training().list, steps, !how.cut_at_steps)),
         of_step_(worker.training().list.size()),
         lots_(worker.world().rank, of_step_, to_yaml(worker.config())) {

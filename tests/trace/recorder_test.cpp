@@ -26,58 +26,42 @@ TEST(Recorder, HoldsTheLastStepsOldestFirst) {
       EXPECT_EQ(recorder.times(held, action).start, static_cast<std::int64_t>(100 * (held + 2) + action));
 }
 
-TEST(Recorder, HoldsTheLastStretchesEachAsLongAsItIs) {
-  Recorder recorder(3);
-  EXPECT_EQ(recorder.held(), 0u);
-  std::size_t before = 0;
+/// What a list that grows has not dropped is recorded, whenever it ends.
+TEST(Recorder, HoldsWhatAListThatGrowsHolds) {
+  Recorder recorder;
+  std::size_t dropped = 0, actions = 0;  // each action ends two stretches behind its own
   for (std::size_t stretch = 0; stretch < 50; ++stretch) {
-    const std::size_t actions = stretch % 4;  // and some have none
-    recorder.begin_stretch(actions, before);
-    before = actions;
-    for (std::size_t i = 0; i < actions; ++i) {
-      recorder.start(static_cast<int>(i), static_cast<std::int64_t>(100 * stretch + i));
-      recorder.end(static_cast<int>(i), static_cast<std::int64_t>(100 * stretch + i + 10));
+    const std::size_t more = stretch % 4, gone = stretch >= 3 ? (stretch - 3) % 4 : 0;  // some have none
+    recorder.grow(more, gone);
+    dropped += gone;
+    actions += more;
+    ASSERT_EQ(recorder.held(), 1u);
+    for (std::size_t i = dropped; i < actions; ++i) {
+      const auto number = static_cast<std::int64_t>(i);
+      const int place = static_cast<int>(i - dropped);
+      if (i + more >= actions) recorder.start(place, 10 * number + 1);
+      else EXPECT_EQ(recorder.times(0, i - dropped).start, 10 * number + 1);
+      EXPECT_EQ(recorder.times(0, i - dropped).end, 0);
     }
-    recorder.add({"sum", static_cast<std::int64_t>(stretch), 0, 0});
-    ASSERT_EQ(recorder.held(), std::min<std::size_t>(3, stretch + 1));
-    EXPECT_EQ(recorder.first_held_step(), static_cast<std::int64_t>(stretch + 1 - recorder.held()));
-    for (std::size_t held = 0; held < recorder.held(); ++held) {
-      const std::size_t number = stretch + 1 - recorder.held() + held;
-      ASSERT_EQ(recorder.actions(held), number % 4);
-      for (std::size_t i = 0; i < recorder.actions(held); ++i) {
-        EXPECT_EQ(recorder.times(held, i).start, static_cast<std::int64_t>(100 * number + i));
-        EXPECT_EQ(recorder.times(held, i).end, static_cast<std::int64_t>(100 * number + i + 10));
-      }
-      ASSERT_EQ(recorder.sums(held).size(), 1u);
-      EXPECT_EQ(recorder.sums(held)[0].start, static_cast<std::int64_t>(number));
+    for (std::size_t i = dropped; stretch >= 2 && i < dropped + (stretch - 2) % 4; ++i) {
+      recorder.end(static_cast<int>(i - dropped), 10 * static_cast<std::int64_t>(i) + 5);
+      EXPECT_EQ(recorder.times(0, i - dropped).end, 10 * static_cast<std::int64_t>(i) + 5);
     }
   }
+  EXPECT_LE(recorder.capacity(), 4u * 4);
 }
 
-/// What a list has not dropped is recorded, though its row is no longer held.
-TEST(Recorder, TakesWhatEndsManyStretchesLater) {
-  Recorder recorder(2);
-  recorder.begin_stretch(1, 0);
-  recorder.start(0, 5);
-  for (int stretch = 1; stretch < 20; ++stretch) {
-    recorder.begin_stretch(1, 0);
-    recorder.start(stretch, 10 * stretch);
-    recorder.end(stretch, 10 * stretch + 1);
-    EXPECT_EQ(recorder.times(0, 0).start, stretch == 1 ? 5 : 10 * (stretch - 1));
+TEST(Recorder, GivesAwayTheSumsOfAListThatGrows) {
+  Recorder recorder;
+  for (int stretch = 0; stretch < 3; ++stretch) {
+    recorder.grow(1, 0);
+    for (int sum = 0; sum < stretch; ++sum) recorder.add({"sum", stretch, stretch + 1, sum});
+    if (stretch == 1) continue;  // nobody asks
+    const std::vector<Recorder::Sum> sums = recorder.take_sums();
+    ASSERT_EQ(sums.size(), static_cast<std::size_t>(stretch));
+    for (int sum = 0; sum < stretch; ++sum) EXPECT_EQ(sums[sum].bytes, sum);
+    EXPECT_TRUE(recorder.take_sums().empty());
   }
-  recorder.end(0, 1000);
-  EXPECT_EQ(recorder.times(0, 0).end, 181) << "the row of the stretch before the last is as it was";
-  recorder.begin_stretch(1, 20);
-  recorder.start(0, 200);
-  recorder.end(0, 201);
-  EXPECT_EQ(recorder.times(0, 0).end, 191);
-  EXPECT_EQ(recorder.times(1, 0).end, 201);
-}
-
-TEST(Recorder, ForgetsWhatNobodyAsksForAnyMore) {
-  Recorder recorder(4);
-  for (int stretch = 0; stretch < 1000; ++stretch) recorder.begin_stretch(25, stretch == 0 ? 0 : 25);
-  EXPECT_LE(recorder.capacity(), 4u * (4 * 25 + 25));
 }
 
 TEST(RecordedSteps, AreMoreWhereAStepHasFewActions) {

@@ -6,7 +6,6 @@
 
 #include "app/train/report_end.h"
 #include "config/config.h"
-#include "core/text.h"
 #include "io/file.h"
 #include "supernet/sampler.h"
 
@@ -90,7 +89,7 @@ std::string slow_stages(const FittedPrices& prices) {
 }  // namespace
 
 std::optional<FittedPrices> measured_prices(Worker& worker, bool is_rank_0) {
-  const auto rows = of_stages(worker, worker.subnets()->script().pass_times.rows());
+  const auto rows = of_stages(worker, worker.subnets()->kept()->pass_times().rows());
   if (!is_rank_0) return std::nullopt;
   std::vector<RankPasses> ranks;
   for (int place = 0; place < static_cast<int>(rows.size()); ++place)

@@ -66,8 +66,8 @@ TracedRank traced_here(Worker& worker, std::int64_t shift) {
                     .peers = layout.grid.supernet > 1 ? "place" : "stage",
                     .actions = {}};
   if (worker.subnets() != nullptr) {
-    traced.actions = worker.subnets()->traced();
-    traced.sums = worker.subnets()->script().kept.sums();
+    traced.actions = worker.subnets()->kept()->actions();
+    traced.sums = worker.subnets()->kept()->sums();
     for (KeptAction& kept : traced.actions)
       kept.bytes = kept.action.owner.of == Owner::window ? kept.action.bytes
                                                          : worker.executor().actions().bytes_of(kept.action);
