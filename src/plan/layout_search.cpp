@@ -78,8 +78,7 @@ void take_stock(LayoutSearch& search, const Config& config, int ranks, const Sea
   for (const Coord& grid : grids) {
     std::optional<std::string> refusal;
     bool allowed = false;
-    for (const LayoutChoice& layout :
-         is_supernet ? subnet_layouts(config, grid, free) : layouts_of(config, grid, free)) {
+    for (const LayoutChoice& layout : layouts_of(config, grid, free)) {
       const auto refused = refusal_of([&] {
         if (is_supernet) return search.all.push_back(subnets.candidate(config, layout));
         const Config known = with_layout(config, layout);

@@ -26,7 +26,7 @@ std::vector<ScheduleShape> shapes_of(const Config& config, int stages, const Sea
     const ScheduleRow& row = row_of(kind);
     const bool is_alone = stages == 1 && kind != ScheduleKind::one_forward_one_backward;
     const bool is_dear = kind == ScheduleKind::searched;
-    if (row.of_subnets || (free.schedule && (is_alone || is_dear))) continue;
+    if (free.schedule && (row.of_subnets || is_alone || is_dear)) continue;
     if (!row.has_chunks) {
       if (free.chunks || config.schedule.chunks == 1 || row.may_have(config.schedule.chunks))
         shapes.emplace_back(kind, row.chunks());
@@ -68,10 +68,13 @@ std::vector<LayoutChoice> layouts_of(const Config& config, const Coord& grid, co
         for (const bool shared :
              values(free.sequence_parallel && grid.tensor > 1,
                     free.sequence_parallel ? false : train.sequence_parallel, std::array{false, true}))
-          for (const int samples : micro_batches_of(config, free, grid.data))
-            all.push_back({grid, schedule, chunks, free.cuts ? std::vector<int>{} : config.schedule.cuts,
-                           zero, recompute, shared, config.supernet.cuts, samples,
-                           free.swap ? ChosenBlocks{} : train.swap});
+          for (const SubnetCuts subnet_cuts :
+               values(free.subnet_cuts && grid.pipeline > 1,
+                      free.subnet_cuts ? SubnetCuts::home : config.supernet.cuts, all_kinds<SubnetCuts>()))
+            for (const int samples : micro_batches_of(config, free, grid.data))
+              all.push_back({grid, schedule, chunks, free.cuts ? std::vector<int>{} : config.schedule.cuts,
+                             zero, recompute, shared, subnet_cuts, samples,
+                             free.swap ? ChosenBlocks{} : train.swap});
   return all;
 }
 

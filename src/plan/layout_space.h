@@ -10,7 +10,7 @@ std::vector<Coord> grids_of(const Config& config, int ranks, const SearchFreedom
 /// A layout with each of the schedules and the chunks that they can have. All forwards first are never the
 /// shortest.
 std::vector<LayoutChoice> with_other_schedules(const LayoutChoice& now);
-/// All layouts of one grid of a model that trains in steps, rules aside.
+/// All layouts of one grid, rules aside.
 std::vector<LayoutChoice> layouts_of(const Config& config, const Coord& grid, const SearchFreedom& free);
 
 /// One layout of each way to share products, and to compute again, that a search may ask the prices of.

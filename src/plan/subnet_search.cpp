@@ -11,22 +11,6 @@
 
 namespace mindpipe {
 
-std::vector<LayoutChoice> subnet_layouts(const Config& config, const Coord& grid, const SearchFreedom& free) {
-  LayoutChoice layout = layout_of(config);
-  layout.grid = grid;
-  std::vector<LayoutChoice> all;
-  for (const SubnetCuts cuts : all_kinds<SubnetCuts>()) {
-    layout.subnet_cuts = cuts;
-    const bool has_one_cut = grid.pipeline == 1 && cuts != SubnetCuts::home;
-    if (free.subnet_cuts ? has_one_cut : cuts != config.supernet.cuts) continue;
-    for (const int samples : micro_batches_of(config, free, grid.data)) {
-      layout.micro_batch = samples;
-      all.push_back(layout);
-    }
-  }
-  return all;
-}
-
 LayoutCandidate SubnetSketches::candidate(const Config& config, const LayoutChoice& layout) {
   const Config known = with_layout(config, layout);
   const auto key = std::tuple(known.grid.tensor, known.grid.data, known.train.micro_batch);

@@ -1,15 +1,11 @@
 #pragma once
 #include <map>
 #include <tuple>
-#include <vector>
 
 #include "plan/layout_search.h"
 #include "plan/run_plan.h"
 
 namespace mindpipe {
-
-/// All ways to run a supernet on one grid, rules aside.
-std::vector<LayoutChoice> subnet_layouts(const Config& config, const Coord& grid, const SearchFreedom& free);
 
 /// Sketches of a supernet's layouts, for whom blocks are priced once for all grids that share products alike.
 class SubnetSketches {

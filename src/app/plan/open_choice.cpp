@@ -24,7 +24,10 @@ void require_searched(const Config& config, const std::set<std::string>& open) {
   if (!row_of(config.model.kind).trains_subnets) return;
   for (const std::string& key : open)
     MP_REQUIRE(
-        key == "supernet.cuts" || key == "train.micro_batch", Exit::bad_configuration,
+        std::ranges::any_of(
+            searched_settings(),
+            [&](const SearchedSetting& one) { return one.key == key && one.is_of(config.model); }),
+        Exit::bad_configuration,
         "{} is auto, and of a {} only degrees of the grid, supernet.cuts and train.micro_batch are searched "
         "(write a value)",
         key, config.model.kind);
