@@ -85,11 +85,7 @@ std::unique_ptr<Model> make(const Settings& m, const DataConfig& data, const Tra
                    {&table, &positions});
   AttentionSpec attention = blocks.attention();
   attention.causal = false;
-  for (int i = 0; i < m.layers; ++i) {
-    const std::string layer = "layers." + std::to_string(i);
-    blocks.add_self_attention(layer + ".attention", attention);
-    blocks.add_mlp(layer + ".mlp");
-  }
+  blocks.add_layers("layers", m.layers, attention);
 
   Unit& head = model->add_unit("head");
   const SoftmaxSpec softmax{.vocabulary = m.vocabulary,

@@ -60,11 +60,7 @@ std::unique_ptr<Model> make(const Settings& m, const DataConfig& data, const Tra
   attention.head_norms = m.qk_norm;
   attention.norm_epsilon = m.norm_epsilon;
   attention.cache_rows = m.context;
-  for (int i = 0; i < m.layers; ++i) {
-    const std::string layer = "layers." + std::to_string(i);
-    blocks.add_self_attention(layer + ".attention", attention);
-    blocks.add_mlp(layer + ".mlp");
-  }
+  blocks.add_layers("layers", m.layers, attention);
 
   if (m.tied) blocks.add_head(m.vocabulary, &table, 2, 1);
   else blocks.add_head(m.vocabulary, nullptr, 1, 0);

@@ -1,7 +1,6 @@
 #include <map>
 #include <numeric>
 
-#include "config/models/picture_space.h"
 #include "config/sections/train.h"
 #include "layers/pictures.h"
 #include "models/picture_candidates.h"

@@ -54,6 +54,14 @@ void ResidualBlocks::add_mlp(const std::string& path) {
                    output_deviation_});
 }
 
+void ResidualBlocks::add_layers(const std::string& path, int layers, const AttentionSpec& spec) {
+  for (int i = 0; i < layers; ++i) {
+    const std::string layer = path + "." + std::to_string(i);
+    add_self_attention(layer + ".attention", spec);
+    add_mlp(layer + ".mlp");
+  }
+}
+
 /// What stands between the two products of an MLP; a gated one has its own.
 Activation ResidualBlocks::activation() const {
   switch (settings_.mlp) {

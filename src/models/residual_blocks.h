@@ -26,6 +26,8 @@ class ResidualBlocks {
   void add_self_attention(const std::string& path, const AttentionSpec& spec);
   void add_cross_attention(const std::string& path, const AttentionSpec& spec);
   void add_mlp(const std::string& path);
+  /// So many layers of an attention to itself and an MLP: "layers.0.attention", "layers.0.mlp", ...
+  void add_layers(const std::string& path, int layers, const AttentionSpec& spec);
   /// The classifier over `vocabulary`, user number `use` of the `uses` of `table`; nullptr: it has a table of
   /// its own. It begins with a norm where the blocks do.
   /// `with_constant`: with a constant for each word, which no optimizer moves.

@@ -96,11 +96,7 @@ EmbeddingSpec embedding_of(const Settings& m, const DataConfig& data) {
 void add_encoder(ResidualBlocks& blocks, int layers, AttentionSpec attention) {
   attention.causal = false;
   attention.key_lengths = field::source_lengths;
-  for (int i = 0; i < layers; ++i) {
-    const std::string layer = "encoder." + std::to_string(i);
-    blocks.add_self_attention(layer + ".attention", attention);
-    blocks.add_mlp(layer + ".mlp");
-  }
+  blocks.add_layers("encoder", layers, attention);
 }
 
 /// Adds the decoder, and says that the encoder's output, of that shape, enters it up to its last reader.
