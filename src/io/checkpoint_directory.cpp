@@ -15,7 +15,6 @@
 #include "core/check.h"
 #include "core/crc32c.h"
 #include "core/input_file.h"
-#include "core/text.h"
 
 namespace mindpipe {
 namespace {
@@ -30,12 +29,6 @@ constexpr std::string_view prefix = "step-", hidden = ".step-";
 
 void flush_directory(const std::string& path) {
   if (!names_reach_device(path)) cannot("fsync", path);
-}
-
-void write_file(const std::string& path, const std::string& text) {
-  NewFile file(path);
-  file.write(text.data(), text.size());
-  file.commit();
 }
 
 /// "step-00001000" -> 1000; -1: no checkpoint's name.
@@ -82,7 +75,7 @@ void mend_latest(const std::string& checkpoint) {
 
 void mark_suspect(const std::string& checkpoint, const std::string& why) {
   try {
-    write_file(checkpoint + "/" + suspect_file, why + "\n");
+    replace_file(checkpoint + "/" + suspect_file, why + "\n");
     flush_directory(checkpoint);
   } catch (const Error&) {  // a full disk has room for this
     remove_checkpoint(checkpoint);
@@ -191,8 +184,8 @@ std::optional<std::int64_t> NewCheckpoint::free_bytes() const {
 
 void NewCheckpoint::publish(const Manifest& manifest, const std::string& configuration) const {
   const std::string checkpoints = checkpoints_of(run_directory_);
-  write_file(path_ + "/config.yaml", configuration);
-  write_file(path_ + "/" + Manifest::name, text_of(manifest));
+  replace_file(path_ + "/config.yaml", configuration);
+  replace_file(path_ + "/" + Manifest::name, text_of(manifest));
   flush_directory(path_);
   // A checkpoint of this step that stood there was passed over when the run came back: it is damaged.
   if (::access(final_path_.c_str(), F_OK) == 0) remove_checkpoint(final_path_);

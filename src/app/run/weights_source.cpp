@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "core/input_file.h"
 #include "core/strict_json.h"
 #include "core/text.h"
 
@@ -14,11 +15,6 @@ namespace mindpipe {
 namespace {
 
 namespace fs = std::filesystem;
-
-bool is_there(const std::string& path) {
-  std::error_code none;
-  return fs::exists(path, none);
-}
 
 bool matches_any(const std::vector<std::string>& patterns, const std::string& name) {
   return std::any_of(patterns.begin(), patterns.end(),
@@ -107,14 +103,14 @@ void WeightsSource::open(const std::string& path) {
     return;
   }
   const std::string one = path + "/model.safetensors";
-  if (is_there(one)) files_.emplace_back(one);
+  if (file_is_there(one)) files_.emplace_back(one);
   else open_parts(path);
 }
 
 void WeightsSource::open_parts(const std::string& directory) {
   const std::string index = directory + "/model.safetensors.index.json";
   MP_REQUIRE(
-      is_there(index), Exit::input_missing,
+      file_is_there(index), Exit::input_missing,
       "{}: has neither model.safetensors nor model.safetensors.index.json (run.weights names a file of "
       "safetensors, a directory with one or with its parts, or a checkpoint)",
       directory);
@@ -133,7 +129,8 @@ void WeightsSource::open_parts(const std::string& directory) {
                "{}: tensor '{}' is in '{}', which lies outside the directory", index, name, file);
     const SafetensorsFile*& opened = parts[file];
     if (opened == nullptr) {
-      MP_REQUIRE(is_there(directory + "/" + file), Exit::bad_data, "{}: the part {} is missing", index, file);
+      MP_REQUIRE(file_is_there(directory + "/" + file), Exit::bad_data, "{}: the part {} is missing", index,
+                 file);
       opened = &files_.emplace_back(directory + "/" + file);
     }
     MP_REQUIRE(opened->find(name) != nullptr, Exit::bad_data,

@@ -1,5 +1,4 @@
 #include <cmath>
-#include <filesystem>
 #include <span>
 
 #include "app/run/run.h"
@@ -20,6 +19,7 @@
 #include "comm/text_of_rank_0.h"
 #include "config/config.h"
 #include "config/models/search.h"
+#include "core/input_file.h"
 #include "core/log.h"
 #include "core/progress.h"
 #include "core/text.h"
@@ -39,8 +39,7 @@ std::string weights_to_score(const Config& config, const std::string& directory,
   std::string file;
   if (world.rank == 0) {
     const std::string& run = config.run.dir;
-    std::error_code none;
-    MP_REQUIRE(std::filesystem::exists(run + "/config.yaml", none), Exit::input_missing,
+    MP_REQUIRE(file_is_there(run + "/config.yaml"), Exit::input_missing,
                "{}: there is no run of a supernet to search (train it first, or name another run.dir)", run);
     require_space(run, config);
     file = run + "/model.safetensors";

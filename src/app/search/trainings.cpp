@@ -11,6 +11,7 @@
 #include "comm/text_of_rank_0.h"
 #include "config/config.h"
 #include "config/settings.h"
+#include "core/input_file.h"
 #include "core/log.h"
 #include "core/text.h"
 #include "io/file.h"
@@ -48,8 +49,7 @@ bool counts_for_losses(const Setting& setting) {
 
 /// Refuses a run that was begun with other settings than these.
 void require_same_training(const std::string& run, Config wished) {
-  std::error_code none;
-  if (!std::filesystem::exists(run + "/config.yaml", none)) return;
+  if (!file_is_there(run + "/config.yaml")) return;
   Config earlier = read_config(run + "/config.yaml", {});
   const std::vector<Setting> there = settings_of(earlier), here = settings_of(wished);
   for (const Setting& setting : here) {

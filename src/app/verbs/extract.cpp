@@ -29,11 +29,6 @@ namespace fs = std::filesystem;
 const std::vector<std::string> without_files{"supernet.sampler=uniform", "supernet.spacing=auto",
                                              "supernet.prices="};
 
-bool is_there(const std::string& path) {
-  std::error_code none;
-  return fs::exists(path, none);
-}
-
 /// The kind of model that a configuration says.
 std::string kind_said(const Node& root) {
   for (const auto& [section, settings] : root.entries)
@@ -64,12 +59,12 @@ bool has_newest_weights(const std::string& run) {
   // Others may have left digits, or have other names: then a checkpoint has the weights.
   const ExportConfig how = supernet_of(run).exported;
   return how.precision == Precision::f32 && how.names == ExportNames::transformers &&
-         is_there(run + "/model.safetensors");
+         file_is_there(run + "/model.safetensors");
 }
 
 Config supernet_of(const std::string& run_or_checkpoint, const std::vector<std::string>& overrides) {
   const std::string settings = run_or_checkpoint + "/config.yaml";
-  MP_REQUIRE(is_there(settings), Exit::input_missing,
+  MP_REQUIRE(file_is_there(settings), Exit::input_missing,
              "{}: has no config.yaml (name the run directory of a supernet, or one of its checkpoints)",
              run_or_checkpoint);
   const std::string kind = kind_said(read_document(settings));
@@ -131,7 +126,8 @@ namespace {
 /// The choice that --choice says: numbers, or a file whose model has one.
 std::vector<std::uint8_t> asked_choice(const std::string& asked, const Config& supernet) {
   const Space& space = supernet.model.supernet.space;
-  if (!asked.ends_with(".yaml") && !asked.ends_with(".yml") && !is_there(asked))
+  std::error_code too_long;  // numbers may be longer than a name
+  if (!asked.ends_with(".yaml") && !asked.ends_with(".yml") && !fs::exists(asked, too_long))
     return read_choice(space, asked, "--choice");
   const Config named = read_config(asked, {});
   const std::optional<NamedNetwork> network = network_of(named);
@@ -154,7 +150,7 @@ int extract(const Arguments& arguments, const Config&) {
   const std::vector<std::uint8_t> choice = asked_choice(asked.choice, supernet);
   if (const std::string blind = blindness_of(supernet.model.supernet.space, choice); !blind.empty())
     warning("--choice: {}", blind);
-  MP_REQUIRE(!is_there(asked.output + "/config.yaml"), Exit::cannot_create,
+  MP_REQUIRE(!file_is_there(asked.output + "/config.yaml"), Exit::cannot_create,
              "{}: is the directory of a run, whose own weights would be lost (name another --output)",
              asked.output);
   std::error_code problem;
