@@ -1,17 +1,19 @@
 #include "plan/slack.h"
 
-#include <algorithm>
 #include <cmath>
 
 namespace mindpipe {
 namespace {
 
-/// The largest number from 0 to `most` that holds, to a thousandth; what holds for one holds for all below.
+/// What a step may take longer; it counts as equal.
+constexpr double allowed = 0.002;
+
+/// The largest number from 0 to 1 that holds, to a thousandth; what holds for one holds for all below.
 template <class Holds>
-double largest(double most, const Holds& holds) {
-  if (most <= 0 || holds(most)) return std::max(most, 0.0);
-  double good = 0, bad = most;
-  while (bad - good > 1e-3 * most) {
+double largest(const Holds& holds) {
+  if (holds(1)) return 1;
+  double good = 0, bad = 1;
+  while (bad - good > 1e-3) {
     const double middle = (good + bad) / 2;
     (holds(middle) ? good : bad) = middle;
   }
@@ -30,8 +32,7 @@ Durations slowed(const Program& program, Durations durations, const std::vector<
   return durations;
 }
 
-Slack slack_of(const Program& program, const Durations& durations, const Network& network, double allowed,
-               double most) {
+Slack slack_of(const Program& program, const Durations& durations, const Network& network) {
   const auto step = [&](const std::vector<double>& slack) {
     return static_cast<double>(simulate(program, slowed(program, durations, slack), network).step);
   };
@@ -39,7 +40,7 @@ Slack slack_of(const Program& program, const Durations& durations, const Network
   const double before = step(slack.of_ranks), limit = before * (1 + allowed);
   std::vector<double> alone = slack.of_ranks;
   for (std::size_t rank = 0; rank < alone.size(); ++rank)
-    alone[rank] = largest(most, [&](double x) {
+    alone[rank] = largest([&](double x) {
       std::vector<double> one(alone.size(), 0);
       one[rank] = x;
       return step(one) <= limit;
@@ -51,7 +52,7 @@ Slack slack_of(const Program& program, const Durations& durations, const Network
   };
   // The queues never interrupt, so a longer pass may by chance shorten a step: what holds is looked at
   // itself.
-  slack.of_ranks = scaled(largest(1, [&](double factor) { return step(scaled(factor)) <= limit; }));
+  slack.of_ranks = scaled(largest([&](double factor) { return step(scaled(factor)) <= limit; }));
   slack.lengthens = before > 0 ? step(slack.of_ranks) / before - 1 : 0;
   return slack;
 }

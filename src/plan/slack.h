@@ -16,8 +16,7 @@ struct Slack {
 Durations slowed(const Program& program, Durations durations, const std::vector<double>& slack);
 
 /// Slack by the simulator: of each rank alone by bisection, then of all together, scaled back until the step
-/// is at most `allowed` longer. `most`: no clock goes lower than 1 / (1 + most).
-Slack slack_of(const Program& program, const Durations& durations, const Network& network,
-               double allowed = 0.002, double most = 1);
+/// is at most 0.2 % longer. No clock goes lower than half.
+Slack slack_of(const Program& program, const Durations& durations, const Network& network);
 
 }  // namespace mindpipe

@@ -59,7 +59,7 @@ TEST(Data, SumsAreMadeFromASeed) {
   EXPECT_NE(read_file(folder / "a.bin"), read_file(folder / "c.bin"));
   expect_error(Exit::usage, "there is no corpus 'poems' to make",
                [&] { synthesize("poems", folder / "d", 1, 1); });
-  expect_error(Exit::usage, "0 documents of 16 lines (both must be 1 or more)",
+  expect_error(Exit::usage, "0 documents (there must be 1 or more)",
                [&] { synthesize("arithmetic", folder / "d", 0, 1); });
 }
 

@@ -44,11 +44,11 @@ void decode_lines(std::istream& in, std::ostream& out, const Tokenizer& tokenize
 }
 
 std::string synthesize(const std::string& kind, const std::string& output, std::int64_t documents,
-                       std::uint64_t seed, std::int64_t lines) {
+                       std::uint64_t seed) {
+  constexpr std::int64_t lines = 16;
   MP_REQUIRE(kind == "arithmetic" || kind == "synthetic:arithmetic", Exit::usage,
              "there is no corpus '{}' to make; the one there is: arithmetic", kind);
-  MP_REQUIRE(documents > 0 && lines > 0, Exit::usage, "{} documents of {} lines (both must be 1 or more)",
-             documents, lines);
+  MP_REQUIRE(documents > 0, Exit::usage, "{} documents (there must be 1 or more)", documents);
   write_arithmetic(output, documents, lines, seed);
   return fmt::format("{}: {} documents of {} lines from seed {}", output, documents, lines, seed);
 }

@@ -15,6 +15,6 @@ void decode_lines(std::istream& in, std::ostream& out, const Tokenizer& tokenize
 /// `data synthesize`: documents that the program makes, into a .txt file or, for any other `output`, a
 /// .bin/.idx pair. `kind` is arithmetic, as in `synthetic:arithmetic`. Gives a line for the user.
 std::string synthesize(const std::string& kind, const std::string& output, std::int64_t documents,
-                       std::uint64_t seed, std::int64_t lines = 16);
+                       std::uint64_t seed);
 
 }  // namespace mindpipe
