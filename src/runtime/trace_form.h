@@ -59,7 +59,4 @@ int field_count();
 
 }  // namespace trace_form
 
-/// Writes a trace from one process, which has the times of all ranks.
-void store_step_trace(const StepTrace& trace, const std::string& path);
-
 }  // namespace mindpipe

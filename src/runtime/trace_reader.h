@@ -5,7 +5,7 @@
 
 namespace mindpipe {
 
-/// Reads a file that `write_step_trace` or `store_step_trace` has written. A file that is missing is refused
+/// Reads a file that `write_step_trace` has written. A file that is missing is refused
 /// with exit code 66, one that is broken, or of another version, with 65.
 StepTrace read_step_trace(const std::string& path);
 /// Reads it though the times of some ranks are missing in it, or were never written: these have no steps.

@@ -6,7 +6,7 @@
 #include <ctime>
 #include <filesystem>
 
-#include "runtime/trace_form.h"
+#include "runtime/stored_trace.h"
 #include "runtime/trace_reader.h"
 #include "trace/diagnosis.h"
 #include "trace/made_run.h"

@@ -11,7 +11,7 @@
 
 #include "core/check.h"
 #include "runtime/made_trace.h"
-#include "runtime/trace_form.h"
+#include "runtime/stored_trace.h"
 #include "trace/partial_report.h"
 
 namespace mindpipe {
