@@ -1,7 +1,5 @@
 #include "comm/combine.h"
 
-#include <utility>
-
 namespace mindpipe {
 
 void combine_tree(std::span<const Tensor> sums, std::span<const Addition> tree, const Tensor& root,

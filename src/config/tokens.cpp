@@ -7,7 +7,6 @@
 #include "config/config.h"
 #include "config/settings.h"
 #include "core/check.h"
-#include "core/text.h"
 #include "tokenize/for_transformers.h"
 
 namespace mindpipe {

@@ -2,7 +2,6 @@
 
 #include <array>
 #include <cerrno>
-#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "core/check.h"

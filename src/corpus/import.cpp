@@ -9,7 +9,6 @@
 #include <thread>
 
 #include "core/check.h"
-#include "core/text.h"
 #include "corpus/chat_template.h"
 #include "corpus/import_reader.h"
 #include "corpus/raw_tokens.h"

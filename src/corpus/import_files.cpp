@@ -8,7 +8,6 @@
 #include "core/check.h"
 #include "core/log.h"
 #include "core/mapped_file.h"
-#include "core/text.h"
 #include "corpus/byte_stream.h"
 
 namespace mindpipe {

@@ -1,8 +1,6 @@
 #include "corpus/token_origin.h"
 
-#include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "core/check.h"

@@ -1,7 +1,6 @@
 #include "plan/moves_of_run.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "config/config.h"
 #include "core/text.h"

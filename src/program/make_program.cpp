@@ -1,7 +1,6 @@
 #include "program/make_program.h"
 
 #include <algorithm>
-#include <limits>
 #include <optional>
 #include <utility>
 

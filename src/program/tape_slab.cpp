@@ -1,7 +1,5 @@
 #include "program/tape_slab.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <limits>
 #include <optional>

@@ -1,7 +1,5 @@
 #include "state/gradient_updates.h"
 
-#include <algorithm>
-
 #include "comm/fault_points.h"
 #include "core/sum_lists.h"
 #include "state/loss_sums.h"

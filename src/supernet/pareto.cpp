@@ -1,4 +1,3 @@
-#include <algorithm>
 
 #include "supernet/parent_pool.h"
 

@@ -1,7 +1,6 @@
 #include "trace/partial_report.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include "core/middle.h"
 #include "core/text.h"

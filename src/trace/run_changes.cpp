@@ -4,8 +4,6 @@
 #include <array>
 #include <functional>
 
-#include "core/text.h"
-
 namespace mindpipe {
 namespace {
 

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <set>
 
-#include "core/text.h"
-
 namespace mindpipe {
 namespace {
 

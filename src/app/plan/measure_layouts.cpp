@@ -8,7 +8,6 @@
 #include "comm/text_of_rank_0.h"
 #include "config/config.h"
 #include "core/clock.h"
-#include "core/log.h"
 #include "core/middle.h"
 #include "optim/rate.h"
 #include "plan/run_plan.h"

@@ -1,7 +1,6 @@
 #include "app/plan/plan_search.h"
 
 #include <algorithm>
-#include <functional>
 #include <optional>
 
 #include "app/plan/excluded_layouts.h"

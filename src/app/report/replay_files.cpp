@@ -2,8 +2,6 @@
 
 #include <fmt/core.h>
 
-#include <utility>
-
 #include "app/run/json_line.h"
 #include "trace/host_reasons.h"
 #include "trace/subnet_report.h"

@@ -4,7 +4,6 @@
 
 #include "config/config.h"
 #include "config/document.h"
-#include "config/models/choices.h"
 #include "config/rules.h"
 #include "config/settings.h"
 

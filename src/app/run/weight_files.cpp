@@ -9,7 +9,6 @@
 
 #include "config/sections/export.h"
 #include "core/strict_json.h"
-#include "core/text.h"
 #include "io/file.h"
 
 namespace mindpipe {

@@ -5,7 +5,6 @@
 
 #include "config/models/search.h"
 #include "config/models/space.h"
-#include "core/text.h"
 
 namespace mindpipe {
 

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "core/middle.h"
-#include "core/text.h"
 #include "runtime/diagnose.h"
 
 namespace mindpipe {

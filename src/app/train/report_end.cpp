@@ -5,7 +5,6 @@
 #include "app/verbs/main_verb.h"
 #include "config/config.h"
 #include "core/log_mark.h"
-#include "core/text.h"
 
 namespace mindpipe {
 namespace {

@@ -7,7 +7,6 @@
 #include "app/run/run_history.h"
 #include "config/config.h"
 #include "core/log.h"
-#include "core/text.h"
 #include "optim/rate.h"
 #include "runtime/diagnose.h"
 

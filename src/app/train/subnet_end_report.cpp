@@ -1,6 +1,5 @@
 #include "app/train/subnet_end_report.h"
 
-#include "app/plan/plan_subnets.h"
 #include "app/train/measured_prices.h"
 #include "config/config.h"
 #include "core/text.h"

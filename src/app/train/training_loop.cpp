@@ -4,7 +4,6 @@
 #include "app/verbs/main_verb.h"
 #include "config/config.h"
 #include "core/log.h"
-#include "core/text.h"
 
 namespace mindpipe {
 namespace {

@@ -1,7 +1,6 @@
 #include "app/train/wishes.h"
 
 #include "app/train/stop_request.h"
-#include "config/config.h"
 
 namespace mindpipe {
 

@@ -7,7 +7,6 @@
 #include <cstring>
 #include <filesystem>
 #include <limits>
-#include <map>
 #include <vector>
 
 #include "app/run/run_history.h"

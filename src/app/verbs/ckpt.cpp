@@ -1,6 +1,4 @@
-#include <algorithm>
 #include <filesystem>
-#include <map>
 
 #include "app/run/run_history.h"
 #include "app/run/run_inputs.h"

@@ -6,7 +6,6 @@
 #include "config/config.h"
 #include "config/tokens.h"
 #include "core/log.h"
-#include "io/file.h"
 
 namespace mindpipe {
 

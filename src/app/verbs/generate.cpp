@@ -7,7 +7,6 @@
 #include "app/verbs/verbs.h"
 #include "config/config.h"
 #include "config/tokens.h"
-#include "core/log.h"
 #include "corpus/chat_template.h"
 #include "corpus/token_file.h"
 #include "corpus/token_origin.h"

@@ -9,11 +9,9 @@
 
 #include "app/run/version.h"
 #include "app/verbs/doctor.h"
-#include "backend.h"
 #include "comm/mpi.h"
 #include "core/launcher.h"
 #include "core/machine_memory.h"
-#include "core/text.h"
 #include "hardware.h"
 #include "plans/workspace_on_paper.h"
 

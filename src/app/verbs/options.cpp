@@ -1,7 +1,6 @@
 #include "app/verbs/options.h"
 
 #include <charconv>
-#include <limits>
 
 #include "config/kinds.h"
 #include "core/check.h"

@@ -12,7 +12,6 @@
 #include "core/input_file.h"
 #include "core/launcher.h"
 #include "core/log.h"
-#include "core/text.h"
 #include "io/file.h"
 #include "plan/other_program.h"
 #include "plan/other_subnets.h"

@@ -2,7 +2,6 @@
 
 #include "config/models/cells.h"
 #include "core/check.h"
-#include "core/text.h"
 
 namespace mindpipe {
 namespace {

@@ -1,7 +1,5 @@
 #include "program/lists/ledger.h"
 
-#include <algorithm>
-
 namespace mindpipe {
 
 void Ledger::wait_for(const std::vector<Room::User>& users, Action& action) const {

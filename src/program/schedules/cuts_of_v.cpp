@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <utility>
 
 #include "program/make_program.h"
 #include "program/schedules/order_in_slab.h"
