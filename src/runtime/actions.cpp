@@ -206,7 +206,7 @@ void Actions::forward(Script& script, const Action& action, const StepInput& giv
     see(script, state_, action);
     if (begins_subnet)
       for (const UnitArrivals::Arrival& one : state_.residency.arrivals().take(action.owner.number))
-        script.feed->came(one.reader, one.unit, one.due, one.version);
+        script.feed->came(one);
     state_.residency.arrivals().require_due(action.owner.number, action.first, action.last);
   }
   PassRooms& rooms = rooms_of(script);

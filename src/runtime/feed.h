@@ -3,7 +3,9 @@
 #include <span>
 
 #include "program/action.h"
+#include "runtime/late_answers.h"
 #include "runtime/step_input.h"
+#include "state/unit_arrivals.h"
 
 namespace mindpipe {
 
@@ -47,8 +49,16 @@ class Feed {
   /// losses; of a batch in line its losses. `number`: of the step, the subnet, the batch.
   virtual void found(const Action& by, std::int64_t number, std::int64_t valid,
                      std::span<const Tensor> numbers) = 0;
-  /// Hears of the version (f64, on the device) with which a unit came for a subnet, to which `due` is due.
-  virtual void came(std::int64_t /*subnet*/, int /*unit*/, std::int64_t /*due*/, const Tensor& /*version*/) {}
+  /// Hears of a unit that came for a subnet.
+  virtual void came(const UnitArrivals::Arrival& /*one*/) {}
 };
+
+/// Makes sure that a unit came with the version that is due, once the device has told it.
+inline void await_version(LateAnswers& answers, const UnitArrivals& arrivals,
+                          const UnitArrivals::Arrival& one) {
+  answers.ask({&one.version, 1}, [&arrivals, one](std::span<const double> found) {
+    arrivals.require_due(one.reader, one.unit, static_cast<std::int64_t>(found[0]), one.due);
+  });
+}
 
 }  // namespace mindpipe

@@ -84,17 +84,11 @@ Turn StepFeed::next() {
 /// The step before has come as far as its scalars, so the one before that has ended.
 void StepFeed::drained() {
   const std::vector<UnitArrivals::Arrival> arrivals = state_.residency.arrivals().take();
-  for (const auto& [reader, unit, due, version] : arrivals) came(input_->step, unit, due, version);
+  for (const UnitArrivals::Arrival& one : arrivals) await_version(answers_, state_.residency.arrivals(), one);
   state_.residency.ended_step();
   answers_.settle(1 + arrivals.size());
   if (script_->device_times && script_->device_times->open() == DeviceTimes::kept)
     DeviceDriver::take_times(*script_);
-}
-
-void StepFeed::came(std::int64_t step, int unit, std::int64_t due, const Tensor& version) {
-  answers_.ask({&version, 1}, [this, step, unit, due](std::span<const double> found) {
-    state_.residency.arrivals().require_due(step, unit, static_cast<std::int64_t>(found[0]), due);
-  });
 }
 
 void StepFeed::found(const Action&, std::int64_t step, std::int64_t valid, std::span<const Tensor> numbers) {

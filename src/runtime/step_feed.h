@@ -61,7 +61,6 @@ class StepFeed : public Feed {
   Turn next() override;
   void drained() override;
   const StepInput& bring(const Action&) override { return *input_; }
-  void came(std::int64_t step, int unit, std::int64_t due, const Tensor& version) override;
   void found(const Action& by, std::int64_t step, std::int64_t valid,
              std::span<const Tensor> numbers) override;
 

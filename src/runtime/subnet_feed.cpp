@@ -146,8 +146,7 @@ void SubnetFeed::keep_times() {
 
 void SubnetFeed::drained() {
   keep_times();
-  for (const UnitArrivals::Arrival& one : state_.residency.arrivals().take())
-    came(one.reader, one.unit, one.due, one.version);
+  for (const UnitArrivals::Arrival& one : state_.residency.arrivals().take()) came(one);
   answers_.settle();
   state_.residency.readers().forget(ended_);
   reports_.finish();
@@ -186,12 +185,6 @@ void SubnetFeed::found(const Action& by, std::int64_t subnet, std::int64_t valid
     if (has_losses) part.losses = known.back();
     calls_->hear_part(part);
     reports_.add(part);
-  });
-}
-
-void SubnetFeed::came(std::int64_t subnet, int unit, std::int64_t due, const Tensor& version) {
-  answers_.ask({&version, 1}, [this, subnet, unit, due](std::span<const double> found) {
-    state_.residency.arrivals().require_due(subnet, unit, static_cast<std::int64_t>(found[0]), due);
   });
 }
 

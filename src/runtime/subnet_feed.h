@@ -73,7 +73,9 @@ class SubnetFeed : public Feed {
   std::int64_t targets_of(std::int64_t subnet) override { return calls_->count(subnet); }
   void found(const Action& by, std::int64_t subnet, std::int64_t valid,
              std::span<const Tensor> numbers) override;
-  void came(std::int64_t subnet, int unit, std::int64_t due, const Tensor& version) override;
+  void came(const UnitArrivals::Arrival& one) override {
+    await_version(answers_, state_.residency.arrivals(), one);
+  }
 
  private:
   void plan(std::int64_t goal, bool to_drain);
