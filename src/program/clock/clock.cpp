@@ -23,11 +23,6 @@ Clock::Way way_of(const Task& task) {
 bool is_of_group(TaskKind kind) { return kind == TaskKind::sum || kind == TaskKind::gather; }
 int most_under_way(const Clock::Way& way) { return is_of_group(way.kind) ? 2 : 1; }
 
-/// The share that one of so many turns has of a quantity of all.
-std::int64_t of_turn(int turn, int turns, std::int64_t whole) {
-  return turns == 1 ? whole : whole * (turn + 1) / turns - whole * turn / turns;
-}
-
 /// Parts have the latency of each, turns of a pass a share of its own.
 std::int64_t latency_of(const HeldTask& held) {
   const Task& task = held.task;
@@ -96,16 +91,13 @@ void Clock::send(int held, int part) {
   if (task.load == Load{}) return end_at(now_ + of_turn(part, turns, task.lasts), held);
   const std::int64_t takes = of_turn(part, turns, task.load.takes);
   if (takes == 0) return end_at(now_ + latency_of(held_[held]), held);
-  const int pieces = is_pass(task.kind) ? 1 : task.load.turns(takes);
-  for (int piece = 0; piece < pieces; ++piece)
-    ports_.offer({.traffic = class_of(task.kind),
-                  .level = task.load.level,
-                  .from = task.rank,
-                  .to = task.peer < 0 ? task.rank : task.peer,
-                  .takes = of_turn(piece, pieces, takes),
-                  .number = held,
-                  .goes_on = piece + 1 < pieces},
-                 now_);
+  ports_.offer({.traffic = class_of(task.kind),
+                .level = task.load.level,
+                .from = task.rank,
+                .to = task.peer < 0 ? task.rank : task.peer,
+                .takes = takes,
+                .number = held},
+               now_, is_pass(task.kind) ? 1 : task.load.turns(takes));
 }
 
 /// A pass computes what stands before its next turn of sums.
@@ -130,12 +122,10 @@ void Clock::end_at(std::int64_t time, int held) {
 void Clock::leave_port() {
   Ports::Left left = ports_.leave();
   HeldTask& held = held_[left.transfer.number];
-  left.offered = std::max(left.offered, held.left);  // a turn does not wait for those before it
-  held.left = left.transfer.goes_on ? left.left : 0;
+  held.at_port.add(left);
   if (sees_ports_) sees_ports_(left);
-  held.arrived = std::max(held.arrived, left.arrived);
   if (left.transfer.goes_on) return;
-  const std::int64_t end = held.arrived + latency_of(held);
+  const std::int64_t end = held.at_port.arrived + latency_of(held);
   if (!is_pass(held.task.kind)) {
     held.has_left = true;
     held.task.end = end;

@@ -9,15 +9,14 @@ namespace mindpipe {
 /// A task that is under way, or waits for its way.
 struct HeldTask {
   Task task;
-  bool computes = false;     ///< a source began it for its rank
-  int line = -1;             ///< -1: none
-  int next = -1;             ///< the task that waits behind it; for a free place, the next free one
-  int turns = 1;             ///< parts that travel one by one, or turns of sums inside a pass
-  int over = 0;              ///< turns that have ended
-  bool travels = false;      ///< sums of a turn, inside a pass
-  bool has_left = false;     ///< the port: when it ends is known
-  std::int64_t left = 0;     ///< when the turn before the next one left the port
-  std::int64_t arrived = 0;  ///< when the in port has all of its turns that have left
+  bool computes = false;  ///< a source began it for its rank
+  int line = -1;          ///< -1: none
+  int next = -1;          ///< the task that waits behind it; for a free place, the next free one
+  int turns = 1;          ///< parts that travel one by one, or turns of sums inside a pass
+  int over = 0;           ///< turns that have ended
+  bool travels = false;   ///< sums of a turn, inside a pass
+  bool has_left = false;  ///< the port: when it ends is known
+  TurnsLeft at_port;
 };
 
 /// Tasks that a clock holds, by number; a number that is given back is given out again.

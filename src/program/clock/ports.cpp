@@ -31,9 +31,14 @@ void Ports::touch(std::size_t port) {
   touched_.push_back(port);
 }
 
-void Ports::offer(const Transfer& transfer, std::int64_t now) {
+void Ports::offer(Transfer transfer, std::int64_t now, int turns) {
   const std::size_t out = place(transfer.from, transfer.level);
-  ports_[out].waiting.push_back({transfer, now, offers_++});
+  const std::int64_t takes = transfer.takes;
+  for (int turn = 0; turn < turns; ++turn) {
+    transfer.takes = of_turn(turn, turns, takes);
+    transfer.goes_on = turn + 1 < turns;
+    ports_[out].waiting.push_back({transfer, now, offers_++});
+  }
   touch(out);
 }
 

@@ -26,6 +26,11 @@ struct Load {
   bool operator==(const Load&) const = default;
 };
 
+/// The share that one of so many turns has of a quantity of all.
+constexpr std::int64_t of_turn(int turn, int turns, std::int64_t whole) {
+  return turns == 1 ? whole : whole * (turn + 1) / turns - whole * turn / turns;
+}
+
 /// How long something takes where it meets no other, in nanoseconds, and what it asks of ports.
 struct Price {
   std::int64_t lasts = 0;
@@ -63,8 +68,8 @@ class Ports {
 
   explicit Ports(const std::optional<Unseen>& unseen = {}) : unseen_(unseen) {}
 
-  /// A transfer stands ready at the out port of its rank.
-  void offer(const Transfer& transfer, std::int64_t now);
+  /// A transfer stands ready at the out port of its rank, to which it goes in so many turns.
+  void offer(Transfer transfer, std::int64_t now, int turns = 1);
   /// Lets free out ports begin. Called when all is offered that comes at this moment, so that the order of
   /// offers within a moment decides nothing.
   void serve(std::int64_t now);
@@ -113,6 +118,18 @@ class Ports {
   std::vector<std::size_t> touched_;  ///< ports that may begin
   std::int64_t offers_ = 0;
   std::optional<Unseen> unseen_;
+};
+
+/// What of a transfer has left its port so far, turn by turn.
+struct TurnsLeft {
+  std::int64_t left = 0;     ///< when the newest did, if another one follows
+  std::int64_t arrived = 0;  ///< when the in port has them all
+  /// Notes the next one, which does not wait for those before it.
+  void add(Ports::Left& turn) {
+    turn.offered = std::max(turn.offered, left);
+    left = turn.transfer.goes_on ? turn.left : 0;
+    arrived = std::max(arrived, turn.arrived);
+  }
 };
 
 }  // namespace mindpipe
