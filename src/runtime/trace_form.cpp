@@ -138,6 +138,7 @@ std::map<std::string, std::string> metadata(const StepTrace& trace,
       {"steps", fmt::format("{}", fmt::join(trace.steps, " "))},
       {"hosts", fmt::format("{}", fmt::join(trace.hosts, " "))},
       {"operations", fmt::format("{}", fmt::join(trace.operations, "\n"))},
+      {"part_bytes", std::to_string(trace.part_bytes)},
       {"clock_bound", std::to_string(trace.clock_bound)},
       {"fields", fields()},
       {"crcs", sums}};

@@ -104,6 +104,11 @@ class TraceReading {
     trace_.hosts = parts_of(text("hosts"), ' ');
     require(std::ssize(trace_.hosts) == product, "it does not name the host of each rank");
     trace_.operations = parts_of(text("operations"), '\n');
+    if (const auto part = file_.metadata().find("part_bytes"); part != file_.metadata().end()) {
+      const std::vector<std::int64_t> bytes = numbers_of(part->second);
+      require(bytes.size() == 1 && bytes.front() > 0, "parts of its messages have no length");
+      trace_.part_bytes = bytes.front();
+    }
     const std::vector<std::int64_t> bound = numbers_of(text("clock_bound"));
     require(bound.size() == 1 && bound.front() >= 0, "its clocks have no bound");
     trace_.clock_bound = bound.front();

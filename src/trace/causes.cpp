@@ -229,9 +229,9 @@ class Search {
     }
   }
 
-  /// Time that messages wait for other traffic is no link's fault.
+  /// Time that messages wait at ports is no link's fault.
   void find_slow_links() {
-    const ReplayTimes alone = traffic_ == nullptr ? measured_ : traffic_->without_waits();
+    const ReplayTimes alone = traffic_ == nullptr ? measured_ : traffic_->of_links();
     const LinkDelays times(graph_, alone, paper_);
     std::map<StageLink, std::vector<StageLink>> slow;
     for (const auto& [link, of_steps] : times.ratios()) {

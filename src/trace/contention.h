@@ -30,6 +30,9 @@ class ContentionFit {
   std::int64_t usual(int action) const { return usual_[action]; }
   /// Whether the rule of ports explains nearly all that transfers took beyond that.
   bool goes_by_rule() const { return goes_by_rule_; }
+  /// What a receive or a sum waited at ports by that rule: where it does not explain nearly all, what
+  /// messages waited for each other.
+  std::int64_t waited_by_rule(std::size_t step, int action) const { return by_rule_.waits.all[step][action]; }
   /// What a receive or a sum lost beside transfers of another class, if shares of time beside the other say
   /// so.
   std::int64_t lost(std::size_t step, int action, TrafficClass beside) const;

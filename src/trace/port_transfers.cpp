@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/bulk_parts.h"
 #include "program/clock/port_waits.h"
 
 namespace mindpipe {
@@ -11,12 +12,13 @@ namespace {
 /// A transfer that stands ready.
 struct Offered {
   Ports::Transfer transfer;
+  int turns = 1;
   std::int64_t time = 0;
   std::size_t step = 0;
   int action = 0;
 };
 
-/// Lets transfers pass ports, each offered at its time. Calls see(left) for each.
+/// Lets transfers pass ports, each offered at its time. Calls see(left) for each of their turns.
 template <class See>
 void pass_ports(const std::vector<Offered>& in_order, const See& see) {
   Ports ports;
@@ -24,7 +26,7 @@ void pass_ports(const std::vector<Offered>& in_order, const See& see) {
   while (next != in_order.end() || ports.next() != Ports::never) {
     const std::int64_t now = std::min(next == in_order.end() ? Ports::never : next->time, ports.next());
     while (ports.next() == now) see(ports.leave());
-    for (; next != in_order.end() && next->time == now; ++next) ports.offer(next->transfer, now);
+    for (; next != in_order.end() && next->time == now; ++next) ports.offer(next->transfer, now, next->turns);
     ports.serve(now);
   }
 }
@@ -49,6 +51,12 @@ std::optional<Ports::Transfer> PortTransfers::of(int action) const {
       .takes = usual_[action] - std::llround(latency_ * static_cast<double>(usual_[action]))};
 }
 
+int PortTransfers::turns(int action, const Ports::Transfer& transfer) const {
+  const Action& what = graph_.at(action);
+  const Load load{.calls = is_message(what) ? parts_of(what.bytes, 0, trace_.part_bytes) : 1};
+  return load.turns(transfer.takes);
+}
+
 PortWaits PortTransfers::waits(const ReplayTimes& measured, std::optional<TrafficClass> one) const {
   std::vector<Offered> offered;
   for (int action = 0; action < graph_.actions(); ++action) {
@@ -57,7 +65,7 @@ PortWaits PortTransfers::waits(const ReplayTimes& measured, std::optional<Traffi
     const RankTimes& rank = trace_.ranks[graph_.rank_of(action)];
     for (std::size_t step = 0; step < measured.rows.size(); ++step)
       if (!measured.rows[step].eager[action])
-        offered.push_back({*transfer,
+        offered.push_back({*transfer, turns(action, *transfer),
                            rank.steps[step][graph_.index_of(action)].end - measured.rows[step].lasts[action],
                            step, action});
   }
@@ -66,18 +74,31 @@ PortWaits PortTransfers::waits(const ReplayTimes& measured, std::optional<Traffi
   for (std::size_t i = 0; i < offered.size(); ++i) offered[i].transfer.number = static_cast<int>(i);
   const std::vector<std::int64_t> none(graph_.actions(), 0);
   PortWaits waits{.all = {measured.rows.size(), none}, .for_own = {measured.rows.size(), none}};
-  const auto at = [&](std::vector<std::vector<std::int64_t>> & times, const Ports::Left& left) -> auto& {
+  const auto at = [&](PortWaits::Times & times, const Ports::Left& left) -> auto& {
     const Offered& of = offered[left.transfer.number];
     return times[of.step][of.action];
   };
   std::vector<Ports::Left> passed;
-  pass_ports(offered, [&](const Ports::Left& left) {
-    at(waits.all, left) = left.arrived - left.offered - left.transfer.takes;
+  std::vector<TurnsLeft> turns_left(offered.size());
+  pass_ports(offered, [&](Ports::Left left) {
+    TurnsLeft& turns = turns_left[left.transfer.number];
+    turns.add(left);
+    const Offered& whole = offered[left.transfer.number];
+    at(waits.all, left) = turns.arrived - whole.time - whole.transfer.takes;
     passed.push_back(left);
   });
+  PortWaits::Times for_any{measured.rows.size(), none};
   each_wait_at_ports(passed, [&](const Ports::Left& waits_on, const Ports::Left& holds, std::int64_t time) {
+    at(for_any, waits_on) += time;
     if (waits_on.transfer.traffic == holds.transfer.traffic) at(waits.for_own, waits_on) += time;
   });
+  // Several turns of one transfer may have waited for the same.
+  for (const Offered& one : offered) {
+    std::int64_t& own = waits.for_own[one.step][one.action];
+    const std::int64_t all = waits.all[one.step][one.action], any = for_any[one.step][one.action];
+    if (any > all)
+      own = std::llround(static_cast<double>(own) * static_cast<double>(all) / static_cast<double>(any));
+  }
   return waits;
 }
 

@@ -12,7 +12,8 @@ namespace {
 class AtPorts {
  public:
   AtPorts(const PortTransfers& transfers, const ReplayTimes& measured, const std::vector<Unseen>& unseen)
-      : graph_(transfers.graph()),
+      : at_ports_(transfers),
+        graph_(transfers.graph()),
         times_(measured),
         waited_(transfers.waits(measured).all),
         ports_(unseen.size() == 1 ? std::optional(unseen.front()) : std::nullopt),
@@ -35,7 +36,7 @@ class AtPorts {
         if (list[index].begun >= 0) followers_.back()[list[index].begun].begun.push_back(index);
       }
     }
-    find_how_long_they_wait(transfers);
+    find_how_long_they_wait();
     list_of_.resize(graph_.ranks());
     for (int list = 0; list < static_cast<int>(followers_.size()); ++list)
       for (const int rank : graph_.order().ranks[list]) list_of_[rank] = list;
@@ -76,6 +77,8 @@ class AtPorts {
   struct OnWay {
     std::size_t step = 0;
     int action = 0;
+    std::int64_t offered = 0;
+    TurnsLeft at_port = {};
   };
 
   std::size_t step_of(int action) const { return static_cast<std::size_t>(step_of_[graph_.rank_of(action)]); }
@@ -87,7 +90,7 @@ class AtPorts {
 
   /// How many times as long transfers of each class wait as the rule says, in the mean: those that share a
   /// port's rate wait otherwise, and some for nobody.
-  void find_how_long_they_wait(const PortTransfers& transfers) {
+  void find_how_long_they_wait() {
     constexpr double most = 2;
     std::array<double, traffic_classes.size()> took{}, waited{};
     for (int action = 0; action < graph_.actions(); ++action) {
@@ -95,7 +98,7 @@ class AtPorts {
       const auto of = static_cast<std::size_t>(transfers_[action]->traffic);
       for (std::size_t step = 0; step < times_.rows.size(); ++step) {
         if (times_.rows[step].eager[action]) continue;
-        took[of] += static_cast<double>(times_.rows[step].lasts[action] - transfers.usual(action));
+        took[of] += static_cast<double>(times_.rows[step].lasts[action] - at_ports_.usual(action));
         waited[of] += static_cast<double>(waited_[step][action]);
       }
     }
@@ -173,20 +176,23 @@ class AtPorts {
   void offer(int action, std::int64_t now) {
     Ports::Transfer transfer = *transfers_[action];
     transfer.number = static_cast<int>(on_way_.size());
-    on_way_.push_back({step_of(action), action});
-    ports_.offer(transfer, now);
+    on_way_.push_back({step_of(action), action, now});
+    ports_.offer(transfer, now, at_ports_.turns(action, transfer));
   }
-  void leave(const Ports::Left& left) {
-    const auto& [step, action] = on_way_[left.transfer.number];
-    const std::int64_t waits = left.arrived - left.offered - left.transfer.takes;
+  void leave(Ports::Left left) {
+    OnWay& way = on_way_[left.transfer.number];
+    way.at_port.add(left);
+    if (left.transfer.goes_on) return;
+    const auto& [step, action, offered, at_port] = way;
+    const std::int64_t waits = at_port.arrived - offered - transfers_[action]->takes;
     for (const int member : graph_.members(graph_.meeting_of(action))) {
       if (member != action && !sends(graph_.at(member))) continue;
       ReplayRow& row = times_.rows[step];
       if (row.eager[member]) continue;
       row.lasts[member] += std::llround(waits_so_long_[static_cast<std::size_t>(left.transfer.traffic)] *
                                         static_cast<double>(waits - waited_[step][action]));
-      row.lasts[member] = std::max(row.lasts[member], left.left - left.offered);
-      at(left.offered + row.lasts[member], Phase::ends, member);
+      row.lasts[member] = std::max(row.lasts[member], left.left - offered);
+      at(offered + row.lasts[member], Phase::ends, member);
     }
   }
 
@@ -215,10 +221,11 @@ class AtPorts {
     if (--left_[rank] == 0) begin_step(rank, now);
   }
 
+  const PortTransfers& at_ports_;
   const ReplayGraph& graph_;
   ReplayTimes times_;
   Replayed steps_;
-  std::vector<std::vector<std::int64_t>> waited_;  ///< [step][action]: by the same rule, where it ran
+  PortWaits::Times waited_;  ///< [step][action]: by the same rule, where it ran
   std::array<double, traffic_classes.size()> waits_so_long_{};
   Ports ports_;
   std::vector<std::optional<Ports::Transfer>> transfers_;  ///< by action

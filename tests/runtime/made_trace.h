@@ -11,6 +11,7 @@ inline StepTrace trace_of_numbers() {
                   .steps = {5, 6, 7},
                   .hosts = {"a", "a", "b", "b"},
                   .operations = {"gather", "sum"},
+                  .part_bytes = 300,
                   .clock_bound = 250,
                   .configuration = "seed: 1\nrun: {dir: \"runs/x\"}\n",
                   .maker = "0.3.0",

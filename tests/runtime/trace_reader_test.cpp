@@ -75,6 +75,7 @@ TEST_F(TraceReader, GivesBackWhatWasStored) {
   EXPECT_EQ(read.steps, trace.steps);
   EXPECT_EQ(read.hosts, trace.hosts);
   EXPECT_EQ(read.operations, trace.operations);
+  EXPECT_EQ(read.part_bytes, trace.part_bytes);
   EXPECT_EQ(read.clock_bound, trace.clock_bound);
   EXPECT_EQ(read.configuration, trace.configuration);
   EXPECT_EQ(read.injected, trace.injected);
@@ -148,7 +149,7 @@ TEST_F(TraceReader, ReadsTheOthersWhereRanksAreMissing) {
   EXPECT_THAT(complaint(Exit::bad_data, false), HasSubstr("the times of rank 0 are missing"));
 }
 
-TEST_F(TraceReader, RefusesATraceOfAnotherNumberOfRanks) {
+TEST_F(TraceReader, RefusesATraceWhoseNumbersCannotBe) {
   const StepTrace trace = trace_of_numbers();
   store(trace, {}, [](auto& metadata) { metadata["grid"] = "1 2 1 1"; });
   EXPECT_NE(complaint(), "");
@@ -159,6 +160,8 @@ TEST_F(TraceReader, RefusesATraceOfAnotherNumberOfRanks) {
   EXPECT_THAT(complaint(), HasSubstr("it has tensors of no rank"));
   store(trace, {"times.0", "times.1", "times.2", "times.3"});
   EXPECT_THAT(complaint(), HasSubstr("the times of all ranks are missing"));
+  store(trace, {}, [](auto& metadata) { metadata["part_bytes"] = "0"; });
+  EXPECT_THAT(complaint(), HasSubstr("parts of its messages have no length"));
   store(trace, {}, [](auto& metadata) { metadata["steps"] = ""; });
   EXPECT_THAT(complaint(), HasSubstr("it has no steps"));
 }
