@@ -4,10 +4,13 @@
 
 #include "config/config.h"
 #include "core/check.h"
+#include "core/refusal.h"
 #include "core/text.h"
 #include "plan/layout_space.h"
 #include "plan/network_on_paper.h"
 #include "plan/run_plan.h"
+#include "plan/searched_settings.h"
+#include "state/layout.h"
 
 namespace mindpipe {
 namespace {
@@ -46,57 +49,119 @@ std::vector<LayoutChoice> with_axis_in_node(const Config& config, const LayoutCh
   return layouts;
 }
 
+/// The configuration with what a file has in place of what was chosen.
+Config as_written(Config config, const OpenSettings& open) {
+  config.schedule.groups = open.groups;
+  config.schedule.cuts = open.cuts;
+  config.train.recompute = open.recompute;
+  config.train.swap = open.swap;
+  return config;
+}
+
 /// A written order's groups are left to the planner.
 Config with_open_groups(Config config) {
   config.schedule.groups = {};
   return config;
 }
 
-/// The settings that make a configuration the layout, with groups of the planner's.
-std::string words_of_change(const Config& config, const LayoutChoice& then) {
-  const LayoutChoice now = layout_of(config);
+/// Nothing is open: all is as the file has it.
+OpenSettings nothing_open(const Config& config) {
+  return {.keys = {},
+          .groups = config.schedule.groups,
+          .cuts = config.schedule.cuts,
+          .recompute = config.train.recompute,
+          .swap = config.train.swap};
+}
+
+/// Steps of more forwards than this take long to choose tapes for.
+constexpr int most_forwards = 256;
+
+}  // namespace
+
+PortChanges::PortChanges(const Config& config) : PortChanges(config, nothing_open(config)) {}
+
+PortChanges::PortChanges(const Config& config, const OpenSettings& open)
+    : config_(config),
+      open_(open),
+      of_subnets_(row_of(config.model.kind).trains_subnets),
+      written_(as_written(config, open)),
+      free_(with_open_groups(written_)) {}
+
+/// The settings that make the file's configuration the layout. What stays open is not said; what is open and
+/// is not chosen anew is, although it stays as it is planned.
+std::string PortChanges::words_of_change(const LayoutChoice& then, bool names_tapes) const {
+  const LayoutChoice now = layout_of(written_);
   std::vector<std::string> words;
-  const auto say = [&](const char* key, const auto& before, const auto& after) {
-    if (before != after) words.push_back(fmt::format("{}={}", key, after));
-  };
-  say("grid.pipeline", now.grid.pipeline, then.grid.pipeline);
-  say("grid.data", now.grid.data, then.grid.data);
-  say("grid.tensor", now.grid.tensor, then.grid.tensor);
-  say("schedule.kind", now.schedule, then.schedule);
-  say("schedule.chunks", now.chunks, then.chunks);
-  if (now.cuts != then.cuts) words.emplace_back("schedule.cuts=[]");
-  if (!config.schedule.groups.forward.empty()) words.emplace_back("schedule.groups.forward=auto");
-  if (!config.schedule.groups.backward.empty()) words.emplace_back("schedule.groups.backward=auto");
-  if (config.schedule.memory > 0 && !row_of(then.schedule).splits_backward)
+  for (const SearchedSetting& setting : searched_settings()) {
+    if (!setting.is_of(config_.model)) continue;
+    const std::string value = setting.value(then);
+    const bool is_named = open_.keys.contains(setting.key) && (names_tapes || !setting.is_of_tapes());
+    if (is_named || value != setting.value(now)) words.push_back(fmt::format("{}={}", setting.key, value));
+  }
+  if (!open_.groups.forward.empty()) words.emplace_back("schedule.groups.forward=auto");
+  if (!open_.groups.backward.empty()) words.emplace_back("schedule.groups.backward=auto");
+  if (config_.schedule.memory > 0 && !row_of(then.schedule).splits_backward)
     words.emplace_back("schedule.memory=0");
   return join(words, " ");
 }
 
-}  // namespace
-
-PortChanges::PortChanges(const Config& config)
-    : config_(config),
-      of_subnets_(row_of(config.model.kind).trains_subnets),
-      open_(with_open_groups(config)) {}
-
 std::vector<LayoutChoice> PortChanges::layouts_for(TrafficClass holds) const {
-  const LayoutChoice now = layout_of(config_);
+  const LayoutChoice now = layout_of(written_);
   std::vector<LayoutChoice> layouts = with_axis_in_node(config_, now, holds);
   if (now.grid.pipeline > 1) {
     const std::vector<LayoutChoice> more = with_other_schedules(now);
     layouts.insert(layouts.end(), more.begin(), more.end());
   }
-  if (config_.schedule.groups.empty()) std::erase(layouts, now);
+  if (open_.groups.empty()) std::erase(layouts, now);
   return layouts;
 }
 
-void PortChanges::simulate(const LayoutChoice& layout) {
-  if (std::any_of(known_.begin(), known_.end(), [&](const auto& known) { return known.first == layout; }))
+bool PortChanges::chooses_tapes_of(const LayoutChoice& asked) const {
+  const int forwards = asked.grid.pipeline * make_layout(config_, {}).micro_batches();
+  return asked.schedule != ScheduleKind::searched && forwards <= most_forwards;
+}
+
+PortChanges::Known PortChanges::with_tapes_chosen(const LayoutChoice& asked) const {
+  Known known{asked, asked, {words_of_change(asked, false)}};
+  refusal_of([&] {
+    const std::optional<Config> chosen = open_.choose_tapes(with_layout(free_, asked));
+    if (!chosen) return;
+    LayoutCandidate candidate{.layout = layout_of(*chosen)};
+    simulate_layout(*chosen, candidate);
+    known.chosen = candidate.layout;
+    if (candidate.fate == LayoutCandidate::Fate::simulated) known.change.time = candidate.step;
+  });
+  return known;
+}
+
+/// The shortest with the tapes of this plan, or of a change.
+PortChanges::Known PortChanges::with_tapes_named(const LayoutChoice& asked) const {
+  std::vector<LayoutChoice> layouts;
+  const auto add = [&](const LayoutChoice& tapes) {
+    LayoutChoice layout = asked;
+    layout.recompute = tapes.recompute;
+    layout.swap = tapes.swap;
+    if (std::find(layouts.begin(), layouts.end(), layout) == layouts.end()) layouts.push_back(layout);
+  };
+  add(layout_of(open_.choose_tapes ? config_ : written_));
+  for (const Known& known : known_)
+    if (known.change.time > 0 && open_.choose_tapes) add(known.chosen);
+  Known shortest{asked, asked, {}};
+  for (const LayoutChoice& layout : layouts) {
+    LayoutCandidate candidate{.layout = layout};
+    simulate_layout(free_, candidate);
+    const std::int64_t best = shortest.change.time;
+    if (candidate.fate == LayoutCandidate::Fate::simulated && (best == 0 || candidate.step < best))
+      shortest = {asked, layout, {words_of_change(layout, true), candidate.step}};
+  }
+  return shortest;
+}
+
+void PortChanges::simulate(const LayoutChoice& asked) {
+  if (std::any_of(known_.begin(), known_.end(), [&](const Known& known) { return known.asked == asked; }))
     return;
-  LayoutCandidate candidate{.layout = layout};
-  simulate_layout(open_, candidate);
-  const bool fits = candidate.fate == LayoutCandidate::Fate::simulated;
-  known_.push_back({layout, {words_of_change(config_, layout), fits ? candidate.step : 0}});
+  known_.push_back(open_.choose_tapes && chooses_tapes_of(asked) ? with_tapes_chosen(asked)
+                                                                 : with_tapes_named(asked));
 }
 
 /// A supernet whose units stay where one cut puts them, or go where each subnet's own cut does.
@@ -108,8 +173,7 @@ PortChange PortChanges::other_cuts() const {
     if (const std::int64_t limit = config_.memory.device_limit;
         limit > 0 && total_of(plan.most_memory(stage)) > limit)
       return {};
-  return {fmt::format("supernet.cuts={}", other.supernet.cuts),
-          plan.subnets->paper.time / plan.subnets->paper.subnets};
+  return {words_of_change(layout_of(other), true), plan.subnets->paper.time / plan.subnets->paper.subnets};
 }
 
 const char* PortChanges::alternatives() const {
@@ -129,7 +193,7 @@ std::optional<PortChange> PortChanges::best(std::int64_t time) const {
     if (is_shorter && (!best || change.time < best->time)) best = change;
   };
   if (other_cuts_) take(*other_cuts_);
-  for (const auto& [layout, change] : known_) take(change);
+  for (const Known& known : known_) take(known.change);
   return best;
 }
 

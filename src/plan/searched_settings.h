@@ -17,6 +17,10 @@ struct SearchedSetting {
   bool is_for_the_asking = false;  ///< whether it is searched only where a file leaves it open
   bool is_compared = true;         ///< whether its other values are other ways to run a model
 
+  /// Whether it is chosen with what becomes of tapes.
+  bool is_of_tapes() const {
+    return free == &SearchFreedom::recompute || free == &SearchFreedom::swap || free == &SearchFreedom::cuts;
+  }
   /// Whether a model of this kind has it.
   bool is_of(const ModelConfig& model) const {
     return row_of(model.kind).trains_subnets ? of_subnets : of_steps;

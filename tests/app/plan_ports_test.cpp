@@ -4,8 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "app/plan/grid_choice.h"
+#include "app/plan/open_choice.h"
 #include "app/plan/plan.h"
 #include "config/config.h"
 
@@ -31,11 +33,69 @@ PortCosts costs_of_128_ms() {
 
 TEST(PlanPorts, HaveASentenceForEachPairThatCostsHalfAPercent) {
   const Config tiny = on_paper(config_with("gpt-tiny", {"grid.pipeline=2"}), 2);
-  EXPECT_EQ(ports_text(tiny, costs_of_128_ms(), false),
+  PortChanges changes(tiny);
+  EXPECT_EQ(ports_text(tiny, costs_of_128_ms()),
             "sums of gradients (data) hold up messages of the pipeline: 3.1 ms of a step of 128.0 ms\n"
             "sums inside passes (tensor) hold up sums of gradients (data): 640.0 us of a step of 128.0 ms\n");
-  EXPECT_THAT(ports_text(tiny, costs_of_128_ms(), true), HasSubstr("of a step of 128.0 ms; "));
-  EXPECT_EQ(ports_text(tiny, PortCosts{.time = 1000}, true), "");
+  EXPECT_THAT(ports_text(tiny, costs_of_128_ms(), &changes), HasSubstr("of a step of 128.0 ms; "));
+  EXPECT_EQ(ports_text(tiny, PortCosts{.time = 1000}, &changes), "");
+}
+
+/// A file with settings, as it is planned for four ranks.
+struct PlannedFile {
+  static constexpr int ranks = 4;
+  std::vector<std::string> settings;
+  WrittenKeys written;
+  Config given, config;
+
+  explicit PlannedFile(std::vector<std::string> with)
+      : settings(std::move(with)),
+        given(read_config(std::string(MINDPIPE_SOURCE_DIR) + "/configs/gpt-tiny.yaml", settings, written)),
+        config(on_paper(given, ranks, written.open)) {}
+
+  std::int64_t step() const { return make_run_plan(config).training.expected.step; }
+  /// The change that the plan recommends.
+  PortChange change() const {
+    const PortCosts costs = port_costs_of(make_run_plan(config), config);
+    PortChanges changes(config, open_settings(given, written.open, ranks));
+    for (const PairCost& pair : costs.dear()) changes.simulate_for(pair.holds);
+    return changes.best(costs.time).value_or(PortChange{});
+  }
+  /// How long a step takes with the words of a change beside the settings of the file.
+  std::int64_t step_with(const PortChange& change) const {
+    std::vector<std::string> changed = settings;
+    std::istringstream each(change.words);
+    for (std::string word; each >> word;) {
+      if (word.find('=') != std::string::npos) changed.push_back(word);
+      else changed.back() += " " + word;
+    }
+    return PlannedFile(changed).step();
+  }
+};
+
+std::vector<std::string> with_open_tapes(const std::string& kind, const std::string& limit) {
+  return {"train.batch=32",        "train.micro_batch=2",         "grid.pipeline=2",
+          "grid.data=2",           "schedule.chunks=2",           "device.links.rate=1e8",
+          "device.threads=1",      "device.description=core",     "train.recompute=auto",
+          "schedule.kind=" + kind, "memory.device_limit=" + limit};
+}
+
+TEST(PlanPorts, AChangeTakesWhatItSaysWhereTapesAreOpen) {
+  const PlannedFile file(with_open_tapes("elastic", "16MiB"));
+  const PortChange change = file.change();
+  EXPECT_EQ(file.step_with(change), change.time) << change.words;
+  EXPECT_THAT(change.words, Not(HasSubstr("groups")));
+  // The elastic step computes all blocks again, and others do not.
+  EXPECT_LE(change.time, PlannedFile(with_open_tapes("dualpipe-v", "16MiB")).step());
+}
+
+TEST(PlanPorts, AChangeNamesWhatIsOpenAndIsNotChosenAnew) {
+  std::vector<std::string> settings = with_open_tapes("interleaved", "0");
+  settings[8] = "train.zero=auto";
+  const PlannedFile file(settings);
+  const PortChange change = file.change();
+  EXPECT_EQ(file.step_with(change), change.time) << change.words;
+  EXPECT_THAT(change.words, HasSubstr("train.zero="));
 }
 
 TEST(PlanPorts, HaveAllPairsInJson) {

@@ -91,25 +91,62 @@ void take_open_batches(Config& config, const std::set<std::string>& open) {
   for (const int times : {1, 2, 4}) config.plan.batches.push_back(batch * times);
 }
 
-std::vector<std::string> best_settings(const Config& given, const std::set<std::string>& open, int ranks) {
+namespace {
+
+/// The plans of what is left open, the place of the best among them (-1: nothing fits, or is allowed), and
+/// what makes the configuration that.
+struct OpenSearch {
+  std::vector<ComparedPlan> plans;
+  int best = -1;
+  std::vector<std::string> settings;
+};
+
+OpenSearch search_open(const Config& given, const std::set<std::string>& open, int ranks) {
   Config config = given;
   const bool chooses_batch = open.count("plan.batches") > 0;
   config.plan.batches.clear();  // a list of them is for plan --search alone
   take_open_batches(config, open);
   const SearchFreedom free = freedom_to_train(config, open);
   const PlanGoal goal(config);
-  const std::vector<ComparedPlan> plans = compare_plans(config, ranks, 0, goal, free, 1);
-  const int best = best_plan(plans, goal);
-  if (best < 0) {
-    const LayoutSearch& last = plans.back().search;
-    if (open.empty() && last.count(LayoutCandidate::Fate::too_large) == 0) return {};
-    fail_for_want(plans.back().config, ranks, free, last);
-  }
-  const ComparedPlan& chosen = plans[best];
-  std::vector<std::string> settings = settings_with(chosen.best().layout, free);
-  add_groups(settings, chosen.best());
-  if (chooses_batch) settings.push_back(fmt::format("train.batch={}", chosen.size.batch));
-  return settings;
+  OpenSearch search{.plans = compare_plans(config, ranks, 0, goal, free, 1)};
+  search.best = best_plan(search.plans, goal);
+  if (search.best < 0) return search;
+  const ComparedPlan& chosen = search.plans[search.best];
+  search.settings = settings_with(chosen.best().layout, free);
+  add_groups(search.settings, chosen.best());
+  if (chooses_batch) search.settings.push_back(fmt::format("train.batch={}", chosen.size.batch));
+  return search;
+}
+
+}  // namespace
+
+std::vector<std::string> best_settings(const Config& given, const std::set<std::string>& open, int ranks) {
+  const OpenSearch search = search_open(given, open, ranks);
+  if (search.best >= 0) return search.settings;
+  const ComparedPlan& last = search.plans.back();
+  if (open.empty() && last.search.count(LayoutCandidate::Fate::too_large) == 0) return {};
+  fail_for_want(last.config, ranks, freedom_to_train(last.config, open), last.search);
+}
+
+OpenSettings open_settings(const Config& given, const std::set<std::string>& open, int ranks) {
+  OpenSettings all{.keys = open,
+                   .groups = given.schedule.groups,
+                   .cuts = given.schedule.cuts,
+                   .recompute = given.train.recompute,
+                   .swap = given.train.swap};
+  const Coord degrees = degrees_of(given.grid);
+  for (const Axis axis : axes)
+    if (degrees[axis] == 0) all.keys.insert(fmt::format("grid.{}", name_of(axis)));
+  std::set<std::string> tapes;
+  for (const SearchedSetting& setting : searched_settings())
+    if (setting.is_of_tapes() && open.contains(setting.key)) tapes.insert(setting.key);
+  if (!tapes.empty())
+    all.choose_tapes = [tapes, ranks](const Config& changed) -> std::optional<Config> {
+      const OpenSearch search = search_open(changed, tapes, ranks);
+      if (search.best < 0) return {};
+      return with_settings(changed, search.settings);
+    };
+  return all;
 }
 
 bool chooses_tapes(const Config& given, const std::set<std::string>& open) {

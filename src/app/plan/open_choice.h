@@ -6,6 +6,7 @@
 #include "comm/mpi.h"
 #include "config/open_settings.h"
 #include "plan/layout_search.h"
+#include "plan/port_changes.h"
 
 namespace mindpipe {
 
@@ -32,6 +33,9 @@ void take_open_batches(Config& config, const std::set<std::string>& open);
 /// best on paper by plan.objective, as key=value. Fails where nothing fits, or is allowed; gives none where
 /// only degrees are open and no grid is allowed.
 std::vector<std::string> best_settings(const Config& config, const std::set<std::string>& open, int ranks);
+
+/// What a file leaves open, for changes of what was chosen from it.
+OpenSettings open_settings(const Config& given, const std::set<std::string>& open, int ranks);
 
 /// Whether it is open what becomes of tapes.
 bool chooses_tapes(const Config& given, const std::set<std::string>& open);

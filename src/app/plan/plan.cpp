@@ -155,8 +155,10 @@ std::string stages_text(const RunPlan& plan, const PlannedStep& step, bool simul
   return text;
 }
 
-std::string text_of(const Config& config, const RunPlan& plan, int ranks, bool simulate) {
-  if (plan.subnets) return subnets_text(config, plan, ranks, simulate);
+/// `changes`: those that a simulated plan may recommend; null: nothing is simulated.
+std::string text_of(const Config& config, const RunPlan& plan, int ranks, PortChanges* changes) {
+  if (plan.subnets) return subnets_text(config, plan, ranks, changes);
+  const bool simulate = changes != nullptr;
   const Outline& outline = plan.outline;
   const double step = static_cast<double>(plan.training.expected.step) * 1e-9,
                counted = static_cast<double>(config.train.batch * plan.counted.of_sample);
@@ -176,7 +178,7 @@ std::string text_of(const Config& config, const RunPlan& plan, int ranks, bool s
     return text + time_text(config) +
            fmt::format("evaluation of a batch: {}\n",
                        human_seconds(static_cast<double>(plan.evaluation.expected.step) * 1e-9)) +
-           ports_text(config, port_costs_of(plan, config), true);
+           ports_text(config, port_costs_of(plan, config), changes);
   const RunPlan reading = make_run_plan(config, Purpose::reading);
   return text +
          order_text("a step: passes of each stage in order, F forward, B backward, I and W its halves",
@@ -227,7 +229,8 @@ void write_figures(const std::string& json, const std::string& figures) {
 
 std::string plan_text(const Config& given, int ranks, bool simulate) {
   const Config config = on_paper(given, ranks);
-  return text_of(config, make_run_plan(config), ranks, simulate);
+  PortChanges changes(config);
+  return text_of(config, make_run_plan(config), ranks, simulate ? &changes : nullptr);
 }
 
 int plan(const Arguments& arguments, const Config& given) {
@@ -241,7 +244,8 @@ int plan(const Arguments& arguments, const Config& given) {
   const Config config = on_paper(given, ranks, arguments.open);
   const RunPlan made = make_run_plan(config);
   if (!are_alone(json)) {
-    print(text_of(config, made, ranks, arguments.simulate));
+    PortChanges changes(config, open_settings(given, arguments.open, ranks));
+    print(text_of(config, made, ranks, arguments.simulate ? &changes : nullptr));
     print(tapes_chosen(given, config, made, arguments.open));
     if (arguments.simulate && made.trains_steps()) print(schedules_text(config, made.outline));
     print(proof_text(config, made) + "\n");

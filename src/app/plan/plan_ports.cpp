@@ -4,24 +4,22 @@
 #include "config/config.h"
 #include "config/models/trained_word.h"
 #include "core/text.h"
-#include "plan/port_changes.h"
 
 namespace mindpipe {
-std::string ports_text(const Config& config, const PortCosts& costs, bool changes) {
-  PortChanges tried(config);
+std::string ports_text(const Config& config, const PortCosts& costs, PortChanges* changes) {
   std::string text;
   for (const PairCost& pair : costs.dear())
-    if (changes) tried.simulate_for(pair.holds);
+    if (changes != nullptr) changes->simulate_for(pair.holds);
   for (const PairCost& pair : costs.dear()) {
     const std::int64_t time = costs.time / costs.count;
-    const auto change = changes ? tried.best(time) : std::nullopt;
+    const auto change = changes != nullptr ? changes->best(time) : std::nullopt;
     text += pair_text(pair, costs, trained_word(config.model));
     if (change)
       text += fmt::format("; {} would take {}, {:.1f} % less", change->words,
                           human_seconds(1e-9 * static_cast<double>(change->time)),
                           100 * (1 - static_cast<double>(change->time) / static_cast<double>(time)));
-    else if (changes)
-      text += fmt::format("; no other {} is faster on paper{}", tried.alternatives(),
+    else if (changes != nullptr)
+      text += fmt::format("; no other {} is faster on paper{}", changes->alternatives(),
                           config.memory.device_limit > 0 ? " within memory.device_limit" : "");
     text += '\n';
   }

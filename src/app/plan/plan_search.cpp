@@ -226,8 +226,8 @@ std::string search_text(const Config& config, int ranks, const SearchFreedom& fr
              plan.counted.what, range_text(chosen, plan)) +
          spent + own_text(config, ranks, search.price, best) + shares_text(plan.training) +
          binding_text(config, plan) + tapes_text(config, plan, best.layout, free) +
-         ports_text(chosen, port_costs_of(plan, chosen), false) + bits_text(config, free, best.layout) +
-         '\n' + top_text(free, search, top) + '\n' + others + excluded_text(config, search) +
+         ports_text(chosen, port_costs_of(plan, chosen)) + bits_text(config, free, best.layout) + '\n' +
+         top_text(free, search, top) + '\n' + others + excluded_text(config, search) +
          (free.pipeline && free.data && free.tensor ? unequal_text(chosen, ranks) : "");
 }
 

@@ -125,7 +125,7 @@ std::string rooms_text(const Config& config, const RunPlan& plan) {
   return "\n" + stages_of_subnets(plan) + costs_of_rooms(config, plan.subnets->paper);
 }
 
-std::string subnets_text(const Config& config, const RunPlan& plan, int ranks, bool simulate) {
+std::string subnets_text(const Config& config, const RunPlan& plan, int ranks, PortChanges* changes) {
   const Outline& outline = plan.outline;
   const RoomsOnPaper& paper = plan.subnets->paper;
   const double counted = static_cast<double>(config.train.batch * plan.counted.of_sample),
@@ -144,8 +144,9 @@ std::string subnets_text(const Config& config, const RunPlan& plan, int ranks, b
   if (!stages.empty()) text += stages + "\n";
   text += rooms_text(config, plan) + moves_text(config, plan).text + roots_text(config, plan) +
           undivided_text(config) + attention_text(config, plan);
-  return text + (simulate ? ports_text(config, port_costs_of(plan, config), true) + lanes_text(config, ranks)
-                          : order_of_subnets(config, plan));
+  return text + (changes != nullptr
+                     ? ports_text(config, port_costs_of(plan, config), changes) + lanes_text(config, ranks)
+                     : order_of_subnets(config, plan));
 }
 
 }  // namespace mindpipe
