@@ -4,7 +4,7 @@
 
 #include "program/check/checker.h"
 #include "program/check/list_check.h"
-#include "program/forward_program.h"
+#include "program/lists/forward_stretches.h"
 #include "program/moving_step.h"
 #include "program/sample_outline.h"
 #include "program/sample_space.h"

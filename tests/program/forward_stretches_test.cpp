@@ -6,7 +6,6 @@
 #include <random>
 
 #include "program/check/checker.h"
-#include "program/forward_program.h"
 #include "program/sample_outline.h"
 
 // Forwards alone, batch behind batch: what is written as the list grows can be run by all ranks together.

@@ -169,6 +169,25 @@ void ForwardStretches::message(int chunk, std::int64_t micro_batch) {
   writer_.add(task);
 }
 
+namespace {
+
+/// The list of one rank through which so many batches go, in the buffers of these rings.
+std::vector<Action> forwards_of(const Outline& outline, const Network& network, const Rings& rings, int rank,
+                                int batches) {
+  ForwardStretches list(outline, network, rings, rank);
+  for (int batch = 0; batch < batches; ++batch) list.add({});
+  return list.write(true).actions;
+}
+
+}  // namespace
+
+Program forward_program(const Outline& outline, const Network& network, int batches) {
+  Program program;
+  for (int rank = 0; rank < outline.stages; ++rank)
+    program.ranks.push_back(forwards_of(outline, network, forward_rings(outline, rank), rank, batches));
+  return program;
+}
+
 PlannedForwards plan_forwards(const Outline& outline, const Network& network, const Placement* host) {
   require_few_actions(outline, 3.0 * outline.all_chunks() * outline.micro_batches);
   PlannedForwards one;

@@ -57,6 +57,9 @@ class ForwardStretches {
   std::int64_t known_ = 0, written_ = 0;  ///< micro-batches
 };
 
+/// The lists of all ranks through which so many batches go.
+Program forward_program(const Outline& outline, const Network& network, int batches);
+
 /// One batch alone, with the buffers that a program without an end has too.
 struct PlannedForwards : PlannedStep {
   std::vector<Rings> rings;  ///< one for each rank
