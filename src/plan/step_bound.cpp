@@ -75,7 +75,7 @@ std::int64_t StepBound::of(const std::vector<int>& first_block) const {
 
 std::int64_t StepBound::of(const Order& order) const {
   const PassClock clock(outline_, prices_);
-  const std::int64_t passes = clock.run(order, {.puts_off = false}, false).step;
+  const std::int64_t passes = clock.run(order, {.puts_off = false}).step;
   return std::max(passes, longest_copies(order)) + longest_update(outline_.first_block);
 }
 

@@ -145,10 +145,11 @@ struct RoomsOfList {
   }
 };
 
-/// Places what passes have in rooms; bytes of all. `enough`: as of place_tapes.
-std::size_t put_in_slab(RoomsOfList& best, std::size_t enough) {
+/// Places what passes have in rooms; bytes of all. `enough`, `most`: as of bytes_of_tapes.
+std::size_t put_in_slab(RoomsOfList& best, std::size_t enough,
+                        std::size_t most = std::numeric_limits<std::size_t>::max()) {
   if (best.waiting.empty() && best.fill_arenas()) return best.in_arenas();
-  std::size_t least = best.lowest(true, false, std::numeric_limits<std::size_t>::max());
+  std::size_t least = best.lowest(true, false, most);
   for (const auto& [tapes_first, alike] : {std::pair{true, true}, {false, false}, {false, true}}) {
     if (least <= enough) break;
     RoomsOfList other = best;
@@ -163,9 +164,9 @@ std::size_t put_in_slab(RoomsOfList& best, std::size_t enough) {
 }  // namespace
 
 std::size_t bytes_of_tapes(const std::vector<TapePass>& passes, const SizesOfTapes& sizes_of,
-                           std::size_t enough) {
+                           std::size_t enough, std::size_t most) {
   RoomsOfList rooms(passes, sizes_of);
-  return put_in_slab(rooms, enough);
+  return put_in_slab(rooms, enough, most);
 }
 
 TapeSlab place_tapes(const std::vector<Action>& list, const SizesOfTapes& sizes_of) {

@@ -1,6 +1,7 @@
 #pragma once
 #include <cstddef>
 #include <functional>
+#include <limits>
 #include <map>
 #include <utility>
 #include <vector>
@@ -54,9 +55,10 @@ struct TapePass {
 };
 
 /// Bytes of the slab of a list's tapes, which are the same as of place_tapes. `enough`: bytes from which on
-/// fewer are of no use, so that it may be said to take more of them.
+/// fewer are of no use, so that it may be said to take more of them. `most`: bytes from which on more are of
+/// no use, so that it may be said to take fewer of them, but no fewer than these.
 std::size_t bytes_of_tapes(const std::vector<TapePass>& passes, const SizesOfTapes& sizes_of,
-                           std::size_t enough);
+                           std::size_t enough, std::size_t most = std::numeric_limits<std::size_t>::max());
 
 /// Places the segments of a list's swapped blocks behind its tapes.
 void add_segments(TapeSlab& slab, const std::vector<Action>& list,

@@ -12,7 +12,7 @@
 #include "program/lists/forward_stretches.h"
 #include "program/make_program.h"
 #include "program/sample_outline.h"
-#include "program/schedules/pass_clock.h"
+#include "program/schedules/order_runs.h"
 
 namespace mindpipe {
 namespace {
@@ -126,7 +126,7 @@ TEST(Check, OfVShapedOrdersByLotThoseThatStandStillAreRefusedAndOthersSound) {
     const PassClock clock(outline, PriceList(outline, {}));
     const auto schedule = draw % 2 == 0 ? ScheduleKind::zero_bubble_v : ScheduleKind::dual_pipe_v;
     const Order rows = with_swaps(make_order(schedule, request_of(outline)), 1 + draw % 7, random);
-    const bool goes = clock.run(rows, {.puts_off = draw % 5 > 0}, false).step >= 0;
+    const bool goes = clock.run(rows, {.puts_off = draw % 5 > 0}).step >= 0;
     ++(goes ? sound : still);
     if (!goes) {
       EXPECT_THROW(plan_step(outline, rows), Error) << draw;

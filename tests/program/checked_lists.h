@@ -62,7 +62,7 @@ inline Lists lists_of_step(const Outline& outline, const char* schedule) {
 /// A step of 1f1b whose backwards are all in halves.
 inline Lists lists_of_halves(const Outline& outline) {
   const PassClock clock(outline, PriceList(outline, {}));
-  const Order order = clock.run(zero_bubble_order(request_of(outline)), {}, true).order;
+  const Order order = clock.run(zero_bubble_order(request_of(outline)), {}, PassClock::Tells::order).order;
   return {.outline = outline, .program = plan_step(outline, order).program};
 }
 

@@ -7,6 +7,7 @@
 #include "program/check/checker.h"
 #include "program/make_program.h"
 #include "program/sample_outline.h"
+#include "program/schedules/order_runs.h"
 #include "program/schedules/order_search.h"
 
 // Orders that are searched, on paper.
@@ -44,7 +45,7 @@ struct Drawn {
     const PassClock clock(outlined, PriceList(outlined, network));
     std::int64_t least = 0;
     for (const int quarters : {4, 3, 2, 1}) {
-      const PassClock::Run run = clock.run(rows, {.quarters = quarters, .most_tapes = limit()}, false);
+      const PassClock::Run run = clock.run(rows, {.quarters = quarters, .most_tapes = limit()});
       if (run.most_tapes <= limit() && (least == 0 || run.step < least)) least = run.step;
     }
     const std::int64_t busy = micro_batches * (times.forward + times.backward);

@@ -76,7 +76,7 @@ TEST(Simulate, PutOffProductsKeepTheLimitOfTheirSchedule) {
       const PassClock clock(outline, PriceList(outline, {}));
       const Order rows = make_order(schedule_named(schedule), request_of(outline));
       const std::int64_t limit = most_tapes(outline, schedule_named(schedule)),
-                         held = clock.run(rows, {.most_tapes = limit}, false).most_tapes;
+                         held = clock.run(rows, {.most_tapes = limit}).most_tapes;
       EXPECT_LE(held, p == 4 ? 1.2 * tapes_of_1f1b(outline) : limit) << schedule << ' ' << p;
     }
 }
@@ -90,7 +90,7 @@ TEST(Simulate, TheInnerClockIsTheSimulatorsWhereNothingElseTakesTime) {
       const PassClock clock(outline, PriceList(outline, network));
       const PassClock::Run run =
           clock.run(make_order(schedule_named(schedule), request_of(outline)),
-                    {.puts_off = row_of(schedule_named(schedule)).splits_backward}, true);
+                    {.puts_off = row_of(schedule_named(schedule)).splits_backward}, PassClock::Tells::order);
       EXPECT_NEAR(static_cast<double>(plan_step(outline, run.order, network).expected.step),
                   static_cast<double>(run.step), 0.006 * static_cast<double>(run.step))
           << schedule << ' ' << m;

@@ -87,7 +87,7 @@ TEST(SegmentTurns, GrowWhereWeightGradientsArePutOff) {
   };
   EXPECT_EQ(slots(order_of_step(outline, ScheduleKind::one_forward_one_backward, {})), 2);
   const PassClock clock(outline, PriceList(outline, {}));
-  EXPECT_GT(slots(clock.run(zero_bubble_order(request_of(outline)), {}, true).order), 2);
+  EXPECT_GT(slots(clock.run(zero_bubble_order(request_of(outline)), {}, PassClock::Tells::order).order), 2);
 }
 
 // Four stages of three blocks, of which the first and the third of the first stage are swapped.

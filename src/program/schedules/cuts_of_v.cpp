@@ -55,7 +55,7 @@ class CutsOfV {
   double price_by_clock(std::int64_t limit, double least) const {
     const PassClock clock(outline_, PriceList(outline_, network_));
     if (static_cast<double>(clock.longest_work()) >= least) return least;
-    const PassClock::Run run = clock.run(order_, {.most_tapes = limit}, false);
+    const PassClock::Run run = clock.run(order_, {.most_tapes = limit});
     return price_of(run.step, run.beyond, limit, 1);
   }
   double price_in_slab() const {

@@ -5,6 +5,7 @@
 
 #include "program/make_program.h"
 #include "program/place.h"
+#include "program/schedules/order_runs.h"
 #include "program/schedules/order_search.h"
 #include "program/tape_slab.h"
 
@@ -19,15 +20,19 @@ constexpr int least_percent = 80;
 /// may go on with fewer: they are sought with less until they fit, down to the latter where a limit is given.
 constexpr int searched_percents[] = {100, 90, 80, 70, 60, 50, 40, 30, 20};
 
-/// Bytes of a stage's slab of tapes; `enough` or fewer: it could be smaller.
-std::int64_t slab_of(const std::vector<Pass>& passes, const Outline& outline, std::int64_t enough) {
+/// Bytes of a stage's slab of tapes; `enough` or fewer: it could be smaller; `most` or more: it could be
+/// larger.
+std::int64_t slab_of(const std::vector<Pass>& passes, const Outline& outline, std::int64_t enough,
+                     std::int64_t most = std::numeric_limits<std::int64_t>::max()) {
   std::vector<TapePass> tapes;
   tapes.reserve(passes.size());
   for (const Pass& pass : passes)
     tapes.push_back({.kind = pass.kind, .chunk = pass.chunk, .micro_batch = pass.micro_batch});
   const auto sizes = [&](int chunk, bool) { return sizes_of_rooms(outline, chunk); };
-  return static_cast<std::int64_t>(
-      bytes_of_tapes(tapes, sizes, static_cast<std::size_t>(std::max<std::int64_t>(enough, 0))));
+  const auto at_least_none = [](std::int64_t bytes) {
+    return static_cast<std::size_t>(std::max<std::int64_t>(bytes, 0));
+  };
+  return static_cast<std::int64_t>(bytes_of_tapes(tapes, sizes, at_least_none(enough), at_least_none(most)));
 }
 
 /// Bytes of the slab of tapes of the stage that has the largest, each with what Outline::fewer_tapes says;
@@ -40,7 +45,8 @@ std::int64_t largest_slab(const Order& order, const Outline& outline, std::int64
   for (int place = 0; place < outline.stages && largest < most; ++place) {
     const int stage = place == 0 ? first : place <= first ? place - 1 : place;
     const std::int64_t fewer = outline.fewer_tapes_of(stage);
-    const std::int64_t bytes = fewer + slab_of(order[stage], outline, std::max(largest, enough) - fewer);
+    const std::int64_t bytes =
+        fewer + slab_of(order[stage], outline, std::max(largest, enough) - fewer, most - fewer);
     if (bytes > largest) largest_at = stage;
     largest = std::max(largest, bytes);
   }
@@ -58,24 +64,27 @@ struct TimedRule {
 
 /// A rule for each stage, from one for all that keeps its limit on: one stage's is changed after another's
 /// while the step gets shorter by the inner clock.
-TimedRule by_stages(const Order& order, const PassClock& clock, WeightRule rule) {
-  const PassClock::Run for_all = clock.run(order, rule, false);
+TimedRule by_stages(OrderRuns& runs, WeightRule rule) {
+  const PassClock::Run for_all = runs.run(rule);
   if (for_all.step < 0 || for_all.most_tapes > rule.most_tapes) return {};
-  std::int64_t step = for_all.step, passes = 1;
-  for (const std::vector<Pass>& of_stage : order) passes += static_cast<std::int64_t>(of_stage.size());
-  std::int64_t tries = passes_for_rule / passes;
-  rule.percents.assign(order.size(), 25 * rule.quarters);
+  std::int64_t step = for_all.step, tries = passes_for_rule / (runs.passes() + 1);
+  std::vector<PercentsAlike> alike = runs.alike();
+  rule.percents.assign(alike.size(), 25 * rule.quarters);
   for (bool improved = true; improved;) {
     improved = false;
-    for (int& of_stage : rule.percents)
+    for (std::size_t stage = 0; stage < alike.size(); ++stage)
       for (const int percent : {200, 100, 75, 50, 25, 10, 1}) {
-        if (percent == of_stage || tries-- <= 0) continue;
+        int& of_stage = rule.percents[stage];
+        if (percent == of_stage || tries-- <= 0 || alike[stage].has(percent)) continue;
         const int before = std::exchange(of_stage, percent);
-        const PassClock::Run run = clock.run(order, rule, false, step - 1);
-        const bool is_shorter = run.step < step && run.most_tapes <= rule.most_tapes;
-        if (is_shorter) step = run.step;
-        else of_stage = before;
-        improved |= is_shorter;
+        const PassClock::Run run = runs.run(rule, PassClock::Tells::times, step - 1);
+        if (run.step >= step || run.most_tapes > rule.most_tapes) {
+          of_stage = before;
+          continue;
+        }
+        step = run.step;
+        alike = runs.alike();
+        improved = true;
       }
   }
   return {std::move(rule), step};
@@ -94,10 +103,11 @@ OrderInSlab in_slab(const Order& order, const Outline& outline, const PriceList&
                     Fit fit) {
   const int percents_at_once = fit == Fit::close ? 1 : 8;
   const PassClock clock(outline, prices);
+  OrderRuns runs(clock, order);
   int largest_at = 0;
   const auto with_rule = [&](const WeightRule& rule, std::int64_t most) {
-    OrderInSlab made{.order = with_weight_gradients(order, clock, rule)};
-    made.step = clock.run(made.order, {.puts_off = false}, false).step;
+    OrderInSlab made{.order = with_weight_gradients(runs, rule)};
+    made.step = clock.run(made.order, {.puts_off = false}).step;
     made.bytes = largest_slab(made.order, outline, limit, most, largest_at);
     return made;
   };
@@ -112,16 +122,20 @@ OrderInSlab in_slab(const Order& order, const Outline& outline, const PriceList&
   };
   const std::int64_t less = std::max<std::int64_t>(1, tapes_of_1f1b(outline) * percents_at_once / 100);
   const auto lower = [&](WeightRule rule) {
+    std::int64_t held =
+        rule.most_tapes + 1;  // with the rule before; a limit that is no lower changes nothing
     for (; rule.most_tapes > 0 && rule.most_tapes * 100 >= limit * least_percent;
          rule.most_tapes = (rule.most_tapes - 1) / less * less) {
-      const std::int64_t step = clock.run(order, rule, false).step;
-      if (step < 0 || (best.bytes <= limit && step >= best.step) || try_rule(rule)) break;
+      if (rule.most_tapes >= held) continue;
+      const PassClock::Run run = runs.run(rule);
+      if (run.step < 0 || (best.bytes <= limit && run.step >= best.step) || try_rule(rule)) break;
+      held = run.most_tapes;
     }
   };
   if (fit == Fit::close) {
     TimedRule shortest;
     for (const int quarters : {4, 3, 2, 1})
-      if (TimedRule one = by_stages(order, clock, {.quarters = quarters, .most_tapes = limit});
+      if (TimedRule one = by_stages(runs, {.quarters = quarters, .most_tapes = limit});
           one.step < shortest.step)
         shortest = std::move(one);
     lower(std::move(shortest.rule));
@@ -134,9 +148,10 @@ OrderInSlab in_slab(const Order& order, const Outline& outline, const PriceList&
 std::int64_t step_without_gaps(const Order& order, const Outline& outline, const PriceList& prices,
                                std::int64_t limit) {
   const PassClock clock(outline, prices);
-  std::int64_t least = clock.run(order, {.puts_off = false}, false).step;
+  OrderRuns runs(clock, order);
+  std::int64_t least = runs.run({.puts_off = false}).step;
   for (const int quarters : {4, 3, 2, 1})
-    least = std::min(least, clock.run(order, {.quarters = quarters, .most_tapes = limit}, false).step);
+    least = std::min(least, runs.run({.quarters = quarters, .most_tapes = limit}).step);
   return least;
 }
 

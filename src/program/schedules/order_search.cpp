@@ -90,8 +90,8 @@ class OrderSearch {
  private:
   /// Whether an order goes on to its end, by the inner clock, or beyond what it may last.
   bool time(const Order& order, Found& one, std::int64_t longest = too_large) const {
-    PassClock::Run run =
-        clock_.run(order, {.quarters = one.quarters, .most_tapes = most_tapes_}, false, longest);
+    PassClock::Run run = clock_.run(order, {.quarters = one.quarters, .most_tapes = most_tapes_},
+                                    PassClock::Tells::critical, longest);
     one.step = run.most_tapes > most_tapes_ ? too_large : run.step;
     one.tapes = run.most_tapes;
     one.critical = std::move(run.critical);

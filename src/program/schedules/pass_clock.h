@@ -52,18 +52,20 @@ class PassClock {
     std::int64_t step = 0;        ///< nanoseconds
     std::int64_t most_tapes = 0;  ///< bytes of the stage that has the most, Outline::fewer_tapes counted
     std::int64_t beyond = 0;      ///< bytes that all stages together have beyond the rule's limit at a time
-    Order order;                  ///< with the weight gradients, where backwards are split
-    std::vector<PlaceOfPass>
-        critical;  ///< passes that decide when the step ends, the last first; none if written
+    Order order;                  ///< if told: with the weight gradients, where backwards are split
+    std::vector<PlaceOfPass> critical;  ///< if told: passes that decide when the step ends, the last first
   };
+  /// What a run tells beside times and tapes.
+  enum class Tells : std::uint8_t { times, critical, order };
+  static constexpr std::int64_t any_length = std::numeric_limits<std::int64_t>::max();
+
   PassClock(const Outline& outline, const PriceList& prices);
 
   /// Runs an order of forwards and whole backwards, or, where the rule puts nothing off, one that has its
-  /// weight gradients. `writes`: whether Run::order is wanted. A step of -1: the order stands still.
-  /// `longest`: a run that cannot but last longer, or breaks the rule's limit, is left there, with a step
-  /// beyond that.
-  Run run(const Order& order, const WeightRule& rule, bool writes,
-          std::int64_t longest = std::numeric_limits<std::int64_t>::max()) const;
+  /// weight gradients. A step of -1: the order stands still. `longest`: a run that cannot but last longer, or
+  /// breaks the rule's limit, is left there, with a step beyond that.
+  Run run(const Order& order, const WeightRule& rule, Tells tells = Tells::times,
+          std::int64_t longest = any_length) const;
 
   /// Nanoseconds that the passes of the stage with the most work take: a step takes as long at least.
   std::int64_t longest_work() const;
@@ -71,17 +73,13 @@ class PassClock {
   /// What a stage holds from the beginning: Outline::fewer_tapes.
   const std::vector<std::int64_t>& held() const { return held_; }
   int micro_batches() const { return micro_batches_; }
+  /// Micro-batches of a shard.
+  int of_shard() const { return of_shard_; }
 
  private:
-  class Stages;
-
   std::vector<ChunkPasses> chunks_;
   std::vector<std::int64_t> held_;  ///< bytes by stage
   int stages_, micro_batches_, of_shard_;
 };
-
-/// An order of forwards and whole backwards with its weight gradients where a rule puts them. On the stage of
-/// the first chunk, for whose gradient nobody waits, a backward is whole whose weights follow it.
-Order with_weight_gradients(const Order& order, const PassClock& clock, const WeightRule& rule);
 
 }  // namespace mindpipe

@@ -1,0 +1,243 @@
+#include "program/schedules/order_runs.h"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+namespace mindpipe {
+namespace {
+
+constexpr std::int64_t never = -1;
+
+}  // namespace
+
+OrderRuns::OrderRuns(const PassClock& clock, const Order& order)
+    : clock_(clock), order_(order), stages_(order.size()), waiting_(clock.chunks().size()) {
+  const std::size_t passes = 2 * clock.chunks().size() * clock.micro_batches();
+  ends_.resize(first_of_passes + passes);
+  std::vector<char> seen(ends_.size(), 0);  // forwards that a stage's order has before
+  std::size_t all = 0;
+  for (const std::vector<Pass>& of_stage : order) all += of_stage.size();
+  steps_.reserve(all);
+  put_off_.resize(all);
+  for (std::size_t stage = 0; stage < order.size(); ++stage) {
+    stages_[stage].begin = steps_.size();
+    prepare(static_cast<int>(stage), order[stage], seen);
+    stages_[stage].end = steps_.size();
+  }
+}
+
+int OrderRuns::number_of(bool forward, const Pass& pass) const {
+  return first_of_passes + (2 * pass.chunk + (forward ? 1 : 0)) * clock_.micro_batches() + pass.micro_batch;
+}
+
+void OrderRuns::prepare(int stage, const std::vector<Pass>& passes, std::vector<char>& seen) {
+  const std::vector<ChunkPasses>& chunks = clock_.chunks();
+  const int last = static_cast<int>(chunks.size()) - 1;
+  for (const Pass& pass : passes) {
+    Step& step = steps_.emplace_back(Step{.pass = pass});
+    if (pass.kind == ActionKind::backward_weight) continue;
+    const bool forward = pass.kind == ActionKind::forward;
+    const int reader = pass.chunk + (forward ? 1 : -1), giver = pass.chunk - (forward ? 1 : -1);
+    step.own = number_of(forward, pass);
+    if (reader >= 0 && reader <= last && chunks[reader].stage != stage) step.reader = chunks[reader].stage;
+    const Pass given{pass.kind, giver, pass.micro_batch};
+    const int of_forward = number_of(true, pass);
+    if (forward) {
+      seen[of_forward] = 1;
+      if (giver >= 0)
+        std::tie(step.input, step.message) = std::pair(number_of(true, given), chunks[giver].up);
+      continue;
+    }
+    step.begins_shard = pass.micro_batch % clock_.of_shard() == 0;
+    if (seen[of_forward] == 0) step.input = nowhere;
+    else if (giver > last) step.input = of_forward;
+    else std::tie(step.input, step.message) = std::pair(number_of(false, given), chunks[giver].down);
+  }
+}
+
+PassClock::Run OrderRuns::run(const WeightRule& rule, PassClock::Tells tells, std::int64_t longest) {
+  rule_ = &rule;
+  tells_ = tells;
+  longest_ = longest;
+  begin();
+  while (!may_go_on_.empty() && !is_left_) {
+    const int stage = may_go_on_.back();
+    may_go_on_.pop_back();
+    go_on(stage);
+  }
+  if (!is_left_) end();
+  return std::move(run_);
+}
+
+void OrderRuns::begin() {
+  run_ = {};
+  is_left_ = false;
+  last_ = 0;
+  std::fill(ends_.begin(), ends_.end(), never);
+  ends_[there] = 0;
+  std::fill(waiting_.begin(), waiting_.end(), 0);
+  alike_.assign(stages_.size(), {});
+  if (tells_ == PassClock::Tells::critical) begun_.assign(ends_.size(), {});
+  if (tells_ == PassClock::Tells::order) run_.order.resize(stages_.size());
+  may_go_on_.clear();
+  for (int number = static_cast<int>(stages_.size()); number-- > 0;) {
+    Stage& stage = stages_[number];
+    stage = {.begin = stage.begin, .next = stage.begin, .end = stage.end, .held = clock_.held()[number]};
+    stage.oldest = stage.newest = stage.begin;
+    may_go_on_.push_back(number);
+  }
+  for (const ChunkPasses& chunk : clock_.chunks())
+    stages_[chunk.stage].left += clock_.micro_batches() * (chunk.forward + chunk.input + chunk.weight);
+}
+
+/// Begins the passes of a stage up to the first whose input is not known yet.
+void OrderRuns::go_on(int number) {
+  Stage& stage = stages_[number];
+  while (stage.next < stage.end) {
+    const Step& step = steps_[stage.next];
+    const ChunkPasses& chunk = clock_.chunks()[step.pass.chunk];
+    if (step.pass.kind == ActionKind::backward_weight) {
+      ++stage.next;
+      stage.free += chunk.weight;
+      continue;
+    }
+    if (ends_[step.input] == never) {
+      stage.waits_for = step.input;
+      return;
+    }
+    const std::int64_t input = ends_[step.input] + step.message;
+    const bool forward = step.pass.kind == ActionKind::forward, puts_off = rule_->puts_off;
+    if (stage.oldest < stage.newest) make_room(number, step, input);
+    if (tells_ == PassClock::Tells::critical)
+      begun_[step.own] = {static_cast<int>(stage.next - stage.begin), input > stage.free};
+    const bool is_half = puts_off || step.pass.kind == ActionKind::backward_input;
+    stage.free = std::max(stage.free, input) + (forward   ? chunk.forward
+                                                : is_half ? chunk.input
+                                                          : chunk.whole);
+    stage.left -= forward ? chunk.forward : chunk.input;
+    stage.held += forward ? chunk.saved : puts_off ? chunk.put_off : -chunk.saved;
+    stage.most = std::max(stage.most, stage.held);
+    if (!forward && puts_off) {
+      put_off_[stage.newest++] = stage.next;
+      ++waiting_[step.pass.chunk];
+    }
+    if (tells_ == PassClock::Tells::order)
+      run_.order[number].push_back({forward || !puts_off ? step.pass.kind : ActionKind::backward_input,
+                                    step.pass.chunk, step.pass.micro_batch});
+    ends_[step.own] = stage.free;
+    ++stage.next;
+    if (step.reader >= 0 && stages_[step.reader].waits_for == step.own) may_go_on_.push_back(step.reader);
+    if (longest_ == PassClock::any_length ||
+        (stage.free + stage.left <= longest_ && stage.held <= rule_->most_tapes))
+      continue;
+    is_left_ = true;
+    run_.step = std::max(longest_, stage.free + stage.left - 1) + 1;
+    return;
+  }
+}
+
+/// Runs the weight gradients of the shard before, which a chunk's first backward of a shard comes behind;
+/// those that have to make room; those that fit into the gap before a pass.
+void OrderRuns::make_room(int number, const Step& step, std::int64_t input) {
+  Stage& stage = stages_[number];
+  const bool forward = step.pass.kind == ActionKind::forward;
+  const ChunkPasses& chunk = clock_.chunks()[step.pass.chunk];
+  while (step.begins_shard && waiting_[step.pass.chunk] > 0) run_weights(number);
+  const std::int64_t more = forward ? chunk.saved : chunk.put_off;
+  while (stage.oldest < stage.newest && rule_->most_tapes > 0 && stage.held + more > rule_->most_tapes)
+    run_weights(number);
+  while (stage.oldest < stage.newest && fills(number, input - stage.free)) run_weights(number);
+}
+
+/// Whether the next weight gradient of a stage is run in a gap.
+bool OrderRuns::fills(int number, std::int64_t gap) {
+  if (gap <= 0) return false;
+  const Stage& stage = stages_[number];
+  const std::int64_t weight = clock_.chunks()[steps_[put_off_[stage.oldest]].pass.chunk].weight;
+  if (weight == 0) return true;
+  const std::int64_t most_percent = 100 * gap / weight;
+  PercentsAlike& alike = alike_[number];
+  const bool fills = rule_->percent_on(number) <= most_percent;
+  if (fills) alike.most = std::min(alike.most, most_percent);
+  else alike.least = std::max(alike.least, most_percent + 1);
+  return fills;
+}
+
+void OrderRuns::run_weights(int number) {
+  Stage& stage = stages_[number];
+  const Pass& pass = steps_[put_off_[stage.oldest++]].pass;
+  const ChunkPasses& chunk = clock_.chunks()[pass.chunk];
+  --waiting_[pass.chunk];
+  stage.free += chunk.weight;
+  stage.left -= chunk.weight;
+  stage.held -= chunk.saved + chunk.put_off;
+  if (tells_ == PassClock::Tells::order)
+    run_.order[number].push_back({ActionKind::backward_weight, pass.chunk, pass.micro_batch});
+}
+
+void OrderRuns::end() {
+  for (int number = 0; number < static_cast<int>(stages_.size()); ++number) {
+    Stage& stage = stages_[number];
+    if (stage.next < stage.end) run_.step = -1;
+    run_.most_tapes = std::max(run_.most_tapes, stage.most);
+    run_.beyond += std::max<std::int64_t>(0, stage.most - rule_->most_tapes);
+    while (stage.oldest < stage.newest) run_weights(number);
+    if (run_.step >= 0 && stage.free > run_.step) {
+      run_.step = stage.free;
+      last_ = number;
+    }
+  }
+  if (run_.step > 0 && rule_->puts_off && tells_ == PassClock::Tells::critical) follow_back();
+}
+
+/// Notes which passes had to wait for each other, from the last one of the stage that ends last.
+void OrderRuns::follow_back() {
+  int number = last_, place = static_cast<int>(order_[number].size()) - 1;
+  while (place >= 0) {
+    run_.critical.push_back({number, place});
+    const Pass& pass = order_[number][place];
+    const bool forward = pass.kind == ActionKind::forward;
+    const Begun& begun = begun_[number_of(forward, pass)];
+    if (!begun.waited) {
+      --place;
+      continue;
+    }
+    if (forward && pass.chunk == 0) break;
+    const bool turns = !forward && pass.chunk + 1 == static_cast<int>(clock_.chunks().size());
+    const int chunk = turns ? pass.chunk : forward ? pass.chunk - 1 : pass.chunk + 1;
+    number = clock_.chunks()[chunk].stage;
+    place = begun_[number_of(forward || turns, {pass.kind, chunk, pass.micro_batch})].place;
+  }
+}
+
+namespace {
+
+/// Makes a whole backward of two halves of the first chunk that follow each other: nobody waits for the
+/// gradient of what enters it.
+void join_halves(std::vector<Pass>& passes) {
+  std::vector<Pass> joined;
+  for (const Pass& pass : passes) {
+    const Pass input{ActionKind::backward_input, pass.chunk, pass.micro_batch};
+    const bool follows = pass.kind == ActionKind::backward_weight && pass.chunk == 0 && !joined.empty() &&
+                         joined.back() == input;
+    if (follows) joined.back().kind = ActionKind::backward;
+    else joined.push_back(pass);
+  }
+  passes = std::move(joined);
+}
+
+}  // namespace
+
+Order with_weight_gradients(OrderRuns& runs, const WeightRule& rule) {
+  Order written = runs.run(rule, PassClock::Tells::order).order;
+  for (std::vector<Pass>& passes : written) join_halves(passes);
+  return written;
+}
+
+Order with_weight_gradients(const Order& order, const PassClock& clock, const WeightRule& rule) {
+  OrderRuns runs(clock, order);
+  return with_weight_gradients(runs, rule);
+}
+
+}  // namespace mindpipe

@@ -1,0 +1,88 @@
+#include "program/schedules/order_runs.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+
+#include "program/make_program.h"
+#include "program/sample_outline.h"
+
+// Runs of an order by the inner clock, one after another.
+namespace mindpipe {
+namespace {
+
+/// Unequal stages, and an order for them.
+struct DrawnOrder {
+  Outline outline;
+  Order order;
+  std::int64_t limit = 0;
+
+  explicit DrawnOrder(unsigned seed) {
+    std::mt19937 random(seed);
+    const auto below = [&](int count) { return static_cast<int>(random() % static_cast<unsigned>(count)); };
+    constexpr const char* schedules[] = {"zb-h1", "zb-v", "v-half", "dualpipe-v"};
+    const char* schedule = schedules[below(4)];
+    const int stages = 2 + below(4);
+    outline = stages_of_gpt2(schedule, stages, 2 * stages + below(8), {12000, 25200, 15600, 9600});
+    for (std::vector<BlockCost>& block : outline.blocks) {
+      block[0].forward += 130 * below(9);
+      block[0].backward_input += 170 * below(9);
+      block[0].backward_weight += 110 * below(9);
+    }
+    order = make_order(schedule_named(schedule), request_of(outline));
+    limit = most_tapes(outline, schedule_named(schedule)) * (85 + below(30)) / 100;
+  }
+};
+
+bool are_same(const PassClock::Run& a, const PassClock::Run& b) {
+  return a.step == b.step && a.most_tapes == b.most_tapes && a.beyond == b.beyond && a.order == b.order;
+}
+
+TEST(OrderRuns, TellThePercentsWithWhichTheyAreAlike) {
+  constexpr auto order = PassClock::Tells::order;
+  int alike = 0, others = 0;
+  for (unsigned seed = 0; seed < 30; ++seed) {
+    const DrawnOrder drawn(seed);
+    const PassClock clock(drawn.outline, PriceList(drawn.outline, {}));
+    OrderRuns runs(clock, drawn.order);
+    WeightRule rule{.most_tapes = drawn.limit, .percents = {}};
+    std::mt19937 random(seed);
+    for (int stage = 0; stage < drawn.outline.stages; ++stage)
+      rule.percents.push_back(1 + static_cast<int>(random() % 150));
+    const PassClock::Run run = runs.run(rule, order);
+    const std::vector<PercentsAlike> told = runs.alike();
+    for (int stage = 0; stage < drawn.outline.stages; ++stage) {
+      ASSERT_TRUE(told[stage].has(rule.percents[stage])) << seed;
+      for (int percent = 1; percent <= 220; ++percent) {
+        WeightRule other = rule;
+        other.percents[stage] = percent;
+        const bool is_same = are_same(runs.run(other, order), run);
+        if (told[stage].has(percent)) {
+          ASSERT_TRUE(is_same) << "seed " << seed << ", stage " << stage << ", " << percent << " %";
+        }
+        alike += told[stage].has(percent) ? 1 : 0;
+        others += is_same ? 0 : 1;
+      }
+    }
+  }
+  EXPECT_GT(alike, 1000);
+  EXPECT_GT(others, 1000);
+}
+
+TEST(OrderRuns, SeeNothingOfTheRunBefore) {
+  for (unsigned seed = 0; seed < 30; ++seed) {
+    const DrawnOrder drawn(seed);
+    const PassClock clock(drawn.outline, PriceList(drawn.outline, {}));
+    OrderRuns runs(clock, drawn.order);
+    const WeightRule rule{.quarters = 3, .most_tapes = drawn.limit};
+    const PassClock::Run first = runs.run(rule, PassClock::Tells::order);
+    EXPECT_GT(runs.run(rule, PassClock::Tells::times, first.step / 2).step, first.step / 2) << "left";
+    runs.run({.puts_off = false}, PassClock::Tells::critical);
+    EXPECT_TRUE(are_same(runs.run(rule, PassClock::Tells::order), first)) << seed;
+    EXPECT_TRUE(are_same(clock.run(drawn.order, rule, PassClock::Tells::order), first)) << seed;
+  }
+}
+
+}  // namespace
+}  // namespace mindpipe
