@@ -7,11 +7,10 @@
 #include "core/check.h"
 #include "core/clock.h"
 #include "program/check/checker.h"
-#include "program/fewest.h"
-#include "program/lists/write_step.h"
 #include "program/schedules/order_in_slab.h"
 #include "program/schedules/order_text.h"
 #include "program/schedules/pass_clock.h"
+#include "program/step_on_paper.h"
 
 namespace mindpipe {
 
@@ -30,44 +29,6 @@ double count_of_actions(const Outline& outline, ScheduleKind schedule) {
                             (outline.sharded_optimizer ? 2 : 1)
                       : 0);
   return count;
-}
-
-/// Rings of two buffers at least: one is filled while the other is read.
-constexpr int least_depth = 2;
-
-/// A step may be half a percent longer than with all the rooms that it could use.
-LittleLonger longer_than(std::int64_t best) { return {best, 200}; }
-
-/// Boundary rings as shallow as the bound allows, all of a step together; then, where gradients are sharded,
-/// as few sums under way beside slabs in use, which decides how many slabs there are.
-StepRooms rooms_of_step(const Outline& outline, StepOrder& step) {
-  const std::int64_t unbounded = step.run({});
-  MP_CHECK(unbounded >= 0, "an order stands still even with unbounded buffers");
-  StepRooms rooms;
-  const std::map<RingPair, int> held = step.most_held();
-  int most = least_depth;
-  for (const auto& [pair, buffers] : held) most = std::max(most, buffers);
-  const auto take_rings = [&](int depth) {
-    for (const auto& [pair, buffers] : held)
-      rooms.rings[pair] = std::min(depth, std::max(buffers, least_depth));
-  };
-  take_rings(fewest(least_depth, most, Search::doubling, longer_than(unbounded), [&](int depth) {
-    take_rings(depth);
-    return step.run(rooms);
-  }));
-  if (!outline.sharded_gradients) return rooms;
-  const std::int64_t bounded = step.run(rooms);
-  const auto take_slabs = [&](int under_way) {
-    rooms.gradients.clear();
-    for (const auto& lives : step.tasks().lives)
-      rooms.gradients.push_back(take_turns(lives, outline, under_way));
-  };
-  const int all = static_cast<int>(outline.uses_in(0, outline.all_blocks()).size());
-  take_slabs(fewest(1, all, Search::doubling, longer_than(bounded), [&](int under_way) {
-    take_slabs(under_way);
-    return step.run(rooms);
-  }));
-  return rooms;
 }
 
 /// The order that an earlier start has searched, where it asked the same; refuses one that cannot run. Its
@@ -97,6 +58,14 @@ int percent_kept(const Outline& outline, ScheduleKind schedule, const PriceList&
   return kept;
 }
 
+/// Checks the lists of a step, and shows the errors.
+template <class See>
+void prove(PlannedStep& step, const Outline& outline, const See& see) {
+  const std::int64_t begin = now_ns();
+  see(check(step.program, outline));
+  step.proved_seconds = seconds_since(begin);
+}
+
 }  // namespace
 
 void require_few_actions(const Outline& outline, ScheduleKind schedule) {
@@ -114,23 +83,7 @@ void require_few_actions(const Outline& outline, double count) {
 }
 
 PlannedStep plan_step(const Outline& outline, const Order& order, const Network& network) {
-  const PriceList prices(outline, network);
-  StepOrder source(outline, prices, order);
-  StepRooms rooms;
-  if (outline.moves_blocks()) {  // passes stay in the rooms that they had
-    Outline still = outline;
-    still.next_first_block.clear();
-    StepOrder before(still, prices, order);
-    rooms = rooms_of_step(still, before);
-  } else {
-    rooms = rooms_of_step(outline, source);
-  }
-  WrittenStep written = write_step(outline, source, rooms);
-  PlannedStep step{
-      .program = std::move(written.program), .placement = std::move(written.placement), .network = network};
-  step.network.part_bytes = outline.part_bytes;
-  step.expected = simulate(step.program, durations_of(step.program, outline, network), step.network);
-  return step;
+  return StepOnPaper(outline, order, network).write();
 }
 
 OrderRequest request_of(const Outline& outline, const MicroBatchGroups& groups) {
@@ -174,12 +127,13 @@ PlannedStep make_program(const Outline& outline, ScheduleKind schedule, const Ne
   const Order order = before ? *before : order_of_step(outline, schedule, network, groups);
   PlannedStep step = plan_step(outline, order, network);
   if (!question.empty() && !before) step.found_order = text_of_order(order, question);
-  const std::int64_t begin = now_ns();
-  const std::vector<std::string> errors = check(step.program, outline);
-  if (before && !errors.empty()) refuse_order(known.path, errors.front());
-  require_sound(errors);
-  step.proved_seconds = seconds_since(begin);
+  prove(step, outline, [&](const std::vector<std::string>& errors) {
+    if (before && !errors.empty()) refuse_order(known.path, errors.front());
+    require_sound(errors);
+  });
   return step;
 }
+
+void prove(PlannedStep& step, const Outline& outline) { prove(step, outline, require_sound); }
 
 }  // namespace mindpipe

@@ -34,6 +34,9 @@ void require_few_actions(const Outline& outline, ScheduleKind schedule);
 /// Writes the step of an order in the fewest rooms that cost little; nobody has checked it yet.
 PlannedStep plan_step(const Outline& outline, const Order& order, const Network& network = {});
 
+/// Checks the lists of a step, which have to be sound; notes how long that took.
+void prove(PlannedStep& step, const Outline& outline);
+
 /// What a schedule is to order for an outline.
 OrderRequest request_of(const Outline& outline, const MicroBatchGroups& groups = {});
 
