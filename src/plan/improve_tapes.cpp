@@ -1,6 +1,7 @@
 #include "plan/improve_tapes.h"
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 
 #include "config/config.h"
@@ -222,7 +223,7 @@ class TapeChanges {
 
   /// Adds a layout to the search; whether it fits and costs less than `cost`.
   bool try_for_less_than(double cost, LayoutCandidate tried) {
-    try_layout(config_, tried, search_.price, cost, cost, blocks_);
+    try_layout(config_, tried, search_.price, cost, std::nextafter(cost, 0), blocks_);
     search_.all.push_back(tried);
     simulated_ += tried.actions > 0 ? 1 : 0;
     actions_ += tried.actions;

@@ -160,7 +160,11 @@ void settle(LayoutSearch& search, const Config& config, int wanted, PricedBlocks
           std::cmp_less(i, wanted) ||
           candidate.cost(search.price) <= near * search.all[places.front()].cost(search.price);
       if (!is_wanted || candidate.memory > 0 || candidate.fate != Fate::simulated) continue;
-      blocks.plan_whole(config, candidate);
+      const LayoutCandidate& first = search.all[places.front()];
+      const bool is_first_known = first.memory > 0 && first.fate == Fate::simulated;
+      const bool may_be_best = std::cmp_less(i, wanted) || !is_first_known;
+      blocks.plan_whole(config, candidate, search.price,
+                        may_be_best ? 0 : equal_costs * first.cost(search.price));
       changed = true;
     }
   }

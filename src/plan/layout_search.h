@@ -126,7 +126,9 @@ int best_with(LayoutSearch& search, const Config& config, PricedBlocks& blocks,
 /// The places of the best layouts that differ in more than their cuts, `most` of them.
 std::vector<int> best_of_each(const LayoutSearch& search, int most);
 
-/// What the simulator says of one layout; `candidate` has its words.
-void simulate_layout(const Config& config, LayoutCandidate& candidate);
+/// What the simulator says of one layout; `candidate` has its words. `most`: one that puts weight gradients
+/// off and costs more than that with the tapes that fit is left there, with its bound; 0: none.
+void simulate_layout(const Config& config, LayoutCandidate& candidate, const StepPrice& price = {},
+                     double most = 0);
 
 }  // namespace mindpipe

@@ -18,6 +18,7 @@
 #include "program/partition.h"
 #include "program/schedules/order_in_slab.h"
 #include "program/schedules/step_order.h"
+#include "program/step_on_paper.h"
 
 namespace mindpipe {
 namespace {
@@ -28,21 +29,27 @@ using Fate = LayoutCandidate::Fate;
 /// of whole plans alone.
 constexpr std::array percents_of_limit{100, 93};
 
-void take_times(LayoutCandidate& candidate, const Timeline& expected, int stages) {
-  candidate.step = expected.step;
-  candidate.work = std::accumulate(expected.busy.begin(), expected.busy.end(), std::int64_t{0}) *
+void take_times(LayoutCandidate& candidate, const StepTimes& times, int stages) {
+  candidate.step = times.step;
+  candidate.work = std::accumulate(times.busy.begin(), times.busy.end(), std::int64_t{0}) *
                    (num_ranks(candidate.layout.grid) / stages);
+}
+
+/// Whether a layout costs more than `most`, 0 for any cost, as its step takes so long at least; notes that as
+/// its bound then.
+bool costs_more(LayoutCandidate& candidate, std::int64_t at_least, const StepPrice& price, double most) {
+  LayoutCandidate least = candidate;
+  least.bound = std::max(candidate.bound, at_least);
+  if (most == 0 || least.least_cost(price) <= most) return false;
+  candidate.bound = least.bound;
+  return true;
 }
 
 /// Whether a layout costs more than `most`, 0 for any cost, by the time that its step takes with all the
 /// rooms that it could use; notes that as its bound then. With fewer rooms messages meet others in other
 /// queues, and a step may be shorter by chance: by 1.6 % at most where that was looked at.
 bool is_dearer(LayoutCandidate& candidate, std::int64_t with_all_rooms, const StepPrice& price, double most) {
-  LayoutCandidate least = candidate;
-  least.bound = std::max(candidate.bound, with_all_rooms / 100 * 95);
-  if (most == 0 || least.least_cost(price) <= most) return false;
-  candidate.bound = least.bound;
-  return true;
+  return costs_more(candidate, with_all_rooms / 100 * 95, price, most);
 }
 
 /// Together with what is_dearer allows: cuts that know tapes make a step shorter, by 10 % at most where that
@@ -110,7 +117,8 @@ bool may_do(LayoutCandidate& candidate, const Config& known, Outline outline, co
   return !is_dearer(candidate, step_by_clock(known, outline), price, most);
 }
 
-/// Whether a step that puts weight gradients off costs more than `most` with the tapes that the limit leaves.
+/// Whether a step that puts weight gradients off costs more than `most` with the tapes that the limit leaves:
+/// by an order that is fitted roughly, then by one that is fitted closely.
 bool is_dearer_in_limit(LayoutCandidate& candidate, const Config& known, Outline outline,
                         const StepPrice& price, double most) {
   const ScheduleKind schedule = known.schedule.kind;
@@ -119,7 +127,10 @@ bool is_dearer_in_limit(LayoutCandidate& candidate, const Config& known, Outline
   const Network network = network_on_paper(known);
   const Order order = order_of_step(outline, schedule, network, {}, Fit::rough);
   const std::int64_t step = StepOrder(outline, PriceList(outline, network), order).run({});
-  return is_dearer(candidate, step / 100 * percent_of_cuts, price, most);
+  if (is_dearer(candidate, step / 100 * percent_of_cuts, price, most)) return true;
+  const std::int64_t closely =
+      StepBound(outline, network, true).of(order_of_step(outline, schedule, network));
+  return costs_more(candidate, closely / 100 * percent_with_fewer_tapes, price, most);
 }
 
 /// Looks at a layout, which a rule may refuse.
@@ -171,12 +182,23 @@ void count_memory(const RunPlan& plan, LayoutCandidate& candidate, std::vector<s
 
 }  // namespace
 
-void simulate_layout(const Config& config, LayoutCandidate& candidate) {
+void simulate_layout(const Config& config, LayoutCandidate& candidate, const StepPrice& price, double most) {
   const std::int64_t limit = config.memory.device_limit;
   unless_refused(candidate, [&] {
     const Config known = with_layout(config, candidate.layout);
-    const RunPlan plan = make_run_plan(known);
-    take_times(candidate, plan.training.expected, plan.outline.stages);
+    LayoutCandidate least = candidate;
+    const auto is_too_long = [&](std::int64_t at_least) {
+      least.bound = std::max(candidate.bound, at_least);
+      return most > 0 && least.least_cost(price) > most;
+    };
+    const RunPlan plan = make_run_plan(known, Purpose::training, {}, 1, {}, {}, is_too_long);
+    if (plan.left_at > 0) {
+      candidate.bound = std::max(candidate.bound, plan.left_at);
+      candidate.step = candidate.work = 0;
+      candidate.fate = Fate::slower;
+      return;
+    }
+    take_times(candidate, {plan.training.expected.step, plan.training.expected.busy}, plan.outline.stages);
     candidate.groups = plan.groups;
     require_stashes(plan, known.train.swap);
     if (plan.subnets) take_figures(known, plan, candidate);
@@ -244,14 +266,13 @@ void time_layout(const Config& config, LayoutCandidate& candidate, PricedBlocks&
     if (!splits_backward)  // else a closer fit may be shorter
       candidate.bound = std::max(candidate.bound, sketch.step.of(order));
     if (most > 0 && candidate.least_cost(price) > most) return;
-    const PriceList prices(outline, sketch.network);
-    if (is_dearer(candidate, StepOrder(outline, prices, order).run({}), price, most)) return;
-    const PlannedStep planned = plan_step(outline, order, sketch.network);
-    take_times(candidate, planned.expected, outline.stages);
-    for (const std::vector<Action>& list : planned.program.ranks) candidate.actions += std::ssize(list);
+    StepOnPaper step(outline, order, sketch.network);
+    if (is_dearer(candidate, step.with_all_rooms(), price, most)) return;
+    take_times(candidate, step.in_rooms(), outline.stages);
+    candidate.actions = step.actions();
     candidate.fate = Fate::simulated;
   });
-  if (is_planned_whole) blocks.plan_whole(config, candidate);
+  if (is_planned_whole) blocks.plan_whole(config, candidate, price, most);
 }
 
 void try_layout(const Config& config, LayoutCandidate& candidate, const StepPrice& price, double best,
@@ -259,7 +280,7 @@ void try_layout(const Config& config, LayoutCandidate& candidate, const StepPric
   time_layout(config, candidate, blocks, price, most);
   const bool leads = best == 0 || candidate.cost(price) < best;
   if (config.memory.device_limit > 0 && candidate.fate == Fate::simulated && leads && candidate.memory == 0)
-    blocks.plan_whole(config, candidate);
+    blocks.plan_whole(config, candidate, price, most);
 }
 
 std::vector<LayoutCandidate> with_other_tapes(const Config& config, const LayoutCandidate& full,

@@ -149,7 +149,8 @@ std::optional<TapeChoice> PricedBlocks::fitting(const Config& config, const std:
   return choose_tapes(kept, priced(config, WhichBlocks::block), held, room, rules);
 }
 
-void PricedBlocks::plan_whole(const Config& config, LayoutCandidate& candidate) {
+void PricedBlocks::plan_whole(const Config& config, LayoutCandidate& candidate, const StepPrice& price,
+                              double most) {
   const MicroBatchGroups& given = config.schedule.groups;
   for (const auto& [groups, known] : planned_) {
     if (known.layout != candidate.layout || groups != given) continue;
@@ -163,8 +164,8 @@ void PricedBlocks::plan_whole(const Config& config, LayoutCandidate& candidate) 
     candidate = std::move(made);
     return;
   }
-  simulate_layout(config, candidate);
-  planned_.emplace_back(given, candidate);
+  simulate_layout(config, candidate, price, most);
+  if (candidate.fate != LayoutCandidate::Fate::slower) planned_.emplace_back(given, candidate);
 }
 
 const std::vector<std::int64_t>& PricedBlocks::shares_of(Priced& priced, int data) {

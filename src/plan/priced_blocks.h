@@ -34,7 +34,8 @@ class PricedBlocks {
   /// Micro-batches that each chunk keeps at once.
   std::vector<int> in_flight(const Config& config);
   /// Simulates a layout as simulate_layout does, unless that was done before.
-  void plan_whole(const Config& config, LayoutCandidate& candidate);
+  void plan_whole(const Config& config, LayoutCandidate& candidate, const StepPrice& price = {},
+                  double most = 0);
 
  private:
   struct Priced {

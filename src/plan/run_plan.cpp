@@ -311,7 +311,8 @@ void count_model(RunPlan& plan, const Config& config, Model& model) {
 }  // namespace
 
 RunPlan make_run_plan(const Config& config, Purpose purpose, std::span<const Subnet> subnets,
-                      std::int64_t batches, const ChangeOnPaper& change, const KnownOrder& known) {
+                      std::int64_t batches, const ChangeOnPaper& change, const KnownOrder& known,
+                      const IsTooLong& is_too_long) {
   const int stages = config.grid.pipeline;
   const Layout layout = proved_layout(config);
   CostModel costs(config, layout);
@@ -340,8 +341,9 @@ RunPlan make_run_plan(const Config& config, Purpose purpose, std::span<const Sub
                               ? choose_rooms(outline, network, wishes_of(config), first_subnets(config))
                               : choose_rooms(outline, network, wishes_of(config), subnets);
   } else if (plan.trains_steps()) {
-    plan_step_within(plan, config, known,
-                     [&](RunPlan& counted) { count_memory(counted, config, layout, costs); });
+    const auto count = [&](RunPlan& counted) { count_memory(counted, config, layout, costs); };
+    plan_step_within(plan, config, known, count, is_too_long);
+    if (plan.left_at > 0) return plan;
   }
   count_memory(plan, config, layout, costs);
   return plan;

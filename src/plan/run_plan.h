@@ -47,9 +47,10 @@ struct RunPlan {
 
   Purpose purpose = Purpose::training;
   Outline outline;
-  MicroBatchGroups groups;  ///< groups of a schedule that has some
-  Network network;          ///< links that plans are made for
-  PlannedStep training;     ///< a step; empty where the purpose is reading, or a supernet is trained
+  MicroBatchGroups groups;   ///< groups of a schedule that has some
+  Network network;           ///< links that plans are made for
+  PlannedStep training;      ///< a step; empty where the purpose is reading, or a supernet is trained
+  std::int64_t left_at = 0;  ///< nanoseconds that a step lasts at least which was left for being too long
   std::optional<SubnetPlan> subnets;  ///< where a supernet is trained
   PlannedForwards evaluation;         ///< forwards over one batch
   bool trains_steps() const { return purpose == Purpose::training && !subnets; }
@@ -99,13 +100,17 @@ struct RunPlan {
 std::int64_t total_of(const BytesByClass& bytes);
 /// Changes what a plan is made of.
 using ChangeOnPaper = std::function<void(Outline& outline, Network& network)>;
+/// Whether a step that takes so many nanoseconds at least is of no use.
+using IsTooLong = std::function<bool(std::int64_t at_least)>;
 /// Plans a run. `config` is resolved and its degrees are known. `subnets`: the first of a supernet's stream,
 /// for which its rooms are chosen; none: the first of the configuration's. `batches`: batches used for
 /// scoring, kept in memory if they take at most 64 MiB. `change`: makes other prices and links of those that
 /// the configuration means. `known`: an order that an earlier start of the run has searched.
+/// `is_too_long`: steps to leave, where tapes are chosen to fit; the plan then has RunPlan::left_at alone.
 RunPlan make_run_plan(const Config& config, Purpose purpose = Purpose::training,
                       std::span<const Subnet> subnets = {}, std::int64_t batches = 1,
-                      const ChangeOnPaper& change = {}, const KnownOrder& known = {});
+                      const ChangeOnPaper& change = {}, const KnownOrder& known = {},
+                      const IsTooLong& is_too_long = {});
 /// What a configuration leaves to the planner of subnets.
 RoomWishes wishes_of(const Config& config);
 /// Fails where make_run_plan would because the degrees do not suit batch, model or schedule; plans nothing.

@@ -10,6 +10,7 @@
 #include "plan/memory_limits.h"
 #include "plan/step_bound.h"
 #include "program/schedules/pass_clock.h"
+#include "program/step_on_paper.h"
 
 namespace mindpipe {
 namespace {
@@ -18,8 +19,13 @@ namespace {
 class StepWithin {
  public:
   StepWithin(RunPlan& plan, const Config& config, const KnownOrder& known,
-             const std::function<void(RunPlan&)>& count)
-      : plan_(plan), config_(config), known_(known), count_(count), limit_(config.memory.device_limit) {}
+             const std::function<void(RunPlan&)>& count, const IsTooLong& is_too_long)
+      : plan_(plan),
+        config_(config),
+        known_(known),
+        count_(count),
+        is_too_long_(is_too_long),
+        limit_(config.memory.device_limit) {}
 
   void choose() {
     const ScheduleKind schedule = config_.schedule.kind;
@@ -85,19 +91,62 @@ class StepWithin {
   RunPlan tapes_within() {
     constexpr int percents[] = {100, 97, 93, 85, 70, 55, 40, 25}, fewest_to_choose = 85;
     const ScheduleKind schedule = config_.schedule.kind;
-    RunPlan best = with(step(plan_.outline, schedule));
+    RunPlan best = first();
     const bool fitted = fits(best, limit_);
     const Bytes left = left_for_tapes(best);
     const bool may_fill = schedule == ScheduleKind::searched && plan_.outline.tapes_percent == 0 &&
                           std::ranges::max(left) > own_tapes(plan_.outline, schedule);
     if (fitted ? !may_fill : std::ranges::min(left) <= 0) return best;
     for (const int percent : percents) {
-      if (percent < fewest_to_choose && fits(best, limit_)) break;
+      if (percent < fewest_to_choose && (fits(best, limit_) || plan_.left_at > 0)) break;
       allow(left, percent);
-      const bool is_nearer = improve(best, [&] { return with(step(plan_.outline, schedule)); });
-      if (fitted || (percent < fewest_to_choose && !is_nearer)) break;
+      const bool is_nearer = improve_by_order(best);
+      if (fitted || (percent < fewest_to_choose && !is_nearer) || is_far_too_long()) break;
     }
     return best;
+  }
+
+  /// The plan whose order is searched, checked.
+  RunPlan searched() const { return with(step(plan_.outline, ScheduleKind::searched)); }
+
+  Order order() const {
+    require_few_actions(plan_.outline, config_.schedule.kind);
+    return order_of_step(plan_.outline, config_.schedule.kind, plan_.network);
+  }
+
+  /// The first plan with some cuts, which nobody has checked yet where its order is not searched.
+  RunPlan first() {
+    if (config_.schedule.kind == ScheduleKind::searched) return searched();
+    tried_ = {order()};
+    return with(plan_step(plan_.outline, tried_.back(), plan_.network));
+  }
+
+  /// Takes the plan of the order that there is now if it is better; whether it was. It is not where the order
+  /// was tried before, or its step is left.
+  bool improve_by_order(RunPlan& best) {
+    return improve(best, [&]() -> std::optional<RunPlan> {
+      if (config_.schedule.kind == ScheduleKind::searched) return searched();
+      const Order now = order();
+      if (std::find(tried_.begin(), tried_.end(), now) != tried_.end()) return std::nullopt;
+      tried_.push_back(now);
+      if (is_left(StepBound(plan_.outline, plan_.network, true).of(now), best)) return std::nullopt;
+      StepOnPaper step(plan_.outline, now, plan_.network);
+      if (is_left(step.in_rooms().step, best)) return std::nullopt;
+      return with(step.write());
+    });
+  }
+
+  /// Whether fewer tapes than those of the steps that were left are of no use, either.
+  bool is_far_too_long() const {
+    return plan_.left_at > 0 && is_too_long_(plan_.left_at / 100 * percent_with_fewer_tapes);
+  }
+
+  /// Whether a step that takes so long at least is left: it is no shorter than one that fits, or of no use.
+  bool is_left(std::int64_t at_least, const RunPlan& best) {
+    if (fits(best, limit_) && at_least >= length_of(best)) return true;
+    if (!is_too_long_ || !is_too_long_(at_least)) return false;
+    plan_.left_at = plan_.left_at == 0 ? at_least : std::min(plan_.left_at, at_least);
+    return true;
   }
 
   /// Cuts of a V know how large tapes are, and nothing of what lies beside them: where no step fits, balanced
@@ -105,15 +154,18 @@ class StepWithin {
   void choose_tapes() {
     const Outline known = plan_.outline;
     RunPlan best = tapes_within();
-    if (!fits(best, limit_) && cuts_know_tapes(config_)) {
+    if (!fits(best, limit_) && plan_.left_at == 0 && cuts_know_tapes(config_)) {
       Outline rough = known;
       lay_out_roughly(rough, config_);
       plan_.outline = known;
       plan_.outline.first_block = rough.first_block;
       improve(best, [&] { return tapes_within(); });
     }
+    if (!fits(best, limit_) && plan_.left_at > 0) return;
+    plan_.left_at = 0;
     plan_.outline = std::move(best.outline);
     plan_.training = std::move(best.training);
+    if (!tried_.empty()) prove(plan_.training, plan_.outline);
   }
 
   /// Takes a plan that is better, if one is made: fewer tapes may break schedule.memory, which the first plan
@@ -121,7 +173,7 @@ class StepWithin {
   template <class Make>
   bool improve(RunPlan& best, const Make& make) const {
     std::optional<RunPlan> other;
-    if (refusal_of([&] { other = make(); }) || !is_better(*other, best)) return false;
+    if (refusal_of([&] { other = make(); }) || !other || !is_better(*other, best)) return false;
     best = std::move(*other);
     return true;
   }
@@ -147,7 +199,9 @@ class StepWithin {
   const Config& config_;
   const KnownOrder& known_;
   const std::function<void(RunPlan&)>& count_;
+  const IsTooLong& is_too_long_;
   std::int64_t limit_;
+  std::vector<Order> tried_;  ///< orders that were planned with the cuts that there are now
 };
 
 }  // namespace
@@ -161,8 +215,8 @@ void allow_tapes(Outline& outline, ScheduleKind schedule, const std::vector<std:
 }
 
 void plan_step_within(RunPlan& plan, const Config& config, const KnownOrder& known,
-                      const std::function<void(RunPlan&)>& count) {
-  StepWithin(plan, config, known, count).choose();
+                      const std::function<void(RunPlan&)>& count, const IsTooLong& is_too_long) {
+  StepWithin(plan, config, known, count, is_too_long).choose();
 }
 
 }  // namespace mindpipe
