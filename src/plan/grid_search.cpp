@@ -92,6 +92,11 @@ void look_closer(LayoutSearch& search, const Config& given, int ranks, const Sea
 LayoutSearch search_layouts(const Config& config, int ranks, const SearchFreedom& free, int wanted,
                             const StepPrice& price) {
   PricedBlocks blocks;
+  return search_layouts(config, ranks, free, wanted, price, blocks);
+}
+
+LayoutSearch search_layouts(const Config& config, int ranks, const SearchFreedom& free, int wanted,
+                            const StepPrice& price, PricedBlocks& blocks) {
   LayoutSearch search = search_once(config, ranks, free, wanted, price, 0, blocks);
   const bool has_grids = free.pipeline || free.data || free.tensor,
              has_more = free.cuts || (config.memory.device_limit > 0 && (free.recompute || free.swap));

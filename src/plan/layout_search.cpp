@@ -339,9 +339,8 @@ LayoutSearch search_once(const Config& given, int ranks, const SearchFreedom& fr
   return search;
 }
 
-void rank_again(LayoutSearch& search, const Config& config, int wanted) {
+void rank_again(LayoutSearch& search, const Config& config, int wanted, PricedBlocks& blocks) {
   const int chosen = search.best.front();
-  PricedBlocks blocks;
   settle(search, config, wanted, blocks);
   std::erase(search.best, chosen);
   search.best.insert(search.best.begin(), chosen);

@@ -111,11 +111,14 @@ struct LayoutSearch {
 /// The few most promising grids are then searched by themselves, with more cuts and single blocks.
 /// At least `wanted` layouts are simulated, where there are so many that fit. A supernet's are compared by
 /// what a subnet takes: lanes, stages, shared products and batches, cuts.
+/// `blocks`: new ones, which then know what the search has asked of them.
+LayoutSearch search_layouts(const Config& config, int ranks, const SearchFreedom& free, int wanted,
+                            const StepPrice& price, PricedBlocks& blocks);
 LayoutSearch search_layouts(const Config& config, int ranks, const SearchFreedom& free, int wanted = 1,
                             const StepPrice& price = {});
 
 /// Ranks what is simulated by now, behind the layout that was chosen.
-void rank_again(LayoutSearch& search, const Config& config, int wanted);
+void rank_again(LayoutSearch& search, const Config& config, int wanted, PricedBlocks& blocks);
 
 /// The place in `all` of the best layout that fits and has what is asked for, which bounds find; where the
 /// first few do not fit, the best of those that are known to; where all cost much more than the best layout

@@ -18,6 +18,7 @@
 #include "core/text.h"
 #include "energy/made_powercap.h"
 #include "plan/layout_trial.h"
+#include "plan/priced_blocks.h"
 #include "plan/run_plan.h"
 #include "plan/searched_settings.h"
 #include "program/partition.h"
@@ -47,7 +48,10 @@ struct Searched {
         free(freedom_of(config, written)),
         search(search_layouts(config, job, free)),
         ranks(job) {}
-  std::string text(int top = 5) { return search_text(config, ranks, free, search, top); }
+  std::string text(int top = 5) {
+    PricedBlocks blocks;
+    return search_text(config, ranks, free, search, blocks, top);
+  }
   std::string json() const { return search_json(config, ranks, free, search); }
   const LayoutCandidate& best() const { return search.all[search.best.front()]; }
 };

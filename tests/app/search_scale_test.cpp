@@ -9,6 +9,7 @@
 #include "app/plan/plan_search.h"
 #include "peak_growth.h"
 #include "plan/layout_search.h"
+#include "plan/priced_blocks.h"
 #include "plan/run_plan.h"
 
 // How long searches take on one core. Budgets hold on a machine that is shared, and half as fast.
@@ -25,8 +26,10 @@ double seconds_of_search(const std::string& file, std::vector<std::string> setti
   config.device.threads = 1;
   const double begin = processor_seconds();
   const SearchFreedom free = freedom_of(config, written);
-  LayoutSearch search = search_layouts(config, ranks, free, 5);
-  EXPECT_THAT(search_text(config, ranks, free, search, 5, ""), testing::HasSubstr("why not another value"));
+  PricedBlocks blocks;
+  LayoutSearch search = search_layouts(config, ranks, free, 5, {}, blocks);
+  EXPECT_THAT(search_text(config, ranks, free, search, blocks, 5),
+              testing::HasSubstr("why not another value"));
   const double seconds = processor_seconds() - begin;
   EXPECT_FALSE(search.best.empty()) << file;
   const auto count = [&](LayoutCandidate::Fate fate) { return search.count(fate); };

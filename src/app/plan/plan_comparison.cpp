@@ -84,7 +84,7 @@ std::vector<ComparedPlan> compare_plans(const Config& config, int ranks, int mos
       ComparedPlan plan{.size = {number, batch, threads_on_paper(config, number)}, .config = config};
       plan.config.train.batch = batch;
       plan.config.device.threads = plan.size.threads;
-      plan.search = search_layouts(plan.config, number, free, wanted, goal.price(plan.size));
+      plan.search = search_layouts(plan.config, number, free, wanted, goal.price(plan.size), plan.blocks);
       plans.push_back(std::move(plan));
     }
   return plans;

@@ -5,6 +5,7 @@
 #include "app/plan/plan_goal.h"
 #include "config/config.h"
 #include "plan/layout_search.h"
+#include "plan/priced_blocks.h"
 
 namespace mindpipe {
 
@@ -13,6 +14,7 @@ struct ComparedPlan {
   PlanSize size;
   Config config;        ///< with the batch, as it is on paper
   LayoutSearch search;  ///< without a best where no layout is allowed or fits
+  PricedBlocks blocks;  ///< blocks of the search
 
   bool has_layout() const { return !search.best.empty(); }
   const LayoutCandidate& best() const { return search.all[search.best.front()]; }

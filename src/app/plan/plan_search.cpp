@@ -99,9 +99,9 @@ std::string too_large_text(const LayoutSearch& search, const SearchedSetting& se
 }
 
 /// For each value of a free setting that the best layout does not have, the best layout that has it.
-std::string others_text(const Config& config, const SearchFreedom& free, LayoutSearch& search) {
+std::string others_text(const Config& config, const SearchFreedom& free, LayoutSearch& search,
+                        PricedBlocks& blocks) {
   const LayoutCandidate best = search.all[search.best.front()];
-  PricedBlocks blocks;
   std::string text;
   for (const SearchedSetting& setting : searched_settings()) {
     if (!(free.*setting.free) || !setting.is_compared) continue;
@@ -205,14 +205,14 @@ std::string json_of(const LayoutCandidate& one) {
 }  // namespace
 
 std::string search_text(const Config& config, int ranks, const SearchFreedom& free, LayoutSearch& search,
-                        int top, const std::string& spent) {
+                        PricedBlocks& blocks, int top, const std::string& spent) {
   if (search.best.empty()) fail_for_want(config, ranks, free, search);
   const LayoutCandidate best = search.all[search.best.front()];
   const Config chosen = with_layout(config, best.layout);
   const RunPlan plan = make_run_plan(chosen);
   const double step = 1e-9 * static_cast<double>(best.step);
-  const std::string others = others_text(config, free, search);
-  rank_again(search, config, top);  // that simulated some more
+  const std::string others = others_text(config, free, search, blocks);
+  rank_again(search, config, top, blocks);  // that simulated some more
   if (best.subnets)
     return subnet_search_text(chosen, plan, ranks, best, words_of(best.layout, free)) + spent +
            own_text(config, ranks, search.price, best) + bits_text(config, free, best.layout) + '\n' +
@@ -326,9 +326,9 @@ int plan_search(const Arguments& arguments, const Config& given) {
   const int best = best_plan(plans, goal);
   ComparedPlan& chosen = best < 0 ? plans.back() : plans[best];
   // Every rank that measures ranks layouts alike.
-  std::string text =
-      comparison_text(plans, goal, free, config.train.batch) +
-      search_text(chosen.config, chosen.size.ranks, free, chosen.search, asked.top, spent_text(chosen, goal));
+  std::string text = comparison_text(plans, goal, free, config.train.batch) +
+                     search_text(chosen.config, chosen.size.ranks, free, chosen.search, chosen.blocks,
+                                 asked.top, spent_text(chosen, goal));
   MP_REQUIRE(best >= 0, Exit::bad_configuration, "no layout of {} ranks is allowed or fits", ranks);
   config.train.batch = chosen.size.batch;
   if (asked.measure > 0) text += '\n' + measure(arguments, config, free, chosen.search, traced);

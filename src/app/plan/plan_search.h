@@ -6,10 +6,10 @@
 
 namespace mindpipe {
 
-/// What a search found, why, and why nothing else: about thirty lines. `spent`: what a step takes beside
-/// time.
+/// What a search found, why, and why nothing else: about thirty lines. `blocks`: those of the search.
+/// `spent`: what a step takes beside time.
 std::string search_text(const Config& config, int ranks, const SearchFreedom& free, LayoutSearch& search,
-                        int top, const std::string& spent = "");
+                        PricedBlocks& blocks, int top, const std::string& spent = "");
 /// Everything that was looked at, as JSON. `plans`: those that were compared, as members of an array.
 std::string search_json(const Config& config, int ranks, const SearchFreedom& free,
                         const LayoutSearch& search, const std::string& plans = "");
