@@ -12,7 +12,7 @@
 #include "plan/priced_blocks.h"
 #include "plan/run_plan.h"
 
-// How long searches take on one core. Budgets hold on a machine that is shared, and half as fast.
+// How long searches take on one core, in its own seconds: others that use the machine count little.
 namespace mindpipe {
 namespace {
 
@@ -48,7 +48,7 @@ TEST(SearchScale, SearchesOf64RanksTakeSeconds) {
                                   {"device.kind=cuda", std::string("device.description=") + device,
                                    std::string("memory.device_limit=") + limit, "train.batch=512"},
                                   64),
-                10)
+                5)
           << device << ' ' << limit;
 }
 
@@ -59,7 +59,7 @@ const std::vector<std::string> llama_405b{
     "train.micro_batch=1", "reproducible.data=auto",  "reproducible.tensor=auto"};
 
 TEST(SearchScale, ASearchOf16384RanksTakesHalfAMinute) {
-  EXPECT_LT(seconds_of_search(MINDPIPE_SOURCE_DIR "/configs/llama-8b.yaml", llama_405b, 16384), 60);
+  EXPECT_LT(seconds_of_search(MINDPIPE_SOURCE_DIR "/configs/llama-8b.yaml", llama_405b, 16384), 30);
 }
 
 TEST(SearchScale, AnyPlanOf16384RanksTakesTwoSecondsAndAGibibyte) {
@@ -80,7 +80,7 @@ TEST(SearchScale, AnyPlanOf16384RanksTakesTwoSecondsAndAGibibyte) {
     const double seconds = processor_seconds() - begin;
     std::printf("Llama 3 405B, %d x %d x %d: %.2f s, %.0f MiB\n", stages, data, tensor, seconds,
                 static_cast<double>(grown) / (1 << 20));
-    EXPECT_LT(seconds, 4) << stages << " stages";
+    EXPECT_LT(seconds, 2) << stages << " stages";
     EXPECT_TRUE(!growth.is_known() || grown < 1 << 30) << stages << " stages: " << grown;
   }
 }
