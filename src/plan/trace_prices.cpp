@@ -9,6 +9,7 @@
 #include "plan/network_on_paper.h"
 #include "trace/rank_speeds.h"
 #include "trace/trace_parts.h"
+#include "trace/traced_ports.h"
 
 namespace mindpipe {
 namespace {
@@ -58,6 +59,7 @@ class TraceFit {
       : trace_(trace),
         graph_(graph),
         measured_(measured),
+        links_(TracedPorts(trace, graph, measured).of_links()),
         model_(graph, measured, trace.is_priced ? trace.paper : Durations()),
         network_(network_on_paper(config)) {
     CostModel costs(config, make_layout(config, {}));
@@ -140,7 +142,7 @@ class TraceFit {
     for (int action = 0; action < graph_.actions(); ++action) {
       const std::int64_t paper = trace_.paper[graph_.stage_of(action)][graph_.index_of(action)];
       if (paper <= 0 || !chosen(graph_.at(action))) continue;
-      for (const ReplayRow& row : measured_.rows)
+      for (const ReplayRow& row : links_.rows)
         if (!row.eager[action])
           ratios.push_back(static_cast<double>(row.lasts[action]) / static_cast<double>(paper));
     }
@@ -150,6 +152,7 @@ class TraceFit {
   const StepTrace& trace_;
   const ReplayGraph& graph_;
   const ReplayTimes& measured_;
+  const ReplayTimes links_;  ///< messages without their waits at ports, where plans let them wait again
   const WorkModel model_;
   const Network network_;
   Outline outline_;
