@@ -1,7 +1,9 @@
 #include "plan/group_choice.h"
 
 #include <algorithm>
+#include <bit>
 #include <limits>
+#include <set>
 #include <tuple>
 
 #include "core/check.h"
@@ -16,6 +18,9 @@ constexpr double equal_steps = 1.005;
 
 /// The most passes of a step, and the most groups of p, with which all groups are tried.
 constexpr int few_passes = 512, few_groups = 4;
+
+/// The most passes of a step with which groups of all sizes are tried.
+constexpr int most_for_all_sizes = 8192;
 
 /// Groups of p but for one of `size`: the first of forwards, the last of backwards. What is no multiple of p
 /// goes to a group at the other end. None: the rest is too small for a group.
@@ -50,6 +55,20 @@ std::vector<std::vector<int>> all_groups(int stages, int micro_batches) {
       groups.insert(groups.end(), rest.begin(), rest.end());
     }
   return all;
+}
+
+/// Sizes of the first group of forwards or the last of backwards, ascending: `under` is what hides sums or
+/// gathers. The larger a group, the more tapes; where steps are not long, all sizes are tried, so that those
+/// are among them that just fit a limit.
+std::vector<int> sizes_to_try(int stages, int micro_batches, int chunks, int under) {
+  std::set<int> sizes{stages, 2 * stages, (under + stages - 1) / stages * stages, micro_batches};
+  const bool are_many = 2 * stages * chunks * micro_batches > most_for_all_sizes;
+  for (int size = stages; size < micro_batches && !are_many; size += stages) {
+    const int groups = size / stages, power = std::bit_floor(static_cast<unsigned>(groups));
+    // Beyond eight, one and a half times a power of two, too.
+    if (groups <= 8 || groups == power || 2 * groups == 3 * power) sizes.insert(size);
+  }
+  return {sizes.begin(), sizes.end()};
 }
 
 /// The most micro-batches on any stage whose passes take as long as what travels over data meanwhile.
@@ -115,14 +134,13 @@ std::vector<MicroBatchGroups> groups_to_try(const Outline& outline, const Networ
                                             const MicroBatchGroups& given) {
   const PriceList prices(outline, network);
   const Hidden hidden = hidden_of(outline, prices);
-  const int stages = outline.stages, all = outline.micro_batches;
+  const int stages = outline.stages, all = outline.micro_batches, chunks = outline.chunks;
   const auto lists = [&](const std::vector<int>& said, int under, bool is_first) {
     if (!said.empty()) return std::vector<std::vector<int>>{said};
     const bool are_few =
         all % stages == 0 && all / stages <= few_groups && 2 * stages * outline.chunks * all <= few_passes;
     if (are_few) return all_groups(stages, all);
-    std::vector<int> sizes{stages, 2 * stages, (under + stages - 1) / stages * stages, all};
-    std::sort(sizes.begin(), sizes.end());
+    const std::vector<int> sizes = sizes_to_try(stages, all, chunks, under);
     std::vector<std::vector<int>> made;
     for (const int size : sizes)
       if (const auto groups = groups_with(size, stages, all, is_first); size > 0 && !groups.empty())

@@ -7,8 +7,8 @@
 namespace mindpipe {
 
 /// Groups of an elastic schedule that are worth trying where `given` leaves them open: p, twice as many, as
-/// many as gathers last under forwards or sums under backwards, in multiples of p, and all. Of small steps
-/// with at most four times p micro-batches all groups in multiples of p.
+/// many as gathers last under forwards or sums under backwards, in multiples of p, and all; of steps that are
+/// not long all sizes. Of small steps with at most four times p micro-batches all groups in multiples of p.
 std::vector<MicroBatchGroups> groups_to_try(const Outline& outline, const Network& network,
                                             const MicroBatchGroups& given);
 
@@ -22,9 +22,9 @@ std::optional<std::int64_t> fastest_of_groups(const Outline& outline, const Netw
                                               const OrderMayFit& may_fit = nullptr);
 
 /// Chooses what `given` leaves open: the shortest step by the simulator among those that fit; of those within
-/// 1 % of it, where bounded rooms cost half a percent, the one with the fewest tapes. Where nothing fits, the
-/// one with the fewest tapes. `fits`: asked of those that may fit and would be taken; none: all fit. Refuses
-/// links that take no time.
+/// half a percent of it, since bounded rooms may cost as much again, the one with the fewest tapes. Where
+/// nothing fits, the one with the fewest tapes. `fits`: asked of those that may fit and would be taken; none:
+/// all fit. Refuses links that take no time.
 MicroBatchGroups choose_groups(const Outline& outline, const Network& network, const MicroBatchGroups& given,
                                const std::function<bool(const MicroBatchGroups&)>& fits = nullptr,
                                const OrderMayFit& may_fit = nullptr);
