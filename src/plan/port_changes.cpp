@@ -177,7 +177,7 @@ PortChange PortChanges::other_cuts() const {
 }
 
 const char* PortChanges::alternatives() const {
-  return of_subnets_ ? "cut of the lanes" : "schedule, groups or place of the axis";
+  return of_subnets_ ? "supernet.cuts" : "schedule, groups or place of the axis";
 }
 
 void PortChanges::simulate_for(TrafficClass holds) {

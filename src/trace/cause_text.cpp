@@ -33,8 +33,8 @@ std::string what(const Cause& cause, const ReplayGraph& graph, std::int64_t peri
       return fmt::format("passes of {} scatter by {:.0f} %, more than those of other ranks",
                          rank_of(cause, graph), 100 * (cause.factor - 1));
     case Cause::contention:
-      return pair_text({cause.waits, cause.holds, 0, cause.saves}, {.time = period, .count = 1, .pairs = {}},
-                       "step");
+      return pair_text({cause.waits, cause.holds, 0, cause.saves, cause.summed},
+                       {.time = period, .count = 1, .pairs = {}}, "step");
     case Cause::host:
       return fmt::format("the host of {} takes longer between actions than others do", rank_of(cause, graph));
   }

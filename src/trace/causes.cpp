@@ -307,6 +307,7 @@ class Search {
         found_.push_back({.kind = Cause::contention,
                           .waits = pair.waits,
                           .holds = pair.holds,
+                          .summed = pair.summed,
                           .since = trace_.steps.front(),
                           .saves = pair.cost});
   }

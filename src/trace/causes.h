@@ -26,6 +26,7 @@ struct Cause {
   bool with_sharers = false;             ///< the rank stands for all that share its products
   double factor = 1;                     ///< times as long as its peers
   TrafficClass waits{}, holds{};         ///< traffic that is delayed, and that delays it
+  Summed summed{};                       ///< where one of them is sums of gradients
   double share = 1;                      ///< share of the steps in which it was seen
   std::int64_t since = 0;                ///< number of the first of these steps
   std::int64_t saves = 0;                ///< nanoseconds of a step, were it as its peers are

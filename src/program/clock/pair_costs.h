@@ -8,14 +8,18 @@
 
 namespace mindpipe {
 
+/// Whose gradients are summed: those of data ranks, those of units that several ranks have (a tied table of
+/// stages, what lanes share), or both.
+enum class Summed : std::uint8_t { over_data, shared_units, both };
 /// What ranks send each other in a class, and for which axis.
-const char* words_of(TrafficClass traffic);
+const char* words_of(TrafficClass traffic, Summed summed = Summed::over_data);
 
 /// What it costs that transfers of one class wait at ports for those of another.
 struct PairCost {
   TrafficClass waits = TrafficClass::pipeline, holds = TrafficClass::gradients;
   std::int64_t waited = 0;  ///< nanoseconds of all transfers
   std::int64_t cost = 0;    ///< nanoseconds that it takes less where only the first does not find the second
+  Summed summed = Summed::over_data;  ///< where one of them is sums of gradients
 };
 /// All pairs that meet at ports, the dearest first.
 struct PortCosts {
