@@ -20,7 +20,7 @@ constexpr double equal_steps = 1.005;
 constexpr int few_passes = 512, few_groups = 4;
 
 /// The most passes of a step with which groups of all sizes are tried.
-constexpr int most_for_all_sizes = 8192;
+constexpr int most_for_all_sizes = 1024;
 
 /// Groups of p but for one of `size`: the first of forwards, the last of backwards. What is no multiple of p
 /// goes to a group at the other end. None: the rest is too small for a group.
