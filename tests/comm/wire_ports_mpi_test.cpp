@@ -68,6 +68,24 @@ TEST_F(WirePorts, AMessageLeavesWhenBothEndsAreThereAndEndsWhereItHasArrived) {
   }
 }
 
+/// Another rank's transfer streams into the receiver's port meanwhile.
+TEST_F(WirePorts, AMoveEndsOnBothRanksWhenItHasArrivedOtherMessagesWhenTheyHaveLeft) {
+  for (const TrafficClass kind : {TrafficClass::moves, TrafficClass::pipeline}) {
+    Channels channels = this->channels();
+    const std::int64_t start = common_time();
+    if (rank == 1) ports.expect(Level::node, TrafficClass::gradients, 5, start, start + 900'000);
+    Channels::Transfer transfer = 0;
+    {
+      const PaperPorts::Begins begins(&ports, start);
+      transfer =
+          rank == 0 ? channels.send(1, 0, bytes(1'000'000), kind) : channels.receive(0, 0, bytes(1'000'000));
+    }
+    finish(channels);
+    const bool knows_arrival = rank == 1 || kind == TrafficClass::moves;
+    EXPECT_EQ(channels.take_end(transfer), start + (knows_arrival ? 1'900'000 : 1'000'000) + latency) << rank;
+  }
+}
+
 TEST_F(WirePorts, LatenessOfAHostDoesNotAddUp) {
   Channels channels = this->channels();
   const std::int64_t start = common_time();

@@ -197,7 +197,7 @@ inline Contended measured(Worker& worker, const std::string& name, const World& 
   if (worker.wiring().ports) {
     expect_leaves_by_rule(worker.wiring().ports->out_record());
     expect_arrives_by_rule(worker.wiring().ports->in_record());
-    if (whole_matrix()) expect_seldom_late(worker.wiring().ports->out_record());
+    if (whole_matrix()) expect_mostly_in_time(worker.wiring().ports->out_record());
     EXPECT_FALSE(worker.wiring().ports->out_record().empty());
   }
   if (world.rank == 0) {

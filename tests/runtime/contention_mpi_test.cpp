@@ -73,7 +73,7 @@ MeasuredStream measured_lanes(const Config& config, const SpeedRow& row, const W
                            if (!trained) return ports->keep_record();
                            expect_leaves_by_rule(ports->out_record());
                            expect_arrives_by_rule(ports->in_record());
-                           if (whole_matrix()) expect_seldom_late(ports->out_record());
+                           if (whole_matrix()) expect_mostly_in_time(ports->out_record());
                            EXPECT_FALSE(ports->out_record().empty());
                          });
 }

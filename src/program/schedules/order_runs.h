@@ -73,13 +73,12 @@ class OrderRuns {
   std::vector<int> may_go_on_;        ///< stages that do not wait for others
   std::vector<PercentsAlike> alike_;
   std::vector<Begun> begun_;  ///< passes by the number of their ends, where a run tells what is critical
-  // Of the run under way:
-  const WeightRule* rule_ = nullptr;
-  PassClock::Tells tells_ = PassClock::Tells::times;
-  std::int64_t longest_ = PassClock::any_length;
-  bool is_left_ = false;
-  int last_ = 0;  ///< the stage that ends last
-  PassClock::Run run_;
+  PassClock::Run run_;        ///< what is known of the run under way
+  const WeightRule* rule_ = nullptr;                  ///< the run's rule
+  PassClock::Tells tells_ = PassClock::Tells::times;  ///< what the run is to tell
+  std::int64_t longest_ = PassClock::any_length;      ///< length from which on the run is left
+  bool is_left_ = false;                              ///< whether the run was left
+  int last_ = 0;                                      ///< the stage that ends last in the run
 };
 
 /// An order of forwards and whole backwards with its weight gradients where a rule puts them. On the stage of
