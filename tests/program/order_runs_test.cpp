@@ -77,7 +77,11 @@ TEST(OrderRuns, SeeNothingOfTheRunBefore) {
     OrderRuns runs(clock, drawn.order);
     const WeightRule rule{.quarters = 3, .most_tapes = drawn.limit};
     const PassClock::Run first = runs.run(rule, PassClock::Tells::order);
-    EXPECT_GT(runs.run(rule, PassClock::Tells::times, first.step / 2).step, first.step / 2) << "left";
+    for (const int percent : {50, 75, 95}) {
+      const std::int64_t longest = first.step * percent / 100;
+      EXPECT_GT(runs.run(rule, PassClock::Tells::times, longest).step, longest) << "left";
+      EXPECT_TRUE(are_same(runs.run(rule, PassClock::Tells::order), first)) << "seed " << seed << ", " << percent << " %";
+    }
     runs.run({.puts_off = false}, PassClock::Tells::critical);
     EXPECT_TRUE(are_same(runs.run(rule, PassClock::Tells::order), first)) << seed;
     EXPECT_TRUE(are_same(clock.run(drawn.order, rule, PassClock::Tells::order), first)) << seed;
