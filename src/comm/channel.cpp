@@ -91,6 +91,10 @@ Channels::Message& Channels::begin(Messages& messages, int peer, int payload, Tr
   Message& message = messages.emplace_back(Message{next_, peer, payload, kind, tensor.as<std::byte>(),
                                                    tensor.bytes(), static_cast<std::size_t>(part)});
   message.moment = message.ended = moment();
+  if (route_.ports == nullptr || !route_.ports->price()) return message;
+  message.price = route_.ports->price();
+  const auto turns = static_cast<std::size_t>(PortRule::turns(*message.price, PortRule::most_turns));
+  message.part = (message.bytes + turns - 1) / turns;
   return message;
 }
 
@@ -102,8 +106,7 @@ Channels::Transfer Channels::send(int peer, int payload, const Tensor& tensor, T
     if (ledger_ != nullptr) ledger_->add(axis_to(peer), kind, static_cast<std::int64_t>(tensor.bytes()), 0);
     return put({rank_, peer, payload}, tensor);
   }
-  Message& message = begin(sends_, peer, payload, kind, tensor);
-  if (route_.ports != nullptr) message.price = route_.ports->price();
+  begin(sends_, peer, payload, kind, tensor);
   if (route_.ports == nullptr) waiting_.gate().begin(kind);
   progress();
   return next_++;
@@ -130,7 +133,7 @@ void Channels::begin_part(Message& message, bool sending) {
     route.link = route.ports->link_to(message.peer);
     route.traffic = message.kind;
     route.moment = message.moment;
-    route.price = message.price;
+    route.price = message.price_of_part();
   }
   message.parts.emplace_back(route, way, message.data + message.begun, bytes, message.peer, message.payload,
                              comm_.get());

@@ -12,6 +12,7 @@
 #include "comm/waiting.h"
 #include "comm/wire.h"
 #include "core/bulk_parts.h"
+#include "core/port_rule.h"
 #include "core/tensor.h"
 
 namespace mindpipe {
@@ -79,8 +80,14 @@ class Channels {
     std::deque<Wire> parts = {};             ///< begun and not yet done, in order
     std::int64_t moment = 0;                 ///< from which it may pass ports
     std::int64_t ended = 0;                  ///< when the last part had, in the time of ports
-    std::optional<std::int64_t> price = {};  ///< time of ports, whatever the bytes
+    std::optional<std::int64_t> price = {};  ///< time of ports, whatever the bytes, for which parts are turns
     std::int64_t start_ns = now_ns();
+    /// The next part's share of the price.
+    std::optional<std::int64_t> price_of_part() const {
+      if (!price) return {};
+      const auto parts = static_cast<int>((bytes + part - 1) / part);
+      return of_turn(static_cast<int>(begun / part), parts, *price);
+    }
     bool same_channel(const Message& other) const { return peer == other.peer && payload == other.payload; }
   };
   using Messages = std::deque<Message>;

@@ -11,8 +11,21 @@ namespace mindpipe {
 enum class Level : std::uint8_t { node, net, copies };
 inline constexpr int levels = 3;
 
+/// The share that one of so many turns has of a quantity of all.
+constexpr std::int64_t of_turn(int turn, int turns, std::int64_t whole) {
+  return turns == 1 ? whole : whole * (turn + 1) / turns - whole * turn / turns;
+}
+
 /// The rule by which transfers meet at ports, on paper and between ranks that imitate devices.
 struct PortRule {
+  static constexpr int most_turns = 16;
+  /// In how many turns something goes to a port that takes so many nanoseconds, and is made of so many
+  /// messages: higher classes pass between turns, and short messages go several together.
+  static constexpr int turns(std::int64_t takes, int messages) {
+    constexpr std::int64_t length = 250'000;
+    return static_cast<int>(std::clamp<std::int64_t>((takes + length - 1) / length, 1,
+                                                     std::min<std::int64_t>(most_turns, messages)));
+  }
   /// By what a free out port chooses: the highest class first, then who came first.
   static constexpr auto turn(TrafficClass traffic, std::int64_t offered, int to, std::int64_t order) {
     return std::tuple(traffic, offered, to, order);

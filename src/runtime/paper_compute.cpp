@@ -22,13 +22,11 @@ ComputeTimes PaperCompute::last(Script& script, int index, const ComputeTimes& c
   ran.end = ran.start;
   const int turns = load.takes > 0 ? load.turns(load.takes) : 1;
   for (int turn = 0; turn < turns; ++turn) {
-    const auto of_turn = [&](std::int64_t whole) {
-      return whole * (turn + 1) / turns - whole * turn / turns;
-    };
-    ran.end += of_turn(lasts - load.takes - load.latency);
+    ran.end += of_turn(turn, turns, lasts - load.takes - load.latency);
     waiting_.until_time(ran.end);
     if (load.takes > 0)
-      ran.end = passes_ports(load.level, of_turn(load.takes), ran.end) + of_turn(load.latency);
+      ran.end = passes_ports(load.level, of_turn(turn, turns, load.takes), ran.end) +
+                of_turn(turn, turns, load.latency);
   }
   waiting_.until_time(ran.end);
   if (is_pass(action) && network_ != nullptr)

@@ -122,6 +122,25 @@ TEST_F(WirePorts, OfThreeThatStandReadyTheHigherClassLeavesFirst) {
   expect_arrives_by_rule(ports.in_record());
 }
 
+/// Whatever their bytes: here one for each nanosecond would be over at once.
+TEST_F(WirePorts, MovesWithAPricePassInTurnsBetweenWhichMessagesLeave) {
+  Channels channels = this->channels();
+  const std::int64_t start = common_time();
+  const auto begin = [&](int payload, TrafficClass kind, int size, std::int64_t moment,
+                         std::optional<std::int64_t> price) {
+    const PaperPorts::Begins begins(&ports, moment, price);
+    return rank == 0 ? channels.send(1, payload, bytes(size), kind)
+                     : channels.receive(0, payload, bytes(size));
+  };
+  const auto move = begin(3, TrafficClass::moves, 103, start, 1'000'000),
+             message = begin(0, TrafficClass::pipeline, 20'000, start + 300'000, {});
+  finish(channels);
+  EXPECT_EQ(channels.take_end(message), start + 520'000 + latency);
+  EXPECT_EQ(channels.take_end(move), start + 1'020'000 + latency);
+  expect_leaves_by_rule(ports.out_record());
+  expect_arrives_by_rule(ports.in_record());
+}
+
 TEST_F(WirePorts, LongMessagesPassInPartsThatAreAlike) {
   Channels channels = this->channels(least_part_bytes);
   const std::int64_t start = common_time(), size = 4 * least_part_bytes + least_part_bytes / 4;

@@ -80,7 +80,8 @@ TEST(OrderRuns, SeeNothingOfTheRunBefore) {
     for (const int percent : {50, 75, 95}) {
       const std::int64_t longest = first.step * percent / 100;
       EXPECT_GT(runs.run(rule, PassClock::Tells::times, longest).step, longest) << "left";
-      EXPECT_TRUE(are_same(runs.run(rule, PassClock::Tells::order), first)) << "seed " << seed << ", " << percent << " %";
+      EXPECT_TRUE(are_same(runs.run(rule, PassClock::Tells::order), first))
+          << seed << ", " << percent << " %";
     }
     runs.run({.puts_off = false}, PassClock::Tells::critical);
     EXPECT_TRUE(are_same(runs.run(rule, PassClock::Tells::order), first)) << seed;

@@ -81,8 +81,8 @@ TEST(LaneSpeeds, OfTheSimulatorAreThoseThatAreKnown) {
 }
 
 /// Hardly anything is lost while moves take no longer than passes. Where they take twice as long two lanes
-/// lose up to 4 %, since half of the units stay where they are; with four lanes three quarters leave, each
-/// rank's through one link, and 29 % are lost.
+/// lose 2 to 7 %, since half of the units stay where they are; with four lanes three quarters leave, each
+/// rank's through one link, and a third is lost.
 TEST(LaneSpeeds, HoldAsLongAsMovesAreNoLongerThanPasses) {
   if (all_ranks().size > 1 || !whole_matrix()) GTEST_SKIP() << "make test-lane-speeds, on one rank";
   for (const int micro_batches : {1, 4})
@@ -94,8 +94,9 @@ TEST(LaneSpeeds, HoldAsLongAsMovesAreNoLongerThanPasses) {
       for (const auto& [ratio, speed] : found)
         std::printf("%d lanes, c0 permutation, %d micro-batches, r = %.2f: %.2f times one stage, simulated\n",
                     lanes, micro_batches, ratio, speed);
-      EXPECT_GE(found[1], 0.97 * found[0.1]) << lanes;
-      EXPECT_NEAR(found[2], (lanes == 2 ? 0.97 : 0.71) * found[0.1], 0.02 * found[0.1]) << lanes;
+      const double kept = lanes == 4 ? 0.68 : micro_batches == 4 ? 0.98 : 0.93;
+      EXPECT_GE(found[1], 0.96 * found[0.1]) << lanes;
+      EXPECT_NEAR(found[2], kept * found[0.1], 0.02 * found[0.1]) << lanes;
     }
 }
 

@@ -16,20 +16,10 @@ struct Load {
   std::int64_t latency = 0;  ///< once the in port has it; no port is held meanwhile
   Level level = Level::node;
   int calls = 1;  ///< messages that one part is made of, or a pass's sums
-  /// It goes to the port in so many turns, between which higher classes pass: messages, and where these are
-  /// short, several together. `part`: the time of what goes there, as ports take it.
-  int turns(std::int64_t part) const {
-    constexpr std::int64_t length = 250'000, most = 16;
-    return static_cast<int>(
-        std::clamp<std::int64_t>((part + length - 1) / length, 1, std::min<std::int64_t>(most, calls)));
-  }
+  /// In how many turns what takes ports so long goes there.
+  int turns(std::int64_t part) const { return PortRule::turns(part, calls); }
   bool operator==(const Load&) const = default;
 };
-
-/// The share that one of so many turns has of a quantity of all.
-constexpr std::int64_t of_turn(int turn, int turns, std::int64_t whole) {
-  return turns == 1 ? whole : whole * (turn + 1) / turns - whole * turn / turns;
-}
 
 /// How long something takes where it meets no other, in nanoseconds, and what it asks of ports.
 struct Price {

@@ -106,15 +106,11 @@ Price PriceList::message(int from, int to, const BoundaryBytes& cut, bool with_f
 }
 
 Price PriceList::move(int from, int to, std::span<const int> units) const {
-  std::int64_t bytes = 0, priced = 0;
-  for (const int unit : units) {
-    const UnitCost& cost = outline_.units[unit];
-    if (cost.move >= 0) priced += cost.move;
-    else bytes += cost.moved;
-  }
+  const MoveByTable move = move_by_table(outline_, units);
   const Link& link = network_.link(from, to);
-  const std::int64_t takes = priced + link.carries(bytes);
-  return {move_of(outline_, units).parts * link.latency + takes, {takes, link.latency, link.level}};
+  const std::int64_t takes = move.time + link.carries(move.bytes);
+  const int calls = move.is_priced ? PortRule::most_turns : 1;
+  return {move_of(outline_, units).parts * link.latency + takes, {takes, link.latency, link.level, calls}};
 }
 
 Price PriceList::over(const Link& link, const Transfer& transfer, int part, int calls) {

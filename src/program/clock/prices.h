@@ -73,7 +73,7 @@ class PriceList {
   Price exchange(int from, int to, int unit, int part = Task::all_parts) const {
     return over(network_.link(from, to), exchange_of(outline_, unit), part);
   }
-  /// States of units: as long as a table says, else as long as their bytes take.
+  /// States of units: as long as a table says, in turns at the port, else as long as their bytes take.
   Price move(int from, int to, std::span<const int> units) const;
   /// One part of such states in a step, as long as its bytes take.
   Price part_of_move(int from, int to, std::span<const int> units, int part) const {

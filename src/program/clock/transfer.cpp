@@ -64,4 +64,18 @@ Transfer move_of(const Outline& outline, std::span<const int> units) {
   return {bytes, parts_of(bytes, 0, outline.part_bytes)};
 }
 
+MoveByTable move_by_table(const Outline& outline, std::span<const int> units) {
+  MoveByTable move;
+  for (const int unit : units) {
+    const UnitCost& cost = outline.units[unit];
+    if (cost.move < 0) {
+      move.bytes += cost.moved;
+      continue;
+    }
+    move.is_priced = true;
+    move.time += cost.move;
+  }
+  return move;
+}
+
 }  // namespace mindpipe

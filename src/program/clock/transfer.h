@@ -33,5 +33,12 @@ Transfer gather_over_data(const Outline& outline, int unit);
 Transfer exchange_of(const Outline& outline, int unit);
 /// The states of units on their way to the rank of their next user.
 Transfer move_of(const Outline& outline, std::span<const int> units);
+/// States of units on their way, as a table of prices has them.
+struct MoveByTable {
+  bool is_priced = false;
+  std::int64_t time = 0;   ///< nanoseconds, all units together that have a price
+  std::int64_t bytes = 0;  ///< all others together
+};
+MoveByTable move_by_table(const Outline& outline, std::span<const int> units);
 
 }  // namespace mindpipe
