@@ -132,6 +132,7 @@ MeteredRun metered_run(const World& world, MadeWork& work, const std::string& pa
   const std::vector<RankPlace> places = all_places(world.comm, place_of_this_rank(1));
   const JobNode node = node_of_rank(world, places, {world.rank, std::nullopt, ""});
   RunEnergy energy(worker, places, node, directory ? &*directory : nullptr, 0);
+  energy.begin();
   MeteredRun run;
   const std::int64_t start = now_ns();
   const double before = work.busy_seconds[world.rank];

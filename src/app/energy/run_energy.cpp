@@ -50,12 +50,13 @@ RunEnergy::RunEnergy(Worker& worker, const std::vector<RankPlace>& places, const
       ranks_here_(static_cast<int>(node.ranks.size())),
       begun_(begun) {
   if (reads()) open_meters(places, node);
-  if (directory != nullptr) begin_account(directory->path_of("energy.json"));
   work_.add({begin_ns_, 0});
 }
 
-/// Takes over what energy.json says of earlier starts, and lets it say that one more has begun.
-void RunEnergy::begin_account(const std::string& path) {
+/// Takes over what energy.json says of earlier starts.
+void RunEnergy::begin() {
+  if (directory_ == nullptr) return;
+  const std::string path = directory_->path_of("energy.json");
   said_before_ = read_text_if_there(path, largest_status).value_or("");
   const std::optional<JsonMembers> said = read_json(said_before_);
   if (!said) said_before_.clear();

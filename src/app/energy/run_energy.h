@@ -20,6 +20,8 @@ class RunEnergy {
   RunEnergy(Worker& worker, const std::vector<RankPlace>& places, const JobNode& node,
             RunDirectory* directory, std::int64_t begun);
 
+  /// Nothing is refused any more: energy.json says that one more start has begun.
+  void begin();
   /// A step, subnet or evaluation has ended here, as on all ranks.
   void look();
   /// Adds the joules of a step to the line of the newest one, where a second or more has been measured since
@@ -31,7 +33,6 @@ class RunEnergy {
 
  private:
   bool reads() const { return leader_ == worker_.world().rank; }
-  void begin_account(const std::string& path);
   void open_meters(const std::vector<RankPlace>& places, const JobNode& node);
   RankEnergy mine();
 

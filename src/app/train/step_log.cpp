@@ -35,13 +35,16 @@ StepLog::StepLog(Run& run, RunDirectory* directory, EndReport& report, const Run
       energy_(energy),
       progress_(begun.step, run.config().train.steps, run.config().run.log_every),
       counted_(run.worker().plan().counted),
-      skipped_(begun.step - begun.applied),
-      newest_end_(run.seconds()) {
-  if (directory != nullptr && run.config().train.noise_every > 0) remember_noise();
+      skipped_(begun.step - begun.applied) {}
+
+void StepLog::begin() {
+  newest_end_ = run_.seconds();
+  remember_noise();
 }
 
 /// A run that goes on knows what its steps before have measured.
 void StepLog::remember_noise() {
+  if (directory_ == nullptr || run_.config().train.noise_every == 0) return;
   read_metrics(directory_->path(), [&](const JsonMembers& line) {
     const auto signal = line.numbers.find("gradient_signal"), noise = line.numbers.find("gradient_noise");
     if (signal != line.numbers.end() && noise != line.numbers.end())
@@ -125,7 +128,7 @@ void StepLog::go_back_to(const RunProgress& progress) {
   skipped_ = progress.step - progress.applied;
   progress_.go_back_to(progress.step);
   noise_ = {};
-  if (directory_ != nullptr && run_.config().train.noise_every > 0) remember_noise();
+  remember_noise();
 }
 
 void StepLog::add(const SubnetScalars& scalars) {

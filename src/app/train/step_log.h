@@ -26,6 +26,8 @@ class StepLog {
   /// `energy`: adds its joules to lines; may be none.
   StepLog(Run& run, RunDirectory* directory, EndReport& report, const RunProgress& begun, RunEnergy* energy);
 
+  /// The first step, or subnet, of this start begins; metrics.jsonl ends where the run goes on.
+  void begin();
   /// A step was begun and took so long until the next could be; in order.
   void begun(int step, double seconds);
   /// The newest step's tensors were measured.
@@ -72,7 +74,7 @@ class StepLog {
   std::int64_t skipped_;             ///< steps so far that changed nothing
   std::deque<Begun> begun_;          ///< steps whose scalars are not known
   std::unique_ptr<Sampler> stream_;  ///< for the choices of subnets' lines
-  double newest_end_;                ///< when the newest subnet ended, in seconds of the run
+  double newest_end_ = 0;            ///< when the newest subnet ended, in seconds of the run
   struct Measured {
     int step = -1;
     TensorSquares squares;

@@ -123,11 +123,26 @@ std::unique_ptr<TrainingLoop> make_training(Run& run, RunDirectory* directory, C
   return std::make_unique<StepTraining>(run, directory, corpus, validation, saves, begun, energy);
 }
 
+/// Lets a run's directory say that the run goes on from here. A start that is refused before leaves what an
+/// earlier one has written.
+void take_over(RunDirectory& directory, Run& run, const RunProgress& begun,
+               const std::optional<Resumed>& from) {
+  const Config& config = run.config();
+  directory.keep_metrics_through(begun.step, from && is_in(from->directory, config.run.dir));
+  forget_traces(config.run.dir);
+  keep_tokenizer(config);
+  directory.write_config(config);
+  if (const std::string& order = run.worker().plan().training.found_order; !order.empty())
+    directory.write_passes(order);
+  directory.write_status({"running", begun.step, "", ""});
+}
+
 /// Trains, and tells of it; `prints`: where the time went, too. `job_end`: seconds of the run in which it has
 /// to end. `comparison`: on rank 0, may be none. Gives back how the run has ended, as an exit code.
 int train_all(Run& run, RunDirectory* directory, Corpus& corpus, HeldOut& validation, Saves& saves,
-              const RunProgress& begun, bool prints, const std::optional<double>& job_end,
+              const std::optional<Resumed>& from, bool prints, const std::optional<double>& job_end,
               RunComparison* comparison) {
+  const RunProgress begun = saves.progress();
   const std::unique_ptr<RunEnergy> energy =
       prints ? make_run_energy(run.worker(), run.places(), directory, begun.step) : nullptr;
   const std::unique_ptr<TrainingLoop> training = make_training(
@@ -139,7 +154,11 @@ int train_all(Run& run, RunDirectory* directory, Corpus& corpus, HeldOut& valida
   }
   loop.compare_with(comparison);
   TraceClock clock(run.injections(), run.world().rank);
-  clock.compare(run.world());
+  clock.compare(run.world());  // no rank refuses the start any more
+  if (directory) take_over(*directory, run, begun, from);
+  if (energy) energy->begin();
+  if (run.is_rank_0()) info("memory of this rank:\n{}", run.worker().memory().ledger());
+  info("ready after {}", human_seconds(run.seconds()));
   loop.run();
   const bool has_trace = write_results(run, clock);
   if (comparison != nullptr) comparison->end(loop.done());
@@ -236,19 +255,7 @@ int train_on_this_job(const Arguments& arguments, const Config& given) {
   std::optional<RunComparison> comparison;
   if (!arguments.compare.empty() && run.is_rank_0())
     comparison.emplace(arguments.compare, config.run.dir, saves.history());
-  if (directory) {  // a start that fails before here leaves what an earlier run has written
-    directory->keep_metrics_through(begun.step, from && is_in(from->directory, config.run.dir));
-    forget_traces(config.run.dir);
-    keep_tokenizer(config);
-    directory->write_config(config);
-    if (const std::string& order = run.worker().plan().training.found_order; !order.empty())
-      directory->write_passes(order);
-    directory->write_status({"running", begun.step, "", ""});
-  }
-  if (run.is_rank_0()) info("memory of this rank:\n{}", run.worker().memory().ledger());
-  info("ready after {}", human_seconds(run.seconds()));
-
-  return train_all(run, directory.get(), corpus, validation, saves, begun, !arguments.is_part, job_end,
+  return train_all(run, directory.get(), corpus, validation, saves, from, !arguments.is_part, job_end,
                    comparison ? &*comparison : nullptr);
 }
 

@@ -44,6 +44,7 @@ TrainingLoop::TrainingLoop(std::unique_ptr<EndReport> report, Run& run, RunDirec
 void TrainingLoop::run() {
   stop_after_step();
   if (std::optional<Replicas> held = replicas_of(run_)) replicas_.emplace(std::move(*held));
+  log_.begin();
   begin();
   do {
     while (goes_on()) {

@@ -95,6 +95,11 @@ CASES = [
     ("stopped", None, MORE + " run.resume=/no/such/place", 66, "run.resume is /no/such/place"),
     ("stopped", None, MORE + " device.kind=emulated device.description=instant", 78, "computes nothing"),
     ("stopped", None, MORE + " train.stepz=3", 78, "train.stepz"),
+    ("stopped", None, MORE + " energy.meter=nvml", 78, "energy.meter is nvml"),
+    ("stopped", None, MORE + " --inject slow@1:20:2", 78, "there is no rank 1"),
+    ("stopped", None, MORE + " --inject kill@0:50", 78, "there is no step 50"),
+    ("stopped", None, MORE + " --inject flip@0:20:nothing", 78, "has no tensor nothing"),
+    ("stopped", None, MORE + " --compare nowhere", 66, "there is no nowhere/metrics.jsonl"),
 ]
 
 
@@ -110,7 +115,12 @@ class Refused(Runs):
         return max((self.root / run / "checkpoints").glob("step-*"))
 
     def files(self, run):
-        return {name: (self.root / run / name).read_bytes() for name in ("status.json", "metrics.jsonl", "config.yaml")}
+        """All that a run has written beside its checkpoints; watchdogs leave rolls of their own."""
+        of_run = [path for path in (self.root / run).rglob("*") if path.is_file()]
+        return {
+            name: path.read_bytes()
+            for path in of_run if (name := str(path.relative_to(self.root / run))).split("/")[0] not in ("checkpoints", "log", "lock")
+        }
 
     def test_a_start_that_is_refused_leaves_the_run_as_it_was(self):
         commands = {"done": ("", 0), "stopped": (MORE + " run.stop_after=16", 75)}
@@ -135,6 +145,13 @@ class Refused(Runs):
         for run, (settings, code) in commands.items():
             answer = self.train(run, settings)
             self.assertEqual(answer.code, code, answer)
+
+    def test_a_start_that_one_rank_refuses_leaves_the_run_as_it_was(self):
+        settings = MORE + " grid.data=2"
+        self.assertEqual(self.train("stopped", settings + " run.stop_after=16", ranks=2).code, 75)
+        before = self.files("stopped")
+        self.assertIn("has no tensor nothing", self.refused(78, "stopped", settings + " --inject flip@1:20:nothing", ranks=2))
+        self.assertEqual(self.files("stopped"), before)
 
     def test_a_run_that_ended_amid_a_window_says_that_it_cannot_go_on(self):
         self.trained("done")
