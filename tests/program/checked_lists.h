@@ -107,6 +107,22 @@ inline Lists subnets_on_lanes(int rank = 1, int count = 60) {
   return lists_of_subnets(outline, {.admission = 16}, count, rank);
 }
 
+/// Subnets on three lanes of two stages: the moves of a rank go to several others.
+inline Lists subnets_on_three_lanes(int rank = 1) {
+  Outline outline = sample_lanes(3, 2, 3, 1, 0.3);
+  outline.data = 2;
+  share_a_table(outline);
+  return lists_of_subnets(outline, {.admission = 16, .window = 2}, 24, rank);
+}
+
+/// Batches that go down the stages and up again.
+inline Lists batches_in_a_v() {
+  Outline outline = with_everything(in_v(equal_stages(3, 4, 2, {}, 2)));
+  outline.training = false;
+  return {
+      .of = ListOf::forwards, .outline = outline, .batches = 5, .program = forward_program(outline, {}, 5)};
+}
+
 inline Lists batches_of_forwards(int rank = 2, int batches = 6) {
   Outline outline = with_everything(equal_stages(4, 2, 1, {}, 2));
   outline.training = false;

@@ -78,7 +78,9 @@ const ListSource sources[] = {
     {"subnets_in_bulk", [] { return on_all_ranks(subnets_in_bulk()); }},
     {"subnets", [] { return on_all_ranks(subnets_with_a_table(0, 16)); }},
     {"subnets_on_lanes", [] { return on_all_ranks(subnets_on_lanes(0, 16)); }},
+    {"subnets_on_three_lanes", [] { return on_all_ranks(subnets_on_three_lanes()); }},
     {"forwards", [] { return on_all_ranks(batches_of_forwards()); }},
+    {"forwards_in_a_v", [] { return on_all_ranks(batches_in_a_v()); }},
 };
 
 class LeftOut : public testing::TestWithParam<ListSource> {};

@@ -102,6 +102,7 @@ void ListCheck::see() {
   if (moves_) moves_->see();
   if (segments_) segments_->see(blocks);
   if (!subnets_) return;
+  if (action.queue == Queue::compute) subnets_->see_computing();
   if (!windows_->is_of_shared(action)) subnets_->see();
   windows_->see(ends_pass);
 }

@@ -35,6 +35,9 @@ class Reading {
   /// Whether an earlier entry has surely ended when the action begins. One that is missing has not.
   bool has_ended(const ListEntry& earlier) const { return earlier.exists() && waits_.has_ended(earlier); }
 
+  /// Whether an earlier entry stands in the newest stretch.
+  bool is_new(const ListEntry& earlier) const { return earlier.place >= begin_; }
+
   /// The rank of the program that has a chunk, in this rank's lane.
   int rank_of(int chunk) const { return rank - outline.stage_of_rank(rank) + outline.rank_of(chunk); }
 

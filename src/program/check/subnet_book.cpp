@@ -153,6 +153,7 @@ void SubnetBook::move() {
   const Action& action = reading_.action();
   const bool goes_home = action.owner.of == Owner::drain, is_last = action.part + 1 == action.parts;
   for (const int unit : action.units) moves_unit(unit, goes_home, is_last);
+  if (sends(action)) leaves(goes_home, is_last);
   if (goes_home || !is_last || sends(action)) return;
   const auto reader = open_.find(action.owner.number);
   if (reader == open_.end()) return reading_.wrong("its subnet does not run here");
@@ -173,6 +174,16 @@ void SubnetBook::moves_unit(int unit, bool goes_home, bool is_last) {
   if (!is_last) return;
   if (!sends(action)) held.version = due;
   else if (!goes_home) held = {gone, held.users, reading_.here()};
+}
+
+/// All moves of a rank leave by one link, one behind the other, and go home behind all that computes.
+void SubnetBook::leaves(bool goes_home, bool is_last) {
+  const bool begins = reading_.action().part == 0;
+  if (begins && left_.exists() && !reading_.has_ended(left_))
+    reading_.wrong("leaves while {} may still be on its way", reading_.text_of(left_.place));
+  if (begins && goes_home && reading_.is_new(computed_) && !reading_.has_ended(computed_))
+    reading_.wrong("goes home before {} has ended", reading_.text_of(computed_.place));
+  if (is_last) left_ = reading_.here();
 }
 
 void SubnetBook::end() {

@@ -21,6 +21,8 @@ class SubnetBook {
   void know(const Subnet& subnet, const std::vector<int>& cut);
   /// No unit moves for a subnet before.
   void forget(std::int64_t oldest);
+  /// The action runs in the compute queue, for whomever.
+  void see_computing() { computed_ = reading_.here(); }
   void see();
   /// Here nothing may be open, and units are at home.
   void end();
@@ -55,6 +57,7 @@ class SubnetBook {
   void require_versions(const OpenSubnet& open);
   void move();
   void moves_unit(int unit, bool goes_home, bool is_last);
+  void leaves(bool goes_home, bool is_last);
   std::int64_t version_for(std::int64_t subnet, int unit) const;
   void leave_home();
 
@@ -67,6 +70,8 @@ class SubnetBook {
   std::int64_t first_moving_;                ///< the subnet of the first of them
   std::map<std::int64_t, OpenSubnet> open_;  ///< one for each subnet that has not updated
   std::map<int, std::int64_t> slabs_;        ///< whose gradients are in it
+  ListEntry left_;                           ///< the last part of the newest move from here
+  ListEntry computed_;                       ///< what stands last in the compute queue
   std::int64_t updated_;                     ///< subnets
 };
 
