@@ -3,6 +3,7 @@
 #include "config/config.h"
 #include "plan/network_on_paper.h"
 #include "program/choice_parts.h"
+#include "program/clock/prices.h"
 #include "supernet/sampler.h"
 
 namespace mindpipe {
@@ -33,19 +34,25 @@ double moved_part(const RunPlan& plan, std::span<const Subnet> subnets) {
 }  // namespace
 
 double move_ratio(const Outline& outline, const Network& network) {
+  const PriceList prices(outline, network);
   double moves = 0, passes = 0;
-  for (int block = 0; block < outline.all_blocks(); ++block)
-    for (const BlockPart& part : choice_parts(outline, block))
-      for (int candidate = part.first; candidate < part.first + part.count; ++candidate) {
-        const BlockCost& cost = outline.cost(block, candidate);
-        passes += static_cast<double>(outline.micro_batches * cost.passes()) / part.count;
-        for (const int number : outline.units_used[block][candidate]) {
-          const UnitCost& unit = outline.units[number];
-          if (unit.shared) continue;
-          const std::int64_t time = unit.move >= 0 ? unit.move : network.message.carries(unit.moved);
-          moves += static_cast<double>(time) / part.count;
+  for (int stage = 0; stage < outline.stages; ++stage) {
+    // To the next lane, or to the neighbour whose cut a subnet may have.
+    const int to = outline.lanes > 1 ? stage + outline.stages : stage > 0 ? stage - 1 : 1;
+    for (int block = outline.first_block[stage]; block < outline.first_block[stage + 1]; ++block)
+      for (const BlockPart& part : choice_parts(outline, block))
+        for (int candidate = part.first; candidate < part.first + part.count; ++candidate) {
+          for (const ActionKind pass : {ActionKind::forward, ActionKind::backward}) {
+            PassWork work;
+            work.add(outline.cost(block, candidate), traits_of_pass(pass));
+            passes += static_cast<double>(outline.micro_batches * prices.pass(stage, work, false).lasts) /
+                      part.count;
+          }
+          for (const int unit : outline.units_used[block][candidate])
+            if (!outline.units[unit].shared)
+              moves += static_cast<double>(prices.move(stage, to, {&unit, 1}).load.takes) / part.count;
         }
-      }
+  }
   return passes == 0 ? 0 : moves / passes;
 }
 
