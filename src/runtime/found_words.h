@@ -11,9 +11,9 @@
 namespace mindpipe {
 
 /// How what the ranks have found of some batches stands in the numbers that they agree on: a wish; then of
-/// each batch the losses of each logical data shard, and of each data rank targets and hits. Who has nothing
-/// to say of a place has 0 there, so that the largest is what was said. Ranks that share products all speak,
-/// and say the complements too: who has found something else is noticed.
+/// each batch the losses of each logical data shard, and of each data rank targets and hits. Each rank fills
+/// its own entries and leaves 0 elsewhere; a maximum merges them. Ranks that share products fill the same
+/// entries and send complements too, so that a disagreement is detected.
 class FoundWords {
  public:
   FoundWords(Backend& backend, const Layout& layout) : layout_(layout), tree_(backend, layout.data_shards) {}

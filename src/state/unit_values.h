@@ -6,7 +6,7 @@
 
 namespace mindpipe {
 
-/// The slot of what a supernet keeps besides, of units that all subnets share: their values a window ago.
+/// The state that a supernet keeps besides, of units that all subnets share: their values a window ago.
 inline constexpr std::string_view older_state = "older";
 
 /// The values of a rank's units, and their versions. What all subnets of a supernet share has two copies that

@@ -11,7 +11,7 @@
 namespace mindpipe {
 namespace {
 
-/// Stretches of time, and how much of any other they cover.
+/// Spans of time, and how much of any other one they cover.
 class Covered {
  public:
   void add(std::int64_t begin, std::int64_t end) {

@@ -288,19 +288,19 @@ TEST(CausalPlanner, WhatSumsHideUnderTheLastBackwardIsTheirTimeButForTheLast) {
   EXPECT_EQ(time(slow) - time(free), 30'000 + 30'000);  // the last unit's sum, and that of the losses
 }
 
-TEST(CausalPlanner, GoesOnBehindACutAsOneThatBeginsThere) {
+TEST(CausalPlanner, GoesOnBehindADrainAsOneThatBeginsThere) {
   for (const SubnetOrder order : {SubnetOrder::causal, SubnetOrder::bulk, SubnetOrder::free}) {
-    Outline outline = sample_space(3, 24, 2);  // groups of three are cut in the middle
+    Outline outline = sample_space(3, 24, 2);  // the drain parts a group of three
     share_a_table(outline);
     const SubnetRules rules{.order = order, .admission = 6, .slots = {12, 12, 12}, .window = 16};
     const auto subnets = sample_subnets(outline, Draw::uniform, 80, 1);
     CausalPlanner whole(outline, sample_network(2), rules), late(outline, sample_network(2), rules, 32);
     planned(whole, std::span(subnets).first(32));
-    const std::int64_t cut = whole.time();
+    const std::int64_t drain = whole.time();
     const auto on = planned(whole, std::span(subnets).subspan(32)),
                begun = planned(late, std::span(subnets).subspan(32));
     ASSERT_EQ(on.size(), begun.size());
-    for (std::size_t i = 0; i < on.size(); ++i) ASSERT_EQ(after(on[i], cut), after(begun[i], 0)) << i;
+    for (std::size_t i = 0; i < on.size(); ++i) ASSERT_EQ(after(on[i], drain), after(begun[i], 0)) << i;
   }
 }
 

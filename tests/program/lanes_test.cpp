@@ -260,7 +260,7 @@ TEST(Lanes, MovesThatWaitBehindOneAnotherLoseNoUnit) {
       }
 }
 
-TEST(Lanes, BeforeACutAllUnitsGoHomeToAllLanes) {
+TEST(Lanes, BeforeADrainAllUnitsGoHomeToAllLanes) {
   Outline outline = sample_lanes(3, 4, 6, 1, 0.5);
   const auto subnets = sample_subnets(outline, Draw::uniform, 60, 1);
   CausalPlanner planner(outline, sample_network(1), {.admission = 24});
@@ -330,7 +330,7 @@ TEST(Lanes, AllRanksListsTogetherAreSoundWhateverTheGridAndTheRooms) {
   }
 }
 
-// What goes home before a cut need not wait for the others, as the planner lets it.
+// What goes home before a drain need not wait for the others, as the planner lets it.
 TEST(Lanes, TheSimulatorRunsTheListsInThePlannersTime) {
   for (const int micro_batches : {1, 4}) {
     const Outline outline = sample_lanes(2, 4, 24, micro_batches, 0.5);

@@ -206,10 +206,10 @@ TEST_P(SubnetTraining, TellsRank0OfEachSubnetWithThePlainLoopsLoss) {
 TEST_P(SubnetTraining, HasTheSameBitsHoweverItIsCutAndBegunAgain) {
   SubnetRun run(config, world);
   run.begin(0);
-  for (const std::int64_t cut : {window, 3 * window, 13 * window}) {
-    EXPECT_EQ(run.feed().train_to(cut), cut);
+  for (const std::int64_t drain : {window, 3 * window, 13 * window}) {
+    EXPECT_EQ(run.feed().train_to(drain), drain);
     run.evaluate();
-    if (cut == 3 * window) run.begin(cut);
+    if (drain == 3 * window) run.begin(drain);
   }
   EXPECT_EQ(run.feed().train_to(subnets_of_the_run), subnets_of_the_run);
   const SubnetsOutcome got = run.outcome();

@@ -195,7 +195,7 @@ TEST(Subnets, OnTheDeviceOfTheTestsHaveTheBitsOfOneRank) {
   }
 }
 
-/// Between two cuts a host asks its device how far it has come, and waits for nothing else.
+/// Between two drains a host asks its device how far it has come, and waits for nothing else.
 TEST(Subnets, ArePutIntoTheQueuesOfADeviceWithoutAWait) {
   const World world = all_ranks();
   if (world.size > 1) GTEST_SKIP() << "one rank shows it";

@@ -219,7 +219,7 @@ TEST(FileShares, EveryElementOfEveryModelIsGivenOnceToTheOneThatWritesIt) {
     for_all_stages([&](int tensor) { return model_of_ranks(config, tensor); }, config, look_at_all);
 }
 
-TEST(FileShares, SoIsEveryElementOfTensorsOfManyStretches) {
+TEST(FileShares, SoIsEveryElementOfTensorsOfManyPieces) {
   const Config config = models_on_paper().front();
   for_all_stages([&](int tensor) { return large_tensors_of_ranks(config, tensor); }, config, look_at_all);
 }

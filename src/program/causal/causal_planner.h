@@ -23,7 +23,7 @@ class CausalPlanner {
   CausalPlanner(const CausalPlanner&) = delete;
   CausalPlanner& operator=(const CausalPlanner&) = delete;
 
-  /// Calls begun(task) for all that begins before a subnet is needed that is not known yet, in the order of
+  /// Calls begun(task) for all that can be decided without the next, unknown subnet, in the order of
   /// beginnings; with `last`, to the end. Units of tasks are kept until the next call. Throws where the rooms
   /// are too few and everything stands still.
   template <class Begun>

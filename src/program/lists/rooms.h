@@ -3,13 +3,12 @@
 
 namespace mindpipe {
 
-/// Numbered rooms of one stage that subnets in flight take in turn: slots, gradient slabs. As many as a
-/// subnet needs are kept for the oldest one that has not ended, so that it always finds room and ends, and so
-/// does every other.
+/// Numbered rooms of one stage that subnets in flight take in turn: slots, gradient slabs. Rooms for one
+/// subnet are reserved for the oldest unfinished one. It can always finish, so nothing deadlocks.
 class Rooms {
  public:
-  /// `count` rooms, 0 for as many as are asked for; `needed`: the most that one subnet holds at a time, and
-  /// so many are kept; 0: none.
+  /// `count` rooms, 0 for as many as are asked for; `needed`: the most that one subnet holds at a time, which
+  /// are reserved; 0: none are.
   Rooms(int count, int needed) : count_(count), needed_(needed) {}
 
   /// Whether a subnet finds a room. `held_by_oldest`: how many the oldest subnet holds.

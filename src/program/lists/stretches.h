@@ -19,8 +19,8 @@ class Stretches {
   Stretches(const Outline& outline, const Network& network, const SubnetRules& rules,
             const std::vector<int>& ranks, std::int64_t first = 0);
 
-  /// The next stretch of each of these ranks: all that starts before a subnet is needed that is not known
-  /// yet; with `last`, to a drain, at which nothing is open.
+  /// The next stretch of each of these ranks: all that can be decided without the next, unknown subnet; with
+  /// `last`, to a drain, at which nothing is open.
   std::vector<CheckedStretch> next(std::span<const Subnet> more, bool last);
 
   const CausalPlanner& planner() const { return planner_; }
