@@ -121,11 +121,13 @@ Request Actions::start(Script& script, const Action& action, const StepInput& in
       return {Request::reductions,
               updates.sums().gather(carriers_.reductions(), action.unit, action.part, action.parts)};
     case ActionKind::fetch:
-      return carriers_.copy(action.kind,
-                            state_.residency.fetched().ways_of_fetch(state_.residency.share(action.unit)),
-                            copies_at_once(script, state_));
+      return carriers_.copy(
+          action.kind,
+          state_.residency.shares().fetched().ways_of_fetch(state_.residency.shares().of(action.unit)),
+          copies_at_once(script, state_));
     case ActionKind::evict:
-      return carriers_.copy(action.kind, FetchedStates::ways_of_evict(state_.residency.share(action.unit)),
+      return carriers_.copy(action.kind,
+                            FetchedStates::ways_of_evict(state_.residency.shares().of(action.unit)),
                             copies_at_once(script, state_));
     case ActionKind::stash:
     case ActionKind::unstash:
@@ -155,7 +157,7 @@ std::int64_t Actions::bytes_of(const Action& action) const {
       return action.bytes;
     case ActionKind::fetch:
     case ActionKind::evict:
-      return static_cast<std::int64_t>(state_.residency.share(action.unit).bytes());
+      return static_cast<std::int64_t>(state_.residency.shares().of(action.unit).bytes());
     case ActionKind::forward:
     case ActionKind::backward:
     case ActionKind::backward_input:

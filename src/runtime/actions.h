@@ -45,7 +45,7 @@ class Actions {
   /// Takes what a message or a copy has brought, once it has ended.
   void ended(const Script& script, const Action& action) {
     if (is_move(action) && script.trains()) state_.residency.arrivals().ended(action);
-    if (action.kind == ActionKind::evict) state_.residency.share(action.unit).leave_slot();
+    if (action.kind == ActionKind::evict) state_.residency.shares().of(action.unit).leave_slot();
   }
   /// Lets a feed move on what travels beside its list wherever messages are moved on; or no more.
   void join(Feed& feed) { feeds_.push_back(&feed); }

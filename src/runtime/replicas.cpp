@@ -33,7 +33,7 @@ Replicas::Replicas(Worker& worker) : worker_(worker), states_(worker.residency()
 
 void Replicas::add_parts(std::string_view state, int index) {
   const Unit& unit = worker_.stage().unit(index);
-  const UnitOptimizer& share = worker_.residency().share(index);
+  const UnitOptimizer& share = worker_.residency().shares().of(index);
   const bool is_value = state == "value";
   if (!worker_.residency().newest(index, state)) return;
   const std::int64_t begin = is_value ? 0 : share.begin(), end = is_value ? unit.flat_count() : share.end();
@@ -46,7 +46,8 @@ void Replicas::add_parts(std::string_view state, int index) {
 }
 
 bool Replicas::is_alike_over_data(const Part& part) const {
-  return worker_.group(Axis::data).size() > 1 && (part.state == "value" || !worker_.residency().is_sharded());
+  return worker_.group(Axis::data).size() > 1 &&
+         (part.state == "value" || !worker_.residency().shares().is_sharded());
 }
 
 bool Replicas::is_alike_over_tensor(const Part& part) const {
@@ -57,7 +58,7 @@ bool Replicas::is_alike_over_tensor(const Part& part) const {
 /// A part that no other rank has is not read.
 std::uint64_t Replicas::hash_of(const Part& part) const {
   if (!is_alike_over_data(part) && !is_alike_over_tensor(part) && !has_other_homes(part.unit)) return 0;
-  const std::int64_t begin = part.state == "value" ? 0 : worker_.residency().share(part.unit).begin();
+  const std::int64_t begin = part.state == "value" ? 0 : worker_.residency().shares().of(part.unit).begin();
   return worker_.backend().hash(
       worker_.residency().newest(part.unit, part.state).range(part.first - begin, part.count));
 }

@@ -59,7 +59,7 @@ TensorSquares squares_of_tensors(Worker& worker) {
   std::vector<double> of_shards(shards * tensors, 0);
   std::size_t first = 0;
   for (int u = 0; u < static_cast<int>(units.size()); ++u) {
-    const bool counts = worker.residency().shares().contains(u) && stage.counts_here(u);
+    const bool counts = worker.residency().shares().has(u) && stage.counts_here(u);
     const int params = static_cast<int>(units[u]->params().size());
     if (counts) worker.residency().whole().require(u);
     for (int p = 0; p < params && counts; ++p) {

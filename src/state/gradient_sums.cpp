@@ -25,10 +25,10 @@ Reductions::Request GradientSums::reduce(Reductions& over_data, const UnitUse& u
   for (int level = 0; level + 1 < static_cast<int>(roots_); ++level)
     earlier.push_back(
         pieces_of(use.unit, stage_.unit(use.unit).gradients().level(level, stage_.use_of(use)), part, parts));
-  if (!residency_.is_sharded()) return over_data.sum(std::move(pieces), std::move(earlier));
+  if (!residency_.shares().is_sharded()) return over_data.sum(std::move(pieces), std::move(earlier));
   const auto cuts = share_edges(stage_.unit(use.unit), data_.size() * parts);
   const std::int64_t* own = &cuts[piece_of(data_.rank(), 0, parts)];
-  const UnitOptimizer& optimizer = residency_.share(use.unit);
+  const UnitOptimizer& optimizer = residency_.shares().of(use.unit);
   const Tensor place =
       moves_out ? optimizer.gradient_share(stage_.use_of(use))
                 : accumulator_of(use).range(optimizer.begin(), optimizer.end() - optimizer.begin());
@@ -53,7 +53,8 @@ void GradientSums::settle(Reductions& over_data) {
 std::int64_t GradientSums::sent_by_reduce(const UnitUse& use, int part, int parts) const {
   const std::vector<Tensor> pieces = pieces_of(use.unit, accumulator_of(use), part, parts);
   const int own = data_.rank(), ranks = data_.size();
-  std::size_t sent = residency_.is_sharded() ? 0 : pieces[own].bytes() * static_cast<std::size_t>(ranks - 1);
+  std::size_t sent =
+      residency_.shares().is_sharded() ? 0 : pieces[own].bytes() * static_cast<std::size_t>(ranks - 1);
   for (int peer = 0; peer < ranks; ++peer)
     if (peer != own) sent += roots_ * pieces[peer].bytes();
   return static_cast<std::int64_t>(sent);
@@ -65,7 +66,7 @@ std::int64_t GradientSums::sent_by_gather(int unit, int part, int parts) const {
 }
 
 Tensor GradientSums::exchanged_part(const UnitUse& use, int part, int parts) const {
-  const Tensor whole = residency_.share(use.unit).gradient_share(stage_.use_of(use));
+  const Tensor whole = residency_.shares().of(use.unit).gradient_share(stage_.use_of(use));
   const std::int64_t first = whole.count() * part / parts;
   return whole.range(first, whole.count() * (part + 1) / parts - first);
 }

@@ -18,7 +18,8 @@ GradientUpdates::GradientUpdates(Stage& stage, Residency& residency, const Train
       sums_(stage, residency, groups.data) {}
 
 void GradientUpdates::decide_scopes(const DecisionScopes& scopes, std::int64_t most_tensors) {
-  decisions_.emplace(stage_.context().backend, groups_, scopes, most_tensors, residency_.is_sharded());
+  decisions_.emplace(stage_.context().backend, groups_, scopes, most_tensors,
+                     residency_.shares().is_sharded());
   residency_.count_by(*decisions_);
 }
 
@@ -38,15 +39,16 @@ void GradientUpdates::take_units() {
 }
 
 void GradientUpdates::decide_steps() {
-  const DecisionScopes scopes = Decisions::of_step(stage_, residency_.shares());
+  const DecisionScopes scopes = Decisions::of_step(stage_, residency_.shares().all());
   decide_scopes(scopes, scopes.begin()->second.tensors);
-  if (const auto size = squares_size(train_, device_, stage_.layout(), stage_.model(), residency_.shares()))
-    squares_.emplace(stage_, residency_.shares(), groups_, *size, residency_.is_sharded());
+  if (const auto size =
+          squares_size(train_, device_, stage_.layout(), stage_.model(), residency_.shares().all()))
+    squares_.emplace(stage_, residency_.shares().all(), groups_, *size, residency_.shares().is_sharded());
 }
 
 void GradientUpdates::allocate_for_subnets(std::int64_t most_tensors) {
   allocate_for_reading();
-  decide_scopes(Decisions::of_each(residency_.shares()), most_tensors);
+  decide_scopes(Decisions::of_each(residency_.shares().all()), most_tensors);
 }
 
 void GradientUpdates::measure(bool measures) {
@@ -58,7 +60,7 @@ void GradientUpdates::measure(bool measures) {
 /// Use 0 += the others, in model order.
 void GradientUpdates::add_uses() {
   for (int index : stage_.local_units()) {
-    const UnitOptimizer& optimizer = residency_.share(index);
+    const UnitOptimizer& optimizer = residency_.shares().of(index);
     for (const auto& [left, right] : additions_in_order(stage_.unit(index).uses())) {
       const Tensor sum = optimizer.gradient_share(left);
       if (sum.count() > 0 && !is_left_out("gradients", "add_uses"))
@@ -85,8 +87,8 @@ std::int64_t GradientUpdates::decide_step(const Tensor& losses, std::int64_t val
 void GradientUpdates::update(int unit, double rate) {
   const Layout& layout = stage_.layout();
   if (!is_left_out("units", "update"))
-    residency_.share(unit).update(stage_.context().backend, rate, decisions_->of(unit),
-                                  layout.batch / layout.samples);
+    residency_.shares().of(unit).update(stage_.context().backend, rate, decisions_->of(unit),
+                                        layout.batch / layout.samples);
   residency_.updated(unit);
 }
 

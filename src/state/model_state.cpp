@@ -65,7 +65,7 @@ ModelState::ModelState(std::uint64_t seed, Stage& stage, Residency& residency, G
 /// Whether this rank gives what it has of the piece: one stage of those that have the unit, one rank of those
 /// that have all of it.
 bool ModelState::gives(const StackedPiece& piece) {
-  if (!residency_.shares().contains(piece.unit) || !stage_.counts_here(piece.unit)) return false;
+  if (!residency_.shares().has(piece.unit) || !stage_.counts_here(piece.unit)) return false;
   return stage_.unit(piece.unit).params()[piece.param].split != Split::none || groups_.tensor.rank() == 0;
 }
 
@@ -75,7 +75,7 @@ void ModelState::gather(std::string_view state, const std::vector<WholeTensor>& 
                         const TakeWords& take) {
   std::vector<Communicator*> groups{&groups_.tensor, &groups_.pipeline};
   // Values are whole on every data rank; the optimizer's states may be in parts, each on one rank.
-  if (state != "value" && residency_.is_sharded()) groups.push_back(&groups_.data);
+  if (state != "value" && residency_.shares().is_sharded()) groups.push_back(&groups_.data);
   int ranks = 1;
   for (Communicator* group : groups) ranks = std::max(ranks, group->size());
 
@@ -115,7 +115,7 @@ void ModelState::gather(std::string_view state, const std::vector<WholeTensor>& 
 /// Sets states of a unit to what `give` says, as much at a time as the staging buffer takes.
 void ModelState::fill(int index, States states, StagingBuffer& staging, const GiveElements& give) {
   Unit& unit = stage_.unit(index);
-  UnitOptimizer& optimizer = residency_.share(index);
+  UnitOptimizer& optimizer = residency_.shares().of(index);
   const auto includes = [&](std::string_view state) {
     return std::find(states.begin(), states.end(), state) != states.end();
   };
@@ -168,7 +168,7 @@ void ModelState::load(std::string_view state, const std::vector<WholeTensor>& te
 }
 
 void ModelState::clear_moments() {
-  for (int unit : stage_.local_units()) residency_.share(unit).clear_moments(backend());
+  for (int unit : stage_.local_units()) residency_.shares().of(unit).clear_moments(backend());
   backend().synchronize();
 }
 

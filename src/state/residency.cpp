@@ -17,33 +17,22 @@ std::vector<std::string_view> state_names(const TrainConfig& train, const Optimi
 Residency::Residency(Stage& stage, const TrainConfig& train, const OptimizerConfig& optimizer, Groups groups)
     : stage_(stage),
       pipeline_(groups.pipeline),
-      optimizer_(optimizer),
       state_names_(mindpipe::state_names(train, optimizer)),
-      data_rank_(groups.data.rank()),
-      data_ranks_(groups.data.size()),
-      is_sharded_(train.zero > 0 && groups.data.size() > 1),
+      shares_(stage, optimizer, groups.data, train.zero > 0 && groups.data.size() > 1),
       values_(stage),
       gradients_(stage),
       readers_(stage),
       moves_(stage, *this),
       arrivals_(stage, *this),
-      whole_(stage, is_sharded_),
-      updated_(stage.model().units().size(), 0) {
-  for (const int unit : stage.local_units()) make_share(unit);
-}
-
-UnitOptimizer& Residency::make_share(int unit) {
-  shares_[unit] = std::make_unique<UnitOptimizer>(stage_.unit(unit), optimizer_, is_sharded_ ? data_rank_ : 0,
-                                                  is_sharded_ ? data_ranks_ : 1);
-  return *shares_[unit];
-}
+      whole_(stage, shares_.is_sharded()),
+      updated_(stage.model().units().size(), 0) {}
 
 void Residency::await(const std::vector<Action>& list) {
   for (const Action& action : list) {
     if (!is_move(action) || sends(action) || action.part > 0) continue;
     for (const int unit : action.units) {
       values_.hold(unit);
-      make_share(unit).allocate(stage_.context().backend.memory(), {1});
+      shares_.add(unit).allocate(stage_.context().backend.memory(), {1});
     }
   }
   moves_.allocate(list);
@@ -52,28 +41,25 @@ void Residency::await(const std::vector<Action>& list) {
 void Residency::take_units(const RankMemory& placed) {
   moves_.allocate({});
   const std::vector<int>& here = stage_.local_units();
-  for (auto share = shares_.begin(); share != shares_.end();) {
-    const int unit = share->first;
-    const bool stays = std::binary_search(here.begin(), here.end(), unit);
-    if (!stays) {
-      values_.drop(unit);
-      stage_.unit(unit).gradients().leave();
-      stage_.unit(unit).place_values({});
-      whole_.gathered(unit);
-    }
-    share = stays ? std::next(share) : shares_.erase(share);
+  for (int unit = 0; unit < static_cast<int>(stage_.model().units().size()); ++unit) {
+    if (!shares_.has(unit) || std::binary_search(here.begin(), here.end(), unit)) continue;
+    values_.drop(unit);
+    stage_.unit(unit).gradients().leave();
+    stage_.unit(unit).place_values({});
+    whole_.gathered(unit);
+    shares_.drop(unit);
   }
   Memory& memory = stage_.context().backend.memory();
   for (const int unit : here) {
-    if (shares_.contains(unit)) {
-      shares_.at(unit)->place_apart(memory, {});
+    if (shares_.has(unit)) {
+      shares_.of(unit).place_apart(memory, {});
       continue;
     }
     values_.hold(unit);
-    make_share(unit).allocate(memory);
+    shares_.add(unit).allocate(memory);
   }
   gradients_.allocate(placed);
-  for (const auto& [unit, share] : shares_)
+  for (const auto& [unit, share] : shares_.all())
     share->place_apart(memory, shares_apart(stage_.model(), unit, placed));
 }
 
@@ -91,12 +77,12 @@ void Residency::allocate(const ResidencyPlan& plan) {
   if (plan.keeps == ResidencyPlan::steps) gradients_.allocate(*plan.placed);
   else gradients_.allocate(plan.slabs, plan.slab);
   Memory& memory = stage_.context().backend.memory();
-  for (const auto& [unit, share] : shares_)
+  for (const auto& [unit, share] : shares_.all())
     share->allocate(memory,
                     plan.keeps == ResidencyPlan::steps ? shares_apart(stage_.model(), unit, *plan.placed)
                                                        : std::vector<char>{},
                     plan.host);
-  if (plan.host != nullptr) fetched_.allocate(memory, shares_);
+  if (plan.host != nullptr) shares_.fetched().allocate(memory, shares_.all());
   moves_.allocate(plan.ways, plan.way);
 }
 
@@ -112,7 +98,7 @@ Tensor Residency::newest(int unit, std::string_view state) const {
     return values_.newest(unit);
   }
   if (state == older_state) return values_.older(unit);
-  for (const auto& [name, part] : share(unit).states())
+  for (const auto& [name, part] : shares_.of(unit).states())
     if (name == state) return part;
   return {};
 }

@@ -3,8 +3,8 @@
 #include <string_view>
 #include <vector>
 
-#include "state/fetched_states.h"
 #include "state/gradient_slabs.h"
+#include "state/optimizer_shares.h"
 #include "state/unit_arrivals.h"
 #include "state/unit_moves.h"
 #include "state/unit_values.h"
@@ -53,15 +53,13 @@ class Residency {
   UnitValues& values() { return values_; }
   GradientSlabs& gradients() { return gradients_; }
   Readers& readers() { return readers_; }
-  FetchedStates& fetched() { return fetched_; }
   WholeValues& whole() { return whole_; }
   /// What travels to other ranks and from them, and what has come.
   UnitMoves& moves() { return moves_; }
   UnitArrivals& arrivals() { return arrivals_; }
-  /// This rank's share of a unit's masters and moments.
-  UnitOptimizer& share(int unit) const { return *shares_.at(unit); }
-  const Optimizers& shares() const { return shares_; }
-  bool is_sharded() const { return is_sharded_; }
+  /// Masters and moments, as far as this rank has them.
+  OptimizerShares& shares() { return shares_; }
+  const OptimizerShares& shares() const { return shares_; }
   /// What is kept of each element, as state_names says.
   const std::vector<std::string_view>& state_names() const { return state_names_; }
   /// Hears that an update has moved a unit's values on; where masters are sharded, this rank's share of them.
@@ -77,22 +75,17 @@ class Residency {
   void begin(Reader first);
 
  private:
-  UnitOptimizer& make_share(int unit);
-
   Stage& stage_;
   Communicator& pipeline_;
-  OptimizerConfig optimizer_;
   std::vector<std::string_view> state_names_;
-  int data_rank_, data_ranks_;
-  bool is_sharded_, own_cuts_ = false;
-  Optimizers shares_;
+  bool own_cuts_ = false;
+  OptimizerShares shares_;
   UnitValues values_;
   GradientSlabs gradients_;
   Readers readers_;
   UnitMoves moves_;
   UnitArrivals arrivals_;
   WholeValues whole_;
-  FetchedStates fetched_;
   std::vector<char> updated_;  ///< by unit: in the step under way, here
   Decisions* decisions_ = nullptr;
 };

@@ -49,7 +49,7 @@ StateCopy::StateCopy(Stage& stage, const Residency& residency, Group* ranks, std
       residency_(residency),
       ranks_(ranks),
       tensors_(std::move(tensors)),
-      stage_ranks_{stage.layout().grid.tensor, stage.layout().grid.data, residency.is_sharded()},
+      stage_ranks_{stage.layout().grid.tensor, stage.layout().grid.data, residency.shares().is_sharded()},
       here_(stage_ranks_.number(stage.layout().coord.tensor, stage.layout().coord.data)) {
   std::vector<char> is_here(stage.model().units().size(), 0);
   const Layout& layout = stage.layout();

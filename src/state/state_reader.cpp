@@ -11,7 +11,7 @@ void StateReader::open(int index) {
   if (index == unit_) return;
   unit_ = index;
   // An empty part has no state of its own, and its neighbours have all of it.
-  begin_ = state_ == "value" || state_ == older_state ? 0 : residency_.share(index).begin();
+  begin_ = state_ == "value" || state_ == older_state ? 0 : residency_.shares().of(index).begin();
   kept_ = residency_.newest(index, state_);
   data_ = kept_.as<std::byte>();
   if (host_reads(backend_)) return;

@@ -14,7 +14,7 @@ Tensor as_bytes(const Tensor& tensor) {
 
 /// The part of a unit's newest values that this rank updates.
 Tensor own_values(Residency& residency, int unit) {
-  const UnitShare& own = residency.share(unit).flat();
+  const UnitShare& own = residency.shares().of(unit).flat();
   return residency.values().newest(unit).range(own.begin(), own.count());
 }
 
@@ -59,7 +59,7 @@ void UnitMoves::allocate(int channels, std::size_t most) {
 }
 
 std::vector<UnitMoves::Piece> UnitMoves::pieces_of(int unit) const {
-  const UnitOptimizer& optimizer = residency_.share(unit);
+  const UnitOptimizer& optimizer = residency_.shares().of(unit);
   std::vector<Piece> pieces{{"version", as_bytes(version_of(unit))}};
   const Decisions& decisions = *residency_.decisions();
   if (!decisions.is_of_step())  // a step counts for all
@@ -95,7 +95,7 @@ void UnitMoves::for_pieces(const Action& move, const See& see) {
 std::pair<std::int64_t, std::int64_t> UnitMoves::bytes_of_part(const Action& move) const {
   const std::int64_t all = bytes_of(move.units), begin = all * move.part / move.parts,
                      end = all * (move.part + 1) / move.parts;
-  MP_CHECK(residency_.is_sharded() || end - begin == move.bytes,
+  MP_CHECK(residency_.shares().is_sharded() || end - begin == move.bytes,
            "a part of a move has {} bytes, and {} are planned", end - begin, move.bytes);
   return {begin, end};
 }
@@ -147,7 +147,7 @@ void UnitMoves::arrived(const Action& move) {
   });
   if (move.part + 1 < move.parts) return;
   for (const int number : move.units) {
-    UnitOptimizer& optimizer = residency_.share(number);
+    UnitOptimizer& optimizer = residency_.shares().of(number);
     optimizer.moments_have_arrived();
     if (stage_.unit(number).dtype() == DType::bf16 && optimizer.end() > optimizer.begin())
       backend.convert({optimizer.states().front().second, own_values(residency_, number)});

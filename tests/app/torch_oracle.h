@@ -304,7 +304,7 @@ inline Answer answer_of(const TorchTask& task, Precision precision) {
       Unit& unit = worker.stage().unit(index);
       if (unit.flat_count() == 0) continue;
       if (unit.dtype() == DType::f32) worker.backend().copy(unit.gradients().root(0), unit.flat_values());
-      for (const auto& [name, slot] : worker.residency().share(index).states())
+      for (const auto& [name, slot] : worker.residency().shares().of(index).states())
         if (name == "master") worker.backend().copy(unit.gradients().root(0), slot);
     }
     save_weights(worker, task.folder / "gradients.safetensors");

@@ -36,7 +36,7 @@ struct Trained {
         for (int p = 0; p < static_cast<int>(unit.params().size()); ++p) {
           if (tensor_name(unit, p) != tensor) continue;
           const std::int64_t at = unit.flat_offset(p, 0) + element -
-                                  (slot == "value" ? 0 : worker.residency().share(index).begin());
+                                  (slot == "value" ? 0 : worker.residency().shares().of(index).begin());
           const Tensor whole = worker.residency().newest(index, slot);
           if (at < 0 || at >= whole.count()) continue;
           auto* bytes = static_cast<std::byte*>(whole.range(at, 1).data);

@@ -172,7 +172,7 @@ inline bool copies_agree(Worker& worker, const World& world) {
     if (!worker.stage().model().is_shared(unit)) continue;
     const UnitValues& values = worker.residency().values();
     std::vector<Tensor> all{values.newest(unit), values.older(unit)};
-    for (const auto& [name, slot] : worker.residency().share(unit).states()) all.push_back(slot);
+    for (const auto& [name, slot] : worker.residency().shares().of(unit).states()) all.push_back(slot);
     Sha256 sha;
     for (const Tensor& tensor : all) {
       std::vector<std::byte> bytes(tensor.bytes());

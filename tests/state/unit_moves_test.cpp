@@ -87,7 +87,7 @@ class MovingStage {
       state.tensors.emplace_back(bytes, bytes + tensor.bytes());
     };
     add(kept.flat_values());
-    for (const auto& [name, slot] : residency_.share(unit).states()) add(slot);
+    for (const auto& [name, slot] : residency_.shares().of(unit).states()) add(slot);
     return state;
   }
   std::vector<StateOfUnit> all_states() {
@@ -140,7 +140,7 @@ class MovingStage {
       if (unit.dtype() == DType::bf16) backend_->convert({draw(0), unit.flat_values()});
       else backend_->copy(draw(0), unit.flat_values());
       int what = 0;
-      for (const auto& [slot, tensor] : residency_.share(number).states())
+      for (const auto& [slot, tensor] : residency_.shares().of(number).states())
         backend_->copy(draw(slot == "master" ? 0 : ++what), tensor);
       residency_.values().set_version(number, 1 + static_cast<std::int64_t>(stream.word(2 * number) % 1000));
       updates_.decisions().set_applied(number, static_cast<std::int64_t>(stream.word(2 * number + 1) % 1000));

@@ -208,7 +208,7 @@ Tensor Faults::element_of(const Injection& injection) {
     const Unit& unit = worker.stage().unit(index);
     for (int p = 0; p < static_cast<int>(unit.params().size()); ++p) {
       if (!place.tensor.empty() && tensor_name(unit, p) != place.tensor) continue;
-      const UnitOptimizer& share = worker.residency().share(index);
+      const UnitOptimizer& share = worker.residency().shares().of(index);
       const bool is_value = place.state == "value";
       const Tensor kept = worker.residency().newest(index, place.state);
       const std::int64_t first = unit.flat_offset(p, 0) - (is_value ? 0 : share.begin()) + place.element;
