@@ -89,5 +89,47 @@ TEST(OrderRuns, SeeNothingOfTheRunBefore) {
   }
 }
 
+TEST(OrderRuns, FollowMovesOfTheOrder) {
+  int moves = 0;
+  for (unsigned seed = 0; seed < 30; ++seed) {
+    DrawnOrder drawn(seed);
+    const PassClock clock(drawn.outline, PriceList(drawn.outline, {}));
+    const WeightRule rule{.quarters = 3, .most_tapes = drawn.limit};
+    OrderRuns runs(clock, drawn.order);
+    std::mt19937 random(seed);
+    bool goes_on = true;
+    for (int turn = 0; turn < 20; ++turn) {
+      const int stage = static_cast<int>(random() % drawn.order.size());
+      std::vector<Pass>& passes = drawn.order[stage];
+      const int end = static_cast<int>(passes.size()), from = static_cast<int>(random() % passes.size()),
+                to = std::clamp(from - 3 + static_cast<int>(random() % 7), 0, end - 1);
+      const auto is_own = [&](const Pass& pass) { return pass.micro_batch == passes[from].micro_batch; };
+      if (std::count_if(passes.begin() + std::min(from, to), passes.begin() + std::max(from, to) + 1,
+                        is_own) > 1)
+        continue;
+      const auto carry_out = [&](int there, int back) {
+        const Pass moved = passes[there];
+        passes.erase(passes.begin() + there);
+        passes.insert(passes.begin() + back, moved);
+        runs.move(stage, there, back);
+        for (int place = 0; place < end; ++place) ASSERT_EQ(runs.place_of(passes[place]), place) << seed;
+      };
+      carry_out(from, to);
+      for (const auto tells : {PassClock::Tells::order, PassClock::Tells::critical}) {
+        const PassClock::Run run = runs.run(rule, tells), anew = clock.run(drawn.order, rule, tells);
+        ASSERT_TRUE(are_same(run, anew)) << seed;
+        ASSERT_TRUE(std::equal(run.critical.begin(), run.critical.end(), anew.critical.begin(),
+                               anew.critical.end(),
+                               [](auto a, auto b) { return a.stage == b.stage && a.place == b.place; }))
+            << seed;
+        goes_on = run.step > 0;
+      }
+      moves += goes_on && from != to ? 1 : 0;
+      if (!goes_on) carry_out(to, from);
+    }
+  }
+  EXPECT_GT(moves, 50) << "after which the order goes on to its end";
+}
+
 }  // namespace
 }  // namespace mindpipe

@@ -76,7 +76,7 @@ TEST(SearchedOrders, AreNeverLongerThanARowAndIdleATenthLessInMany) {
         with_weight_gradients(found, PassClock(outline, prices), {.most_tapes = drawn.limit()});
     const PlannedStep step = plan_step(outline, halves, drawn.network);
     EXPECT_THAT(check(step.program, outline), testing::IsEmpty()) << number;
-    if (number % 8 == 0) {
+    if (drawn.stages == 4) {  // where a search is short
       EXPECT_EQ(search_order(outline, prices, drawn.limit()), found) << number;
     }
   }

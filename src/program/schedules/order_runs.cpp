@@ -15,6 +15,8 @@ OrderRuns::OrderRuns(const PassClock& clock, const Order& order)
     : clock_(clock), order_(order), stages_(order.size()), waiting_(clock.chunks().size()) {
   const std::size_t passes = 2 * clock.chunks().size() * clock.micro_batches();
   ends_.resize(first_of_passes + passes);
+  places_.resize(ends_.size());
+  waited_.resize(ends_.size());
   std::vector<char> seen(ends_.size(), 0);  // forwards that a stage's order has before
   std::size_t all = 0;
   for (const std::vector<Pass>& of_stage : order) all += of_stage.size();
@@ -40,6 +42,7 @@ void OrderRuns::prepare(int stage, const std::vector<Pass>& passes, std::vector<
     const bool forward = pass.kind == ActionKind::forward;
     const int reader = pass.chunk + (forward ? 1 : -1), giver = pass.chunk - (forward ? 1 : -1);
     step.own = number_of(forward, pass);
+    places_[step.own] = static_cast<int>(steps_.size() - 1 - stages_[stage].begin);
     if (reader >= 0 && reader <= last && chunks[reader].stage != stage) step.reader = chunks[reader].stage;
     const Pass given{pass.kind, giver, pass.micro_batch};
     const int of_forward = number_of(true, pass);
@@ -54,6 +57,14 @@ void OrderRuns::prepare(int stage, const std::vector<Pass>& passes, std::vector<
     else if (giver > last) step.input = of_forward;
     else std::tie(step.input, step.message) = std::pair(number_of(false, given), chunks[giver].down);
   }
+}
+
+void OrderRuns::move(int stage, int from, int to) {
+  const auto first = steps_.begin() + stages_[stage].begin;
+  if (from < to) std::rotate(first + from, first + from + 1, first + to + 1);
+  else std::rotate(first + to, first + from, first + from + 1);
+  for (int place = std::min(from, to); place <= std::max(from, to); ++place)
+    places_[first[place].own] = place;
 }
 
 PassClock::Run OrderRuns::run(const WeightRule& rule, PassClock::Tells tells, std::int64_t longest) {
@@ -78,7 +89,6 @@ void OrderRuns::begin() {
   ends_[there] = 0;
   std::fill(waiting_.begin(), waiting_.end(), 0);
   alike_.assign(stages_.size(), {});
-  if (tells_ == PassClock::Tells::critical) begun_.assign(ends_.size(), {});
   if (tells_ == PassClock::Tells::order) run_.order.resize(stages_.size());
   may_go_on_.clear();
   for (int number = static_cast<int>(stages_.size()); number-- > 0;) {
@@ -109,8 +119,7 @@ void OrderRuns::go_on(int number) {
     const std::int64_t input = ends_[step.input] + step.message;
     const bool forward = step.pass.kind == ActionKind::forward, puts_off = rule_->puts_off;
     if (stage.oldest < stage.newest) make_room(number, step, input);
-    if (tells_ == PassClock::Tells::critical)
-      begun_[step.own] = {static_cast<int>(stage.next - stage.begin), input > stage.free};
+    waited_[step.own] = input > stage.free;
     const bool is_half = puts_off || step.pass.kind == ActionKind::backward_input;
     stage.free = std::max(stage.free, input) + (forward   ? chunk.forward
                                                 : is_half ? chunk.input
@@ -156,9 +165,11 @@ bool OrderRuns::fills(int number, std::int64_t gap) {
   const Stage& stage = stages_[number];
   const std::int64_t weight = clock_.chunks()[steps_[put_off_[stage.oldest]].pass.chunk].weight;
   if (weight == 0) return true;
+  const std::int64_t percent = rule_->percent_on(number);
+  const bool fills = percent * weight <= 100 * gap;
+  if (tells_ == PassClock::Tells::critical) return fills;  // and nobody asks for other percents
   const std::int64_t most_percent = 100 * gap / weight;
   PercentsAlike& alike = alike_[number];
-  const bool fills = rule_->percent_on(number) <= most_percent;
   if (fills) alike.most = std::min(alike.most, most_percent);
   else alike.least = std::max(alike.least, most_percent + 1);
   return fills;
@@ -198,8 +209,7 @@ void OrderRuns::follow_back() {
     run_.critical.push_back({number, place});
     const Pass& pass = order_[number][place];
     const bool forward = pass.kind == ActionKind::forward;
-    const Begun& begun = begun_[number_of(forward, pass)];
-    if (!begun.waited) {
+    if (waited_[number_of(forward, pass)] == 0) {
       --place;
       continue;
     }
@@ -207,7 +217,7 @@ void OrderRuns::follow_back() {
     const bool turns = !forward && pass.chunk + 1 == static_cast<int>(clock_.chunks().size());
     const int chunk = turns ? pass.chunk : forward ? pass.chunk - 1 : pass.chunk + 1;
     number = clock_.chunks()[chunk].stage;
-    place = begun_[number_of(forward || turns, {pass.kind, chunk, pass.micro_batch})].place;
+    place = places_[number_of(forward || turns, {pass.kind, chunk, pass.micro_batch})];
   }
 }
 

@@ -16,8 +16,14 @@ struct PercentsAlike {
 /// Runs of one order by the inner clock, one after another in the same memory.
 class OrderRuns {
  public:
-  /// `clock` and `order` stay as they are.
+  /// `clock` stays as it is, and so does `order` but for moves that are told.
   OrderRuns(const PassClock& clock, const Order& order);
+
+  /// Where a forward or backward stands in its stage's order.
+  int place_of(const Pass& pass) const { return places_[number_of(pass.kind == ActionKind::forward, pass)]; }
+  /// Hears that a stage's pass was moved from one place of the order to another, past no pass of its own
+  /// micro-batch.
+  void move(int stage, int from, int to);
 
   /// A run by a rule, as of PassClock::run.
   PassClock::Run run(const WeightRule& rule, PassClock::Tells tells = PassClock::Tells::times,
@@ -47,11 +53,6 @@ class OrderRuns {
     std::size_t oldest = 0, newest = 0;        ///< weight gradients that are put off
     int waits_for = nowhere;                   ///< an end
   };
-  /// A pass that has begun.
-  struct Begun {
-    int place = 0;        ///< in its stage's order
-    bool waited = false;  ///< for what it reads
-  };
 
   int number_of(bool forward, const Pass& pass) const;
   void prepare(int stage, const std::vector<Pass>& passes, std::vector<char>& seen);
@@ -72,9 +73,10 @@ class OrderRuns {
   std::vector<int> waiting_;          ///< how many weight gradients are put off, by chunk
   std::vector<int> may_go_on_;        ///< stages that do not wait for others
   std::vector<PercentsAlike> alike_;
-  std::vector<Begun> begun_;  ///< passes by the number of their ends, where a run tells what is critical
-  PassClock::Run run_;        ///< what is known of the run under way
-  const WeightRule* rule_ = nullptr;                  ///< the run's rule
+  std::vector<int> places_;           ///< where passes stand in their stage, by the number of their ends
+  std::vector<char> waited_;          ///< passes that had to wait for what they read, by the same numbers
+  PassClock::Run run_;                ///< what is known of the run under way
+  const WeightRule* rule_ = nullptr;  ///< the run's rule
   PassClock::Tells tells_ = PassClock::Tells::times;  ///< what the run is to tell
   std::int64_t longest_ = PassClock::any_length;      ///< length from which on the run is left
   bool is_left_ = false;                              ///< whether the run was left

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <initializer_list>
-#include <iterator>
 #include <limits>
 #include <random>
 #include <utility>
 
 #include "program/make_program.h"
+#include "program/schedules/order_runs.h"
 #include "program/schedules/soonest_order.h"
 
 namespace mindpipe {
@@ -31,19 +31,27 @@ bool may_change_places(const Pass& a, const Pass& b) {
   return a.micro_batch != b.micro_batch && (a.chunk != b.chunk || a.kind != b.kind);
 }
 
-/// Moves a pass of a stage so many places earlier or later, as far as it may change places; whether it moved.
-bool move(std::vector<Pass>& passes, const Pass& pass, std::size_t way, bool later) {
-  auto at = std::find(passes.begin(), passes.end(), pass);
-  bool is_moved = false;
-  for (std::size_t moved = 0; moved < way; ++moved) {
-    if (later ? std::next(at) == passes.end() : at == passes.begin()) break;
-    const auto other = later ? std::next(at) : std::prev(at);
-    if (!may_change_places(*at, *other)) break;
-    std::iter_swap(at, other);
-    at = other;
-    is_moved = true;
-  }
-  return is_moved;
+/// Where a move of a stage's pass began and ended.
+struct Moved {
+  int stage = 0, from = 0, to = 0;
+  Moved back() const { return {stage, to, from}; }
+};
+
+void carry_out(const Moved& moved, Order& order, OrderRuns& runs) {
+  const auto passes = order[moved.stage].begin();
+  const auto [from, to] = std::pair(passes + moved.from, passes + moved.to);
+  if (from < to) std::rotate(from, from + 1, to + 1);
+  else std::rotate(to, from, from + 1);
+  runs.move(moved.stage, moved.from, moved.to);
+}
+
+/// The move of a pass from its place so many places earlier or later, as far as it may change places.
+Moved move_from(int place, const std::vector<Pass>& passes, int stage, int way, bool later) {
+  Moved moved{stage, place, place};
+  const int end = later ? static_cast<int>(passes.size()) - 1 : 0, step = later ? 1 : -1;
+  while (way-- > 0 && moved.to != end && may_change_places(passes[place], passes[moved.to + step]))
+    moved.to += step;
+  return moved;
 }
 
 /// An order, and the rule of its weight gradients.
@@ -69,9 +77,10 @@ class OrderSearch {
   void begin_with(Order order, std::initializer_list<int> quarters) {
     Found best;
     if (order.empty()) return;
+    OrderRuns runs(clock_, order);
     for (const int rule : quarters) {
       Found one{.quarters = rule};
-      if (!time(order, one)) return;  // it stands still
+      if (!time(runs, one)) return;  // it stands still
       if (rule == *quarters.begin() || is_better(one, best)) best = one;
     }
     if (found_.size() == most_starts && !is_better(best, found_.back())) return;
@@ -89,9 +98,9 @@ class OrderSearch {
 
  private:
   /// Whether an order goes on to its end, by the inner clock, or beyond what it may last.
-  bool time(const Order& order, Found& one, std::int64_t longest = too_large) const {
-    PassClock::Run run = clock_.run(order, {.quarters = one.quarters, .most_tapes = most_tapes_},
-                                    PassClock::Tells::critical, longest);
+  bool time(OrderRuns& runs, Found& one, std::int64_t longest = too_large) const {
+    PassClock::Run run =
+        runs.run({.quarters = one.quarters, .most_tapes = most_tapes_}, PassClock::Tells::critical, longest);
     one.step = run.most_tapes > most_tapes_ ? too_large : run.step;
     one.tapes = run.most_tapes;
     one.critical = std::move(run.critical);
@@ -101,9 +110,10 @@ class OrderSearch {
   /// Finds the rule of an order's weight gradients; then moves one pass after another, within its stage or on
   /// some stages that follow each other, and keeps what makes the step no longer.
   void improve(Found& one) const {
+    OrderRuns runs(clock_, one.order);
     for (const int quarters : {4, 3, 2, 1}) {
       Found other{.quarters = quarters};
-      time(one.order, other);
+      time(runs, other);
       if (other.step >= one.step) continue;
       one.quarters = quarters;
       one.step = other.step;
@@ -115,7 +125,8 @@ class OrderSearch {
     std::minstd_rand random(1);
     const auto below = [&](std::size_t end) { return static_cast<std::size_t>(random()) % end; };
     Found tried{.quarters = one.quarters};
-    time(one.order, one);
+    time(runs, one);
+    std::vector<Moved> moves;
     const std::size_t stages = one.order.size();
     for (std::size_t k = 0; k < tries; ++k) {
       const bool decides = below(of_tries) < deciding && !one.critical.empty();
@@ -123,22 +134,24 @@ class OrderSearch {
       const std::size_t first = decides ? chosen.stage : below(stages),
                         last = below(2) == 0 ? first : std::min(stages - 1, first + 1 + below(stages - 1));
       const Pass pass = one.order[first][decides ? chosen.place : below(one.order[first].size())];
-      const std::size_t way = 1 + below(below(one_in_is_long) == 0 ? long_way : short_way);
+      const int way = static_cast<int>(1 + below(below(one_in_is_long) == 0 ? long_way : short_way));
       const bool later = below(2) == 0;
-      const std::vector<std::vector<Pass>> before(one.order.begin() + first, one.order.begin() + last + 1);
-      bool is_moved = false;
+      moves.clear();
       for (std::size_t stage = first; stage <= last; ++stage) {
         const int chunk =
             static_cast<int>(pass.chunk == static_cast<int>(first) ? stage : 2 * stages - 1 - stage);
-        is_moved |= move(one.order[stage], {pass.kind, chunk, pass.micro_batch}, way, later);
+        const int place = runs.place_of({pass.kind, chunk, pass.micro_batch});
+        const Moved moved = move_from(place, one.order[stage], static_cast<int>(stage), way, later);
+        if (moved.to != place) moves.push_back(moved);
       }
-      if (!is_moved) continue;
-      if (time(one.order, tried, one.step) && tried.step <= one.step) {
+      if (moves.empty()) continue;
+      for (const Moved& moved : moves) carry_out(moved, one.order, runs);
+      if (time(runs, tried, one.step) && tried.step <= one.step) {
         one.step = tried.step;
         one.tapes = tried.tapes;
         one.critical = std::move(tried.critical);
       } else {
-        std::copy(before.begin(), before.end(), one.order.begin() + first);
+        for (const Moved& moved : moves) carry_out(moved.back(), one.order, runs);
       }
     }
   }
