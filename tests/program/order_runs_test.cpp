@@ -30,6 +30,7 @@ struct DrawnOrder {
       block[0].backward_input += 170 * below(9);
       block[0].backward_weight += 110 * below(9);
     }
+    if (seed % 2 == 1 && outline.micro_batches % 2 == 0) outline.shards = 2;
     order = make_order(schedule_named(schedule), request_of(outline));
     limit = most_tapes(outline, schedule_named(schedule)) * (85 + below(30)) / 100;
   }
@@ -89,46 +90,93 @@ TEST(OrderRuns, SeeNothingOfTheRunBefore) {
   }
 }
 
+/// Moves passes of an order a short way, and takes some moves back, while runs hear of it.
+class Moves {
+ public:
+  Moves(Order& order, OrderRuns& runs, unsigned seed) : order_(order), runs_(runs), random_(seed) {}
+
+  /// Whether there was a pass that could be moved.
+  bool move() {
+    stage_ = static_cast<int>(random_() % order_.size());
+    const std::vector<Pass>& passes = order_[stage_];
+    from_ = static_cast<int>(random_() % passes.size());
+    to_ = std::clamp(from_ - 3 + static_cast<int>(random_() % 7), 0, static_cast<int>(passes.size()) - 1);
+    const auto is_own = [&](const Pass& pass) { return pass.micro_batch == passes[from_].micro_batch; };
+    const auto [first, last] = std::minmax(from_, to_);
+    if (first == last || std::count_if(passes.begin() + first, passes.begin() + last + 1, is_own) > 1)
+      return false;
+    carry_out(from_, to_);
+    return true;
+  }
+  void take_back() { carry_out(to_, from_); }
+
+ private:
+  void carry_out(int from, int to) {
+    std::vector<Pass>& passes = order_[stage_];
+    const Pass moved = passes[from];
+    passes.erase(passes.begin() + from);
+    passes.insert(passes.begin() + to, moved);
+    runs_.move(stage_, from, to);
+    for (int place = 0; place < std::ssize(passes); ++place) EXPECT_EQ(runs_.place_of(passes[place]), place);
+  }
+
+  Order& order_;
+  OrderRuns& runs_;
+  std::mt19937 random_;
+  int stage_ = 0, from_ = 0, to_ = 0;
+};
+
+bool are_as_critical(const PassClock::Run& a, const PassClock::Run& b) {
+  const auto is_same = [](PlaceOfPass x, PlaceOfPass y) { return x.stage == y.stage && x.place == y.place; };
+  return a.step == b.step && a.most_tapes == b.most_tapes &&
+         std::equal(a.critical.begin(), a.critical.end(), b.critical.begin(), b.critical.end(), is_same);
+}
+
 TEST(OrderRuns, FollowMovesOfTheOrder) {
-  int moves = 0;
-  for (unsigned seed = 0; seed < 30; ++seed) {
+  constexpr auto critical = PassClock::Tells::critical;
+  int longer = 0, left = 0, stand_still = 0;
+  for (unsigned seed = 0; seed < 60; ++seed) {
     DrawnOrder drawn(seed);
     const PassClock clock(drawn.outline, PriceList(drawn.outline, {}));
     const WeightRule rule{.quarters = 3, .most_tapes = drawn.limit};
     OrderRuns runs(clock, drawn.order);
-    std::mt19937 random(seed);
-    bool goes_on = true;
-    for (int turn = 0; turn < 20; ++turn) {
-      const int stage = static_cast<int>(random() % drawn.order.size());
-      std::vector<Pass>& passes = drawn.order[stage];
-      const int end = static_cast<int>(passes.size()), from = static_cast<int>(random() % passes.size()),
-                to = std::clamp(from - 3 + static_cast<int>(random() % 7), 0, end - 1);
-      const auto is_own = [&](const Pass& pass) { return pass.micro_batch == passes[from].micro_batch; };
-      if (std::count_if(passes.begin() + std::min(from, to), passes.begin() + std::max(from, to) + 1,
-                        is_own) > 1)
-        continue;
-      const auto carry_out = [&](int there, int back) {
-        const Pass moved = passes[there];
-        passes.erase(passes.begin() + there);
-        passes.insert(passes.begin() + back, moved);
-        runs.move(stage, there, back);
-        for (int place = 0; place < end; ++place) ASSERT_EQ(runs.place_of(passes[place]), place) << seed;
-      };
-      carry_out(from, to);
-      for (const auto tells : {PassClock::Tells::order, PassClock::Tells::critical}) {
-        const PassClock::Run run = runs.run(rule, tells), anew = clock.run(drawn.order, rule, tells);
-        ASSERT_TRUE(are_same(run, anew)) << seed;
-        ASSERT_TRUE(std::equal(run.critical.begin(), run.critical.end(), anew.critical.begin(),
-                               anew.critical.end(),
-                               [](auto a, auto b) { return a.stage == b.stage && a.place == b.place; }))
+    const PassClock::Run first = runs.run(rule, critical);
+    if (first.most_tapes > drawn.limit) continue;
+    std::int64_t kept = first.step;
+    runs.keep();
+    Moves moves(drawn.order, runs, seed);
+    for (int turn = 0; turn < 40; ++turn) {
+      if (!moves.move()) continue;
+      const PassClock::Run anew = clock.run(drawn.order, rule, critical);
+      const PassClock::Run within = runs.run_again(rule, kept);
+      if (anew.step < 0 || (anew.step <= kept && anew.most_tapes <= drawn.limit)) {
+        ASSERT_TRUE(anew.step < 0 ? within.step < 0 || within.step > kept : are_as_critical(within, anew))
             << seed;
-        goes_on = run.step > 0;
+      } else {
+        ASSERT_GT(within.step, kept) << seed;
+        ++left;
       }
-      moves += goes_on && from != to ? 1 : 0;
-      if (!goes_on) carry_out(to, from);
+      const PassClock::Run again = runs.run_again(rule, PassClock::any_length);
+      ASSERT_TRUE(are_as_critical(again, anew)) << seed;
+      if (anew.step < 0 || anew.most_tapes > drawn.limit || turn % 3 == 0) {
+        moves.take_back();
+        runs.forget_moves();
+        stand_still += anew.step < 0 ? 1 : 0;
+      } else {
+        runs.keep();
+        longer += anew.step > kept ? 1 : 0;
+        kept = anew.step;
+      }
+      if (turn % 10 == 9) {
+        ASSERT_TRUE(are_same(OrderRuns(runs).run(rule, PassClock::Tells::order),
+                             clock.run(drawn.order, rule, PassClock::Tells::order)))
+            << seed;
+      }
     }
   }
-  EXPECT_GT(moves, 50) << "after which the order goes on to its end";
+  EXPECT_GT(longer, 50);
+  EXPECT_GT(left, 50);
+  EXPECT_GT(stand_still, 50);
 }
 
 }  // namespace

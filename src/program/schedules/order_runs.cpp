@@ -1,6 +1,7 @@
 #include "program/schedules/order_runs.h"
 
 #include <algorithm>
+#include <limits>
 #include <tuple>
 #include <utility>
 
@@ -9,23 +10,30 @@ namespace {
 
 constexpr std::int64_t never = -1;
 
+/// Which mark says how a stage stood before a step, or at its end.
+std::size_t mark_of(int stage, int step) { return static_cast<std::size_t>(step) + stage; }
+
 }  // namespace
 
 OrderRuns::OrderRuns(const PassClock& clock, const Order& order)
     : clock_(clock), order_(order), stages_(order.size()), waiting_(clock.chunks().size()) {
   const std::size_t passes = 2 * clock.chunks().size() * clock.micro_batches();
-  ends_.resize(first_of_passes + passes);
-  places_.resize(ends_.size());
-  waited_.resize(ends_.size());
-  std::vector<char> seen(ends_.size(), 0);  // forwards that a stage's order has before
+  places_.resize(first_of_passes + passes);
+  trail_.ends.resize(places_.size());
+  trail_.waited.resize(places_.size());
+  std::vector<char> seen(places_.size(), 0);  // forwards that a stage's order has before
   std::size_t all = 0;
   for (const std::vector<Pass>& of_stage : order) all += of_stage.size();
   steps_.reserve(all);
-  put_off_.resize(all);
+  trail_.put_off.resize(all);
+  marks_.resize(all + order.size());
+  kept_marks_.resize(marks_.size());
+  resumed_.resize(order.size());
+  forget_moves();
   for (std::size_t stage = 0; stage < order.size(); ++stage) {
-    stages_[stage].begin = steps_.size();
+    stages_[stage].begin = static_cast<int>(steps_.size());
     prepare(static_cast<int>(stage), order[stage], seen);
-    stages_[stage].end = steps_.size();
+    stages_[stage].end = static_cast<int>(steps_.size());
   }
 }
 
@@ -42,7 +50,7 @@ void OrderRuns::prepare(int stage, const std::vector<Pass>& passes, std::vector<
     const bool forward = pass.kind == ActionKind::forward;
     const int reader = pass.chunk + (forward ? 1 : -1), giver = pass.chunk - (forward ? 1 : -1);
     step.own = number_of(forward, pass);
-    places_[step.own] = static_cast<int>(steps_.size() - 1 - stages_[stage].begin);
+    places_[step.own] = static_cast<int>(steps_.size()) - 1 - stages_[stage].begin;
     if (reader >= 0 && reader <= last && chunks[reader].stage != stage) step.reader = chunks[reader].stage;
     const Pass given{pass.kind, giver, pass.micro_batch};
     const int of_forward = number_of(true, pass);
@@ -65,13 +73,46 @@ void OrderRuns::move(int stage, int from, int to) {
   else std::rotate(first + to, first + from, first + from + 1);
   for (int place = std::min(from, to); place <= std::max(from, to); ++place)
     places_[first[place].own] = place;
+  first_moved_[stage] = std::min({first_moved_[stage], from, to});
+}
+
+void OrderRuns::forget_moves() { first_moved_.assign(stages_.size(), std::numeric_limits<int>::max()); }
+
+void OrderRuns::keep() {
+  kept_ = trail_;
+  for (int number = 0; number < static_cast<int>(stages_.size()); ++number) {
+    const auto first = marks_.begin() + mark_of(number, 0);
+    std::copy(first + resumed_[number], first + stages_[number].end + 1,
+              kept_marks_.begin() + mark_of(number, resumed_[number]));
+  }
+  forget_moves();
 }
 
 PassClock::Run OrderRuns::run(const WeightRule& rule, PassClock::Tells tells, std::int64_t longest) {
   rule_ = &rule;
   tells_ = tells;
-  longest_ = longest;
   begin();
+  return run_to_end(longest);
+}
+
+PassClock::Run OrderRuns::run_again(const WeightRule& rule, std::int64_t longest) {
+  rule_ = &rule;
+  tells_ = PassClock::Tells::critical;
+  begin_again();
+  return run_to_end(longest);
+}
+
+PassClock::Run OrderRuns::run_to_end(std::int64_t longest) {
+  longest_ = longest;
+  run_ = {};
+  is_left_ = false;
+  last_ = 0;
+  may_go_on_.clear();
+  for (int number = static_cast<int>(stages_.size()); number-- > 0;) {
+    may_go_on_.push_back(number);
+    resumed_[number] = stages_[number].next;
+  }
+  if (tells_ == PassClock::Tells::order) run_.order.resize(stages_.size());
   while (!may_go_on_.empty() && !is_left_) {
     const int stage = may_go_on_.back();
     may_go_on_.pop_back();
@@ -82,23 +123,40 @@ PassClock::Run OrderRuns::run(const WeightRule& rule, PassClock::Tells tells, st
 }
 
 void OrderRuns::begin() {
-  run_ = {};
-  is_left_ = false;
-  last_ = 0;
-  std::fill(ends_.begin(), ends_.end(), never);
-  ends_[there] = 0;
+  std::fill(trail_.ends.begin(), trail_.ends.end(), never);
+  trail_.ends[there] = 0;
   std::fill(waiting_.begin(), waiting_.end(), 0);
   alike_.assign(stages_.size(), {});
-  if (tells_ == PassClock::Tells::order) run_.order.resize(stages_.size());
-  may_go_on_.clear();
-  for (int number = static_cast<int>(stages_.size()); number-- > 0;) {
+  for (int number = 0; number < static_cast<int>(stages_.size()); ++number) {
     Stage& stage = stages_[number];
     stage = {.begin = stage.begin, .next = stage.begin, .end = stage.end, .held = clock_.held()[number]};
     stage.oldest = stage.newest = stage.begin;
-    may_go_on_.push_back(number);
   }
   for (const ChunkPasses& chunk : clock_.chunks())
     stages_[chunk.stage].left += clock_.micro_batches() * (chunk.forward + chunk.input + chunk.weight);
+}
+
+/// Until the first stage comes to a pass that was moved, nobody can know of it: passes that end before then
+/// end so again, and stages that have read nothing else stand where they stood.
+void OrderRuns::begin_again() {
+  trail_ = kept_;
+  waiting_.assign(waiting_.size(), 0);
+  std::int64_t first_known = PassClock::any_length;
+  for (int number = 0; number < static_cast<int>(stages_.size()); ++number)
+    if (const Stage& stage = stages_[number]; first_moved_[number] < stage.end - stage.begin)
+      first_known =
+          std::min(first_known, kept_marks_[mark_of(number, stage.begin + first_moved_[number])].free);
+  for (int number = 0; number < static_cast<int>(stages_.size()); ++number) {
+    Stage& stage = stages_[number];
+    const auto first = kept_marks_.begin() + mark_of(number, stage.begin),
+               last = first + (stage.end - stage.begin);
+    const auto knows =
+        std::partition_point(first, last, [&](const Stage& at) { return at.latest < first_known; });
+    stage = first[std::min(first_moved_[number], static_cast<int>(knows - first))];
+    for (int step = stage.next; step < stage.end; ++step) trail_.ends[steps_[step].own] = never;
+    for (int at = stage.oldest; at < stage.newest; ++at) ++waiting_[steps_[trail_.put_off[at]].pass.chunk];
+  }
+  trail_.ends[there] = 0;
 }
 
 /// Begins the passes of a stage up to the first whose input is not known yet.
@@ -107,19 +165,22 @@ void OrderRuns::go_on(int number) {
   while (stage.next < stage.end) {
     const Step& step = steps_[stage.next];
     const ChunkPasses& chunk = clock_.chunks()[step.pass.chunk];
+    const std::int64_t end_of_input = trail_.ends[step.input];
+    if (end_of_input == never) {
+      stage.waits_for = step.input;
+      return;
+    }
+    stage.latest = std::max(stage.latest, end_of_input);
+    if (tells_ == PassClock::Tells::critical) marks_[mark_of(number, stage.next)] = stage;
     if (step.pass.kind == ActionKind::backward_weight) {
       ++stage.next;
       stage.free += chunk.weight;
       continue;
     }
-    if (ends_[step.input] == never) {
-      stage.waits_for = step.input;
-      return;
-    }
-    const std::int64_t input = ends_[step.input] + step.message;
+    const std::int64_t input = end_of_input + step.message;
     const bool forward = step.pass.kind == ActionKind::forward, puts_off = rule_->puts_off;
     if (stage.oldest < stage.newest) make_room(number, step, input);
-    waited_[step.own] = input > stage.free;
+    trail_.waited[step.own] = input > stage.free;
     const bool is_half = puts_off || step.pass.kind == ActionKind::backward_input;
     stage.free = std::max(stage.free, input) + (forward   ? chunk.forward
                                                 : is_half ? chunk.input
@@ -128,13 +189,13 @@ void OrderRuns::go_on(int number) {
     stage.held += forward ? chunk.saved : puts_off ? chunk.put_off : -chunk.saved;
     stage.most = std::max(stage.most, stage.held);
     if (!forward && puts_off) {
-      put_off_[stage.newest++] = stage.next;
+      trail_.put_off[stage.newest++] = stage.next;
       ++waiting_[step.pass.chunk];
     }
     if (tells_ == PassClock::Tells::order)
       run_.order[number].push_back({forward || !puts_off ? step.pass.kind : ActionKind::backward_input,
                                     step.pass.chunk, step.pass.micro_batch});
-    ends_[step.own] = stage.free;
+    trail_.ends[step.own] = stage.free;
     ++stage.next;
     if (step.reader >= 0 && stages_[step.reader].waits_for == step.own) may_go_on_.push_back(step.reader);
     if (longest_ == PassClock::any_length ||
@@ -144,6 +205,7 @@ void OrderRuns::go_on(int number) {
     run_.step = std::max(longest_, stage.free + stage.left - 1) + 1;
     return;
   }
+  marks_[mark_of(number, stage.end)] = stage;
 }
 
 /// Runs the weight gradients of the shard before, which a chunk's first backward of a shard comes behind;
@@ -163,7 +225,7 @@ void OrderRuns::make_room(int number, const Step& step, std::int64_t input) {
 bool OrderRuns::fills(int number, std::int64_t gap) {
   if (gap <= 0) return false;
   const Stage& stage = stages_[number];
-  const std::int64_t weight = clock_.chunks()[steps_[put_off_[stage.oldest]].pass.chunk].weight;
+  const std::int64_t weight = clock_.chunks()[steps_[trail_.put_off[stage.oldest]].pass.chunk].weight;
   if (weight == 0) return true;
   const std::int64_t percent = rule_->percent_on(number);
   const bool fills = percent * weight <= 100 * gap;
@@ -177,7 +239,7 @@ bool OrderRuns::fills(int number, std::int64_t gap) {
 
 void OrderRuns::run_weights(int number) {
   Stage& stage = stages_[number];
-  const Pass& pass = steps_[put_off_[stage.oldest++]].pass;
+  const Pass& pass = steps_[trail_.put_off[stage.oldest++]].pass;
   const ChunkPasses& chunk = clock_.chunks()[pass.chunk];
   --waiting_[pass.chunk];
   stage.free += chunk.weight;
@@ -209,7 +271,7 @@ void OrderRuns::follow_back() {
     run_.critical.push_back({number, place});
     const Pass& pass = order_[number][place];
     const bool forward = pass.kind == ActionKind::forward;
-    if (waited_[number_of(forward, pass)] == 0) {
+    if (trail_.waited[number_of(forward, pass)] == 0) {
       --place;
       continue;
     }

@@ -28,6 +28,13 @@ class OrderRuns {
   /// A run by a rule, as of PassClock::run.
   PassClock::Run run(const WeightRule& rule, PassClock::Tells tells = PassClock::Tells::times,
                      std::int64_t longest = PassClock::any_length);
+  /// Keeps the last run, which told what is critical and went on to its end, for `run_again`.
+  void keep();
+  /// Hears that the moves since then were taken back.
+  void forget_moves();
+  /// A run by the rule of the kept one that tells what is critical, as `run` would. It begins on each stage
+  /// where moves since then can have changed something.
+  PassClock::Run run_again(const WeightRule& rule, std::int64_t longest);
   /// For each stage the percents with which the last run that went on to its end would have been the same.
   const std::vector<PercentsAlike>& alike() const { return alike_; }
   std::int64_t passes() const { return static_cast<std::int64_t>(steps_.size()); }
@@ -46,17 +53,26 @@ class OrderRuns {
     std::int64_t message = 0;        ///< nanoseconds for which its input is under way
   };
   struct Stage {
-    std::size_t begin = 0, next = 0, end = 0;  ///< steps
-    std::int64_t free = 0;                     ///< when the stage is free
-    std::int64_t left = 0;                     ///< nanoseconds of passes in halves that have yet to begin
-    std::int64_t held = 0, most = 0;           ///< bytes of tapes
-    std::size_t oldest = 0, newest = 0;        ///< weight gradients that are put off
-    int waits_for = nowhere;                   ///< an end
+    int begin = 0, next = 0, end = 0;  ///< steps
+    int waits_for = nowhere;           ///< an end
+    int oldest = 0, newest = 0;        ///< weight gradients that are put off
+    std::int64_t free = 0;             ///< when the stage is free
+    std::int64_t left = 0;             ///< nanoseconds of passes in halves that have yet to begin
+    std::int64_t held = 0, most = 0;   ///< bytes of tapes
+    std::int64_t latest = 0;           ///< the last end among inputs of passes up to the next
+  };
+  /// What a run leaves that a later one can begin with.
+  struct Trail {
+    std::vector<std::int64_t> ends;  ///< nanoseconds
+    std::vector<int> put_off;        ///< steps whose weight gradients are put off, where their stage's are
+    std::vector<char> waited;  ///< passes that had to wait for what they read, by the number of their ends
   };
 
   int number_of(bool forward, const Pass& pass) const;
   void prepare(int stage, const std::vector<Pass>& passes, std::vector<char>& seen);
   void begin();
+  void begin_again();
+  PassClock::Run run_to_end(std::int64_t longest);
   void go_on(int number);
   void make_room(int number, const Step& step, std::int64_t input);
   bool fills(int number, std::int64_t gap);
@@ -68,13 +84,15 @@ class OrderRuns {
   const Order& order_;
   std::vector<Step> steps_;  ///< passes of all stages, one behind the other
   std::vector<Stage> stages_;
-  std::vector<std::int64_t> ends_;    ///< nanoseconds
-  std::vector<std::size_t> put_off_;  ///< steps whose weight gradients are put off, where their stage's are
-  std::vector<int> waiting_;          ///< how many weight gradients are put off, by chunk
-  std::vector<int> may_go_on_;        ///< stages that do not wait for others
+  Trail trail_, kept_;
+  std::vector<Stage> marks_, kept_marks_;  ///< stages before each of their steps and at their end, where a
+                                           ///< run tells what is critical
+  std::vector<int> resumed_;               ///< steps where the last run began
+  std::vector<int> first_moved_;           ///< places from which on passes were moved since a run was kept
+  std::vector<int> waiting_;               ///< how many weight gradients are put off, by chunk
+  std::vector<int> may_go_on_;             ///< stages that do not wait for others
   std::vector<PercentsAlike> alike_;
   std::vector<int> places_;           ///< where passes stand in their stage, by the number of their ends
-  std::vector<char> waited_;          ///< passes that had to wait for what they read, by the same numbers
   PassClock::Run run_;                ///< what is known of the run under way
   const WeightRule* rule_ = nullptr;  ///< the run's rule
   PassClock::Tells tells_ = PassClock::Tells::times;  ///< what the run is to tell

@@ -97,14 +97,17 @@ class OrderSearch {
   }
 
  private:
-  /// Whether an order goes on to its end, by the inner clock, or beyond what it may last.
-  bool time(OrderRuns& runs, Found& one, std::int64_t longest = too_large) const {
-    PassClock::Run run =
-        runs.run({.quarters = one.quarters, .most_tapes = most_tapes_}, PassClock::Tells::critical, longest);
+  WeightRule rule_of(const Found& one) const { return {.quarters = one.quarters, .most_tapes = most_tapes_}; }
+
+  /// Notes what a run was like; whether its order goes on to its end, or beyond what it may last.
+  bool note(PassClock::Run run, Found& one) const {
     one.step = run.most_tapes > most_tapes_ ? too_large : run.step;
     one.tapes = run.most_tapes;
     one.critical = std::move(run.critical);
     return run.step >= 0;
+  }
+  bool time(OrderRuns& runs, Found& one) const {
+    return note(runs.run(rule_of(one), PassClock::Tells::critical), one);
   }
 
   /// Finds the rule of an order's weight gradients; then moves one pass after another, within its stage or on
@@ -126,6 +129,7 @@ class OrderSearch {
     const auto below = [&](std::size_t end) { return static_cast<std::size_t>(random()) % end; };
     Found tried{.quarters = one.quarters};
     time(runs, one);
+    runs.keep();
     std::vector<Moved> moves;
     const std::size_t stages = one.order.size();
     for (std::size_t k = 0; k < tries; ++k) {
@@ -146,12 +150,14 @@ class OrderSearch {
       }
       if (moves.empty()) continue;
       for (const Moved& moved : moves) carry_out(moved, one.order, runs);
-      if (time(runs, tried, one.step) && tried.step <= one.step) {
+      if (note(runs.run_again(rule_of(one), one.step), tried) && tried.step <= one.step) {
+        runs.keep();
         one.step = tried.step;
         one.tapes = tried.tapes;
         one.critical = std::move(tried.critical);
       } else {
         for (const Moved& moved : moves) carry_out(moved.back(), one.order, runs);
+        runs.forget_moves();
       }
     }
   }
