@@ -9,7 +9,8 @@
 #include "program/folded.h"
 
 // Draws one training on paper in three ways: its sums over data behind all passes, folded under them without
-// classes and parts, and folded with them. Usage: draw_contention PICTURE.svg
+// classes, and folded with them. Without classes a chunk's sums leave in one piece, and whoever came first
+// leaves first. Usage: draw_contention PICTURE.svg
 namespace mindpipe {
 namespace {
 
@@ -119,12 +120,12 @@ std::string picture_of(const std::vector<Way>& ways, const std::string& sentence
 
 int draw(const char* path) {
   const Folded folded("breadth-first", chunks, sums_in_forwards);
-  const std::vector<Way> ways{
-      simulated("sums behind all passes", folded.sums_behind_passes()),
-      simulated("folded under passes, in one piece, first come", folded.sums_in_one_piece()),
-      simulated("folded under passes, in parts, by class",
-                {folded.step.program, folded.durations(), folded.network})};
-  for (const Way& way : ways) fmt::print("{:<46} {}\n", way.words, human_seconds(seconds(way.line.step)));
+  const std::vector<Way> ways{simulated("unfolded: sums behind all passes", folded.sums_behind_passes()),
+                              simulated("folded without classes: a chunk's sums in one piece, first come",
+                                        folded.sums_in_one_piece()),
+                              simulated("folded with classes: sums in parts, behind messages",
+                                        {folded.step.program, folded.durations(), folded.network})};
+  for (const Way& way : ways) fmt::print("{:<64} {}\n", way.words, human_seconds(seconds(way.line.step)));
   const PortCosts costs = port_costs_of_step(folded.step, folded.outline);
   const std::string sentence =
       costs.pairs.empty() ? "nobody is held up" : pair_text(costs.pairs.front(), costs, "step");
