@@ -202,9 +202,6 @@ MicroBatchGroups choose_groups(const Outline& outline, const Network& network, c
                                const std::function<bool(const MicroBatchGroups&)>& fits,
                                const OrderMayFit& may_fit) {
   require_groups(given, outline.stages, outline.micro_batches);
-  MP_REQUIRE(outline.data == 1 || network.data.picoseconds_per_byte > 0, Exit::bad_configuration,
-             "schedule.groups is auto, and nothing says how long sums over data take: set device.links, or "
-             "name the groups");
   std::vector<Tried> tried = tried_groups(outline, network, given, may_fit);
   while (!tried.empty()) {
     const auto best = best_of(tried);

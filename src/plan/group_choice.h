@@ -24,7 +24,7 @@ std::optional<std::int64_t> fastest_of_groups(const Outline& outline, const Netw
 /// Chooses what `given` leaves open: the shortest step by the simulator among those that fit; of those within
 /// half a percent of it, since bounded rooms may cost as much again, the one with the fewest tapes. Where
 /// nothing fits, the one with the fewest tapes. `fits`: asked of those that may fit and would be taken; none:
-/// all fit. Refuses links that take no time.
+/// all fit.
 MicroBatchGroups choose_groups(const Outline& outline, const Network& network, const MicroBatchGroups& given,
                                const std::function<bool(const MicroBatchGroups&)>& fits = nullptr,
                                const OrderMayFit& may_fit = nullptr);

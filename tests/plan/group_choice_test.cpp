@@ -1,12 +1,10 @@
 #include "plan/group_choice.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <limits>
 
-#include "core/check.h"
 #include "core/random.h"
 #include "core/text.h"
 #include "plan/run_plan.h"
@@ -17,8 +15,6 @@
 // Groups that are chosen, against all that an elastic schedule could have.
 namespace mindpipe {
 namespace {
-
-using ::testing::HasSubstr;
 
 /// How large a setting may be drawn.
 struct Sizes {
@@ -169,16 +165,6 @@ TEST(GroupChoice, TakesTheFewestTapesWhereNothingIsSummed) {
   drawn.outline = equal_stages(4, 16, 4);
   const MicroBatchGroups chosen = choose_groups(drawn.outline, drawn.network, {});
   EXPECT_EQ(chosen, (MicroBatchGroups{{4, 4, 4, 4}, {4, 4, 4, 4}}));
-}
-
-TEST(GroupChoice, WithoutLinksIsRefused) {
-  try {
-    choose_groups(Drawn(0).outline, {}, {});
-    FAIL() << "nothing was refused";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code, Exit::bad_configuration);
-    EXPECT_THAT(error.what(), HasSubstr("schedule.groups is auto, and nothing says how long sums over data"));
-  }
 }
 
 Config elastic_gpt(std::int64_t limit) {
