@@ -198,6 +198,22 @@ std::optional<std::int64_t> fastest_of_groups(const Outline& outline, const Netw
   return fastest(tried)->step;
 }
 
+std::vector<MicroBatchGroups> groups_worth_tapes(const Outline& outline, const Network& network,
+                                                 const MicroBatchGroups& given, std::size_t most) {
+  std::vector<Tried> tried = tried_groups(outline, network, given, nullptr);
+  std::sort(tried.begin(), tried.end(), [](const Tried& a, const Tried& b) {
+    return std::tuple(a.tapes, a.step) < std::tuple(b.tapes, b.step);
+  });
+  std::vector<Tried> worth;
+  for (const Tried& one : tried)
+    if (worth.empty() || one.step < worth.back().step / 100 * 99) worth.push_back(one);
+  std::vector<MicroBatchGroups> groups;
+  const std::size_t count = std::min(most, worth.size());
+  for (std::size_t place = 0; place < count; ++place)
+    groups.push_back(worth[place * (worth.size() - 1) / std::max<std::size_t>(1, count - 1)].groups);
+  return groups;
+}
+
 MicroBatchGroups choose_groups(const Outline& outline, const Network& network, const MicroBatchGroups& given,
                                const std::function<bool(const MicroBatchGroups&)>& fits,
                                const OrderMayFit& may_fit) {

@@ -21,6 +21,11 @@ std::optional<std::int64_t> fastest_of_groups(const Outline& outline, const Netw
                                               const MicroBatchGroups& given,
                                               const OrderMayFit& may_fit = nullptr);
 
+/// Groups between which steps and tapes are traded, `most` of them: the fastest of those with the fewest
+/// tapes, then those that are faster by one percent or more and have more tapes.
+std::vector<MicroBatchGroups> groups_worth_tapes(const Outline& outline, const Network& network,
+                                                 const MicroBatchGroups& given, std::size_t most);
+
 /// Chooses what `given` leaves open: the shortest step by the simulator among those that fit; of those within
 /// half a percent of it, since bounded rooms may cost as much again, the one with the fewest tapes. Where
 /// nothing fits, the one with the fewest tapes. `fits`: asked of those that may fit and would be taken; none:

@@ -40,7 +40,10 @@ class TapeChanges {
                .hidden = 1},
         may_move_cuts_(config.schedule.cuts.empty() && !config.repartition.moves()) {}
 
+  /// Groups of micro-batches stay those of the layout, and are chosen anew of what is settled.
   void improve(LayoutCandidate best) {
+    has_groups_ = row_of(best.layout.schedule).has_groups;
+    if (has_groups_) config_.schedule.groups = best.groups;
     const Config known = with_layout(config_, best.layout);
     changeable_ = blocks_.changeable(known);
     in_flight_ = blocks_.in_flight(known);
@@ -225,16 +228,18 @@ class TapeChanges {
   bool try_for_less_than(double cost, LayoutCandidate tried) {
     try_layout(config_, tried, search_.price, cost, std::nextafter(cost, 0), blocks_);
     search_.all.push_back(tried);
+    if (has_groups_) search_.all.back().memory = 0;
     simulated_ += tried.actions > 0 ? 1 : 0;
     actions_ += tried.actions;
     return tried.fate == LayoutCandidate::Fate::simulated && tried.cost(search_.price) < cost;
   }
 
   LayoutSearch& search_;
-  const Config& config_;
+  Config config_;
   PricedBlocks& blocks_;
   const TapeRules rules_;
   const bool may_move_cuts_;
+  bool has_groups_ = false;
   std::vector<char> changeable_;  ///< whether each block's tape can be anything but kept
   std::vector<int> in_flight_;    ///< micro-batches of each chunk
   int simulated_ = 0;
@@ -251,7 +256,7 @@ void improve_tapes(LayoutSearch& search, const Config& config, const SearchFreed
     const bool is_like_another = std::any_of(starts.begin(), starts.end(), [&](const LayoutCandidate& start) {
       return start.layout.cuts == one.layout.cuts && start.layout.schedule == one.layout.schedule;
     });
-    if (is_like_another || one.memory == 0 || row_of(one.layout.schedule).has_groups) continue;
+    if (is_like_another || one.memory == 0) continue;
     if (!starts.empty() && one.cost(search.price) > near_best * starts.front().cost(search.price)) break;
     starts.push_back(one);
     if (std::ssize(starts) == most_starts) break;

@@ -314,10 +314,11 @@ LayoutSearch search_once(const Config& given, int ranks, const SearchFreedom& fr
       else try_layout(config, candidate, price, best, most, blocks);
       const double cost = candidate.cost(price);
       if (candidate.fate == Fate::simulated && (best == 0 || cost < best)) best = cost;
-      // Where a layout fits, other cuts may still be shorter, as they are where memory is short.
-      const bool asks_for_cuts =
-          free.swap && limit > 0 && candidate.fate == Fate::simulated && candidate.choices == 0;
-      if (((candidate.fate == Fate::too_large && (free.recompute || free.swap)) || asks_for_cuts) &&
+      // Where a layout fits, other cuts or larger groups may still be shorter, as they are where memory is
+      // short.
+      const bool asks_for_more = (free.swap || row_of(candidate.layout.schedule).has_groups) && limit > 0 &&
+                                 candidate.fate == Fate::simulated && candidate.choices == 0;
+      if ((candidate.fate == Fate::too_large || asks_for_more) && (free.recompute || free.swap) &&
           is_one_grid)
         choose_other_tapes(search, place, config, free, blocks);
     }

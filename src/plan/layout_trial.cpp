@@ -200,6 +200,10 @@ void simulate_layout(const Config& config, LayoutCandidate& candidate, const Ste
     }
     take_times(candidate, {plan.training.expected.step, plan.training.expected.busy}, plan.outline.stages);
     candidate.groups = plan.groups;
+    if (!plan.groups.empty()) {  // which only a whole plan has
+      candidate.actions = 0;
+      for (const auto& list : plan.training.program.ranks) candidate.actions += std::ssize(list);
+    }
     require_stashes(plan, known.train.swap);
     if (plan.subnets) take_figures(known, plan, candidate);
     candidate.host = 0;
@@ -283,58 +287,105 @@ void try_layout(const Config& config, LayoutCandidate& candidate, const StepPric
     blocks.plan_whole(config, candidate, price, most);
 }
 
-std::vector<LayoutCandidate> with_other_tapes(const Config& config, const LayoutCandidate& full,
-                                              const SearchFreedom& free, PricedBlocks& blocks) {
-  std::vector<LayoutCandidate> others;
-  const bool is_least = free.recompute && full.layout.recompute == WhichBlocks::block;
-  if (is_least || row_of(full.layout.schedule).has_groups || full.choices == most_choices) return others;
-  std::vector<double> shares{0};
-  if (free.swap) shares.assign(hiding_shares.begin(), hiding_shares.end());
-  if (!full.hidden.empty()) shares = full.hidden;
-  // Balanced cuts move with what is computed again; those for which the choice was made are tried, too.
-  const auto add = [&](Config known, const TapeChoice& choice, double hidden, const std::vector<int>& cuts) {
-    LayoutChoice layout = full.layout;
+namespace {
+
+/// Groups for which tapes are chosen: those that were planned and do not fit, or else the fewest tapes that
+/// there are, and some that are faster and have more.
+std::vector<MicroBatchGroups> groups_to_choose_for(const Config& config, const LayoutCandidate& full,
+                                                   PricedBlocks& blocks) {
+  constexpr std::size_t most = 4;
+  if (full.choices > 0 && !full.groups.empty()) return {full.groups};
+  const Config known = with_layout(config, full.layout);
+  return groups_worth_tapes(blocks.laid_out(known), network_on_paper(known), known.schedule.groups, most);
+}
+
+/// A layout with other tapes, one after another.
+class OtherTapes {
+ public:
+  OtherTapes(const Config& config, const LayoutCandidate& full, const SearchFreedom& free,
+             PricedBlocks& blocks)
+      : config_(config), full_(full), free_(free), blocks_(blocks) {}
+
+  void swap_all() {
+    const ChosenBlocks all = WhichBlocks::block;
+    const ChosenBlocks again = free_.recompute ? ChosenBlocks() : full_.layout.recompute;
+    if (again != all && full_.layout.swap != all)
+      add(with_layout(config_, full_.layout), {again, all}, TapeRules::smallest, full_.layout.cuts);
+  }
+
+  /// Chooses tapes for these groups, which stay open in what is made: they are among those that then fit.
+  /// `over`: what each stage has too much; empty: as far as blocks alone say.
+  void choose(const MicroBatchGroups& groups, const std::vector<std::int64_t>& over, double hidden) {
+    Config known = with_layout(config_, full_.layout);
+    known.schedule.groups = groups;
+    const TapeRules rules{.recomputes = free_.recompute,
+                          .swaps = free_.swap,
+                          .hidden = hidden,
+                          .copies = network_on_paper(known).copies};
+    for (const int percent : percents_of_limit)
+      if (full_.hidden.empty())
+        for (const CutOfTapes& cut : blocks_.cuts_fitting(known, rules, percent))
+          add(known, cut.choice, hidden, cut.cuts);
+    const std::optional<TapeChoice> fitting = blocks_.fitting(known, over, rules);
+    if (!fitting || *fitting == TapeChoice{full_.layout.recompute, full_.layout.swap}) return;
+    const bool in_v = row_of(known.schedule.kind).in_v;  // finding its cuts anew takes long
+    if (!in_v) add(known, *fitting, hidden, full_.layout.cuts);
+    if (!in_v && (!free_.swap || !full_.layout.cuts.empty())) return;
+    const std::vector<int>& now = blocks_.laid_out(known).first_block;
+    add(known, *fitting, hidden, std::vector<int>(now.begin() + 1, now.end() - 1));
+  }
+
+  std::vector<LayoutCandidate> take() { return std::move(others_); }
+
+ private:
+  /// Balanced cuts move with what is computed again; those for which the choice was made are tried, too.
+  void add(Config known, const TapeChoice& choice, double hidden, const std::vector<int>& cuts) {
+    LayoutChoice layout = full_.layout;
     layout.recompute = known.train.recompute = choice.recompute;
     layout.swap = known.train.swap = choice.swap;
     layout.cuts = known.schedule.cuts = cuts;
-    const auto alike = std::find_if(others.begin(), others.end(),
+    const auto alike = std::find_if(others_.begin(), others_.end(),
                                     [&](const LayoutCandidate& other) { return other.layout == layout; });
-    if (alike != others.end()) {
+    if (alike != others_.end()) {
       if (alike->hidden.back() != hidden) alike->hidden.push_back(hidden);
       return;
     }
-    const LayoutSketch sketch(known, blocks.laid_out(known));
-    LayoutCandidate& made = others.emplace_back(sketch.candidate(layout, sketch.first_block(layout)));
-    made.choices = full.choices + 1;
+    const LayoutSketch sketch(known, blocks_.laid_out(known));
+    LayoutCandidate& made = others_.emplace_back(sketch.candidate(layout, sketch.first_block(layout)));
+    made.choices = full_.choices + 1;
     made.hidden = {hidden};
-  };
-  if (free.swap && full.choices == 0) {
-    const ChosenBlocks again = free.recompute ? ChosenBlocks() : full.layout.recompute;
-    if (again != ChosenBlocks(WhichBlocks::block) && full.layout.swap != ChosenBlocks(WhichBlocks::block))
-      add(with_layout(config, full.layout), {again, WhichBlocks::block}, TapeRules::smallest,
-          full.layout.cuts);
   }
-  for (const double hidden : shares) {
-    refusal_of([&] {
-      const Config known = with_layout(config, full.layout);
-      const TapeRules rules{.recomputes = free.recompute,
-                            .swaps = free.swap,
-                            .hidden = hidden,
-                            .copies = network_on_paper(known).copies};
-      for (const int percent : percents_of_limit)
-        if (full.hidden.empty())
-          for (const CutOfTapes& cut : blocks.cuts_fitting(known, rules, percent))
-            add(known, cut.choice, hidden, cut.cuts);
-      const std::optional<TapeChoice> fitting = blocks.fitting(known, full.over, rules);
-      if (!fitting || *fitting == TapeChoice{full.layout.recompute, full.layout.swap}) return;
-      const bool in_v = row_of(known.schedule.kind).in_v;  // finding its cuts anew takes long
-      if (!in_v) add(known, *fitting, hidden, full.layout.cuts);
-      if (!in_v && (!free.swap || !full.layout.cuts.empty())) return;
-      const std::vector<int>& now = blocks.laid_out(known).first_block;
-      add(known, *fitting, hidden, std::vector<int>(now.begin() + 1, now.end() - 1));
-    });
-  }
-  return others;
+
+  const Config& config_;
+  const LayoutCandidate& full_;
+  const SearchFreedom& free_;
+  PricedBlocks& blocks_;
+  std::vector<LayoutCandidate> others_;
+};
+
+}  // namespace
+
+std::vector<LayoutCandidate> with_other_tapes(const Config& config, const LayoutCandidate& full,
+                                              const SearchFreedom& free, PricedBlocks& blocks) {
+  const bool is_least = free.recompute && full.layout.recompute == WhichBlocks::block;
+  if (is_least || full.choices == most_choices) return {};
+  std::vector<double> shares{0};
+  if (free.swap) shares.assign(hiding_shares.begin(), hiding_shares.end());
+  if (!full.hidden.empty()) shares = full.hidden;
+  OtherTapes others(config, full, free, blocks);
+  if (free.swap && full.choices == 0) others.swap_all();
+  std::vector<MicroBatchGroups> all{{}};
+  const bool has_groups = row_of(full.layout.schedule).has_groups;
+  if (has_groups) refusal_of([&] { all = groups_to_choose_for(config, full, blocks); });
+  for (const double hidden : shares)
+    for (const MicroBatchGroups& groups : all) {
+      const bool is_first = groups == all.front();
+      if (!is_first && hidden != shares.front()) continue;
+      // What is missing is known of the groups that were planned and do not fit, the first.
+      const bool is_known = !has_groups || (is_first && full.fate == Fate::too_large);
+      refusal_of([&] { others.choose(groups, is_known ? full.over : std::vector<std::int64_t>{}, hidden); });
+    }
+  return others.take();
 }
 
 }  // namespace mindpipe

@@ -109,10 +109,12 @@ std::vector<char> PricedBlocks::changeable(const Config& config) {
 std::vector<int> PricedBlocks::in_flight(const Config& config) {
   const Outline& outline = laid_out(config);
   const auto count = [&] {
-    return most_in_flight(order_of_step(outline, config.schedule.kind, network_on_paper(config)),
+    const ScheduleConfig& schedule = config.schedule;
+    return most_in_flight(order_of_step(outline, schedule.kind, network_on_paper(config), schedule.groups),
                           outline.all_chunks());
   };
-  if (config.train.recompute.any() || config.train.swap.any()) return count();
+  if (config.train.recompute.any() || config.train.swap.any() || !config.schedule.groups.empty())
+    return count();
   std::vector<int>& known = in_flight_[{key_of(config, WhichBlocks::none), config.grid.pipeline,
                                         config.grid.data, config.schedule.kind, outline.first_block}];
   if (known.empty()) known = count();

@@ -31,7 +31,7 @@ class PricedBlocks {
   std::vector<CutOfTapes> cuts_fitting(const Config& config, TapeRules rules, int percent);
   /// Whether each block can be computed again, and swapped.
   std::vector<char> changeable(const Config& config);
-  /// Micro-batches that each chunk keeps at once.
+  /// Micro-batches that each chunk keeps at once; with the groups that the configuration has.
   std::vector<int> in_flight(const Config& config);
   /// Simulates a layout as simulate_layout does, unless that was done before.
   void plan_whole(const Config& config, LayoutCandidate& candidate, const StepPrice& price = {},

@@ -7,6 +7,7 @@
 
 #include "core/random.h"
 #include "core/text.h"
+#include "plan/layout_search.h"
 #include "plan/run_plan.h"
 #include "program/sample_outline.h"
 #include "program/schedules/step_order.h"
@@ -197,6 +198,33 @@ TEST(GroupChoice, OfARunStaysWithinTheLimitOfADevice) {
     const RunPlan plan = make_run_plan(elastic_gpt(limit));
     EXPECT_LE(most_bytes(plan), limit);
     EXPECT_FALSE(plan.groups.forward.empty() || plan.groups.backward.empty());
+  }
+}
+
+/// The step of an elastic run where some blocks may be computed again, or those that it has.
+std::int64_t shortest_step(const Config& config, bool chooses_blocks) {
+  const LayoutSearch search = search_layouts(config, num_ranks(degrees_of(config.grid)),
+                                             {.recompute = chooses_blocks, .swap = false});
+  return search.best.empty() ? 0 : search.all[search.best.front()].step;
+}
+
+TEST(GroupChoice, GoesWithAsFewBlocksComputedAgainAsTheLimitAsksFor) {
+  Config config = elastic_gpt(0);
+  const std::int64_t kept = shortest_step(config, false);
+  config.schedule.groups = {{2, 2, 2, 2, 2, 2, 2, 2}, {2, 2, 2, 2, 2, 2, 2, 2}};
+  const std::int64_t least = most_bytes(make_run_plan(config));
+  config.train.recompute = WhichBlocks::block;
+  const std::int64_t again = most_bytes(make_run_plan(config));
+  std::int64_t before = std::numeric_limits<std::int64_t>::max();
+  for (const int percent : {10, 50, 80}) {
+    config = elastic_gpt(again + (least - again) * percent / 100);
+    const std::int64_t some = shortest_step(config, true);
+    config.train.recompute = WhichBlocks::block;
+    const std::int64_t all = shortest_step(config, false);
+    EXPECT_LT(some, all) << percent;
+    EXPECT_LE(some, before) << percent;
+    EXPECT_GE(some, kept) << percent;
+    before = some;
   }
 }
 

@@ -240,5 +240,41 @@ TEST(TapeSearch, OfEveryScheduleIsNoLongerThanAllBlocksAlikeAndFitsWhereTheyDo) 
   EXPECT_GT(accepted, 30);
 }
 
+TEST(TapeSearch, OfElasticGroupsIsNearTheBestOfEveryChoice) {
+  Config c = testing::gpt2();
+  c.model.gpt.layers = 3;
+  c.grid = {1, 2, 2, 1};
+  c.schedule.kind = ScheduleKind::elastic;
+  c.schedule.chunks = 2;
+  c.train.micro_batch = 1;
+  c.train.batch = 16;
+  c.reproducible = {1, 2};
+  c.device.links.rate = 2e8;
+  c.device.kind = DeviceKind::emulated;
+  c.device.description = "core";
+  c = resolve(c);
+  const std::int64_t most = largest_memory(c, WhichBlocks::none),
+                     least = largest_memory(c, WhichBlocks::block);
+  PricedBlocks blocks;
+  const std::vector<TapeChoice> choices = all_choices(blocks.changeable(c));
+  for (const int percent : {25, 60}) {
+    c.memory.device_limit = least + (most - least) * percent / 100;
+    std::int64_t best = 0;
+    for (const TapeChoice& choice : choices) {
+      if (choice.swap.any()) continue;
+      LayoutCandidate one{.layout = layout_of(c)};
+      one.layout.recompute = choice.recompute;
+      simulate_layout(c, one);
+      if (one.fate == LayoutCandidate::Fate::simulated && (best == 0 || one.step < best)) best = one.step;
+    }
+    const LayoutSearch search =
+        search_layouts(c, num_ranks(degrees_of(c.grid)), {.recompute = true, .swap = false});
+    ASSERT_FALSE(search.best.empty());
+    const LayoutCandidate& chosen = search.all[search.best.front()];
+    EXPECT_LE(chosen.memory, c.memory.device_limit);
+    EXPECT_LE(static_cast<double>(chosen.step), 1.01 * static_cast<double>(best)) << percent;
+  }
+}
+
 }  // namespace
 }  // namespace mindpipe
