@@ -24,9 +24,10 @@ std::vector<ScheduleShape> shapes_of(const Config& config, int stages, const Sea
   std::vector<ScheduleShape> shapes;
   for (const ScheduleKind kind : values(free.schedule, config.schedule.kind, all_kinds<ScheduleKind>())) {
     const ScheduleRow& row = row_of(kind);
-    const bool is_alone = stages == 1 && kind != ScheduleKind::one_forward_one_backward;
+    const bool has_groups = !config.schedule.groups.empty(), loses_groups = has_groups && !row.has_groups;
+    const bool is_alone = stages == 1 && kind != ScheduleKind::one_forward_one_backward && !has_groups;
     const bool is_dear = kind == ScheduleKind::searched;
-    if (free.schedule && (row.of_subnets || is_alone || is_dear)) continue;
+    if (free.schedule && (row.of_subnets || is_alone || is_dear || loses_groups)) continue;
     if (!row.has_chunks) {
       if (free.chunks || config.schedule.chunks == 1 || row.may_have(config.schedule.chunks))
         shapes.emplace_back(kind, row.chunks());

@@ -85,7 +85,7 @@ TEST(PlanPorts, AChangeTakesWhatItSaysWhereTapesAreOpen) {
   const PortChange change = file.change();
   EXPECT_EQ(file.step_with(change), change.time) << change.words;
   EXPECT_THAT(change.words, Not(HasSubstr("groups")));
-  // The elastic step computes all blocks again, and others do not.
+  // Each schedule has blocks of its own computed again.
   EXPECT_LE(change.time, PlannedFile(with_open_tapes("dualpipe-v", "15.5MiB")).step());
 }
 
@@ -140,6 +140,17 @@ TEST(PlanPorts, ASimulatedPlanSaysWhichGroupsItTook) {
       text("schedule.groups.backward=auto"),
       ContainsRegex("groups of micro-batches .schedule.groups.: forwards .[2468, ]+. .auto., backwards "
                     ".[2468, ]+. .auto.\n"));
+  const PlannedFile searched(with_open_tapes("elastic", "17.5MiB"));
+  EXPECT_THAT(plan_text(searched.given, PlannedFile::ranks, true, searched.written.open),
+              HasSubstr("forwards [2, 2] (auto), backwards [2, 2] (auto)\n"));
+}
+
+TEST(PlanPorts, GroupsThatAreWrittenLeaveASearchTheSchedulesThatHaveGroups) {
+  std::vector<std::string> settings = with_open_tapes("auto", "0");
+  settings.emplace_back("schedule.groups.forward=[4]");
+  const PlannedFile file(settings);
+  EXPECT_EQ(file.config.schedule.kind, ScheduleKind::elastic);
+  EXPECT_EQ(file.config.schedule.groups.forward, std::vector<int>{4});
 }
 
 }  // namespace

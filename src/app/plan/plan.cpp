@@ -119,13 +119,13 @@ std::string links_text(const Config& config, int ranks) {
 
 namespace {
 
-/// The groups of a schedule that has some, and whether they were chosen.
-std::string groups_text(const Config& config, const RunPlan& plan) {
+/// The groups of a schedule that has some, and whether they were chosen: `given` has those that are written.
+std::string groups_text(const Config& given, const RunPlan& plan) {
   if (plan.groups.empty()) return "";
   const auto one = [](const std::vector<int>& groups, const std::vector<int>& written) {
     return fmt::format("[{}]{}", joined(groups), written.empty() ? " (auto)" : "");
   };
-  const MicroBatchGroups& written = config.schedule.groups;
+  const MicroBatchGroups& written = given.schedule.groups;
   return fmt::format("groups of micro-batches (schedule.groups): forwards {}, backwards {}\n",
                      one(plan.groups.forward, written.forward), one(plan.groups.backward, written.backward));
 }
@@ -155,8 +155,10 @@ std::string stages_text(const RunPlan& plan, const PlannedStep& step, bool simul
   return text;
 }
 
-/// `changes`: those that a simulated plan may recommend; null: nothing is simulated.
-std::string text_of(const Config& config, const RunPlan& plan, int ranks, PortChanges* changes) {
+/// `given`: what the configuration was chosen from; `changes`: those that a simulated plan may recommend;
+/// null: nothing is simulated.
+std::string text_of(const Config& given, const Config& config, const RunPlan& plan, int ranks,
+                    PortChanges* changes) {
   if (plan.subnets) return subnets_text(config, plan, ranks, changes);
   const bool simulate = changes != nullptr;
   const Outline& outline = plan.outline;
@@ -166,7 +168,7 @@ std::string text_of(const Config& config, const RunPlan& plan, int ranks, PortCh
       fmt::format("{}: {} parameters, {} rank{} ({}), schedule {}, {} micro-batches a rank\n",
                   config.model.kind, plan.parameters, ranks, ranks == 1 ? "" : "s",
                   to_string(make_layout(config, {}).grid), config.schedule.kind, outline.micro_batches) +
-      groups_text(config, plan) + halves_text(config);
+      groups_text(given, plan) + halves_text(config);
   if (simulate)
     text += fmt::format("simulated on paper for {}: step {}, {} {}s/s\n{}{}", prices_text(config, plan),
                         human_seconds(step), human_count(counted / step), plan.counted.what,
@@ -227,10 +229,10 @@ void write_figures(const std::string& json, const std::string& figures) {
   else if (!json.empty()) replace_file(json, figures);
 }
 
-std::string plan_text(const Config& given, int ranks, bool simulate) {
-  const Config config = on_paper(given, ranks);
-  PortChanges changes(config);
-  return text_of(config, make_run_plan(config), ranks, simulate ? &changes : nullptr);
+std::string plan_text(const Config& given, int ranks, bool simulate, const std::set<std::string>& open) {
+  const Config config = on_paper(given, ranks, open);
+  PortChanges changes(config, open_settings(given, open, ranks));
+  return text_of(given, config, make_run_plan(config), ranks, simulate ? &changes : nullptr);
 }
 
 int plan(const Arguments& arguments, const Config& given) {
@@ -245,7 +247,7 @@ int plan(const Arguments& arguments, const Config& given) {
   const RunPlan made = make_run_plan(config);
   if (!are_alone(json)) {
     PortChanges changes(config, open_settings(given, arguments.open, ranks));
-    print(text_of(config, made, ranks, arguments.simulate ? &changes : nullptr));
+    print(text_of(given, config, made, ranks, arguments.simulate ? &changes : nullptr));
     print(tapes_chosen(given, config, made, arguments.open));
     if (arguments.simulate && made.trains_steps()) print(schedules_text(config, made.outline));
     print(proof_text(config, made) + "\n");

@@ -1,4 +1,5 @@
 #pragma once
+#include <set>
 #include <string>
 
 namespace mindpipe {
@@ -6,8 +7,9 @@ namespace mindpipe {
 struct Config;
 
 /// What a configuration would do on `ranks` ranks: blocks, tapes and memory of every stage, and the order of
-/// its passes; or, simulated, how long a step takes and how much of it each stage is idle.
-std::string plan_text(const Config& config, int ranks, bool simulate);
+/// its passes; or, simulated, how long a step takes and how much of it each stage is idle. `open`: settings
+/// that are chosen before.
+std::string plan_text(const Config& config, int ranks, bool simulate, const std::set<std::string>& open = {});
 
 /// Whether figures are all that is printed: `--json -`.
 bool are_alone(const std::string& json);
