@@ -1,12 +1,14 @@
 #include "plan/port_changes.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "config/config.h"
 #include "core/check.h"
 #include "core/refusal.h"
 #include "core/text.h"
 #include "plan/layout_space.h"
+#include "plan/layout_trial.h"
 #include "plan/network_on_paper.h"
 #include "plan/run_plan.h"
 #include "plan/searched_settings.h"
@@ -134,8 +136,36 @@ PortChanges::Known PortChanges::with_tapes_chosen(const LayoutChoice& asked) con
   return known;
 }
 
-/// The shortest with the tapes of this plan, or of a change.
-PortChanges::Known PortChanges::with_tapes_named(const LayoutChoice& asked) const {
+/// Changes that may be made, the shortest first.
+std::vector<PortChanges::Known> PortChanges::shortest_known() const {
+  std::vector<Known> known;
+  std::copy_if(known_.begin(), known_.end(), std::back_inserter(known),
+               [](const Known& one) { return one.change.time > 0; });
+  std::stable_sort(known.begin(), known.end(),
+                   [](const Known& a, const Known& b) { return a.change.time < b.change.time; });
+  return known;
+}
+
+/// Whether a layout may fit and be shorter than `best` (0: than any), by what is known without an order.
+bool PortChanges::may_be_better(const LayoutChoice& layout, std::int64_t best) {
+  bool may_be = false;
+  refusal_of([&] {
+    const Config known = with_layout(free_, layout);
+    const LayoutSketch sketch(known, blocks_.laid_out_roughly(known), true);
+    const LayoutCandidate least = sketch.candidate(layout, sketch.first_block(layout));
+    const std::int64_t limit = config_.memory.device_limit;
+    may_be = (limit == 0 || least.least_memory <= limit) && (best == 0 || least.bound < best);
+  });
+  return may_be;
+}
+
+/// The shortest with the tapes of this plan, or of the shortest changes; one that is known to be longer than
+/// another change is not planned.
+PortChanges::Known PortChanges::with_tapes_named(const LayoutChoice& asked) {
+  constexpr std::size_t most_known = 2;
+  std::vector<Known> known = shortest_known();
+  std::int64_t best = known.empty() ? 0 : known.front().change.time;
+  known.resize(open_.choose_tapes ? std::min(known.size(), most_known) : 0);
   std::vector<LayoutChoice> layouts;
   const auto add = [&](const LayoutChoice& tapes) {
     LayoutChoice layout = asked;
@@ -143,16 +173,16 @@ PortChanges::Known PortChanges::with_tapes_named(const LayoutChoice& asked) cons
     layout.swap = tapes.swap;
     if (std::find(layouts.begin(), layouts.end(), layout) == layouts.end()) layouts.push_back(layout);
   };
+  for (const Known& one : known) add(one.chosen);
   add(layout_of(open_.choose_tapes ? config_ : written_));
-  for (const Known& known : known_)
-    if (known.change.time > 0 && open_.choose_tapes) add(known.chosen);
   Known shortest{asked, asked, {}};
   for (const LayoutChoice& layout : layouts) {
+    if (!may_be_better(layout, best)) continue;
     LayoutCandidate candidate{.layout = layout};
-    simulate_layout(free_, candidate);
-    const std::int64_t best = shortest.change.time;
-    if (candidate.fate == LayoutCandidate::Fate::simulated && (best == 0 || candidate.step < best))
-      shortest = {asked, layout, {words_of_change(layout, true), candidate.step}};
+    blocks_.plan_whole(free_, candidate);
+    if (candidate.fate != LayoutCandidate::Fate::simulated || (best > 0 && candidate.step >= best)) continue;
+    best = candidate.step;
+    shortest = {asked, layout, {words_of_change(layout, true), candidate.step}};
   }
   return shortest;
 }

@@ -8,6 +8,7 @@
 #include "config/config.h"
 #include "core/traffic_class.h"
 #include "plan/layout_search.h"
+#include "plan/priced_blocks.h"
 
 namespace mindpipe {
 
@@ -43,6 +44,8 @@ class PortChanges {
   const char* alternatives() const;
   /// The shortest of all that were simulated, if it is shorter than `time` by half a percent or more.
   std::optional<PortChange> best(std::int64_t time) const;
+  /// The layouts that were planned.
+  PricedBlocks& blocks() { return blocks_; }
 
  private:
   struct Known {
@@ -54,7 +57,9 @@ class PortChanges {
   std::vector<LayoutChoice> layouts_for(TrafficClass holds) const;
   void simulate(const LayoutChoice& asked);
   Known with_tapes_chosen(const LayoutChoice& asked) const;
-  Known with_tapes_named(const LayoutChoice& asked) const;
+  Known with_tapes_named(const LayoutChoice& asked);
+  std::vector<Known> shortest_known() const;
+  bool may_be_better(const LayoutChoice& layout, std::int64_t best);
   bool chooses_tapes_of(const LayoutChoice& asked) const;
   std::string words_of_change(const LayoutChoice& then, bool names_tapes) const;
   PortChange other_cuts() const;
@@ -64,6 +69,7 @@ class PortChanges {
   bool of_subnets_;
   Config written_;  ///< with groups, cuts and fates of tapes as the file has them
   Config free_;     ///< with groups of the planner's, too
+  PricedBlocks blocks_;
   std::vector<Known> known_;
   std::optional<PortChange> other_cuts_;  ///< supernet: those of own cuts, or of one
 };

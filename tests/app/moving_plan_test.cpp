@@ -7,6 +7,7 @@
 #include "app/plan/plan_schedules.h"
 #include "config/config.h"
 #include "core/check.h"
+#include "plan/priced_blocks.h"
 #include "plan/run_plan.h"
 
 // What plans and dry runs say of trainings whose blocks may move.
@@ -19,7 +20,8 @@ using testing::Not;
 
 TEST(SchedulesOfPlan, SayOnceWhySeveralAreRefused) {
   const Config moving = read_config(std::string(MINDPIPE_SOURCE_DIR) + "/configs/gpt-moving.yaml", {});
-  const std::string text = schedules_text(moving, make_run_plan(moving).outline);
+  PricedBlocks blocks;
+  const std::string text = schedules_text(moving, make_run_plan(moving).outline, blocks);
   EXPECT_THAT(text, ContainsRegex("\nzb-h1 +1 +[0-9.]+ ms"));
   EXPECT_THAT(text,
               HasSubstr("\nrefused: interleaved (2 chunks), breadth-first (2 chunks), elastic (2 chunks), "));

@@ -247,9 +247,12 @@ int plan(const Arguments& arguments, const Config& given) {
   const RunPlan made = make_run_plan(config);
   if (!are_alone(json)) {
     PortChanges changes(config, open_settings(given, arguments.open, ranks));
+    Config written = config;  // of other schedules all groups are chosen that the file leaves open
+    written.schedule.groups = given.schedule.groups;
     print(text_of(given, config, made, ranks, arguments.simulate ? &changes : nullptr));
     print(tapes_chosen(given, config, made, arguments.open));
-    if (arguments.simulate && made.trains_steps()) print(schedules_text(config, made.outline));
+    if (arguments.simulate && made.trains_steps())
+      print(schedules_text(written, made.outline, changes.blocks()));
     print(proof_text(config, made) + "\n");
   }
   if (!json.empty()) write_figures(json, json_of(config, made, ranks));

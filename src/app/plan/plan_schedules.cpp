@@ -8,6 +8,7 @@
 #include "core/text.h"
 #include "plan/layout_search.h"
 #include "plan/layout_space.h"
+#include "plan/priced_blocks.h"
 
 namespace mindpipe {
 namespace {
@@ -30,7 +31,7 @@ std::string row_of_table(const Config& config, const LayoutCandidate& candidate)
 
 }  // namespace
 
-std::string schedules_text(const Config& config, const Outline& outline) {
+std::string schedules_text(const Config& config, const Outline& outline, PricedBlocks& blocks) {
   if (outline.stages == 1) return "";
   if (outline.micro_batches > most_forwards / outline.stages)
     return fmt::format(
@@ -42,7 +43,7 @@ std::string schedules_text(const Config& config, const Outline& outline) {
   std::vector<std::pair<std::string, std::string>> refused;  // each reason, and whose it is
   for (const LayoutChoice& layout : with_other_schedules(layout_of(config))) {
     LayoutCandidate candidate{.layout = layout};
-    simulate_layout(config, candidate);
+    blocks.plan_whole(config, candidate);
     if (candidate.fate != LayoutCandidate::Fate::refused) {
       text += row_of_table(config, candidate);
       continue;
