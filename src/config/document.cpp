@@ -168,7 +168,7 @@ std::string shown(const Node& node) {
     case Node::Kind::empty:
       return "empty";
     case Node::Kind::list:
-      return "a list";
+      return node.items.empty() ? "an empty list" : "a list";
     case Node::Kind::mapping:
       return "a mapping";
     case Node::Kind::text:

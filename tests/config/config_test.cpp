@@ -132,7 +132,7 @@ TEST(Config, ANumberMayCountForAllChannelsOrStandForEach) {
                        "all)"));
   EXPECT_THAT(complaint_of("model: {kind: vit, deviation: [0.4, 0, 0.5]}\n"),
               HasSubstr("model.deviation is '0'; allowed: a number above 0 to 1, or a list of these"));
-  EXPECT_THAT(complaint_of("model: {kind: vit, mean: []}\n"), HasSubstr("model.mean is a list; allowed"));
+  EXPECT_THAT(complaint_of("model: {kind: vit, mean: []}\n"), HasSubstr("mean is an empty list; allowed"));
 }
 
 TEST(Config, PrintsWhatReadsBackToTheSameConfiguration) {
