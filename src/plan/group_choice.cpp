@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "core/check.h"
+#include "plan/step_bound.h"
 #include "program/schedules/step_order.h"
 
 namespace mindpipe {
@@ -106,27 +107,89 @@ int most_tapes(const Order& order) {
   return most;
 }
 
+/// Groups, timed once their turn comes.
 struct Tried {
   MicroBatchGroups groups;
-  std::int64_t step = 0;  ///< with all the rooms that it could use
+  Order order;
+  std::int64_t bound = 0;  ///< nanoseconds that the step lasts at least
+  std::int64_t step = 0;   ///< with all the rooms that it could use; 0: not timed yet
   int tapes = 0;
+  int number = 0;  ///< in the order in which groups are tried
 };
 
-std::vector<Tried>::iterator fastest(std::vector<Tried>& tried) {
-  return std::min_element(tried.begin(), tried.end(),
-                          [](const Tried& a, const Tried& b) { return a.step < b.step; });
-}
+/// Groups that may be taken, the least bound first, as far as they have to be timed.
+class GroupsInTurn {
+ public:
+  /// `outline` and `network` stay as they are; groups whose orders may not fit are left out.
+  GroupsInTurn(const Outline& outline, const Network& network, const MicroBatchGroups& given,
+               const OrderMayFit& may_fit)
+      : outline_(outline), prices_(outline, network) {
+    const StepBound bound(outline, network, false);
+    for (const MicroBatchGroups& groups : groups_to_try(outline, network, given)) {
+      Order order = make_order(ScheduleKind::elastic, request_of(outline, groups));
+      if (may_fit && !may_fit(order)) continue;
+      const std::int64_t least = bound.of(order);
+      const int tapes = most_tapes(order);
+      const int number = static_cast<int>(left_.size());
+      left_.push_back({groups, std::move(order), least, 0, tapes, number});
+    }
+    std::stable_sort(left_.begin(), left_.end(),
+                     [](const Tried& a, const Tried& b) { return a.bound < b.bound; });
+  }
 
-/// The place of the one to take: the fewest tapes among those about as fast as the fastest.
-std::vector<Tried>::iterator best_of(std::vector<Tried>& tried) {
-  const std::int64_t least = fastest(tried)->step;
-  const auto rank = [&](const Tried& one) {
-    return std::tuple(static_cast<double>(one.step) > equal_steps * static_cast<double>(least), one.tapes,
-                      one.step);
-  };
-  return std::min_element(tried.begin(), tried.end(),
-                          [&](const Tried& a, const Tried& b) { return rank(a) < rank(b); });
-}
+  bool empty() const { return left_.empty(); }
+
+  /// The step of the fastest, once all are timed that may be about as fast.
+  std::int64_t least() {
+    std::int64_t least = std::numeric_limits<std::int64_t>::max();
+    for (Tried& one : left_) {
+      if (!about_as_fast(one.bound, least)) break;
+      time(one);
+      least = std::min(least, one.step);
+    }
+    return least;
+  }
+
+  /// All of them, timed.
+  const std::vector<Tried>& all() {
+    for (Tried& one : left_) time(one);
+    return left_;
+  }
+
+  MicroBatchGroups fastest() {
+    const std::int64_t step = least();
+    const Tried* first = nullptr;
+    for (const Tried& one : left_)
+      if (one.step == step && (first == nullptr || one.number < first->number)) first = &one;
+    return first->groups;
+  }
+
+  /// Takes out the one with the fewest tapes among those about as fast as the fastest.
+  MicroBatchGroups take_best() {
+    const std::int64_t step = least();
+    const auto rank = [&](const Tried& one) {
+      return std::tuple(one.step == 0 || !about_as_fast(one.step, step), one.tapes, one.step, one.number);
+    };
+    const auto best = std::min_element(left_.begin(), left_.end(),
+                                       [&](const Tried& a, const Tried& b) { return rank(a) < rank(b); });
+    MicroBatchGroups groups = std::move(best->groups);
+    left_.erase(best);
+    return groups;
+  }
+
+ private:
+  static bool about_as_fast(std::int64_t step, std::int64_t least) {
+    return static_cast<double>(step) <= equal_steps * static_cast<double>(least);
+  }
+
+  void time(Tried& one) {
+    if (one.step == 0) one.step = StepOrder(outline_, prices_, one.order).run({});
+  }
+
+  const Outline& outline_;
+  PriceList prices_;
+  std::vector<Tried> left_;
+};
 
 }  // namespace
 
@@ -166,41 +229,28 @@ std::vector<MicroBatchGroups> groups_to_try(const Outline& outline, const Networ
 
 namespace {
 
-/// The groups that may fit, each with its step.
-std::vector<Tried> tried_groups(const Outline& outline, const Network& network, const MicroBatchGroups& given,
-                                const OrderMayFit& may_fit) {
-  const PriceList prices(outline, network);
-  std::vector<Tried> tried;
-  for (const MicroBatchGroups& groups : groups_to_try(outline, network, given)) {
-    const Order order = make_order(ScheduleKind::elastic, request_of(outline, groups));
-    if (may_fit && !may_fit(order)) continue;
-    tried.push_back({groups, StepOrder(outline, prices, order).run({}), most_tapes(order)});
-  }
-  return tried;
-}
-
 /// The fastest of the groups with the fewest tapes.
 MicroBatchGroups fewest_tapes(const Outline& outline, const Network& network, const MicroBatchGroups& given) {
   int fewest = std::numeric_limits<int>::max();
   for (const MicroBatchGroups& groups : groups_to_try(outline, network, given))
     fewest = std::min(fewest, most_tapes(make_order(ScheduleKind::elastic, request_of(outline, groups))));
-  std::vector<Tried> tried =
-      tried_groups(outline, network, given, [&](const Order& order) { return most_tapes(order) == fewest; });
-  return fastest(tried)->groups;
+  return GroupsInTurn(outline, network, given,
+                      [&](const Order& order) { return most_tapes(order) == fewest; })
+      .fastest();
 }
 
 }  // namespace
 
 std::optional<std::int64_t> fastest_of_groups(const Outline& outline, const Network& network,
                                               const MicroBatchGroups& given, const OrderMayFit& may_fit) {
-  std::vector<Tried> tried = tried_groups(outline, network, given, may_fit);
-  if (tried.empty()) return std::nullopt;
-  return fastest(tried)->step;
+  GroupsInTurn groups(outline, network, given, may_fit);
+  if (groups.empty()) return std::nullopt;
+  return groups.least();
 }
 
 std::vector<MicroBatchGroups> groups_worth_tapes(const Outline& outline, const Network& network,
                                                  const MicroBatchGroups& given, std::size_t most) {
-  std::vector<Tried> tried = tried_groups(outline, network, given, nullptr);
+  std::vector<Tried> tried = GroupsInTurn(outline, network, given, nullptr).all();
   std::sort(tried.begin(), tried.end(), [](const Tried& a, const Tried& b) {
     return std::tuple(a.tapes, a.step) < std::tuple(b.tapes, b.step);
   });
@@ -215,14 +265,13 @@ std::vector<MicroBatchGroups> groups_worth_tapes(const Outline& outline, const N
 }
 
 MicroBatchGroups choose_groups(const Outline& outline, const Network& network, const MicroBatchGroups& given,
-                               const std::function<bool(const MicroBatchGroups&)>& fits,
-                               const OrderMayFit& may_fit) {
+                               const TakeGroups& take, const OrderMayFit& may_fit) {
   require_groups(given, outline.stages, outline.micro_batches);
-  std::vector<Tried> tried = tried_groups(outline, network, given, may_fit);
-  while (!tried.empty()) {
-    const auto best = best_of(tried);
-    if (!fits || fits(best->groups)) return best->groups;
-    tried.erase(best);
+  GroupsInTurn left(outline, network, given, may_fit);
+  while (!left.empty()) {
+    const std::int64_t fastest = left.least();
+    MicroBatchGroups groups = left.take_best();
+    if (!take || take(groups, fastest)) return groups;
   }
   return fewest_tapes(outline, network, given);
 }

@@ -26,12 +26,15 @@ std::optional<std::int64_t> fastest_of_groups(const Outline& outline, const Netw
 std::vector<MicroBatchGroups> groups_worth_tapes(const Outline& outline, const Network& network,
                                                  const MicroBatchGroups& given, std::size_t most);
 
+/// Whether groups are taken. `fastest`: the step of the fastest that are left, with all the rooms that it
+/// could use.
+using TakeGroups = std::function<bool(const MicroBatchGroups& groups, std::int64_t fastest)>;
+
 /// Chooses what `given` leaves open: the shortest step by the simulator among those that fit; of those within
 /// half a percent of it, since bounded rooms may cost as much again, the one with the fewest tapes. Where
-/// nothing fits, the one with the fewest tapes. `fits`: asked of those that may fit and would be taken; none:
-/// all fit.
+/// nothing fits, the one with the fewest tapes. `take`: asked of those that may fit, one after the other;
+/// null: takes the first.
 MicroBatchGroups choose_groups(const Outline& outline, const Network& network, const MicroBatchGroups& given,
-                               const std::function<bool(const MicroBatchGroups&)>& fits = nullptr,
-                               const OrderMayFit& may_fit = nullptr);
+                               const TakeGroups& take = nullptr, const OrderMayFit& may_fit = nullptr);
 
 }  // namespace mindpipe

@@ -46,10 +46,9 @@ bool costs_more(LayoutCandidate& candidate, std::int64_t at_least, const StepPri
 }
 
 /// Whether a layout costs more than `most`, 0 for any cost, by the time that its step takes with all the
-/// rooms that it could use; notes that as its bound then. With fewer rooms messages meet others in other
-/// queues, and a step may be shorter by chance: by 1.6 % at most where that was looked at.
+/// rooms that it could use; notes that as its bound then.
 bool is_dearer(LayoutCandidate& candidate, std::int64_t with_all_rooms, const StepPrice& price, double most) {
-  return costs_more(candidate, with_all_rooms / 100 * 95, price, most);
+  return costs_more(candidate, with_all_rooms / 100 * percent_in_rooms, price, most);
 }
 
 /// Together with what is_dearer allows: cuts that know tapes make a step shorter, by 10 % at most where that
@@ -92,7 +91,8 @@ void allow_what_is_left(Outline& outline, const Config& known) {
 
 /// What the stages take at least: whole backwards leave as few tapes as can be.
 std::vector<std::int64_t> least_bytes(const Config& known, const Outline& outline) {
-  return least_memory(outline, make_order(known.schedule.kind, request_of(outline)), known.train.recompute);
+  const OrderRequest request = request_of(outline, known.schedule.groups);
+  return least_memory(outline, make_order(known.schedule.kind, request), known.train.recompute);
 }
 
 /// Whether a step that has one order, but for weight gradients that are put off, may fit into the limit and
@@ -246,21 +246,24 @@ void time_layout(const Config& config, LayoutCandidate& candidate, PricedBlocks&
     require_few_actions(outline, known.schedule.kind);
     const LayoutSketch sketch(known, outline);
     if (cuts_know_tapes(known) && is_too_long(outline, percent_of_cuts)) return;
-    if (row_of(known.schedule.kind).has_groups) {  // which a whole plan chooses
+    const MicroBatchGroups& groups = known.schedule.groups;
+    const bool has_open_groups =
+        row_of(known.schedule.kind).has_groups && (groups.forward.empty() || groups.backward.empty());
+    if (has_open_groups) {  // which a whole plan chooses
       std::vector<std::int64_t> fewest;
       const auto may_fit = [&](const Order& order) {
         const std::vector<std::int64_t> least = least_memory(outline, order, known.train.recompute);
         if (fewest.empty() || std::ranges::max(least) < std::ranges::max(fewest)) fewest = least;
         return limit == 0 || std::ranges::max(least) <= limit;
       };
-      const auto fastest = fastest_of_groups(outline, sketch.network, known.schedule.groups, may_fit);
+      const auto fastest = fastest_of_groups(outline, sketch.network, groups, may_fit);
       is_planned_whole =
           !is_too_large(candidate, fewest, limit) && !is_dearer(candidate, *fastest, price, most);
       return;
     }
     if (!may_do(candidate, known, outline, price, most)) return;
     const bool splits_backward = row_of(known.schedule.kind).splits_backward;
-    const Order order = order_of_step(outline, known.schedule.kind, sketch.network, {}, Fit::rough);
+    const Order order = order_of_step(outline, known.schedule.kind, sketch.network, groups, Fit::rough);
     const bool takes_fewer = limit > 0 && splits_backward &&
                              std::ranges::max(least_memory(outline, order, known.train.recompute)) > limit;
     if (takes_fewer) {
@@ -274,6 +277,7 @@ void time_layout(const Config& config, LayoutCandidate& candidate, PricedBlocks&
     if (is_dearer(candidate, step.with_all_rooms(), price, most)) return;
     take_times(candidate, step.in_rooms(), outline.stages);
     candidate.actions = step.actions();
+    candidate.groups = groups;
     candidate.fate = Fate::simulated;
   });
   if (is_planned_whole) blocks.plan_whole(config, candidate, price, most);

@@ -343,7 +343,7 @@ RunPlan make_run_plan(const Config& config, Purpose purpose, std::span<const Sub
   } else if (plan.trains_steps()) {
     const auto count = [&](RunPlan& counted) { count_memory(counted, config, layout, costs); };
     plan_step_within(plan, config, known, count, is_too_long);
-    if (plan.left_at > 0) return plan;
+    return plan;
   }
   count_memory(plan, config, layout, costs);
   return plan;

@@ -15,6 +15,40 @@
 namespace mindpipe {
 namespace {
 
+std::int64_t most_of(const RunPlan& plan) {
+  std::int64_t most = 0;
+  for (int stage = 0; stage < plan.outline.stages; ++stage)
+    most = std::max(most, total_of(plan.most_memory(stage)));
+  return most;
+}
+
+std::int64_t length_of(const RunPlan& plan) { return plan.training.expected.step; }
+
+/// Leaves as few tapes as can be.
+Order with_whole_backwards(const Outline& outline, const Config& config) {
+  return make_order(config.schedule.kind, request_of(outline));
+}
+
+/// Whether no order fits, by the plan with the fewest tapes: where backwards are in halves there are no
+/// fewer, and all else is as large, but for buffers between stages and slabs of sharded gradients.
+bool nothing_fits(const RunPlan& fewest, const Config& config) {
+  const Outline& outline = fewest.outline;
+  const ChosenBlocks& recomputed = config.train.recompute;
+  const std::vector<std::int64_t> all = least_memory(outline, with_whole_backwards(outline, config),
+                                                     recomputed),
+                                  beside = least_beside_tapes(outline, recomputed);
+  for (int stage = 0; stage < outline.stages; ++stage) {
+    const BytesByClass& bytes = fewest.most_memory(stage);
+    std::int64_t least = total_of(bytes) + all[stage] - beside[stage];
+    for (const MemoryClass kind : {MemoryClass::activations, MemoryClass::boundary})
+      least -= bytes[static_cast<int>(kind)];
+    for (const std::int64_t slab : fewest.training.placement.ranks[stage].slabs)
+      least -= outline.sharded_gradients ? static_cast<std::int64_t>(aligned(slab)) : 0;
+    if (least > config.memory.device_limit) return true;
+  }
+  return false;
+}
+
 /// Plans one step after another, until one fits.
 class StepWithin {
  public:
@@ -34,6 +68,7 @@ class StepWithin {
     if (row_of(schedule).has_groups && is_open) return choose_groups_within();
     if (row_of(schedule).splits_backward && limit_ > 0) return choose_tapes();
     plan_.training = step(plan_.outline, schedule);
+    count_(plan_);
   }
 
  private:
@@ -48,22 +83,40 @@ class StepWithin {
     return tried;
   }
 
+  /// Nobody asks whether groups fit whose steps are too long until a shorter one does, before which they
+  /// would be taken.
   void choose_groups_within() {
-    const ScheduleKind schedule = config_.schedule.kind;
     std::optional<RunPlan> fitting;
-    const auto may_fit = [&](const Order& order) {
-      return std::ranges::max(least_memory(plan_.outline, order, config_.train.recompute)) <= limit_;
-    };
-    const auto fits_with = [&](const MicroBatchGroups& groups) {
-      RunPlan tried = with(make_program(plan_.outline, schedule, plan_.network, groups));
+    std::vector<MicroBatchGroups> too_long;
+    const auto fits_so = [&](StepOnPaper& step) {
+      RunPlan tried = with(step.write());
       if (!fits(tried, limit_)) return false;
       fitting = std::move(tried);
       return true;
     };
-    plan_.groups = limit_ == 0
-                       ? choose_groups(plan_.outline, plan_.network, plan_.groups)
-                       : choose_groups(plan_.outline, plan_.network, plan_.groups, fits_with, may_fit);
-    plan_.training = fitting ? std::move(fitting->training) : step(plan_.outline, schedule);
+    const auto takes = [&](const MicroBatchGroups& groups, std::int64_t fastest) {
+      if (is_left(fastest / 100 * percent_in_rooms)) return true;
+      StepOnPaper step(plan_.outline, order(groups), plan_.network);
+      if (is_left(step.in_rooms().step)) {
+        too_long.push_back(groups);
+        return false;
+      }
+      for (const MicroBatchGroups& before : std::exchange(too_long, {})) {
+        StepOnPaper longer(plan_.outline, order(before), plan_.network);
+        if (fits_so(longer)) return true;
+      }
+      plan_.left_at = 0;
+      return fits_so(step);
+    };
+    const OrderMayFit may_fit = [&](const Order& order) {
+      return std::ranges::max(least_memory(plan_.outline, order, config_.train.recompute)) <= limit_;
+    };
+    const MicroBatchGroups groups =
+        choose_groups(plan_.outline, plan_.network, plan_.groups, takes, limit_ == 0 ? nullptr : may_fit);
+    if (plan_.left_at > 0) return;
+    plan_.groups = groups;
+    if (!fitting) fitting = with(plan_step(plan_.outline, order(groups), plan_.network));
+    take(std::move(*fitting));
   }
 
   using Bytes = std::vector<std::int64_t>;
@@ -91,8 +144,16 @@ class StepWithin {
   RunPlan tapes_within() {
     constexpr int percents[] = {100, 97, 93, 85, 70, 55, 40, 25}, fewest_to_choose = 85;
     const ScheduleKind schedule = config_.schedule.kind;
+    const bool may_lack = schedule != ScheduleKind::searched && plan_.outline.tapes_percent == 0,
+               is_tight = std::ranges::max(least_beside_tapes(plan_.outline, config_.train.recompute)) +
+                              most_tapes(plan_.outline, schedule) >
+                          limit_;
+    if (may_lack && is_tight)
+      if (RunPlan fewest = with_fewest_tapes(); nothing_fits(fewest, config_)) return fewest;
     RunPlan best = first();
     const bool fitted = fits(best, limit_);
+    if (may_lack && !is_tight && !fitted)
+      if (RunPlan fewest = with_fewest_tapes(); nothing_fits(fewest, config_)) return fewest;
     const Bytes left = left_for_tapes(best);
     const bool may_fill = schedule == ScheduleKind::searched && plan_.outline.tapes_percent == 0 &&
                           std::ranges::max(left) > own_tapes(plan_.outline, schedule);
@@ -106,12 +167,16 @@ class StepWithin {
     return best;
   }
 
+  RunPlan with_fewest_tapes() const {
+    return with(plan_step(plan_.outline, with_whole_backwards(plan_.outline, config_), plan_.network));
+  }
+
   /// The plan whose order is searched, checked.
   RunPlan searched() const { return with(step(plan_.outline, ScheduleKind::searched)); }
 
-  Order order() const {
+  Order order(const MicroBatchGroups& groups = {}) const {
     require_few_actions(plan_.outline, config_.schedule.kind);
-    return order_of_step(plan_.outline, config_.schedule.kind, plan_.network);
+    return order_of_step(plan_.outline, config_.schedule.kind, plan_.network, groups);
   }
 
   /// The first plan with some cuts, which nobody has checked yet where its order is not searched.
@@ -143,7 +208,10 @@ class StepWithin {
 
   /// Whether a step that takes so long at least is left: it is no shorter than one that fits, or of no use.
   bool is_left(std::int64_t at_least, const RunPlan& best) {
-    if (fits(best, limit_) && at_least >= length_of(best)) return true;
+    return (fits(best, limit_) && at_least >= length_of(best)) || is_left(at_least);
+  }
+  /// Whether it is of no use.
+  bool is_left(std::int64_t at_least) {
     if (!is_too_long_ || !is_too_long_(at_least)) return false;
     plan_.left_at = plan_.left_at == 0 ? at_least : std::min(plan_.left_at, at_least);
     return true;
@@ -162,10 +230,16 @@ class StepWithin {
       improve(best, [&] { return tapes_within(); });
     }
     if (!fits(best, limit_) && plan_.left_at > 0) return;
+    take(std::move(best));
+  }
+
+  /// Takes a plan whose memory is counted, and proves its lists, unless an order was searched for them.
+  void take(RunPlan&& tried) {
+    const MicroBatchGroups groups = std::move(plan_.groups);
+    plan_ = std::move(tried);
+    plan_.groups = groups;
     plan_.left_at = 0;
-    plan_.outline = std::move(best.outline);
-    plan_.training = std::move(best.training);
-    if (!tried_.empty()) prove(plan_.training, plan_.outline);
+    if (config_.schedule.kind != ScheduleKind::searched) prove(plan_.training, plan_.outline);
   }
 
   /// Takes a plan that is better, if one is made: fewer tapes may break schedule.memory, which the first plan
@@ -185,15 +259,6 @@ class StepWithin {
     if (fits_so != fitted) return fits_so;
     return fits_so ? length_of(tried) < length_of(best) : most_of(tried) < most_of(best);
   }
-
-  static std::int64_t most_of(const RunPlan& plan) {
-    std::int64_t most = 0;
-    for (int stage = 0; stage < plan.outline.stages; ++stage)
-      most = std::max(most, total_of(plan.most_memory(stage)));
-    return most;
-  }
-
-  static std::int64_t length_of(const RunPlan& plan) { return plan.training.expected.step; }
 
   RunPlan& plan_;
   const Config& config_;

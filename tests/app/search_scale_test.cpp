@@ -44,7 +44,7 @@ TEST(SearchScale, SearchesOf64RanksTakeSeconds) {
   const std::string configs = MINDPIPE_SOURCE_DIR "/configs/";
   for (const std::string name : {"llama-8b", "gpt2-1.5b", "evolved-transformer-deep"})
     for (const auto& [device, limit] :
-         {std::pair{"h200", "0"}, {"a100", "60GiB"}, {"core", "0"}, {"core", "60GiB"}})
+         {std::pair{"h200", "0"}, {"h200", "16GiB"}, {"a100", "60GiB"}, {"core", "0"}, {"core", "60GiB"}})
       EXPECT_LT(seconds_of_search(configs + name + ".yaml",
                                   {"device.kind=cuda", std::string("device.description=") + device,
                                    std::string("memory.device_limit=") + limit, "train.batch=512"},

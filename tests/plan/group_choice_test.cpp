@@ -98,9 +98,10 @@ TEST(GroupChoice, IsWithinAPercentOfTheBestOfAllGroupsAndWithinItsLimit) {
                    std::vector<int>(drawn.outline.micro_batches / drawn.outline.stages,
                                     drawn.outline.stages)}));
     const int limit = number % 2 == 0 ? all : least + (all - least) * (number % 5) / 5;
-    const MicroBatchGroups chosen = choose_groups(
-        drawn.outline, drawn.network, {},
-        [&](const MicroBatchGroups& groups) { return drawn.tapes(drawn.step(groups)) <= limit; });
+    const MicroBatchGroups chosen =
+        choose_groups(drawn.outline, drawn.network, {}, [&](const MicroBatchGroups& groups, std::int64_t) {
+          return drawn.tapes(drawn.step(groups)) <= limit;
+        });
     const PlannedStep step = drawn.step(chosen);
     const Best best = best_of_all(drawn, limit);
     EXPECT_LE(static_cast<double>(step.expected.step), 1.01 * static_cast<double>(best.step))
@@ -142,9 +143,9 @@ TEST(GroupChoice, OfMorePassesThanAllAreTriedForIsWithinAPercentAndItsLimitToo) 
       std::int64_t best = std::numeric_limits<std::int64_t>::max();
       for (const Best& one : all)
         if (one.tapes <= limit) best = std::min(best, one.step);
-      const MicroBatchGroups chosen =
-          choose_groups(outline, drawn.network, {},
-                        [&](const MicroBatchGroups& groups) { return tried(groups).tapes <= limit; });
+      const MicroBatchGroups chosen = choose_groups(
+          outline, drawn.network, {},
+          [&](const MicroBatchGroups& groups, std::int64_t) { return tried(groups).tapes <= limit; });
       EXPECT_LE(static_cast<double>(tried(chosen).step), 1.01 * static_cast<double>(best))
           << number << ": [" << joined(chosen.forward) << "] and [" << joined(chosen.backward) << "], p "
           << outline.stages << " m " << outline.micro_batches << " v " << outline.chunks << " limit "
