@@ -10,7 +10,4 @@ inline double facility_energy(double energy, double pue) { return energy * pue; 
 /// Kilograms of CO2 equivalent for so many kWh of a facility; `intensity` in grams a kWh.
 inline double kilograms_co2(double facility_kwh, double intensity) { return facility_kwh * intensity / 1000; }
 
-/// Energy in kWh of devices that take `watts` each, together for so many hours.
-inline double device_kilowatt_hours(double device_hours, double watts) { return device_hours * watts / 1000; }
-
 }  // namespace mindpipe

@@ -21,7 +21,4 @@ std::vector<int> ranks_of(std::span<const Objectives> points);
 /// its rank, in shares of the rank's extent, added up; infinite for the ends.
 std::vector<double> crowding_of(std::span<const Objectives> points, const std::vector<int>& ranks);
 
-/// The volume that points dominate, as far as it is better than the reference everywhere.
-double hypervolume(std::span<const Objectives> points, const Objectives& reference);
-
 }  // namespace mindpipe

@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "app/run/weights.h"
+#include "app/saved_weights.h"
 #include "comm/mpi.h"
 #include "spaces.h"
 #include "supernet/sampler.h"

@@ -4,7 +4,7 @@
 #include <set>
 
 #include "app/plan/dry_run.h"
-#include "app/plan/plan.h"
+#include "app/plan_text.h"
 #include "plan/device_on_paper.h"
 #include "plan/operation_counts.h"
 #include "runtime/asked_of_gpu.h"

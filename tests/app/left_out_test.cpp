@@ -3,6 +3,7 @@
 
 #include "app/changed_models.h"
 #include "app/run/weights_source.h"
+#include "app/saved_weights.h"
 
 // What of the files of others is not taken: heads of other tasks, buffers, tensors that may be missing.
 namespace mindpipe {

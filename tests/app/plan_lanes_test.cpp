@@ -9,7 +9,7 @@
 #include <regex>
 
 #include "app/plan/grid_choice.h"
-#include "app/plan/plan.h"
+#include "app/plan_text.h"
 #include "plan/memory_limits.h"
 
 // What a plan says of lanes, of cuts of subnets' own and of what moves for them is what plans of the layouts

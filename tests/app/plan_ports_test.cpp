@@ -8,7 +8,7 @@
 
 #include "app/plan/grid_choice.h"
 #include "app/plan/open_choice.h"
-#include "app/plan/plan.h"
+#include "app/plan_text.h"
 #include "config/config.h"
 
 namespace mindpipe {

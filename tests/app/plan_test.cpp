@@ -1,4 +1,4 @@
-#include "app/plan/plan.h"
+#include "app/plan_text.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -6,7 +6,7 @@
 #include <deque>
 #include <map>
 
-#include "app/run/weights.h"
+#include "app/saved_weights.h"
 #include "core/text.h"
 #include "corpus/files.h"
 #include "io/safetensors.h"

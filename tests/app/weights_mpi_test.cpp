@@ -1,5 +1,5 @@
 // ranks: 2 4
-#include "app/run/weights.h"
+#include "app/saved_weights.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

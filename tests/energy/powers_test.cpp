@@ -197,6 +197,11 @@ TEST(PartOfJob, OfANodeOfLessThanItsIdlePowerIsNotMoreThanThereIs) {
   EXPECT_EQ(part_of_job({1000, 10, 40, 0, 0, 0, 2, 16}), 0);
 }
 
+/// Energy in kWh of devices that take `watts` each, together for so many hours.
+double device_kilowatt_hours(double device_hours, double watts) {
+  return kilowatt_hours(device_hours * 3600 * watts);
+}
+
 std::string megawatt_hours(double kwh, double pue) {
   return fmt::format("{:.0f}", facility_energy(kwh, pue) / 1000);
 }

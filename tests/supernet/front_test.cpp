@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "core/random.h"
+#include "supernet/hypervolume.h"
 
 namespace mindpipe {
 namespace {

@@ -8,6 +8,7 @@
 #include <limits>
 #include <set>
 
+#include "supernet/hypervolume.h"
 #include "supernet/landscape.h"
 
 namespace mindpipe {

@@ -155,10 +155,10 @@ std::string stages_text(const RunPlan& plan, const PlannedStep& step, bool simul
   return text;
 }
 
-/// `given`: what the configuration was chosen from; `changes`: those that a simulated plan may recommend;
-/// null: nothing is simulated.
-std::string text_of(const Config& given, const Config& config, const RunPlan& plan, int ranks,
-                    PortChanges* changes) {
+}  // namespace
+
+std::string plan_text(const Config& given, const Config& config, const RunPlan& plan, int ranks,
+                      PortChanges* changes) {
   if (plan.subnets) return subnets_text(config, plan, ranks, changes);
   const bool simulate = changes != nullptr;
   const Outline& outline = plan.outline;
@@ -189,6 +189,8 @@ std::string text_of(const Config& given, const Config& config, const RunPlan& pl
          "\nan evaluation lies in the memory of the step; eval by itself needs\n" +
          stages_text(reading, reading.evaluation, false);
 }
+
+namespace {
 
 /// The figures of a plan, for programs.
 std::string json_of(const Config& config, const RunPlan& plan, int ranks) {
@@ -229,12 +231,6 @@ void write_figures(const std::string& json, const std::string& figures) {
   else if (!json.empty()) replace_file(json, figures);
 }
 
-std::string plan_text(const Config& given, int ranks, bool simulate, const std::set<std::string>& open) {
-  const Config config = on_paper(given, ranks, open);
-  PortChanges changes(config, open_settings(given, open, ranks));
-  return text_of(given, config, make_run_plan(config), ranks, simulate ? &changes : nullptr);
-}
-
 int plan(const Arguments& arguments, const Config& given) {
   const std::string& json = arguments.layouts.json;
   MP_REQUIRE(json.empty() || arguments.layouts.search || arguments.simulate, Exit::usage,
@@ -249,7 +245,7 @@ int plan(const Arguments& arguments, const Config& given) {
     PortChanges changes(config, open_settings(given, arguments.open, ranks));
     Config written = config;  // of other schedules all groups are chosen that the file leaves open
     written.schedule.groups = given.schedule.groups;
-    print(text_of(given, config, made, ranks, arguments.simulate ? &changes : nullptr));
+    print(plan_text(given, config, made, ranks, arguments.simulate ? &changes : nullptr));
     print(tapes_chosen(given, config, made, arguments.open));
     if (arguments.simulate && made.trains_steps())
       print(schedules_text(written, made.outline, changes.blocks()));

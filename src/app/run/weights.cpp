@@ -100,8 +100,10 @@ class SharedFiles {
   std::vector<std::unique_ptr<CheckedWriter>> writers_;
 };
 
-/// All ranks write what they have of the files; each brings its tensors together from those of its stage.
-void write_together(Worker& worker, const WeightFiles& files, FilesBeside* beside = nullptr) {
+}  // namespace
+
+/// Each rank brings its tensors together from those of its stage.
+void write_together(Worker& worker, const WeightFiles& files, FilesBeside* beside) {
   worker.settle();
   SharedFiles shared(worker.world(), files);
   StateCopy copy(worker.stage(), worker.residency(), worker.wiring().all_ranks.get(),
@@ -123,12 +125,6 @@ void write_together(Worker& worker, const WeightFiles& files, FilesBeside* besid
                 shared.write(place.part, place.offset, words, files.bytes_of_words(piece.stored.count()));
               });
   shared.finish(beside);
-}
-
-}  // namespace
-
-void save_weights(Worker& worker, const std::string& path) {
-  write_together(worker, WeightFiles::one(worker.stage().model(), {}, path));
 }
 
 std::string save_weights_for_others(Worker& worker, const std::string& directory) {

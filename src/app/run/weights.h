@@ -9,9 +9,9 @@
 
 namespace mindpipe {
 
-/// Writes the weights as one file of safetensors in f32, with transformers' names. All ranks write;
-/// collective over the world.
-void save_weights(Worker& worker, const std::string& path);
+/// Writes the weights to these files, and gives `beside`, if any, what it describes. All ranks write what
+/// they have; collective over the world.
+void write_together(Worker& worker, const WeightFiles& files, FilesBeside* beside = nullptr);
 /// Writes them to a directory as `config.exported` says, so that transformers opens it: config.json, the
 /// tokenizer, and one file or parts with an index; the path of either. Collective over the world.
 std::string save_weights_for_others(Worker& worker, const std::string& directory);

@@ -1,0 +1,16 @@
+#pragma once
+#include "app/plan/grid_choice.h"
+#include "app/plan/plan.h"
+#include "plan/port_changes.h"
+#include "plan/run_plan.h"
+
+namespace mindpipe {
+
+/// What `plan` prints first of a configuration on so many ranks.
+inline std::string plan_text(const Config& given, int ranks, bool simulate) {
+  const Config config = on_paper(given, ranks);
+  PortChanges changes(config);
+  return plan_text(given, config, make_run_plan(config), ranks, simulate ? &changes : nullptr);
+}
+
+}  // namespace mindpipe
