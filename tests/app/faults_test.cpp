@@ -1,4 +1,5 @@
 // thorough
+// 3 at a time
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,5 @@
 # thorough
+# 2 at a time
 """gpu-check with programs that hang, crash, print a gigabyte, are killed or refused, and ended from outside at
 random moments: what has ended stands in a whole gpu-check.json, in time."""
 import concurrent.futures
@@ -19,8 +20,9 @@ import unittest
 
 sys.dont_write_bytecode = True
 SCRIPTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "scripts")
-sys.path.insert(0, os.path.join(SCRIPTS, "gpu_check"))
+sys.path[:0] = [os.path.join(SCRIPTS, "gpu_check"), os.path.join(SCRIPTS, "..", "tests")]
 from parts import PARTS  # noqa: E402
+import shares  # noqa: E402
 
 DOCTOR = "graphics       CUDA 13.0 on a driver for 13.0, NVIDIA H200"
 PASSES = "echo '[ RUN      ] Cuda.Swiglu'; echo '[  PASSED  ] 1 test.'"
@@ -392,4 +394,4 @@ class Survival(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    shares.main()

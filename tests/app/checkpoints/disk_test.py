@@ -1,4 +1,5 @@
 # thorough
+# 2 at a time
 """Disks that are full, fail, interrupt or take only a part: no run hangs, a sentence says what is needed,
 older checkpoints stand."""
 import errno

@@ -1,4 +1,5 @@
 # thorough
+# 2 at a time
 """Losses and gradients that are not finite, and losses that jump: steps that are skipped, runs that go back and leave samples
 out, and what a run that cannot go on says. Faults come by --inject."""
 import json

@@ -1,4 +1,5 @@
 # thorough
+# 2 at a time
 """SIGKILL at points of a save, and again and again between steps."""
 import random
 

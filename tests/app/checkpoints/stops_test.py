@@ -1,4 +1,5 @@
 # thorough
+# 2 at a time
 """Runs that are asked to stop and go on: the same command, another grid, more steps, other settings."""
 import os
 import pathlib

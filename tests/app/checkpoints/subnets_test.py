@@ -1,4 +1,5 @@
 # thorough
+# 2 at a time
 """Supernets that stop between windows and go on, on other grids: the files of a run that was never stopped. Networks of a
 space, killed between steps, as any model."""
 import json

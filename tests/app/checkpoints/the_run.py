@@ -13,6 +13,9 @@ import time
 import unittest
 
 SOURCE = pathlib.Path(__file__).resolve().parents[3]
+sys.path.append(str(SOURCE / "tests"))
+import shares  # noqa: E402
+
 ALL = os.environ.get("MINDPIPE_ALL_FAULTS") == "1"  # the larger choices of make test-faults
 PROGRAM, FAULTS = sys.argv[1:3]
 STEPS = 8
@@ -183,4 +186,4 @@ class Runs(unittest.TestCase):
 
 def main():
     del sys.argv[1:3]
-    unittest.main(verbosity=2)
+    shares.main()

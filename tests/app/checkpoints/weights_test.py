@@ -1,4 +1,5 @@
 # thorough
+# 2 at a time
 """Files of weights: who writes which byte, and what SIGKILL leaves of them at each call that changes something."""
 import json
 import os
