@@ -174,12 +174,15 @@ PortChanges::Known PortChanges::with_tapes_named(const LayoutChoice& asked) {
     if (std::find(layouts.begin(), layouts.end(), layout) == layouts.end()) layouts.push_back(layout);
   };
   for (const Known& one : known) add(one.chosen);
-  add(layout_of(open_.choose_tapes ? config_ : written_));
+  const LayoutChoice own = layout_of(open_.choose_tapes ? config_ : written_);
+  add(own);
   Known shortest{asked, asked, {}};
   for (const LayoutChoice& layout : layouts) {
     if (!may_be_better(layout, best)) continue;
     LayoutCandidate candidate{.layout = layout};
-    blocks_.plan_whole(free_, candidate);
+    // The table of schedules asks for the plan's own tapes, however long that step is.
+    const bool is_own = layout.recompute == own.recompute && layout.swap == own.swap;
+    blocks_.plan_whole(free_, candidate, {}, is_own ? 0 : static_cast<double>(best));
     if (candidate.fate != LayoutCandidate::Fate::simulated || (best > 0 && candidate.step >= best)) continue;
     best = candidate.step;
     shortest = {asked, layout, {words_of_change(layout, true), candidate.step}};

@@ -163,6 +163,7 @@ class StepWithin {
       allow(left, percent);
       const bool is_nearer = improve_by_order(best);
       if (fitted || (percent < fewest_to_choose && !is_nearer) || is_far_too_long()) break;
+      if (schedule == ScheduleKind::searched && is_hopeless(best)) break;
     }
     return best;
   }
@@ -204,6 +205,12 @@ class StepWithin {
   /// Whether fewer tapes than those of the steps that were left are of no use, either.
   bool is_far_too_long() const {
     return plan_.left_at > 0 && is_too_long_(plan_.left_at / 100 * percent_with_fewer_tapes);
+  }
+
+  /// Whether a searched order is so long that one with fewer tapes is of no use, either.
+  bool is_hopeless(const RunPlan& best) const {
+    constexpr int percent_by_chance = 90;
+    return is_too_long_ && is_too_long_(length_of(best) / 100 * percent_by_chance);
   }
 
   /// Whether a step that takes so long at least is left: it is no shorter than one that fits, or of no use.
