@@ -19,11 +19,11 @@ train() { mpirun --oversubscribe --bind-to none -n 8 "$program" train --config "
 
 echo "1. eight stages, of which stage 5 computes 1.5 times as long (--inject slow@5:1:1.5); the end of the training says"
 train --inject slow@5:1:1.5
-grep "^.*note:" "$folder/log"
+awk '/note:/ { said = 1 } !/note:|^  / { said = 0 } said' "$folder/log"
 echo; echo "2. replay: where a step goes, and what it would take if rank 5 were like the others, or backwards were shorter"
 "$program" replay "$folder/slow" --scale rank:5=ideal kind:backward=0.8 2>/dev/null
 echo; echo "3. another program, with the prices of that trace"
-"$program" replay "$folder/slow" schedule.kind=zb-h1 2>/dev/null | grep "^what if"
+"$program" replay "$folder/slow" schedule.kind=zb-h1 2>/dev/null | sed -n "/^what if/,\$p"
 echo; echo "4. rank 5 mended: the step beside what was predicted, and what changed between the two runs"
 train run.dir="$folder/mended"
 "$program" replay "$folder/slow" "$folder/mended" 2>/dev/null

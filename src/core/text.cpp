@@ -73,6 +73,17 @@ std::string human_seconds(double seconds) {
   return fmt::format("{} d {:02} h", whole / 86400, whole % 86400 / 3600);
 }
 
+std::string signed_percent(double share, int digits) {
+  const std::string text = fmt::format("{:+.{}f} %", 100 * share, digits);
+  return text.find_first_of("123456789") == std::string::npos ? text.substr(1) : text;
+}
+
+std::string longer_or_shorter(double share) {
+  const std::string text = signed_percent(share);
+  if (text == "0.0 %") return "as long";
+  return text.substr(1) + (share > 0 ? " longer" : " shorter");
+}
+
 namespace {
 
 void skip_spaces(std::string_view& text) {
@@ -198,6 +209,26 @@ std::string join(const std::vector<std::string>& words, std::string_view between
     text += word;
   }
   return text;
+}
+
+std::string in_short_lines(std::string_view text, std::size_t most) {
+  std::string all;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    std::string_view line = text.substr(0, end);
+    const std::string indent(std::min(line.find_first_not_of(' '), line.size()) + 2, ' ');
+    for (std::size_t room = most; line.size() > room; room = most - std::min(most, indent.size())) {
+      const std::size_t word = line.find_first_not_of(' '), before = line.rfind(' ', room),
+                        cut = before != line.npos && before > word ? before : line.find(' ', word);
+      if (cut == line.npos) break;
+      all.append(line.substr(0, cut)).append("\n").append(indent);
+      line.remove_prefix(cut + 1);
+    }
+    all.append(line);
+    if (end < text.size()) all += '\n';
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return all;
 }
 
 }  // namespace mindpipe

@@ -22,6 +22,9 @@ std::string did_you_mean(std::string_view word, const std::vector<std::string>& 
 
 std::string human_bytes(double bytes);      ///< "1.5 GiB"
 std::string human_seconds(double seconds);  ///< "1 h 02 min", "3 min 05 s", "12.3 s", "4.5 ms"
+/// "+2.3 %", "-0.4 %"; "0.0 %" of what rounds to nothing.
+std::string signed_percent(double share, int digits = 1);
+std::string longer_or_shorter(double share);  ///< "2.3 % longer", "0.4 % shorter", "as long"
 
 /// The number of bytes that "4096", "12 GiB" or "500MB" says; nothing when it is no number of bytes.
 std::optional<std::int64_t> parse_bytes(std::string_view text);
@@ -36,5 +39,8 @@ bool is_utf8(std::string_view text);
 std::string printable(std::string_view text, std::size_t most);
 std::string joined(const std::vector<int>& numbers);  ///< "1, 2, 3"
 std::string join(const std::vector<std::string>& words, std::string_view between);
+/// The text with lines of so many letters at most, as far as its words allow: what goes on stands two letters
+/// further in.
+std::string in_short_lines(std::string_view text, std::size_t most = 120);
 
 }  // namespace mindpipe

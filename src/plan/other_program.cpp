@@ -148,7 +148,7 @@ WhatIfResult priced_beside(const Expected& expected, double itself, double chang
   return {.change = std::move(change),
           .expected = {scaled(expected.period), scaled(expected.least) - unsure,
                        scaled(expected.most) + unsure, expected.draws},
-          .note = fmt::format("the traced program, priced so, is {:+.1f} % off", 100 * off)};
+          .note = fmt::format("the traced program, priced so, is {} off", signed_percent(off))};
 }
 
 OtherPrograms::OtherPrograms(const StepTrace& trace, const ReplayGraph& graph, const Expected& expected,

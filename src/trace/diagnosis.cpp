@@ -132,8 +132,7 @@ void find_causes(Diagnosis& diagnosis, const StepTrace& trace, const ReplayGraph
 /// What a level's cause adds to the ideal, if that is another time.
 std::string beside_ideal(const StepLevel& level) {
   if (level.interacts.empty()) return "";
-  return fmt::format("; added to the ideal {}: interacts with {}", signed_time(*level.added),
-                     level.interacts);
+  return fmt::format("; alone it costs {}: interacts with {}", signed_time(*level.added), level.interacts);
 }
 
 /// "the schedule's bubble costs 4.1 ms a step (23.0 %): ..."
@@ -212,11 +211,11 @@ std::string text_of(const Diagnosis& diagnosis, const StepTrace& trace, const Re
   const std::size_t different = hosts_of(trace).size();
   std::string text = fmt::format(
       "steps {} to {} of {} ranks ({}), {}{}\n"
-      "period {}; replayed {} ({:+.2f} %, every begin within {:.1f} us; {})\n"
+      "period {}; replayed {} ({}, every begin within {:.1f} us; {})\n"
       "expected {} ({} to {}), by medians over the steps and over {} draws of them\n",
       trace.steps.front(), trace.steps.back(), graph.ranks(), to_string(trace.grid), trace.device,
       trace.injected.empty() ? "" : fmt::format("; injected: {}", trace.injected),
-      signed_time(identity.measured), signed_time(identity.replayed), 100 * identity.error(),
+      signed_time(identity.measured), signed_time(identity.replayed), signed_percent(identity.error(), 2),
       static_cast<double>(identity.off) / 1e3,
       different <= 1 ? "one clock"
                      : fmt::format("{} hosts, clocks within {:.1f} us", different,
@@ -240,10 +239,10 @@ std::string text_of(const Diagnosis& diagnosis, const StepTrace& trace, const Re
     text += fmt::format("- {}\n", finding);
   for (const WhatIfResult& change : diagnosis.changes)
     text += fmt::format(
-        "what if {}: {} ({} to {}), {:.1f} % {}{}\n", change.change, signed_time(change.expected.period),
+        "what if {}: {} ({} to {}), {}{}\n", change.change, signed_time(change.expected.period),
         signed_time(change.expected.least), signed_time(change.expected.most),
-        std::abs(percent_of(change.expected.period - diagnosis.expected.period, diagnosis.expected.period)),
-        change.expected.period > diagnosis.expected.period ? "longer" : "shorter",
+        longer_or_shorter(
+            percent_of(change.expected.period - diagnosis.expected.period, diagnosis.expected.period) / 100),
         change.note.empty() ? "" : " (" + change.note + ")");
   return text;
 }

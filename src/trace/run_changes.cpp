@@ -4,6 +4,8 @@
 #include <array>
 #include <functional>
 
+#include "core/text.h"
+
 namespace mindpipe {
 namespace {
 
@@ -133,10 +135,9 @@ std::string text_of_changes(const StepTrace& before, const StepTrace& after, con
     return replayed_period(of, expected_times(times, of), chained_steps);
   };
   const std::int64_t was = period(old, then), is = period(graph, now);
-  std::string text =
-      fmt::format("{}: {} a step, and {}: {}, {:.1f} % {}\n", name_before, signed_time(was), name_after,
-                  signed_time(is), 100 * std::abs(static_cast<double>(is - was)) / static_cast<double>(was),
-                  is > was ? "longer" : "shorter");
+  std::string text = fmt::format("{}: {} a step, and {}: {}, {}\n", name_before, signed_time(was), name_after,
+                                 signed_time(is),
+                                 longer_or_shorter(static_cast<double>(is - was) / static_cast<double>(was)));
   if (!same_program(before, after) || then.sums_of != now.sums_of)
     return text + levels_text(before, after, name_before, name_after);
   std::vector<RunChange> changes = changes_between(graph, then, now);

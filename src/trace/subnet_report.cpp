@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <set>
 
+#include "core/text.h"
+
 namespace mindpipe {
 namespace {
 
@@ -117,13 +119,13 @@ std::string text_of_subnets(const Diagnosis& diagnosis, const StepTrace& trace, 
   const auto each = [&](std::int64_t time) { return signed_time(time / count); };
   std::string text = fmt::format(
       "subnets {} to {} on {} ranks ({}), {}{}\n"
-      "{} a subnet, from the first pass to the last end; replayed ({:+.2f} %, every begin within {:.1f} us, "
+      "{} a subnet, from the first pass to the last end; replayed ({}, every begin within {:.1f} us, "
       "clocks within {:.1f} us)\n"
       "where the time of a stage goes, a subnet\n  {:<10}{:>12}{:>12}",
       subnets.empty() ? 0 : *subnets.begin(), subnets.empty() ? 0 : *subnets.rbegin(), graph.ranks(),
       to_string(trace.grid), trace.device,
       trace.injected.empty() ? "" : fmt::format("; injected: {}", trace.injected), each(computed_for(trace)),
-      100 * identity.error(), static_cast<double>(identity.off) / 1e3,
+      signed_percent(identity.error(), 2), static_cast<double>(identity.off) / 1e3,
       static_cast<double>(trace.clock_bound) / 1e3, graph.grid().supernet > 1 ? "lane.stage" : "stage",
       "computes", "host");
   for (const char* reason : names_of_reasons) text += fmt::format("{:>12}", reason);

@@ -34,6 +34,26 @@ TEST(Sizes, AreReadAndShown) {
   EXPECT_EQ(human_bytes(0), "0 bytes");
 }
 
+TEST(Shares, HaveNoSignWhereTheyRoundToNothing) {
+  EXPECT_EQ(signed_percent(-0.0004), "0.0 %");
+  EXPECT_EQ(signed_percent(0.00004, 2), "0.00 %");
+  EXPECT_EQ(signed_percent(-0.0004, 2), "-0.04 %");
+  EXPECT_EQ(signed_percent(0.1), "+10.0 %");
+  EXPECT_EQ(longer_or_shorter(-0.0004), "as long");
+  EXPECT_EQ(longer_or_shorter(-0.004), "0.4 % shorter");
+  EXPECT_EQ(longer_or_shorter(1), "100.0 % longer");
+}
+
+TEST(Lines, AreCutBetweenWords) {
+  EXPECT_EQ(in_short_lines("one two\nthree\n", 8), "one two\nthree\n");
+  EXPECT_EQ(in_short_lines("- one two three four\n  five six seven", 10),
+            "- one two\n  three\n  four\n  five six\n    seven");
+  EXPECT_EQ(in_short_lines("a-long-word one\n\n", 6), "a-long-word\n  one\n\n");
+  EXPECT_EQ(in_short_lines("  a-long-word", 6), "  a-long-word");
+  EXPECT_EQ(in_short_lines("exactly ten", 11), "exactly ten");
+  EXPECT_EQ(in_short_lines("exactly ten", 10), "exactly\n  ten");
+}
+
 TEST(Durations, AreReadAndShown) {
   EXPECT_EQ(parse_seconds("23h50m"), 85800);
   EXPECT_EQ(parse_seconds("90"), 90);

@@ -58,7 +58,7 @@ TEST_F(TwoStages, SayWhoWaitedForWhat) {
   const Diagnosis diagnosis = diagnose(trace_, graph_, {}, "trace");
   EXPECT_THAT(
       text_of_subnets(diagnosis, trace_, graph_, "stage 0 takes 1.50 times as long as others"),
-      AllOf(HasSubstr("subnets 7 to 8 on 2 ranks"), HasSubstr("(+0.00 %, every begin within 0.0 us"),
+      AllOf(HasSubstr("subnets 7 to 8 on 2 ranks"), HasSubstr("(0.00 %, every begin within 0.0 us"),
             HasSubstr("stood idle for"), HasSubstr("since what it reads had not come: "),
             HasSubstr("began when receive"), HasSubstr("- stage 0 takes 1.50 times as long as others\n")));
 }

@@ -49,12 +49,13 @@ std::string moving_steps_text(const Config& config, const RunPlan& first) {
   for (const PlannedMove& move : plan_moves(config, known)) {
     const std::int64_t during = move.during.training.expected.step, after = move.after.training.expected.step;
     text += fmt::format(
-        "step {} moves {}: {} leave a rank, {} is the most that one has room for; it takes {} ({:+.2f} % of "
+        "step {} moves {}: {} leave a rank, {} is the most that one has room for; it takes {} ({} of "
         "the steps before), and those behind it {}\n",
         move.step, moved_blocks(move.during.outline),
         human_bytes(static_cast<double>(most_sent(move.during))),
         human_bytes(static_cast<double>(most_memory_of(move.during))), seconds(during),
-        100 * (static_cast<double>(during) / static_cast<double>(std::max<std::int64_t>(1, before)) - 1),
+        signed_percent(
+            static_cast<double>(during) / static_cast<double>(std::max<std::int64_t>(1, before)) - 1, 2),
         seconds(after));
     before = after;
   }

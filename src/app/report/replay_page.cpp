@@ -124,7 +124,7 @@ std::string stages_picture(const StepTrace& trace, const ReplayGraph& graph, con
   };
   const double whole = period(0, 0);
   std::string text =
-      opening("stages: share of a step that grows with their work, and how much longer that may take",
+      opening("how much of a step grows with a stage's work, and how much longer that may take for nothing",
               page_top + row * stages + 20);
   for (int stage = 0; stage < stages; ++stage) {
     const double critical = (period(stage, more) / whole - 1) / more;
@@ -137,7 +137,8 @@ std::string stages_picture(const StepTrace& trace, const ReplayGraph& graph, con
     text += text_at(page_left - 8, y + 13, fmt::format("stage {}", stage), "end") +
             box("c0", page_left, y, std::max(0.5, long_is), 16) +
             text_at(page_left + long_is + 8, y + 13,
-                    fmt::format("{:.0f} %; {:.1f} % longer costs nothing", 100 * critical, 100 * least));
+                    fmt::format("{:.0f} % of a step grows with it; it may take {:.1f} % longer for nothing",
+                                100 * critical, 100 * least));
   }
   return text + "</svg>\n";
 }

@@ -20,9 +20,7 @@ double planned_seconds(Run& run) {
   return seconds_of(static_cast<double>(run.worker().plan().training.expected.step));
 }
 
-std::string percent_more(double measured, double planned) {
-  return fmt::format("{:+.1f} %", 100 * (measured / planned - 1));
-}
+std::string percent_more(double measured, double planned) { return signed_percent(measured / planned - 1); }
 
 }  // namespace
 

@@ -5,6 +5,7 @@
 #include "app/verbs/main_verb.h"
 #include "config/config.h"
 #include "core/log_mark.h"
+#include "core/text.h"
 
 namespace mindpipe {
 namespace {
@@ -50,7 +51,7 @@ std::string EndReport::speed(const char* of_what) const {
 void EndReport::print_table(const std::vector<std::string>& notes) {
   Worker& worker = run_.worker();
   std::string of_notes;
-  for (const std::string& note : notes) of_notes += fmt::format("note: {}\n", note);
+  for (const std::string& note : notes) of_notes += in_short_lines(fmt::format("note: {}\n", note));
   std::string all = text(of_stages(worker, worker.executor().spent(worker.training())), of_notes);
   if (!run_.is_rank_0() || trained() == 0) return;
   if (worker.ledger().total().calls > 0)

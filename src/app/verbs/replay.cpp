@@ -12,6 +12,7 @@
 #include "core/input_file.h"
 #include "core/launcher.h"
 #include "core/log.h"
+#include "core/text.h"
 #include "io/file.h"
 #include "plan/other_program.h"
 #include "plan/other_subnets.h"
@@ -91,8 +92,8 @@ int replay_subnets(const StepTrace& trace, const ReplayArguments& asked,
     diagnosis.changes.push_back(
         OtherSubnets(trace, beside("prices.yaml"), computed_for(trace), path).expect(settings));
   }
-  const std::string text = fmt::format(
-      "{}: {}", asked.run, text_of_subnets(diagnosis, trace, graph, prices ? text_of_prices(*prices) : ""));
+  const std::string text = in_short_lines(fmt::format(
+      "{}: {}", asked.run, text_of_subnets(diagnosis, trace, graph, prices ? text_of_prices(*prices) : "")));
   print(text);
   replace_file(beside("replay.json"), replay_json(diagnosis, trace, graph));
   replace_file(beside("replay.html"), subnet_page(diagnosis, trace, graph, asked.run, text));
@@ -111,14 +112,15 @@ int replay_run(const Arguments& arguments, const Config&) {
     const StepTrace before = read_aligned_trace(path), after = read_aligned_trace(trace_file_of(other));
     MP_REQUIRE(!before.of_subnets && !after.of_subnets, Exit::usage,
                "replay {} {}: compares steps, not subnets", asked.run, other);
-    print(text_of_changes(before, after, asked.run, other));
+    print(in_short_lines(text_of_changes(before, after, asked.run, other)));
     return 0;
   }
   const bool may_lack = settings.empty() && asked.changes.empty();
   StepTrace trace = may_lack ? read_partial_trace(path) : read_step_trace(path);
   if (!missing_ranks(trace).empty()) {
     if (trace.of_subnets) read_step_trace(path);  // refuses it
-    print(fmt::format("{}: {}", asked.run, partial_report(trace, ReplayGraph(trace.grid, trace.program))));
+    print(in_short_lines(
+        fmt::format("{}: {}", asked.run, partial_report(trace, ReplayGraph(trace.grid, trace.program)))));
     return static_cast<int>(Exit::bad_data);
   }
   align_clocks(trace);
@@ -129,7 +131,7 @@ int replay_run(const Arguments& arguments, const Config&) {
   if (!settings.empty())
     diagnosis.changes.push_back(OtherPrograms(trace, graph, diagnosis.expected, path).expect(settings));
   else if (asked.changes.empty()) diagnosis.changes = suggestions_for(trace, graph, diagnosis.expected, path);
-  const std::string text = fmt::format("{}: {}", asked.run, text_of(diagnosis, trace, graph));
+  const std::string text = in_short_lines(fmt::format("{}: {}", asked.run, text_of(diagnosis, trace, graph)));
   print(text);
   const std::string figures = std::filesystem::path(path).replace_filename("replay.json"),
                     page = std::filesystem::path(path).replace_filename("replay.html");
