@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/bulk_parts.h"
+#include "program/clock/port_events.h"
 #include "program/clock/port_waits.h"
 
 namespace mindpipe {
@@ -17,19 +18,6 @@ struct Offered {
   std::size_t step = 0;
   int action = 0;
 };
-
-/// Lets transfers pass ports, each offered at its time. Calls see(left) for each of their turns.
-template <class See>
-void pass_ports(const std::vector<Offered>& in_order, const See& see) {
-  Ports ports;
-  auto next = in_order.begin();
-  while (next != in_order.end() || ports.next() != Ports::never) {
-    const std::int64_t now = std::min(next == in_order.end() ? Ports::never : next->time, ports.next());
-    while (ports.next() == now) see(ports.leave());
-    for (; next != in_order.end() && next->time == now; ++next) ports.offer(next->transfer, now, next->turns);
-    ports.serve(now);
-  }
-}
 
 }  // namespace
 
@@ -69,9 +57,11 @@ PortWaits PortTransfers::waits(const ReplayTimes& measured, std::optional<Traffi
                            rank.steps[step][graph_.index_of(action)].end - measured.rows[step].lasts[action],
                            step, action});
   }
-  std::stable_sort(offered.begin(), offered.end(),
-                   [](const Offered& a, const Offered& b) { return a.time < b.time; });
-  for (std::size_t i = 0; i < offered.size(); ++i) offered[i].transfer.number = static_cast<int>(i);
+  PortEvents<int> events;
+  for (int number = 0; number < static_cast<int>(offered.size()); ++number) {
+    offered[number].transfer.number = number;
+    events.put(offered[number].time, number);
+  }
   const std::vector<std::int64_t> none(graph_.actions(), 0);
   PortWaits waits{.all = {measured.rows.size(), none}, .for_own = {measured.rows.size(), none}};
   const auto at = [&](PortWaits::Times & times, const Ports::Left& left) -> auto& {
@@ -80,13 +70,17 @@ PortWaits PortTransfers::waits(const ReplayTimes& measured, std::optional<Traffi
   };
   std::vector<Ports::Left> passed;
   std::vector<TurnsLeft> turns_left(offered.size());
-  pass_ports(offered, [&](Ports::Left left) {
-    TurnsLeft& turns = turns_left[left.transfer.number];
-    turns.add(left);
-    const Offered& whole = offered[left.transfer.number];
-    at(waits.all, left) = turns.arrived - whole.time - whole.transfer.takes;
-    passed.push_back(left);
-  });
+  events.run(
+      [&](Ports::Left left, std::int64_t) {
+        TurnsLeft& turns = turns_left[left.transfer.number];
+        turns.add(left);
+        const Offered& whole = offered[left.transfer.number];
+        at(waits.all, left) = turns.arrived - whole.time - whole.transfer.takes;
+        passed.push_back(left);
+      },
+      [&](int number, std::int64_t now) {
+        events.offer(offered[number].transfer, now, offered[number].turns);
+      });
   PortWaits::Times for_any{measured.rows.size(), none};
   each_wait_at_ports(passed, [&](const Ports::Left& waits_on, const Ports::Left& holds, std::int64_t time) {
     at(for_any, waits_on) += time;

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <queue>
+#include <span>
+
+#include "program/clock/port_events.h"
 
 namespace mindpipe {
 namespace {
@@ -16,7 +18,7 @@ class AtPorts {
         graph_(transfers.graph()),
         times_(measured),
         waited_(transfers.waits(measured).all),
-        ports_(unseen.size() == 1 ? std::optional(unseen.front()) : std::nullopt),
+        events_(unseen.size() == 1 ? std::optional(unseen.front()) : std::nullopt),
         step_of_(graph_.ranks(), -1),
         left_(graph_.ranks(), 0),
         at_sum_(graph_.actions(), 0),
@@ -44,16 +46,8 @@ class AtPorts {
 
   ReplayedAtPorts run() {
     for (int rank = 0; rank < graph_.ranks(); ++rank) begin_step(rank, 0);
-    while (!events_.empty() || ports_.next() != Ports::never) {
-      const std::int64_t now = std::min(events_.empty() ? Ports::never : events_.top().time, ports_.next());
-      while (ports_.next() == now) leave(ports_.leave());
-      while (!events_.empty() && events_.top().time == now) {
-        const Event event = events_.top();
-        events_.pop();
-        happen(event, now);
-      }
-      ports_.serve(now);
-    }
+    events_.run([&](const Ports::Left& left, std::int64_t) { leave(left); },
+                [&](const Event& event, std::int64_t now) { happen(event, now); });
     const auto has_ended = [&](int step) { return step == static_cast<int>(times_.rows.size()); };
     steps_.finished = std::all_of(step_of_.begin(), step_of_.end(), has_ended);
     return {std::move(steps_), std::move(times_)};
@@ -62,12 +56,8 @@ class AtPorts {
  private:
   enum class Phase : std::uint8_t { begins, at_sum, behind_sum, ends };
   struct Event {
-    std::int64_t time = 0, order = 0;
     Phase phase = Phase::begins;
     int action = 0;
-    bool operator>(const Event& other) const {
-      return std::pair(time, order) > std::pair(other.time, other.order);
-    }
   };
   /// Entries of a list that wait for another one.
   struct Followers {
@@ -83,7 +73,7 @@ class AtPorts {
 
   std::size_t step_of(int action) const { return static_cast<std::size_t>(step_of_[graph_.rank_of(action)]); }
   ReplayRow& row_of(int action) { return times_.rows[step_of(action)]; }
-  void at(std::int64_t time, Phase phase, int action) { events_.push({time, made_++, phase, action}); }
+  void at(std::int64_t time, Phase phase, int action) { events_.put(time, {phase, action}); }
   const Followers& followers(int action) const {
     return followers_[list_of_[graph_.rank_of(action)]][graph_.index_of(action)];
   }
@@ -177,7 +167,7 @@ class AtPorts {
     Ports::Transfer transfer = *transfers_[action];
     transfer.number = static_cast<int>(on_way_.size());
     on_way_.push_back({step_of(action), action, now});
-    ports_.offer(transfer, now, at_ports_.turns(action, transfer));
+    events_.offer(transfer, now, at_ports_.turns(action, transfer));
   }
   void leave(Ports::Left left) {
     OnWay& way = on_way_[left.transfer.number];
@@ -227,7 +217,7 @@ class AtPorts {
   Replayed steps_;
   PortWaits::Times waited_;  ///< [step][action]: by the same rule, where it ran
   std::array<double, traffic_classes.size()> waits_so_long_{};
-  Ports ports_;
+  PortEvents<Event> events_;
   std::vector<std::optional<Ports::Transfer>> transfers_;  ///< by action
   std::vector<std::vector<Followers>> followers_;          ///< [list][index]
   std::vector<int> list_of_, step_of_, left_;              ///< by rank
@@ -235,8 +225,6 @@ class AtPorts {
   std::vector<int> sharers_;                               ///< by sum of the first sharer: how many have come
   std::vector<std::vector<int>> come_;                     ///< [step][meeting]
   std::vector<OnWay> on_way_;                              ///< by number at ports
-  std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
-  std::int64_t made_ = 0;
 };
 
 }  // namespace

@@ -1,7 +1,6 @@
 #include "program/clock/clock.h"
 
 #include <algorithm>
-#include <functional>
 
 namespace mindpipe {
 namespace {
@@ -32,7 +31,7 @@ std::int64_t latency_of(const HeldTask& held) {
 }  // namespace
 
 Clock::Clock(int ranks, const std::optional<Unseen>& unseen)
-    : ports_(unseen), running_(ranks, -1), idle_(ranks), touched_((ranks + 63) / 64), lines_(ranks) {}
+    : events_(unseen), running_(ranks, -1), idle_(ranks), touched_((ranks + 63) / 64), lines_(ranks) {}
 
 const Task* Clock::on_way(int rank, const Way& way) const {
   const int line = lines_.of(rank, way);
@@ -43,7 +42,7 @@ std::int64_t Clock::arrives(int rank, const Way& way) const {
   const int held = lines_[lines_.of(rank, way)].first;
   const Task& task = held_[held].task;
   if (task.load.takes == 0 || held_[held].has_left) return task.end;
-  return ports_.expected(rank, task.load.level, class_of(task.kind), held, now_) + task.load.latency;
+  return events_.ports().expected(rank, task.load.level, class_of(task.kind), held, now_) + task.load.latency;
 }
 
 void Clock::put(const Task& task) {
@@ -91,13 +90,13 @@ void Clock::send(int held, int part) {
   if (task.load == Load{}) return end_at(now_ + of_turn(part, turns, task.lasts), held);
   const std::int64_t takes = of_turn(part, turns, task.load.takes);
   if (takes == 0) return end_at(now_ + latency_of(held_[held]), held);
-  ports_.offer({.traffic = class_of(task.kind),
-                .level = task.load.level,
-                .from = task.rank,
-                .to = task.peer < 0 ? task.rank : task.peer,
-                .takes = takes,
-                .number = held},
-               now_, is_pass(task.kind) ? 1 : task.load.turns(takes));
+  events_.offer({.traffic = class_of(task.kind),
+                 .level = task.load.level,
+                 .from = task.rank,
+                 .to = task.peer < 0 ? task.rank : task.peer,
+                 .takes = takes,
+                 .number = held},
+                now_, is_pass(task.kind) ? 1 : task.load.turns(takes));
 }
 
 /// A pass computes what stands before its next turn of sums.
@@ -115,12 +114,10 @@ void Clock::end_at(std::int64_t time, int held) {
     if (task.rank >= static_cast<int>(last_sum_.size())) last_sum_.resize(task.rank + 1, 0);
     time = last_sum_[task.rank] = std::max(time, last_sum_[task.rank]);
   }
-  ends_.push_back({time, ends_made_++, held});
-  std::push_heap(ends_.begin(), ends_.end(), std::greater<>());
+  events_.put(time, held);
 }
 
-void Clock::leave_port() {
-  Ports::Left left = ports_.leave();
+void Clock::leave_port(Ports::Left left) {
   HeldTask& held = held_[left.transfer.number];
   held.at_port.add(left);
   if (sees_ports_) sees_ports_(left);
@@ -156,11 +153,8 @@ bool Clock::ask(Source& source, int rank) {
   return false;
 }
 
-/// Ends a turn of what is first, and with its last turn the task.
-void Clock::end_first(Source& source) {
-  std::pop_heap(ends_.begin(), ends_.end(), std::greater<>());
-  const int number = ends_.back().held;
-  ends_.pop_back();
+/// With its last turn a task ends.
+void Clock::end_turn(int number, Source& source) {
   HeldTask& held = held_[number];
   const bool has_sums = is_pass(held.task.kind) && held.task.load.takes > 0;
   if (has_sums && !held.travels) {

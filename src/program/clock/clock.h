@@ -8,7 +8,7 @@
 
 #include "program/clock/held_tasks.h"
 #include "program/clock/idle_clock.h"
-#include "program/clock/ports.h"
+#include "program/clock/port_events.h"
 #include "program/clock/source.h"
 #include "program/clock/task.h"
 #include "program/clock/task_lines.h"
@@ -54,26 +54,18 @@ class Clock {
   void watch_ends(std::function<void(const Task&)> see) { sees_ends_ = std::move(see); }
 
  private:
-  struct End {
-    std::int64_t time = 0, order = 0;
-    int held = 0;
-    bool operator>(const End& other) const {
-      return time != other.time ? time > other.time : order > other.order;
-    }
-  };
-
   void begin_at(int held);
   void begin_parts(TaskLines::Line& line);
   void send(int held, int part);
   void compute(int held);
   void end_at(std::int64_t time, int held);
-  void leave_port();
+  void leave_port(Ports::Left left);
   /// False: the source does not know.
   bool ask(Source& source, int rank);
-  void end_first(Source& source);
+  void end_turn(int number, Source& source);
 
-  std::int64_t now_ = 0, ends_made_ = 0;
-  Ports ports_;
+  std::int64_t now_ = 0;
+  PortEvents<int> events_;  ///< ends of held tasks, or of their turns
   std::function<void(const Ports::Left&)> sees_ports_;
   std::function<void(const Task&)> sees_ends_;
   std::vector<std::int64_t> last_sum_;  ///< when the last sum or gather of each rank ended
@@ -82,7 +74,6 @@ class Clock {
   std::vector<std::uint64_t> touched_;  ///< a bit for each rank
   HeldTasks held_;
   TaskLines lines_;
-  std::vector<End> ends_;   ///< a heap
   std::vector<int> begun_;  ///< tasks that nobody has been told of
 };
 
@@ -91,9 +82,6 @@ bool Clock::run(Source& source, const Begun& begun) {
   const auto tell = [&] {
     for (const int held : begun_) begun(static_cast<const Task&>(held_[held].task));
     begun_.clear();
-  };
-  const auto next_time = [&] {
-    return std::min(ends_.empty() ? Ports::never : ends_.front().time, ports_.next());
   };
   while (true) {
     const bool opened = source.open(*this);
@@ -105,19 +93,20 @@ bool Clock::run(Source& source, const Begun& begun) {
         tell();
         touched_[word] &= touched_[word] - 1;
       }
-    ports_.serve(now_);
-    if (next_time() == Ports::never) {
+    events_.serve(now_);
+    if (events_.next() == Ports::never) {
       const bool more = source.at_rest(*this);
       tell();
       if (!more) return true;
-      ports_.serve(now_);
+      events_.serve(now_);
     }
-    now_ = next_time();
-    while (ports_.next() == now_) leave_port();
-    while (!ends_.empty() && ends_.front().time == now_) {
-      end_first(source);
-      tell();
-    }
+    now_ = events_.next();
+    events_.at(
+        now_, [&](const Ports::Left& left) { leave_port(left); },
+        [&](int held) {
+          end_turn(held, source);
+          tell();
+        });
   }
 }
 
