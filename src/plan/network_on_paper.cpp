@@ -68,8 +68,9 @@ Network network_on_paper(const Config& config) {
   // piece of the sum.
   const auto data = static_cast<int>(config.grid.data),
              shards = std::max(data, static_cast<int>(config.reproducible.data));
-  network.of_gather = std::max(1, data - 1);
-  network.of_sum = std::max(1, (data - 1) * (most_roots(shards, data) + (config.train.zero > 0 ? 0 : 1)));
+  network.calls.of_gather = std::max(1, data - 1);
+  network.calls.of_sum =
+      std::max(1, (data - 1) * (most_roots(shards, data) + (config.train.zero > 0 ? 0 : 1)));
   // Stages share a node where the first rank of the one and the last of the other do; else some ranks do not.
   network.message = network.grid;
   for (int from = 0; from < places && node_of(0) != node_of(ranks - 1); ++from)

@@ -63,7 +63,7 @@ StepOnPaper::StepOnPaper(const Outline& outline, const Order& order, const Netwo
       prices_(outline, network),
       order_(order),
       source_(outline, prices_, order_) {
-  network_.part_bytes = outline.part_bytes;
+  network_.calls.part_bytes = outline.part_bytes;
 }
 
 std::int64_t StepOnPaper::with_all_rooms() {

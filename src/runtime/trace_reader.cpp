@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <sstream>
+#include <utility>
 
 #include "core/check.h"
 #include "runtime/trace_form.h"
@@ -104,11 +105,7 @@ class TraceReading {
     trace_.hosts = parts_of(text("hosts"), ' ');
     require(std::ssize(trace_.hosts) == product, "it does not name the host of each rank");
     trace_.operations = parts_of(text("operations"), '\n');
-    if (const auto part = file_.metadata().find("part_bytes"); part != file_.metadata().end()) {
-      const std::vector<std::int64_t> bytes = numbers_of(part->second);
-      require(bytes.size() == 1 && bytes.front() > 0, "parts of its messages have no length");
-      trace_.part_bytes = bytes.front();
-    }
+    read_calls();
     const std::vector<std::int64_t> bound = numbers_of(text("clock_bound"));
     require(bound.size() == 1 && bound.front() >= 0, "its clocks have no bound");
     trace_.clock_bound = bound.front();
@@ -121,6 +118,23 @@ class TraceReading {
     trace_.of_subnets = of != file_.metadata().end() && of->second == trace_form::of_subnets;
     require(!trace_.of_subnets || trace_.steps.size() == 1, "its subnets are not one step");
     require(trace_.of_subnets || trace_.grid.supernet == 1, "its grid has lanes");
+  }
+
+  /// Older traces do not say of how many messages transfers were made.
+  void read_calls() {
+    if (const auto part = file_.metadata().find("part_bytes"); part != file_.metadata().end()) {
+      const std::vector<std::int64_t> bytes = numbers_of(part->second);
+      require(bytes.size() == 1 && bytes.front() > 0, "parts of its messages have no length");
+      trace_.calls.part_bytes = bytes.front();
+    }
+    if (const auto parts = file_.metadata().find("messages_of_parts"); parts != file_.metadata().end()) {
+      const std::vector<std::int64_t> calls = numbers_of(parts->second);
+      const auto can_be = [](std::int64_t count) { return count >= 1 && std::in_range<int>(count); };
+      require(calls.size() == 2 && can_be(calls[0]) && can_be(calls[1]),
+              "parts of its sums are of no messages");
+      trace_.calls.of_sum = static_cast<int>(calls[0]);
+      trace_.calls.of_gather = static_cast<int>(calls[1]);
+    }
   }
 
   /// The numbers of a tensor, whose last extents are as expected and whose CRC fits.

@@ -1,6 +1,7 @@
 #pragma once
 #include <algorithm>
 #include <array>
+#include <map>
 #include <optional>
 #include <tuple>
 #include <vector>
@@ -13,7 +14,7 @@ namespace mindpipe {
 /// What transfers of one class lose while those of another are under way at their ranks.
 struct Contention {
   TrafficClass waits = TrafficClass::pipeline, holds = TrafficClass::gradients;
-  double share = 0;  ///< seconds lost in each second beside the other
+  double share = 0;  ///< seconds lost in each second beside the other; 0: the rule of ports says them
 };
 
 /// Fits what transfers take beyond equal ones that meet no other to the time in which others are under way at
@@ -24,7 +25,7 @@ class ContentionFit {
  public:
   ContentionFit(const StepTrace& trace, const ReplayGraph& graph, const ReplayTimes& measured);
 
-  /// The pairs that are sure, beyond noise.
+  /// The pairs that the rule of ports explains, or that are sure beyond noise.
   const std::vector<Contention>& found() const { return found_; }
   /// What transfers that are equal to a receive or a sum take where they meet nobody; 0: none is known.
   std::int64_t usual(int action) const { return usual_[action]; }
@@ -54,6 +55,11 @@ class ContentionFit {
     double took = 0, off = 0;
   };
 
+  /// How what equal transfers take goes to what it may be.
+  struct Step {
+    double from = 0, to = 0, by = 0, part = 0.5;
+  };
+
   static std::size_t place_of(TrafficClass traffic) {
     return static_cast<std::size_t>(std::find(classes.begin(), classes.end(), traffic) - classes.begin());
   }
@@ -68,8 +74,10 @@ class ContentionFit {
   void find_usual(TrafficClass waits, double share);
   ByRule best_by_rule(std::optional<TrafficClass> one) const;
   void forget_waits();
+  void take_waits_off(std::map<Equal, Step>& steps);
   void find_waits();
   void find_waits_of_messages();
+  void find_pairs_by_rule(TrafficClass waits);
   void fit(TrafficClass waits);
   std::int64_t excess(std::size_t step, int action) const;
 

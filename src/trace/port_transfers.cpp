@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/bulk_parts.h"
 #include "program/clock/port_events.h"
 #include "program/clock/port_waits.h"
 
@@ -41,8 +40,7 @@ std::optional<Ports::Transfer> PortTransfers::of(int action) const {
 
 int PortTransfers::turns(int action, const Ports::Transfer& transfer) const {
   const Action& what = graph_.at(action);
-  const Load load{.calls = is_message(what) ? parts_of(what.bytes, 0, trace_.part_bytes) : 1};
-  return load.turns(transfer.takes);
+  return Load{.calls = trace_.calls.of(kind_of(what), what.bytes)}.turns(transfer.takes);
 }
 
 PortWaits PortTransfers::waits(const ReplayTimes& measured, std::optional<TrafficClass> one) const {
@@ -63,7 +61,8 @@ PortWaits PortTransfers::waits(const ReplayTimes& measured, std::optional<Traffi
     events.put(offered[number].time, number);
   }
   const std::vector<std::int64_t> none(graph_.actions(), 0);
-  PortWaits waits{.all = {measured.rows.size(), none}, .for_own = {measured.rows.size(), none}};
+  PortWaits waits{
+      .all = {measured.rows.size(), none}, .for_own = {measured.rows.size(), none}, .by_pair = {}};
   const auto at = [&](PortWaits::Times & times, const Ports::Left& left) -> auto& {
     const Offered& of = offered[left.transfer.number];
     return times[of.step][of.action];
@@ -84,6 +83,7 @@ PortWaits PortTransfers::waits(const ReplayTimes& measured, std::optional<Traffi
   PortWaits::Times for_any{measured.rows.size(), none};
   each_wait_at_ports(passed, [&](const Ports::Left& waits_on, const Ports::Left& holds, std::int64_t time) {
     at(for_any, waits_on) += time;
+    mindpipe::at(waits.by_pair, waits_on.transfer.traffic, holds.transfer.traffic) += time;
     if (waits_on.transfer.traffic == holds.transfer.traffic) at(waits.for_own, waits_on) += time;
   });
   // Several turns of one transfer may have waited for the same.

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "core/traffic_class.h"
+#include "program/clock/port_waits.h"
 #include "program/clock/ports.h"
 #include "trace/replay_times.h"
 
@@ -11,7 +12,8 @@ namespace mindpipe {
 /// What each transfer waited at ports, [step][action] in nanoseconds.
 struct PortWaits {
   using Times = std::vector<std::vector<std::int64_t>>;
-  Times all, for_own;  ///< for whom it may be, for its own class
+  Times all, for_own;        ///< for whom it may be, for its own class
+  TimesByPair by_pair = {};  ///< waits of all, by who waited for whom
 };
 
 /// The transfers of a trace as they go to the ports of its ranks: of messages, by their receives, and of sums
@@ -29,7 +31,7 @@ class PortTransfers {
   std::int64_t usual(int action) const { return usual_[action]; }
   /// None: an action is no such transfer.
   std::optional<Ports::Transfer> of(int action) const;
-  /// In how many turns it goes to the port: parts of a message, between which others pass.
+  /// In how many turns it goes to the port, between which others pass.
   int turns(int action, const Ports::Transfer& transfer) const;
   /// How long transfers waited at ports for others, by the rule of ports: each was offered when all of its
   /// ends had come. `one`: none but those of a class are there.

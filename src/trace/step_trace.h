@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "comm/grid.h"
-#include "core/bulk_parts.h"
 #include "program/action.h"
+#include "program/clock/calls.h"
 #include "trace/recorder.h"
 
 namespace mindpipe {
@@ -41,16 +41,16 @@ struct StepTrace {
   std::vector<std::vector<std::int64_t>> paper;  ///< what its actions take on paper, in nanoseconds
   /// Whether these times are this machine's: of a profile that was measured on it, or of an imitated device.
   bool is_priced = true;
-  bool of_subnets = false;                    ///< the one step is a supernet's last subnets, in their order
-  std::vector<std::int64_t> steps;            ///< numbers, counted from 1
-  std::vector<RankTimes> ranks;               ///< by rank of the job
-  std::vector<std::string> hosts;             ///< by rank of the job
-  std::vector<std::string> operations;        ///< names of tensor sums
-  std::int64_t part_bytes = most_part_bytes;  ///< bytes of a part of a message, at most
-  std::int64_t clock_bound = 0;               ///< nanoseconds that times of different hosts may be off by
-  int pauses = 0;                             ///< between steps, which leave_out_pauses has taken out
-  std::int64_t paused = 0;                    ///< nanoseconds of them all
-  std::string configuration;                  ///< the run's, as YAML
+  bool of_subnets = false;              ///< the one step is a supernet's last subnets, in their order
+  std::vector<std::int64_t> steps;      ///< numbers, counted from 1
+  std::vector<RankTimes> ranks;         ///< by rank of the job
+  std::vector<std::string> hosts;       ///< by rank of the job
+  std::vector<std::string> operations;  ///< names of tensor sums
+  Calls calls = {};                     ///< messages of which its transfers were made
+  std::int64_t clock_bound = 0;         ///< nanoseconds that times of different hosts may be off by
+  int pauses = 0;                       ///< between steps, which leave_out_pauses has taken out
+  std::int64_t paused = 0;              ///< nanoseconds of them all
+  std::string configuration;            ///< the run's, as YAML
   std::string maker, device, injected;  ///< version of the program; what computed; faults that were asked for
 
   const std::vector<Action>& list(int rank) const {

@@ -21,8 +21,8 @@ Network drawn_network(std::mt19937& random) {
   network.copies = link();
   network.tensor = link();
   network.longest_part = 64 << (10 + below(7));
-  network.of_sum = 1 + below(6);
-  network.of_gather = 1 + below(3);
+  network.calls.of_sum = 1 + below(6);
+  network.calls.of_gather = 1 + below(3);
   return network;
 }
 

@@ -113,7 +113,7 @@ struct RoomyGrid {
     outline.part_bytes = 1 << 18;
     for (BoundaryBytes& cut : outline.cuts) cut.activation = cut.activation > 0 ? 1 << 20 : 0;
     network.message.picoseconds_per_byte = network.data.picoseconds_per_byte = 1000;
-    network.of_sum = of_sum;
+    network.calls.of_sum = of_sum;
   }
   void share_one_more() {
     const int last = outline.all_blocks() - 1, unit = static_cast<int>(outline.units.size());
@@ -134,7 +134,7 @@ TEST(Lists, RunInThePlannersTimeEntryByEntry) {
     WholeProgram whole = whole_program(grid.outline, grid.network, grid.rules, grid.subnets, {64});
     go_home_at_once(whole);
     Network network = grid.network;
-    network.part_bytes = grid.outline.part_bytes;
+    network.calls.part_bytes = grid.outline.part_bytes;
     const Timeline timeline = simulate(whole.program, whole.durations, network);
     ASSERT_TRUE(timeline.finished) << seed;
     const std::map<Name, Span> spans = spans_of(whole.program, timeline, grid.outline);

@@ -240,20 +240,20 @@ TEST_F(PortsOfLists, LongSumsOfAPassGoInTurns) {
 }
 
 TEST_F(PortsOfLists, MessagesPassBetweenTheHalvesOfALongPart) {
-  network_.of_sum = 2;  // there, and back
+  network_.calls.of_sum = 2;  // there, and back
   sum(0, 600'000);
   pass(0, 100'000);
   message(0, 1, 7, {1});
   Timeline line = run();
   EXPECT_EQ(line.spans[0][2].end, 300'000 + 7 + 10);
   EXPECT_EQ(line.spans[0][0].end, 600'000 + 7 + 10);
-  network_.of_sum = 1;
+  network_.calls.of_sum = 1;
   line = run();
   EXPECT_EQ(line.spans[0][2].end, 600'000 + 7 + 10) << "one message is never interrupted";
 }
 
 TEST_F(PortsOfLists, ShortPartsGoAsOne) {
-  network_.of_sum = 2;
+  network_.calls.of_sum = 2;
   sum(0, 200'000);
   pass(0, 50'000);
   message(0, 1, 7, {1});
@@ -261,7 +261,7 @@ TEST_F(PortsOfLists, ShortPartsGoAsOne) {
 }
 
 TEST_F(PortsOfLists, ALongMessageIsThereWithTheLatestOfItsParts) {
-  network_.part_bytes = 300'000;
+  network_.calls.part_bytes = 300'000;
   message(0, 1, 600'000);
   program_.ranks[0][0].bytes = program_.ranks[1][0].bytes = 600'000;
   message(2, 1, 290'000);  // leaves for the same port while the first part does, as a sum does

@@ -75,7 +75,7 @@ TEST_F(TraceReader, GivesBackWhatWasStored) {
   EXPECT_EQ(read.steps, trace.steps);
   EXPECT_EQ(read.hosts, trace.hosts);
   EXPECT_EQ(read.operations, trace.operations);
-  EXPECT_EQ(read.part_bytes, trace.part_bytes);
+  EXPECT_EQ(read.calls, trace.calls);
   EXPECT_EQ(read.clock_bound, trace.clock_bound);
   EXPECT_EQ(read.configuration, trace.configuration);
   EXPECT_EQ(read.injected, trace.injected);
@@ -162,6 +162,10 @@ TEST_F(TraceReader, RefusesATraceWhoseNumbersCannotBe) {
   EXPECT_THAT(complaint(), HasSubstr("the times of all ranks are missing"));
   store(trace, {}, [](auto& metadata) { metadata["part_bytes"] = "0"; });
   EXPECT_THAT(complaint(), HasSubstr("parts of its messages have no length"));
+  for (const char* calls : {"", "2", "0 1", "1 3000000000"}) {
+    store(trace, {}, [&](auto& metadata) { metadata["messages_of_parts"] = calls; });
+    EXPECT_THAT(complaint(), HasSubstr("parts of its sums are of no messages")) << calls;
+  }
   store(trace, {}, [](auto& metadata) { metadata["steps"] = ""; });
   EXPECT_THAT(complaint(), HasSubstr("it has no steps"));
 }

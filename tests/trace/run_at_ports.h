@@ -48,7 +48,7 @@ inline StepTrace trace_at_ports(const MadeRun& run, const Network& network, int 
   std::mt19937_64 random(seed);
   std::normal_distribution<double> normal;
   const Program& program = run.plan.program;
-  StepTrace trace{.grid = run.grid, .program = program, .paper = run.paper, .part_bytes = network.part_bytes};
+  StepTrace trace{.grid = run.grid, .program = program, .paper = run.paper, .calls = network.calls};
   Durations drawn(run.paper.size());
   for (int step = 0; step < steps; ++step) {
     trace.steps.push_back(step + 1);

@@ -179,7 +179,7 @@ bool write_replayable_trace(Worker& worker, const std::string& injected, const s
       .grid = worker.layout().grid,
       .is_priced = !worker.config().device.profile.empty() || !row_of(worker.config().device.kind).computes,
       .of_subnets = worker.subnets() != nullptr,
-      .part_bytes = worker.plan().outline.part_bytes,
+      .calls = worker.plan().network.calls,
       .configuration = to_yaml(worker.config()),
       .maker = version(),
       .device = worker.backend().description(),

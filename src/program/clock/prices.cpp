@@ -89,7 +89,7 @@ Price PriceList::message(int from, int to, std::int64_t bytes) const {
   const Link& link = network_.link(from, to);
   const std::int64_t takes = link.carries(bytes);
   return {link.latency + takes,
-          {takes, link.latency, link.level, network_.calls_of(TaskKind::message, bytes)}};
+          {takes, link.latency, link.level, network_.calls.of(TaskKind::message, bytes)}};
 }
 
 Price PriceList::message(int from, int to, const BoundaryBytes& cut, bool with_forward) const {

@@ -39,7 +39,7 @@ class PriceList {
       : outline_(outline),
         network_(network),
         tensor_meets_(network.tensor_meets(outline.ranks() > 1, outline.data > 1)) {
-    network_.part_bytes = outline.part_bytes;
+    network_.calls.part_bytes = outline.part_bytes;
   }
 
   /// An action of a step's list, or of a list of forwards of a model without choices.
@@ -65,10 +65,10 @@ class PriceList {
   Price message(int from, int to, const BoundaryBytes& cut, bool with_forward) const;
   /// A transfer, or a part of it.
   Price sum(int unit, int part = Task::all_parts) const {
-    return over(network_.data, sum_over_data(outline_, unit), part, network_.of_sum);
+    return over(network_.data, sum_over_data(outline_, unit), part, network_.calls.of_sum);
   }
   Price gather(int unit, int part = Task::all_parts) const {
-    return over(network_.data, gather_over_data(outline_, unit), part, network_.of_gather);
+    return over(network_.data, gather_over_data(outline_, unit), part, network_.calls.of_gather);
   }
   Price exchange(int from, int to, int unit, int part = Task::all_parts) const {
     return over(network_.link(from, to), exchange_of(outline_, unit), part);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "core/bulk_parts.h"
 #include "program/clock/clock.h"
 #include "program/clock/prices.h"
 #include "program/clock/written_lists.h"
@@ -19,19 +18,6 @@ const Link& Network::of(const Action& action, int rank) const {
       break;
   }
   return sends(action) ? link(rank, action.peer) : link(action.peer, rank);
-}
-
-int Network::calls_of(TaskKind kind, std::int64_t bytes) const {
-  switch (kind) {
-    case TaskKind::sum:
-      return of_sum;
-    case TaskKind::gather:
-      return of_gather;
-    case TaskKind::message:
-      return parts_of(bytes, 0, part_bytes);
-    default:
-      return 1;
-  }
 }
 
 bool Network::tensor_meets(bool messages, bool sums) const {

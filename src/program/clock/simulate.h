@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "program/action.h"
+#include "program/clock/calls.h"
 #include "program/clock/ports.h"
 #include "program/clock/task.h"
 #include "program/outline.h"
@@ -33,9 +34,8 @@ struct Network {
   Link data, grid;                              ///< collectives of these groups
   Link copies = {};                             ///< between a device and its host, each way
   Link tensor = {};                             ///< sums between ranks that share a product, inside passes
-  int of_sum = 1, of_gather = 1;  ///< messages of a rank that a part of these over data is made of, at most
   std::int64_t longest_part = most_part_bytes;  ///< bytes of a part of bulk traffic, at most
-  std::int64_t part_bytes = most_part_bytes;    ///< bytes of a part of what is planned for it
+  Calls calls = {};                             ///< messages of what is planned for it
   std::optional<Unseen> unseen = {};            ///< traffic that some does not find at ports
   /// Whether tensor sums can meet messages of the pipeline, or sums over data, at a port.
   bool tensor_meets(bool messages, bool sums) const;
@@ -45,8 +45,6 @@ struct Network {
     return special == between.end() ? message : special->second;
   }
   const Link& of(const Action& action, int rank) const;
-  /// Messages of a rank that a transfer of so many bytes, or a part of one over data, is made of.
-  int calls_of(TaskKind kind, std::int64_t bytes) const;
   /// How long the sums inside a pass take.
   std::int64_t tensor_time(const TensorSums& sums) const {
     return sums.calls > 0 ? sums.calls * tensor.latency + tensor.carries(sums.bytes) : 0;

@@ -50,6 +50,24 @@ static_assert(task_of_copy(ActionKind::evict) == TaskKind::evict &&
               task_of_copy(ActionKind::stash) == TaskKind::stash &&
               task_of_copy(all_kinds<ActionKind>().back()) == TaskKind::unstash);
 
+/// What an action of a list is to a clock.
+inline TaskKind kind_of(const Action& action) {
+  return by_shape(
+      action.kind, [&](const PassTraits&) { return task_of_pass(action.kind); },
+      [](const UnitTraits&) { return TaskKind::update; },
+      [&](const CopyTraits&) { return task_of_copy(action.kind); },
+      [&](const MessageTraits&) {
+        return is_move(action)       ? TaskKind::move
+               : crosses_cut(action) ? TaskKind::message
+                                     : TaskKind::exchange;
+      },
+      [](const CollectiveTraits& collective) {
+        return collective.of == CollectiveTraits::step   ? TaskKind::scalars
+               : collective.of == CollectiveTraits::unit ? TaskKind::gather
+                                                         : TaskKind::sum;
+      });
+}
+
 /// The class in which it meets others.
 constexpr TrafficClass class_of(TaskKind kind) {
   switch (kind) {

@@ -6,27 +6,6 @@
 
 namespace mindpipe {
 
-namespace {
-
-TaskKind kind_of(const Action& action) {
-  return by_shape(
-      action.kind, [&](const PassTraits&) { return task_of_pass(action.kind); },
-      [](const UnitTraits&) { return TaskKind::update; },
-      [&](const CopyTraits&) { return task_of_copy(action.kind); },
-      [&](const MessageTraits&) {
-        return is_move(action)       ? TaskKind::move
-               : crosses_cut(action) ? TaskKind::message
-                                     : TaskKind::exchange;
-      },
-      [](const CollectiveTraits& collective) {
-        return collective.of == CollectiveTraits::step   ? TaskKind::scalars
-               : collective.of == CollectiveTraits::unit ? TaskKind::gather
-                                                         : TaskKind::sum;
-      });
-}
-
-}  // namespace
-
 WrittenLists::WrittenLists(const Program& program, const Durations& durations, const Network& network)
     : program_(program),
       durations_(durations),
@@ -54,7 +33,7 @@ Task WrittenLists::task_of(int number) const {
     if (is_message(action)) task.peer = action.peer;
     const Link& link = network_.of(action, place.rank);
     const std::int64_t latency = std::min(link.latency, task.lasts);
-    task.load = {task.lasts - latency, latency, link.level, network_.calls_of(task.kind, action.bytes)};
+    task.load = {task.lasts - latency, latency, link.level, network_.calls.of(task.kind, action.bytes)};
   }
   return task;
 }
