@@ -5,6 +5,10 @@
 #include <mpi.h>
 
 #include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <regex>
+#include <set>
 
 #include "app/train/stop_request.h"
 
@@ -12,12 +16,20 @@ namespace {
 
 /// Calls of MPI, since the program began, that return once others have come so far.
 std::int64_t blocking_calls = 0;
+std::set<std::string>& counted_names() {
+  static std::set<std::string> names;
+  return names;
+}
+struct Counted {
+  explicit Counted(const char* name) { counted_names().insert(name); }
+};
 
 }  // namespace
 
 // The linker takes these for MPI's.
 extern "C" {
 #define MINDPIPE_COUNTED(name, parameters, arguments) \
+  static const Counted counted_##name(#name);         \
   int MPI_##name parameters {                         \
     ++blocking_calls;                                 \
     return PMPI_##name arguments;                     \
@@ -32,6 +44,25 @@ MINDPIPE_COUNTED(Allgather,
                  (const void* from, int sent, MPI_Datatype type, void* to, int received, MPI_Datatype other,
                   MPI_Comm comm),
                  (from, sent, type, to, received, other, comm))
+MINDPIPE_COUNTED(Allgatherv,
+                 (const void* from, int sent, MPI_Datatype type, void* to, const int* received,
+                  const int* places, MPI_Datatype other, MPI_Comm comm),
+                 (from, sent, type, to, received, places, other, comm))
+MINDPIPE_COUNTED(Gather,
+                 (const void* from, int sent, MPI_Datatype type, void* to, int received, MPI_Datatype other,
+                  int root, MPI_Comm comm),
+                 (from, sent, type, to, received, other, root, comm))
+MINDPIPE_COUNTED(Gatherv,
+                 (const void* from, int sent, MPI_Datatype type, void* to, const int* received,
+                  const int* places, MPI_Datatype other, int root, MPI_Comm comm),
+                 (from, sent, type, to, received, places, other, root, comm))
+MINDPIPE_COUNTED(Sendrecv,
+                 (const void* from, int sent, MPI_Datatype type, int receiver, int tag, void* to,
+                  int received, MPI_Datatype other, int sender, int its_tag, MPI_Comm comm,
+                  MPI_Status* status),
+                 (from, sent, type, receiver, tag, to, received, other, sender, its_tag, comm, status))
+MINDPIPE_COUNTED(Comm_split, (MPI_Comm comm, int color, int key, MPI_Comm* made), (comm, color, key, made))
+MINDPIPE_COUNTED(Comm_dup, (MPI_Comm comm, MPI_Comm* made), (comm, made))
 MINDPIPE_COUNTED(Send, (const void* from, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm),
                  (from, count, type, to, tag, comm))
 MINDPIPE_COUNTED(Recv,
@@ -65,6 +96,49 @@ Config config_of(int ranks, int steps) {
   config.device.kind = DeviceKind::emulated;
   config.device.description = "instant";
   return resolve(config);
+}
+
+/// Calls that wait for nobody, or that a training makes before its first step and behind its last.
+const std::set<std::string> others{"Isend",
+                                   "Issend",
+                                   "Irecv",
+                                   "Iallreduce",
+                                   "Test",
+                                   "Testsome",
+                                   "Request_free",
+                                   "Get_count",
+                                   "Request_get_status",
+                                   "Error_string",
+                                   "Comm_rank",
+                                   "Comm_size",
+                                   "Comm_group",
+                                   "Group_free",
+                                   "Group_translate_ranks",
+                                   "Comm_set_errhandler",
+                                   "Comm_free",
+                                   "Comm_split_type",
+                                   "Query_thread",
+                                   "Init_thread",
+                                   "Initialized",
+                                   "Finalize",
+                                   "Finalized",
+                                   "Get_library_version",
+                                   "Abort",
+                                   "File_open",
+                                   "File_close",
+                                   "File_sync",
+                                   "File_write_at"};
+
+TEST(BlockingCalls, OfAllSourcesAreCounted) {
+  const std::regex call("\\bMPI_([A-Z][a-z_]+)\\(");
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(MINDPIPE_SOURCE_DIR "/src")) {
+    if (!entry.is_regular_file()) continue;
+    std::ifstream file(entry.path());
+    for (std::string line; std::getline(file, line);)
+      for (std::sregex_iterator found(line.begin(), line.end(), call), end; found != end; ++found)
+        EXPECT_TRUE(counted_names().contains((*found)[1]) || others.contains((*found)[1]))
+            << entry.path() << ": " << line;
+  }
 }
 
 /// What ranks wait for each other: blocking calls of MPI, and sums of scalars over each axis.
