@@ -59,11 +59,9 @@ void start_light_when_alone() {
 
 /// Where somebody else has MPI up already, as a test does, it stays his.
 MpiSession::Open::Open(int& argc, char**& argv) : is_own(!mpi_is_up()) {
-  if (!is_own) {
-    MPI_CHECK(MPI_Query_thread(&provided));
-    return;
-  }
+  if (!is_own) return;
   start_light_when_alone();
+  int provided = 0;  // nobody asks: of other threads the watchdog alone calls MPI, to end the job
   MPI_CHECK(MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided));
   MPI_CHECK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
   // A library linked with -ffast-math, of MPI's or a preloaded one, has let this thread flush denormals to

@@ -40,15 +40,12 @@ class MpiSession {
   int rank() const { return rank_; }
   int size() const { return size_; }
   MPI_Comm world() const { return MPI_COMM_WORLD; }
-  /// Whether a second thread (the watchdog) may call MPI_Abort.
-  bool threads_may_call() const { return open_->provided == MPI_THREAD_MULTIPLE; }
 
  private:
   struct Open {
     Open(int& argc, char**& argv);
     ~Open();
     bool is_own;
-    int provided = 0;
   };
   static std::shared_ptr<Open> open(int& argc, char**& argv);
 

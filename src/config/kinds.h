@@ -20,7 +20,6 @@ struct ScheduleRow {
   bool has_chunks;        ///< runs as many chunks of the model on each stage as are asked for
   bool splits_backward;   ///< into the input's half and a weights' half that may come later
   bool any_placement;     ///< chunks may lie on any stage
-  bool sums_early;        ///< the gradients of a chunk, over data, while the next one computes
   bool of_subnets;        ///< orders the subnets of a supernet, not the micro-batches of a step
   bool has_groups;        ///< orders micro-batches in groups that may be chosen
   bool in_v;              ///< runs two chunks on each stage, which lie down the stages and up again
@@ -110,20 +109,20 @@ struct OptimizerRow {
   kind(f32, "f32", DType::f32) \
   kind(bf16, "bf16", DType::bf16)
 #define MINDPIPE_STEP_SCHEDULES(kind) /* the properties in their order */ \
-  kind(gpipe, "gpipe", false, false, false, false, false, false, false, 0, 0) \
-  kind(one_forward_one_backward, "1f1b", false, false, false, false, false, false, false, 0, 0) \
-  kind(interleaved, "interleaved", true, false, false, false, false, false, false, 0, 0) \
-  kind(breadth_first, "breadth-first", true, false, true, true, false, false, false, 0, 0) \
-  kind(elastic, "elastic", true, false, false, true, false, true, false, 0, 0) \
-  kind(zero_bubble, "zb-h1", false, true, false, false, false, false, false, 110, 0) \
-  kind(zero_bubble_v, "zb-v", false, true, false, false, false, false, true, 110, 0) \
-  kind(half_v, "v-half", false, true, false, false, false, false, true, 50, 2) \
-  kind(dual_pipe_v, "dualpipe-v", false, true, false, false, false, false, true, 113, 0) \
-  kind(searched, "searched", false, true, false, false, false, false, true, 110, 0)
+  kind(gpipe, "gpipe", false, false, false, false, false, false, 0, 0) \
+  kind(one_forward_one_backward, "1f1b", false, false, false, false, false, false, 0, 0) \
+  kind(interleaved, "interleaved", true, false, false, false, false, false, 0, 0) \
+  kind(breadth_first, "breadth-first", true, false, true, false, false, false, 0, 0) \
+  kind(elastic, "elastic", true, false, false, false, true, false, 0, 0) \
+  kind(zero_bubble, "zb-h1", false, true, false, false, false, false, 110, 0) \
+  kind(zero_bubble_v, "zb-v", false, true, false, false, false, true, 110, 0) \
+  kind(half_v, "v-half", false, true, false, false, false, true, 50, 2) \
+  kind(dual_pipe_v, "dualpipe-v", false, true, false, false, false, true, 113, 0) \
+  kind(searched, "searched", false, true, false, false, false, true, 110, 0)
 #define MINDPIPE_SUBNET_SCHEDULES(kind) \
-  kind(causal, "causal", false, false, false, false, true, false, false, 0, 0) \
-  kind(bulk, "bulk", false, false, false, false, true, false, false, 0, 0) \
-  kind(free, "free", false, false, false, false, true, false, false, 0, 0)
+  kind(causal, "causal", false, false, false, true, false, false, 0, 0) \
+  kind(bulk, "bulk", false, false, false, true, false, false, 0, 0) \
+  kind(free, "free", false, false, false, true, false, false, 0, 0)
 #define MINDPIPE_SCHEDULES(kind) MINDPIPE_STEP_SCHEDULES(kind) MINDPIPE_SUBNET_SCHEDULES(kind)
 #define MINDPIPE_SAMPLERS(kind) \
   kind(uniform, "uniform") \

@@ -88,8 +88,6 @@ class StreamDecoder {
   std::string finish();  ///< bytes that were still waiting for the rest of a character
 
  private:
-  std::string decoded() const;
-
   const Tokenizer& tokenizer_;
   bool with_special_;
   std::vector<TokenId>
