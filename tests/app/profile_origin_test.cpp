@@ -53,6 +53,13 @@ TEST(ProfileOrigin, IsRefusedWithAllThatDiffersWhereItIsThatOfAnotherMachine) {
   other.instructions = "beads";
   EXPECT_THAT(refusal(other), HasSubstr("instructions: beads there, " + own.instructions + " here"));
   EXPECT_EQ(refusal(other, true), "") << "it was asked for";
+  config.device.threads = 1;
+  EXPECT_EQ(refusal(own), "");
+  other = own;
+  other.threads = 4;
+  EXPECT_THAT(refusal(other), HasSubstr("threads of a rank: 4 there, 1 here"));
+  config.device.threads = 0;
+  EXPECT_EQ(refusal(other), "") << "as many as are free";
   config.device.kind = DeviceKind::emulated;
   EXPECT_EQ(refusal(other), "") << "an emulated device imitates any machine";
   std::filesystem::remove(file);

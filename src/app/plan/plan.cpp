@@ -82,8 +82,9 @@ std::string prices_text(const Config& config, const RunPlan& plan) {
   if (config.device.profile.empty())
     return fmt::format("the device {} (device.description)", device_name(config));
   const Profile profile = read_profile(config.device.profile);
-  const bool is_foreign =
-      row_of(config.device.kind).computes && !foreign_in(profile, origin_here(config.device)).empty();
+  ProfileOrigin here = origin_here(config.device);
+  here.threads = 0;  // the text names those of the profile
+  const bool is_foreign = row_of(config.device.kind).computes && !foreign_in(profile, here).empty();
   return fmt::format(
       "{} (device.profile: {}, {} rank{} of {} thread{}{}{}{})", config.device.profile, profile.machine,
       profile.ranks, profile.ranks == 1 ? "" : "s", profile.threads, profile.threads == 1 ? "" : "s",

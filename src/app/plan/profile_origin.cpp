@@ -32,7 +32,7 @@ std::string digest_of_kernels(const std::string& file) {
 
 ProfileOrigin origin_here(const DeviceConfig& device) {
   return {fmt::format("{}, {}", processor_here(), device.kind), instructions_here(device),
-          digest_of_kernels(device.kernels)};
+          digest_of_kernels(device.kernels), device.threads};
 }
 
 std::string foreign_in(const Profile& profile, const ProfileOrigin& here) {
@@ -45,6 +45,8 @@ std::string foreign_in(const Profile& profile, const ProfileOrigin& here) {
   compare("machine", profile.machine, here.machine);
   compare("instructions", profile.instructions, here.instructions);
   compare("table of device.kernels", profile.kernels, here.kernels);
+  if (here.threads > 0)
+    compare("threads of a rank", std::to_string(profile.threads), std::to_string(here.threads));
   return join(differences, "; ");
 }
 

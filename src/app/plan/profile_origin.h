@@ -12,6 +12,7 @@ struct ProfileOrigin {
   std::string machine;       ///< processor, and the kind of device
   std::string instructions;  ///< instruction sets that kernels use, or the GPU
   std::string kernels;       ///< digest of the table of device.kernels; empty: there is none
+  int threads = 0;           ///< threads of a rank; 0: as many as are free where it runs
 };
 ProfileOrigin origin_here(const DeviceConfig& device);
 

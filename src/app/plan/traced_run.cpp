@@ -1,5 +1,6 @@
 #include "app/plan/traced_run.h"
 
+#include <algorithm>
 #include <filesystem>
 
 #include "app/plan/profile_origin.h"
@@ -44,6 +45,7 @@ TracedRun traced_run(const Config& given, int ranks, const SearchFreedom& free, 
   profile.machine = origin.machine;
   profile.instructions = origin.instructions;
   profile.kernels = origin.kernels;
+  profile.threads = std::max(1, origin.threads);
   profile.program = version();
   profile.ranks = graph.ranks();
   replace_file(prices, text_of(profile));

@@ -107,10 +107,12 @@ class Profiling {
   std::string row_of_table(const Wish& wish) const {
     const Config& config = configs_[wish.layout];
     return fmt::format(
-        "{}, tensor {}{}{}: forward {}, backward {}, within {:.1f} %; {:.2f} times as described",
+        "{}, tensor {}{}{}{}: forward {}, backward {}, within {:.1f} %; {:.2f} times as described",
         wish.pass.block, config.grid.tensor, config.train.sequence_parallel ? ", sequence parallel" : "",
-        config.train.recompute.any() ? ", recomputed" : "", human_seconds(wish.pass.forward),
-        human_seconds(wish.pass.input + wish.pass.weight), 100 * wish.pass.spread, wish.factor());
+        config.train.recompute.any() ? ", recomputed" : "",
+        row_of(config.schedule.kind).splits_backward ? ", backward in halves" : "",
+        human_seconds(wish.pass.forward), human_seconds(wish.pass.input + wish.pass.weight),
+        100 * wish.pass.spread, wish.factor());
   }
 
   /// `rates`: takes the rates of updates and of zeroing, too.
