@@ -151,6 +151,26 @@ struct LeastBytes {
   }
   /// What a stage has beside tapes.
   std::int64_t beside(int stage) const { return kept[stage] + second_forward[stage] + workspace[stage]; }
+
+  /// What tapes of an order take on each stage, second forwards among them.
+  std::vector<std::int64_t> of_tapes(const Outline& outline, const Order& order) const {
+    const std::vector<int> in_flight = most_in_flight(order, outline.all_chunks());
+    std::vector<std::int64_t> stages;
+    for (int stage = 0; stage < outline.stages; ++stage) {
+      std::int64_t held = 0, most_held = 0, all_slots = 0;
+      for (int chunk = 0; chunk < outline.all_chunks(); ++chunk)
+        if (outline.rank_of(chunk) == stage) all_slots += slots_of_swapped(in_flight[chunk]) * slots[chunk];
+      for (const Pass& pass : order[stage]) {
+        const bool begins = pass.kind == ActionKind::forward,
+                   ends = pass.kind == ActionKind::backward || pass.kind == ActionKind::backward_weight;
+        if (begins) held += tape[pass.chunk];
+        if (ends) held -= tape[pass.chunk];
+        most_held = std::max(most_held, held);
+      }
+      stages.push_back(second_forward[stage] + all_slots + most_held);
+    }
+    return stages;
+  }
 };
 
 }  // namespace
@@ -217,24 +237,17 @@ std::int64_t least_memory(const Outline& outline, const std::vector<int>& first_
   return *std::max_element(stages.begin(), stages.end());
 }
 
+std::vector<std::int64_t> least_tapes(const Outline& outline, const Order& order,
+                                      const ChosenBlocks& recomputed) {
+  return LeastBytes(outline, outline.first_block, recomputed).of_tapes(outline, order);
+}
+
 std::vector<std::int64_t> least_memory(const Outline& outline, const Order& order,
                                        const ChosenBlocks& recomputed) {
   const LeastBytes bytes(outline, outline.first_block, recomputed);
-  const std::vector<int> in_flight = most_in_flight(order, outline.all_chunks());
-  std::vector<std::int64_t> stages;
-  for (int stage = 0; stage < outline.stages; ++stage) {
-    std::int64_t held = 0, most_held = 0, slots = 0;
-    for (int chunk = 0; chunk < outline.all_chunks(); ++chunk)
-      if (outline.rank_of(chunk) == stage) slots += slots_of_swapped(in_flight[chunk]) * bytes.slots[chunk];
-    for (const Pass& pass : order[stage]) {
-      const bool begins = pass.kind == ActionKind::forward,
-                 ends = pass.kind == ActionKind::backward || pass.kind == ActionKind::backward_weight;
-      if (begins) held += bytes.tape[pass.chunk];
-      if (ends) held -= bytes.tape[pass.chunk];
-      most_held = std::max(most_held, held);
-    }
-    stages.push_back(bytes.beside(stage) + slots + most_held);
-  }
+  std::vector<std::int64_t> stages = bytes.of_tapes(outline, order);
+  for (int stage = 0; stage < outline.stages; ++stage)
+    stages[stage] += bytes.kept[stage] + bytes.workspace[stage];
   return stages;
 }
 

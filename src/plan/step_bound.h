@@ -58,6 +58,9 @@ std::int64_t least_memory_of_any_cut(const Outline& outline, const ChosenBlocks&
 /// the second forward of one of them keeps.
 std::int64_t least_memory(const Outline& outline, const std::vector<int>& first_block, bool fills,
                           const ChosenBlocks& recomputed);
+/// Bytes that tapes take on each stage at least with this order of passes, second forwards among them.
+std::vector<std::int64_t> least_tapes(const Outline& outline, const Order& order,
+                                      const ChosenBlocks& recomputed);
 /// Bytes that each stage takes at least with this order of passes, whose tapes are counted.
 std::vector<std::int64_t> least_memory(const Outline& outline, const Order& order,
                                        const ChosenBlocks& recomputed);

@@ -29,24 +29,34 @@ Order with_whole_backwards(const Outline& outline, const Config& config) {
   return make_order(config.schedule.kind, request_of(outline));
 }
 
-/// Whether no order fits, by the plan with the fewest tapes: where backwards are in halves there are no
-/// fewer, and all else is as large, but for buffers between stages and slabs of sharded gradients.
-bool nothing_fits(const RunPlan& fewest, const Config& config) {
-  const Outline& outline = fewest.outline;
-  const ChosenBlocks& recomputed = config.train.recompute;
-  const std::vector<std::int64_t> all = least_memory(outline, with_whole_backwards(outline, config),
-                                                     recomputed),
-                                  beside = least_beside_tapes(outline, recomputed);
-  for (int stage = 0; stage < outline.stages; ++stage) {
-    const BytesByClass& bytes = fewest.most_memory(stage);
-    std::int64_t least = total_of(bytes) + all[stage] - beside[stage];
+/// Bytes that each stage takes beside tapes, those left out that depend on the order: buffers between stages
+/// and slabs of sharded gradients.
+std::vector<std::int64_t> beside_any_order(const RunPlan& plan) {
+  std::vector<std::int64_t> beside;
+  for (int stage = 0; stage < plan.outline.stages; ++stage) {
+    const BytesByClass& bytes = plan.most_memory(stage);
+    beside.push_back(total_of(bytes));
     for (const MemoryClass kind : {MemoryClass::activations, MemoryClass::boundary})
-      least -= bytes[static_cast<int>(kind)];
-    for (const std::int64_t slab : fewest.training.placement.ranks[stage].slabs)
-      least -= outline.sharded_gradients ? static_cast<std::int64_t>(aligned(slab)) : 0;
-    if (least > config.memory.device_limit) return true;
+      beside.back() -= bytes[static_cast<int>(kind)];
+    for (const std::int64_t slab : plan.training.placement.ranks[stage].slabs)
+      beside.back() -= plan.outline.sharded_gradients ? static_cast<std::int64_t>(aligned(slab)) : 0;
   }
+  return beside;
+}
+
+/// Whether an order's tapes do not fit beside that.
+bool is_too_large(const Order& order, const Outline& outline, const Config& config,
+                  const std::vector<std::int64_t>& beside_any) {
+  const std::vector<std::int64_t> tapes = least_tapes(outline, order, config.train.recompute);
+  for (std::size_t stage = 0; stage < beside_any.size(); ++stage)
+    if (beside_any[stage] + tapes[stage] > config.memory.device_limit) return true;
   return false;
+}
+
+/// Whether no order fits, by the plan with the fewest tapes: backwards in halves leave no fewer.
+bool nothing_fits(const RunPlan& fewest, const Config& config) {
+  return is_too_large(with_whole_backwards(fewest.outline, config), fewest.outline, config,
+                      beside_any_order(fewest));
 }
 
 /// Plans one step after another, until one fits.
@@ -88,15 +98,19 @@ class StepWithin {
   void choose_groups_within() {
     std::optional<RunPlan> fitting;
     std::vector<MicroBatchGroups> too_long;
+    std::vector<std::int64_t> beside;  // known once groups have been planned
     const auto fits_so = [&](StepOnPaper& step) {
       RunPlan tried = with(step.write());
+      beside = beside_any_order(tried);
       if (!fits(tried, limit_)) return false;
       fitting = std::move(tried);
       return true;
     };
     const auto takes = [&](const MicroBatchGroups& groups, std::int64_t fastest) {
       if (is_left(fastest / 100 * percent_in_rooms)) return true;
-      StepOnPaper step(plan_.outline, order(groups), plan_.network);
+      const Order now = order(groups);
+      if (is_too_large(now, plan_.outline, config_, beside)) return false;
+      StepOnPaper step(plan_.outline, now, plan_.network);
       if (is_left(step.in_rooms().step)) {
         too_long.push_back(groups);
         return false;
@@ -148,23 +162,25 @@ class StepWithin {
                is_tight = std::ranges::max(least_beside_tapes(plan_.outline, config_.train.recompute)) +
                               most_tapes(plan_.outline, schedule) >
                           limit_;
-    if (may_lack && is_tight)
-      if (RunPlan fewest = with_fewest_tapes(); nothing_fits(fewest, config_)) return fewest;
+    std::optional<RunPlan> fewest;
+    if (may_lack && is_tight) fewest = with_fewest_tapes();
+    if (fewest && nothing_fits(*fewest, config_)) return *std::move(fewest);
     RunPlan best = first();
     const bool fitted = fits(best, limit_);
-    if (may_lack && !is_tight && !fitted)
-      if (RunPlan fewest = with_fewest_tapes(); nothing_fits(fewest, config_)) return fewest;
+    if (may_lack && !is_tight && !fitted) fewest = with_fewest_tapes();
+    if (fewest && nothing_fits(*fewest, config_)) return *std::move(fewest);
     const Bytes left = left_for_tapes(best);
     const bool may_fill = schedule == ScheduleKind::searched && plan_.outline.tapes_percent == 0 &&
                           std::ranges::max(left) > own_tapes(plan_.outline, schedule);
-    if (fitted ? !may_fill : std::ranges::min(left) <= 0) return best;
+    const bool may_improve = fitted ? may_fill : std::ranges::min(left) > 0;
     for (const int percent : percents) {
-      if (percent < fewest_to_choose && (fits(best, limit_) || plan_.left_at > 0)) break;
+      if (!may_improve || (percent < fewest_to_choose && (fits(best, limit_) || plan_.left_at > 0))) break;
       allow(left, percent);
       const bool is_nearer = improve_by_order(best);
       if (fitted || (percent < fewest_to_choose && !is_nearer) || is_far_too_long()) break;
       if (schedule == ScheduleKind::searched && is_hopeless(best)) break;
     }
+    if (fewest && fits(*fewest, limit_) && !fits(best, limit_)) return *std::move(fewest);
     return best;
   }
 
