@@ -59,6 +59,14 @@ bool nothing_fits(const RunPlan& fewest, const Config& config) {
                       beside_any_order(fewest));
 }
 
+/// A step that fits is better than one that does not; of two that fit the shorter one is, of others the one
+/// that needs less.
+bool is_better(const RunPlan& tried, const RunPlan& best, std::int64_t limit) {
+  const bool fits_so = fits(tried, limit), fitted = fits(best, limit);
+  if (fits_so != fitted) return fits_so;
+  return fits_so ? length_of(tried) < length_of(best) : most_of(tried) < most_of(best);
+}
+
 /// Plans one step after another, until one fits.
 class StepWithin {
  public:
@@ -270,17 +278,9 @@ class StepWithin {
   template <class Make>
   bool improve(RunPlan& best, const Make& make) const {
     std::optional<RunPlan> other;
-    if (refusal_of([&] { other = make(); }) || !other || !is_better(*other, best)) return false;
+    if (refusal_of([&] { other = make(); }) || !other || !is_better(*other, best, limit_)) return false;
     best = std::move(*other);
     return true;
-  }
-
-  /// A step that fits is better than one that does not; of two that fit the shorter one is, of others the one
-  /// that needs less.
-  bool is_better(const RunPlan& tried, const RunPlan& best) const {
-    const bool fits_so = fits(tried, limit_), fitted = fits(best, limit_);
-    if (fits_so != fitted) return fits_so;
-    return fits_so ? length_of(tried) < length_of(best) : most_of(tried) < most_of(best);
   }
 
   RunPlan& plan_;
