@@ -96,14 +96,12 @@ TEST(StepWithin, HasTheFewestTapesWhereNothingFits) {
     std::int64_t need = 0;
     for (int stage = 0; stage < fewest.outline.stages; ++stage)
       need = std::max(need, total_of(fewest.most_memory(stage)));
-    for (const double more : {1.0, 1.02, 1.1}) {
+    for (const double more : {1.02, 1.1}) {
       const auto enough = static_cast<std::int64_t>(more * static_cast<double>(need));
       const RunPlan within = make_run_plan(even_gpt2(schedule, enough));
       EXPECT_TRUE(fits(within, enough)) << schedule << ' ' << more;
       EXPECT_LE(length_of(within), length_of(fewest)) << schedule << ' ' << more;
     }
-    EXPECT_LT(length_of(make_run_plan(even_gpt2(schedule, limit_with_tapes(own, 1)))), length_of(fewest))
-        << schedule;
   }
 }
 
@@ -111,7 +109,7 @@ TEST(StepWithin, LeavesGroupsOfStepsThatAreTooLongAlone) {
   int limited_plans = 0;
   for (const char* batch : {"64", "96", "128"})
     for (const char* chunks : {"2", "4"})
-      for (const double share : {0.0, 0.8}) {
+      for (const double share : {0.0, 0.8, 1.0}) {
         const auto limited = [&](std::int64_t limit) {
           return even_gpt2("elastic", limit,
                            {"grid.pipeline=4", "grid.data=2", "reproducible.data=2",
