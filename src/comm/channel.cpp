@@ -92,8 +92,9 @@ Channels::Message& Channels::begin(Messages& messages, int peer, int payload, Tr
                                                    tensor.bytes(), static_cast<std::size_t>(part)});
   message.moment = message.ended = moment();
   if (route_.ports == nullptr || !route_.ports->price()) return message;
-  message.price = route_.ports->price();
-  const auto turns = static_cast<std::size_t>(PortRule::turns(*message.price, PortRule::most_turns));
+  const PaperPorts::Priced price = *route_.ports->price();
+  const auto turns = static_cast<std::size_t>(price.turns);
+  message.price = price.takes;
   message.part = (message.bytes + turns - 1) / turns;
   return message;
 }

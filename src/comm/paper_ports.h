@@ -55,12 +55,17 @@ class PaperPorts {
 
   /// When what is being begun may begin: as the driver says, which knows what it comes after, else now.
   std::int64_t moment() const { return moment_.value_or(now_ns()); }
-  /// How long the port takes for what is being begun, whatever its bytes; none: as long as they take.
-  std::optional<std::int64_t> price() const { return price_; }
+  /// What takes a port so long, whatever its bytes, in so many turns.
+  struct Priced {
+    std::int64_t takes = 0;
+    int turns = 1;
+  };
+  /// The price of what is being begun; none: it takes as long as its bytes.
+  std::optional<Priced> price() const { return price_; }
   /// Says so of all that is begun while it lives.
   class Begins {
    public:
-    Begins(PaperPorts* ports, std::int64_t moment, std::optional<std::int64_t> price = {}) : ports_(ports) {
+    Begins(PaperPorts* ports, std::int64_t moment, std::optional<Priced> price = {}) : ports_(ports) {
       if (ports_ == nullptr) return;
       ports_->moment_ = moment;
       ports_->price_ = price;
@@ -118,7 +123,8 @@ class PaperPorts {
 
   std::vector<PaperLink> to_ranks_;
   PaperLink data_;
-  std::optional<std::int64_t> moment_, price_;
+  std::optional<std::int64_t> moment_;
+  std::optional<Priced> price_;
   std::array<OutPort, levels> out_;
   std::array<InPort, levels> in_;
   std::map<Number, std::pair<std::int64_t, std::int64_t>> begun_;

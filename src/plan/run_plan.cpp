@@ -333,7 +333,7 @@ RunPlan make_run_plan(const Config& config, Purpose purpose, std::span<const Sub
   lay_out(plan.outline, config);
   plan.network = network_on_paper(config);
   if (change) change(plan.outline, plan.network);
-  plan.network.calls.part_bytes = plan.outline.part_bytes;
+  set_calls(plan.network.calls, plan.outline);
   const Outline& outline = plan.outline;
   const Network& network = plan.network;
   if (plan.subnets) {

@@ -72,7 +72,7 @@ bool HostDriver::begin(Cursors::Line& line) {
   if (!script_->cursors.may_start(action) || !actions_.carriers().may_begin(action)) return false;
   const std::int64_t moment = script_->pacer.paces() ? moment_of(line, at) : now_ns();
   script_->recorder.start(index, moment);
-  const PaperPorts::Begins begins(ports_, moment, price_of(action));
+  const PaperPorts::Begins begins(ports_, moment, price_of(action, index));
   line.begun[line.count++] = {actions_.start(*script_, action, input_of(action, inputs_)), moment};
   return true;
 }
@@ -86,12 +86,15 @@ std::int64_t HostDriver::moment_of(const Cursors::Line& line, std::size_t at) co
   return at < behind ? moment : std::max(moment, script_->pacer.ended(line.actions[at - behind]));
 }
 
-/// How long ports take for a move whose price a table says: alike at both ends, which count its turns.
-std::optional<std::int64_t> HostDriver::price_of(const Action& action) const {
+/// How long ports take for a move whose price a table says, and in how many turns, which both ends know
+/// alike.
+std::optional<PaperPorts::Priced> HostDriver::price_of(const Action& action, int index) const {
   if (ports_ == nullptr || !is_move(action)) return {};
   const MoveByTable move = move_by_table(script_->outline, action.units);
   if (!move.is_priced) return {};
-  return move.time + ports_->link_to(action.peer).takes(move.bytes);
+  const std::int64_t lasts = script_->pacer.time_of(index) - ports_->link_to(action.peer).latency;
+  return PaperPorts::Priced{std::max<std::int64_t>(0, lasts),
+                            PortRule::turns(move.time, PortRule::most_turns)};
 }
 
 bool HostDriver::has_ended(Cursors::Begun& begun, int index) {

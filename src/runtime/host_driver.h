@@ -48,7 +48,7 @@ class HostDriver {
   std::int64_t longer(int index, std::int64_t computes_ns) const;
   void spin(int index, std::int64_t computed_ns);
   std::int64_t moment_of(const Cursors::Line& line, std::size_t at) const;
-  std::optional<std::int64_t> price_of(const Action& action) const;
+  std::optional<PaperPorts::Priced> price_of(const Action& action, int index) const;
   /// Whether messages are real and their ends put off.
   bool puts_off_ends() const { return script_->pacer.paces() && !imitates_; }
   std::int64_t end_of(const Cursors::Begun& begun);

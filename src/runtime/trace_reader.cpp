@@ -130,10 +130,11 @@ class TraceReading {
     if (const auto parts = file_.metadata().find("messages_of_parts"); parts != file_.metadata().end()) {
       const std::vector<std::int64_t> calls = numbers_of(parts->second);
       const auto can_be = [](std::int64_t count) { return count >= 1 && std::in_range<int>(count); };
-      require(calls.size() == 2 && can_be(calls[0]) && can_be(calls[1]),
+      require(calls.size() == 3 && std::ranges::all_of(calls, can_be),
               "parts of its sums are of no messages");
       trace_.calls.of_sum = static_cast<int>(calls[0]);
       trace_.calls.of_gather = static_cast<int>(calls[1]);
+      trace_.calls.of_move = static_cast<int>(calls[2]);
     }
   }
 

@@ -127,12 +127,12 @@ TEST_F(WirePorts, MovesWithAPricePassInTurnsBetweenWhichMessagesLeave) {
   Channels channels = this->channels();
   const std::int64_t start = common_time();
   const auto begin = [&](int payload, TrafficClass kind, int size, std::int64_t moment,
-                         std::optional<std::int64_t> price) {
+                         std::optional<PaperPorts::Priced> price) {
     const PaperPorts::Begins begins(&ports, moment, price);
     return rank == 0 ? channels.send(1, payload, bytes(size), kind)
                      : channels.receive(0, payload, bytes(size));
   };
-  const auto move = begin(3, TrafficClass::moves, 103, start, 1'000'000),
+  const auto move = begin(3, TrafficClass::moves, 103, start, PaperPorts::Priced{1'000'000, 4}),
              message = begin(0, TrafficClass::pipeline, 20'000, start + 300'000, {});
   finish(channels);
   EXPECT_EQ(channels.take_end(message), start + 520'000 + latency);

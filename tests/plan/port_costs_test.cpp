@@ -155,8 +155,8 @@ std::vector<DearPair> dear_pairs() {
       {"gathers in long parts", gathered(4, 0.05, 1), messages, gathers},
       {"gathers in longer parts", gathered(2, 0.2, 2), messages, gathers},
       {"long messages beside gathers", gathered(4, 0.2, 0.5), gathers, messages},
-      {"long moves", Lanes{.move = 4, .picoseconds_per_byte = 1e9}.costs(), messages, moves},
-      {"long messages beside moves", Lanes{.move = 2, .picoseconds_per_byte = 1e8}.costs(), moves, messages}};
+      {"long moves", Lanes{.move = 8, .picoseconds_per_byte = 3e8}.costs(), messages, moves},
+      {"long messages beside moves", Lanes{.move = 4, .picoseconds_per_byte = 1e9}.costs(), moves, messages}};
 }
 
 TEST(PortCosts, NameTheDearestPairFirst) {

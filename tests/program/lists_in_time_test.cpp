@@ -134,7 +134,7 @@ TEST(Lists, RunInThePlannersTimeEntryByEntry) {
     WholeProgram whole = whole_program(grid.outline, grid.network, grid.rules, grid.subnets, {64});
     go_home_at_once(whole);
     Network network = grid.network;
-    network.calls.part_bytes = grid.outline.part_bytes;
+    set_calls(network.calls, grid.outline);
     const Timeline timeline = simulate(whole.program, whole.durations, network);
     ASSERT_TRUE(timeline.finished) << seed;
     const std::map<Name, Span> spans = spans_of(whole.program, timeline, grid.outline);

@@ -233,8 +233,8 @@ TEST(Prices, OfAMoveAreATablesOrGoByBytesInParts) {
   EXPECT_EQ(prices.move(1, 0, units).lasts, 5 * 2'000 + carried(10, 0.8, 2 * moved));
   outline.units[1].move = 123'456;
   EXPECT_EQ(prices.move(0, 1, units).lasts, 5 * 1'500 + 123'456 + carried(10, 0.9, moved));
-  const Load bytes = prices.move(1, 0, std::vector{2}).load, priced = prices.move(0, 1, units).load;
-  EXPECT_EQ(bytes.turns(3'000'000), 1) << "parts go one after the other";
+  const Load priced = PriceList(outline, network_of(10)).move(0, 1, units).load;
+  EXPECT_EQ(prices.move(1, 0, units).load.turns(3'000'000), 1) << "parts go one after the other";
   EXPECT_EQ(priced.turns(600'000), 3);
   EXPECT_EQ(priced.turns(25'000'000), PortRule::most_turns);
 }

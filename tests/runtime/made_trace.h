@@ -11,7 +11,7 @@ inline StepTrace trace_of_numbers() {
                   .steps = {5, 6, 7},
                   .hosts = {"a", "a", "b", "b"},
                   .operations = {"gather", "sum"},
-                  .calls = {.part_bytes = 300, .of_sum = 6, .of_gather = 2},
+                  .calls = {.part_bytes = 300, .of_sum = 6, .of_gather = 2, .of_move = 16},
                   .clock_bound = 250,
                   .configuration = "seed: 1\nrun: {dir: \"runs/x\"}\n",
                   .maker = "0.3.0",

@@ -162,7 +162,7 @@ TEST_F(TraceReader, RefusesATraceWhoseNumbersCannotBe) {
   EXPECT_THAT(complaint(), HasSubstr("the times of all ranks are missing"));
   store(trace, {}, [](auto& metadata) { metadata["part_bytes"] = "0"; });
   EXPECT_THAT(complaint(), HasSubstr("parts of its messages have no length"));
-  for (const char* calls : {"", "2", "0 1", "1 3000000000"}) {
+  for (const char* calls : {"", "2", "2 1", "0 1 1", "1 1 3000000000"}) {
     store(trace, {}, [&](auto& metadata) { metadata["messages_of_parts"] = calls; });
     EXPECT_THAT(complaint(), HasSubstr("parts of its sums are of no messages")) << calls;
   }

@@ -10,6 +10,7 @@ namespace mindpipe {
 struct Calls {
   std::int64_t part_bytes = most_part_bytes;  ///< bytes of a part of a message, or of bulk traffic, at most
   int of_sum = 1, of_gather = 1;              ///< messages of a part of these over data, at most
+  int of_move = 1;                            ///< messages of a move whose time a table says, at most
   /// Messages of a transfer of so many bytes, or of a part of one over data.
   int of(TaskKind kind, std::int64_t bytes) const {
     switch (kind) {
@@ -19,6 +20,8 @@ struct Calls {
         return of_gather;
       case TaskKind::message:
         return parts_of(bytes, 0, part_bytes);
+      case TaskKind::move:
+        return of_move;
       default:
         return 1;
     }

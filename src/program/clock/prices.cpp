@@ -109,8 +109,8 @@ Price PriceList::move(int from, int to, std::span<const int> units) const {
   const MoveByTable move = move_by_table(outline_, units);
   const Link& link = network_.link(from, to);
   const std::int64_t takes = move.time + link.carries(move.bytes);
-  const int calls = move.is_priced ? PortRule::most_turns : 1;
-  return {move_of(outline_, units).parts * link.latency + takes, {takes, link.latency, link.level, calls}};
+  return {move_of(outline_, units).parts * link.latency + takes,
+          {takes, link.latency, link.level, network_.calls.of_move}};
 }
 
 Price PriceList::over(const Link& link, const Transfer& transfer, int part, int calls) {

@@ -39,7 +39,7 @@ class PriceList {
       : outline_(outline),
         network_(network),
         tensor_meets_(network.tensor_meets(outline.ranks() > 1, outline.data > 1)) {
-    network_.calls.part_bytes = outline.part_bytes;
+    set_calls(network_.calls, outline);
   }
 
   /// An action of a step's list, or of a list of forwards of a model without choices.

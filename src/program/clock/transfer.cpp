@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/bulk_parts.h"
+#include "core/port_rule.h"
 #include "core/sum_tree.h"
 
 namespace mindpipe {
@@ -76,6 +77,12 @@ MoveByTable move_by_table(const Outline& outline, std::span<const int> units) {
     move.time += cost.move;
   }
   return move;
+}
+
+void set_calls(Calls& calls, const Outline& outline) {
+  const auto has_price = [](const UnitCost& unit) { return unit.move >= 0; };
+  calls.part_bytes = outline.part_bytes;
+  calls.of_move = std::ranges::any_of(outline.units, has_price) ? PortRule::most_turns : 1;
 }
 
 }  // namespace mindpipe

@@ -41,4 +41,7 @@ struct MoveByTable {
 };
 MoveByTable move_by_table(const Outline& outline, std::span<const int> units);
 
+/// Says what an outline knows of the messages that are made of its transfers.
+void set_calls(Calls& calls, const Outline& outline);
+
 }  // namespace mindpipe
