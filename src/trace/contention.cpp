@@ -237,10 +237,13 @@ void ContentionFit::take_waits_off(std::map<Equal, Step>& steps) {
 }
 
 /// Asks the rule with several guesses of what transfers take that meet nobody. The one with which it leaves
-/// least unexplained counts. A guess that was made for the rule has to be a better one.
+/// least unexplained counts. A guess that was made for the rule has to be a better one; of large traces fewer
+/// are made.
 void ContentionFit::find_waits() {
   constexpr double little = 0.1, of_made = 0.04, nothing = 0.03;
-  constexpr int most_turns = 12;
+  constexpr std::int64_t most_asked = 4'000'000;
+  const std::int64_t asked = std::ssize(measured_.rows) * graph_.actions(),
+                     most_turns = std::min<std::int64_t>(12, most_asked / std::max<std::int64_t>(1, asked));
   std::optional<std::pair<ByRule, std::vector<std::int64_t>>> best;
   const auto try_rule = [&] {
     by_rule_ = best_by_rule({});

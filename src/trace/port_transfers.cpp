@@ -55,11 +55,12 @@ PortWaits PortTransfers::waits(const ReplayTimes& measured, std::optional<Traffi
                            rank.steps[step][graph_.index_of(action)].end - measured.rows[step].lasts[action],
                            step, action});
   }
-  PortEvents<int> events;
-  for (int number = 0; number < static_cast<int>(offered.size()); ++number) {
-    offered[number].transfer.number = number;
-    events.put(offered[number].time, number);
-  }
+  std::stable_sort(offered.begin(), offered.end(),
+                   [](const Offered& a, const Offered& b) { return a.time < b.time; });
+  const int count = static_cast<int>(offered.size());
+  for (int number = 0; number < count; ++number) offered[number].transfer.number = number;
+  PortEvents<int> events;  // the next to be offered
+  if (count > 0) events.put(offered.front().time, 0);
   const std::vector<std::int64_t> none(graph_.actions(), 0);
   PortWaits waits{
       .all = {measured.rows.size(), none}, .for_own = {measured.rows.size(), none}, .by_pair = {}};
@@ -79,6 +80,7 @@ PortWaits PortTransfers::waits(const ReplayTimes& measured, std::optional<Traffi
       },
       [&](int number, std::int64_t now) {
         events.offer(offered[number].transfer, now, offered[number].turns);
+        if (number + 1 < count) events.put(offered[number + 1].time, number + 1);
       });
   PortWaits::Times for_any{measured.rows.size(), none};
   each_wait_at_ports(passed, [&](const Ports::Left& waits_on, const Ports::Left& holds, std::int64_t time) {
