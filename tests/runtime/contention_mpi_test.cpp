@@ -246,7 +246,8 @@ TEST_F(Contention, TheChangeThatAPlanRecommendsTakesWhatItSays) {
   }
 }
 
-/// Where moves of units hold up messages, a plan recommends one cut for all subnets.
+/// Where moves of units are so long that their turns hold up messages, a plan recommends one cut for all
+/// subnets.
 TEST_F(Contention, TheCutOfLanesThatAPlanRecommendsTakesWhatItSays) {
   if (!all_cells || world.size != 8) GTEST_SKIP() << "make test-contention";
   SpeedRow row{.table = "h200",
@@ -255,15 +256,15 @@ TEST_F(Contention, TheCutOfLanesThatAPlanRecommendsTakesWhatItSays) {
                .micro_batches = 4,
                .lanes = 2,
                .own_cuts = true,
-               .ratio = 2,
+               .ratio = 24,
                .window = 32,
-               .forward = 10'000'000};
+               .forward = 4'000'000};
   const TableFile prices(row.table, length_of_one(row, world.size / row.lanes), row.move());
-  const Config now = lanes_of(row, prices.path(), 0.1);
+  const Config now = lanes_of(row, prices.path(), 0.15);
   const PortChange change = recommended(now, make_run_plan(now), TrafficClass::pipeline, TrafficClass::moves);
   ASSERT_EQ(change.words, "supernet.cuts=home");
   row.own_cuts = false;
-  const MeasuredStream found = measured_lanes(lanes_of(row, prices.path(), 0.1), row, world);
+  const MeasuredStream found = measured_lanes(lanes_of(row, prices.path(), 0.15), row, world);
   const double planned = 1e-9 * static_cast<double>(change.time) * now.train.steps;
   EXPECT_NEAR(found.seconds, planned, 0.03 * planned);
   if (world.rank == 0)
