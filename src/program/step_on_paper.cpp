@@ -63,7 +63,7 @@ StepOnPaper::StepOnPaper(const Outline& outline, const Order& order, const Netwo
       prices_(outline, network),
       order_(order),
       source_(outline, prices_, order_) {
-  network_.calls.part_bytes = outline.part_bytes;
+  set_calls(network_.calls, outline);
 }
 
 std::int64_t StepOnPaper::with_all_rooms() {

@@ -192,7 +192,7 @@ PlannedForwards plan_forwards(const Outline& outline, const Network& network, co
   require_few_actions(outline, 3.0 * outline.all_chunks() * outline.micro_batches);
   PlannedForwards one;
   one.network = network;
-  one.network.calls.part_bytes = outline.part_bytes;
+  set_calls(one.network.calls, outline);
   for (int rank = 0; rank < outline.stages; ++rank) {
     RankMemory& memory = one.placement.ranks.emplace_back();
     memory.arenas = 1;
