@@ -145,12 +145,19 @@ TEST(PlanPorts, ASimulatedPlanSaysWhichGroupsItTook) {
               HasSubstr("forwards [2, 2] (auto), backwards [2, 2] (auto)\n"));
 }
 
+/// Groups are chosen with the blocks that are computed again.
+TEST(PlanPorts, AnElasticStepIsNoLongerWithMoreMemory) {
+  EXPECT_LE(PlannedFile(with_open_tapes("elastic", "16.5MiB")).step(),
+            PlannedFile(with_open_tapes("elastic", "15.5MiB")).step());
+}
+
 TEST(PlanPorts, GroupsThatAreWrittenLeaveASearchTheSchedulesThatHaveGroups) {
   std::vector<std::string> settings = with_open_tapes("auto", "0");
-  settings.emplace_back("schedule.groups.forward=[4]");
+  for (const char* groups : {"forward", "backward"})
+    settings.push_back(fmt::format("schedule.groups.{}=[2, 2]", groups));
   const PlannedFile file(settings);
   EXPECT_EQ(file.config.schedule.kind, ScheduleKind::elastic);
-  EXPECT_EQ(file.config.schedule.groups.forward, std::vector<int>{4});
+  EXPECT_EQ(file.config.schedule.groups.forward, (std::vector{2, 2}));
 }
 
 }  // namespace
