@@ -1,6 +1,7 @@
 #include "app/run/run_lock.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <signal.h>
 #include <sys/file.h>
 #include <unistd.h>
@@ -82,17 +83,17 @@ bool is_gone(const LockHolder& holder, const LockHolder& us) {
   return holder.started != 0 && start_of(holder.pid) != holder.started;
 }
 
-void take_lock(const std::string& file) {
+std::string try_lock(const std::string& file) {
   const File directory(
       open(std::filesystem::path(file).parent_path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (directory)
     flock(directory.get(), LOCK_EX);  // held until this function returns: one at a time looks and writes
   const LockHolder us = this_process();
   if (const auto holder = read_lock(file); holder && !is_gone(*holder, us))
-    fail(Exit::cannot_create,
-         "{}: another job holds this run directory (host {}, process {}{}); let it end, choose another "
-         "run.dir, or remove this file if that job is dead",
-         file, holder->host, holder->pid, holder->job.empty() ? "" : ", job " + holder->job);
+    return fmt::format(
+        "{}: another job holds this run directory (host {}, process {}{}); let it end, choose another "
+        "run.dir, or remove this file if that job is dead",
+        file, holder->host, holder->pid, holder->job.empty() ? "" : ", job " + holder->job);
   NewFile lock(file);
   const std::string text = JsonLine()
                                .add("host", us.host)
@@ -105,6 +106,12 @@ void take_lock(const std::string& file) {
                            "\n";
   lock.write(text.data(), text.size());
   lock.commit();
+  return "";
+}
+
+void take_lock(const std::string& file) {
+  const std::string holder = try_lock(file);
+  MP_REQUIRE(holder.empty(), Exit::cannot_create, "{}", holder);
 }
 
 bool is_held(const std::string& file) {

@@ -16,8 +16,10 @@ LockHolder this_process();
 /// of another job of our cluster that is over, as scontrol says.
 bool is_gone(const LockHolder& holder, const LockHolder& us);
 
-/// Writes `file` for this process, or refuses with a sentence that names the holder. Taking over the lock of
-/// a dead holder is safe against others that do the same.
+/// Writes `file` for this process and returns nothing, or a sentence that names the holder. Taking over the
+/// lock of a dead holder is safe against others that do the same.
+std::string try_lock(const std::string& file);
+/// try_lock, or refuses with its sentence.
 void take_lock(const std::string& file);
 /// Whether a process that may still write, and is not this one, holds the lock.
 bool is_held(const std::string& file);

@@ -66,27 +66,18 @@ void require_same_training(const std::string& run, Config wished) {
 /// Keeps other jobs from beginning a training, as long as it lives.
 class Claim {
  public:
-  explicit Claim(std::string file) : file_(std::move(file)) {
-    try {
-      take_lock(file_);
-      is_ours_ = true;
-    } catch (const Error& error) {
-      if (!is_held(file_)) throw;  // it cannot be written
-      problem_ = error.what();
-    }
-  }
+  explicit Claim(std::string file) : file_(std::move(file)), holder_(try_lock(file_)) {}
   ~Claim() {
-    if (is_ours_) release_lock(file_);
+    if (is_ours()) release_lock(file_);
   }
   Claim(const Claim&) = delete;
   Claim& operator=(const Claim&) = delete;
-  bool is_ours() const { return is_ours_; }
-  /// Who has it.
-  const std::string& problem() const { return problem_; }
+  bool is_ours() const { return holder_.empty(); }
+  /// Who has it, in words.
+  const std::string& holder() const { return holder_; }
 
  private:
-  std::string file_, problem_;
-  bool is_ours_ = false;
+  std::string file_, holder_;
 };
 
 }  // namespace
@@ -126,7 +117,7 @@ std::optional<double> Trainings::train(const TrainingWish& wish, const World& wo
     if (found.empty()) {
       claim.emplace(run + ".claim");
       is_free = claim->is_ours() && !is_held(run + "/lock");
-      if (!claim->is_ours() && told_.insert(run).second) info("another job trains it: {}", claim->problem());
+      if (!claim->is_ours() && told_.insert(run).second) info("another job trains it: {}", claim->holder());
       found = found_at_rest(wish);  // another job may have come to its end meanwhile
     }
   }
