@@ -12,19 +12,19 @@ logs=$(mktemp -d)
 trap 'rm -rf "$logs"' EXIT
 runs=0 broken=0
 
-# try RANKS TEST FILTER [VARIABLE=VALUE ...]: many layouts in one mpirun
+# try RANKS PROGRAM FILTER [VARIABLE=VALUE ...]: many layouts in one mpirun
 try() {
   local start=$SECONDS log=$logs/$((++runs))
-  env "${@:4}" tests/run_mpi.sh "$1" "$build/tests/test_runtime_$2_mpi" --gtest_brief=1 --gtest_color=no --gtest_filter="$3" 2>&1 |
+  env "${@:4}" tests/run_mpi.sh "$1" "$build/tests/$2" --gtest_brief=1 --gtest_color=no --gtest_filter="$3" 2>&1 |
     grep --line-buffered -v -e '^\[==' -e '^\[  PASSED' | tee "$log"
   local code=${PIPESTATUS[0]}
   [ "$code" = 0 ] || broken=1
   grep -q " layouts passed, " "$log" || echo "$1 ranks: 0 layouts passed, 1 failed, 0 skipped (ended early with exit code $code)" | tee -a "$log"
   echo "$1 ranks: $((SECONDS - start)) s"
 }
-for wish; do try "${wish%:*}" parity "Parity.EveryLayout*:Parity.RowsThat*:Parity.ACutMay*" MINDPIPE_ALL_LAYOUTS="${wish#*:}"; done
-try 4 parity "Parity.EveryLayout*" MINDPIPE_ALL_LAYOUTS=10 OMPI_MCA_btl_vader_eager_limit=128
-try 16 checkpoint "Checkpoint.LoadedOnAnotherGrid*" MINDPIPE_PAIRS=200
+for wish; do try "${wish%:*}" test_runtime_mpi 'Parity.EveryLayout*:Parity.RowsThat*:Parity.ACutMay*' MINDPIPE_ALL_LAYOUTS="${wish#*:}"; done
+try 4 test_runtime_mpi 'Parity.EveryLayout*' MINDPIPE_ALL_LAYOUTS=10 OMPI_MCA_btl_vader_eager_limit=128
+try 16 test_runtime_checkpoint_mpi 'Checkpoint.LoadedOnAnotherGrid*' MINDPIPE_PAIRS=200
 read -r passed failed skipped < <(awk '/ layouts passed, / {passed += $3; failed += $6; skipped += $8} END {print passed + 0, failed + 0, skipped + 0}' "$logs"/*)
 echo "$passed passed, $failed failed, $skipped skipped"
 exit $((broken || failed > 0))
