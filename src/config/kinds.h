@@ -172,13 +172,18 @@ MINDPIPE_KINDS(SearcherKind, SearcherRow, MINDPIPE_SEARCHERS)
 MINDPIPE_KINDS(Objective, ObjectiveRow, MINDPIPE_OBJECTIVES)
 MINDPIPE_KINDS(AttentionBeyond, NamedRow, MINDPIPE_BEYONDS)
 
-/// "interleaved or breadth-first": the names of all kinds that have a property.
+/// "interleaved, breadth-first or elastic": the names of all kinds that have a property. `between` stands
+/// before the last.
 template <ListedKind Kind, class Row>
 std::string names_with(bool Row::*property, std::string_view between) {
   std::string names;
-  for (const Row& row : rows_of(Kind{}))
-    if (row.*property) names.append(names.empty() ? "" : between).append(row.name);
-  return names;
+  std::string_view last;
+  for (const Row& row : rows_of(Kind{})) {
+    if (!(row.*property)) continue;
+    if (!last.empty()) names.append(names.empty() ? "" : ", ").append(last);
+    last = row.name;
+  }
+  return names.append(names.empty() ? "" : between).append(last);
 }
 
 }  // namespace mindpipe

@@ -292,8 +292,8 @@ TEST(Rules, AHeadIsDrawnAnewBesideWeightsAlone) {
 
 TEST(Rules, CutsMatchTheStages) {
   EXPECT_EQ(complaint_after([](Config& c) { c.schedule.chunks = 2; }),
-            "configuration: schedule.chunks is 2 and schedule.kind 1f1b (only interleaved and breadth-first "
-            "and elastic cut stages into chunks)");
+            "configuration: schedule.chunks is 2 and schedule.kind 1f1b (only interleaved, breadth-first and "
+            "elastic cut stages into chunks)");
   EXPECT_EQ(complaint_after([](Config& c) {
               c.grid.pipeline = 3;
               c.schedule.cuts = {2, 2};
@@ -316,10 +316,9 @@ TEST(Rules, AVHasTwoChunksOnEachOfSeveralStages) {
   };
   EXPECT_EQ(in_v(1, 2), "accepted") << "two where nothing is said";
   EXPECT_EQ(in_v(2, 2), "accepted");
-  EXPECT_EQ(
-      in_v(3, 2),
-      "configuration: schedule.chunks is 3 and schedule.kind zb-v (only interleaved and breadth-first and "
-      "elastic cut stages into chunks; a V has two)");
+  EXPECT_EQ(in_v(3, 2),
+            "configuration: schedule.chunks is 3 and schedule.kind zb-v (only interleaved, breadth-first and "
+            "elastic cut stages into chunks; a V has two)");
   EXPECT_EQ(
       in_v(2, 1),
       "configuration: schedule.kind is zb-v and grid.pipeline 1 (a V goes down the stages and up again: "

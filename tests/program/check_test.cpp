@@ -250,7 +250,7 @@ TEST(Check, WhatAScheduleCannotDoIsRefused) {
   };
   EXPECT_EQ(refusal("1f1b", 2),
             "schedule.chunks is 2, but schedule 1f1b runs one chunk on each stage (set schedule.chunks to 1, "
-            "or take interleaved or breadth-first or elastic)");
+            "or take interleaved, breadth-first or elastic)");
 }
 
 }  // namespace
