@@ -53,6 +53,15 @@ struct Lists {
       for (int& earlier : action.after) earlier -= earlier > place ? 1 : 0;
     }
   }
+  /// Moves an action behind a later one. It waits for nobody, and nobody for it.
+  void move_behind(int place, int later) {
+    Action moved = list()[place];
+    moved.after.clear();
+    leave_out(place);
+    for (Action& action : list())
+      for (int& earlier : action.after) earlier += earlier >= later ? 1 : 0;
+    list().insert(list().begin() + later, std::move(moved));
+  }
 };
 
 inline Lists lists_of_step(const Outline& outline, const char* schedule) {

@@ -108,6 +108,14 @@ const WrongSum wrong_sums[] = {
     {"AGatherOfOnePart", of_parts,
      [](Lists& lists) { lists.leave_out(lists.find(part_of_kind(ActionKind::gather, 1))); },
      "another part of unit 0 is next"},
+    {"AGatherBehindItsFirstUse", of_parts,
+     [](Lists& lists) {
+       const int last_part = lists.find([](const Action& action) {
+         return action.kind == ActionKind::gather && action.part + 1 == action.parts;
+       });
+       lists.move_behind(last_part, lists.find(part_of_kind(ActionKind::forward)));
+     },
+     "reads unit 0, of which parts are old"},
 };
 
 class SumBookSays : public testing::TestWithParam<WrongSum> {};
