@@ -115,10 +115,11 @@ std::optional<Outline> outline_with(const Config& config, int tensor, const Layo
     const Config known = with_layout(config, layout);
     outline = CostModel(known, make_layout(known, {})).outline();
     const Network network = network_on_paper(known);
+    const PriceList prices(*outline, network);
     for (int block = 0; block < outline->all_blocks(); ++block) {
       BlockCost& cost = outline->blocks[block][0];
-      cost.forward += network.tensor_time(cost.forward_sums);
-      cost.backward += network.tensor_time(cost.backward_sums);
+      cost.forward += prices.tensor_sums(cost.forward_sums);
+      cost.backward += prices.tensor_sums(cost.backward_sums);
     }
   });
   return outline;

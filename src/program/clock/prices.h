@@ -50,6 +50,10 @@ class PriceList {
   /// A pass with its tensor sums; with `clears`, gradients are zeroed before. A price that was measured has
   /// both in it.
   Price pass(int stage, const PassWork& work, bool clears) const;
+  /// Sums inside a pass, one behind the other; a price that was measured has them in it.
+  std::int64_t tensor_sums(const TensorSums& sums) const {
+    return outline_.prices_are_whole ? 0 : network_.tensor_time(sums);
+  }
   /// A rank's share of the update of one unit: all of it, unless the optimizer is sharded.
   std::int64_t update_of_share(int unit) const;
   void add(UpdateWork& work, int unit) const;
