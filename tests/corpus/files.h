@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "config/config.h"
+#include "config/sections/data.h"
 #include "core/check.h"
 #include "corpus/documents.h"
 
