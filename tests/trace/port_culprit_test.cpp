@@ -32,12 +32,11 @@ class PortDraw {
     return network;
   }
 
-  std::int64_t period(const Network& network) const {
-    const StepTrace trace = trace_at_ports(run_, network, traced_steps, seed_);
+  StepTrace trace(const Network& network) const { return trace_at_ports(run_, network, traced_steps, seed_); }
+  std::int64_t period(const StepTrace& trace) const {
     return replayed_period(graph_, measured_times(trace, graph_), traced_steps);
   }
-  std::vector<Cause> causes(const Network& network) const {
-    const StepTrace trace = trace_at_ports(run_, network, traced_steps, seed_);
+  std::vector<Cause> causes(const StepTrace& trace) const {
     const ReplayTimes measured = measured_times(trace, graph_);
     const TracedPorts traffic(trace, graph_, measured);
     return causes_of(trace, graph_, measured, WorkModel(graph_, measured, run_.paper), run_.paper,
@@ -116,12 +115,16 @@ TEST_P(PortCulprit, IsNamedFirstWithWhatItCostsWhereSumsHoldUpMessages) {
   std::string wrong;
   for (int seed = 0; tried < drawn_runs; ++seed) {
     const PortDraw draw(9000 + seed, GetParam().pieces);
-    const std::int64_t now = draw.period(draw.network()),
-                       costs = now - draw.period(draw.blind(TrafficClass::pipeline, TrafficClass::gradients)),
-                       other = now - draw.period(draw.blind(TrafficClass::gradients, TrafficClass::pipeline));
-    if (50 * costs < now || costs < 2 * other) continue;  // dear, and the dearer of the two
+    const StepTrace traced = draw.trace(draw.network());
+    const std::int64_t now = draw.period(traced);
+    const auto saves = [&](TrafficClass by, TrafficClass what) {
+      return now - draw.period(draw.trace(draw.blind(by, what)));
+    };
+    const std::int64_t costs = saves(TrafficClass::pipeline, TrafficClass::gradients);
+    const bool is_dear = 50 * costs >= now;
+    if (!is_dear || costs < 2 * saves(TrafficClass::gradients, TrafficClass::pipeline)) continue;
     ++tried;
-    const std::vector<Cause> found = draw.causes(draw.network());
+    const std::vector<Cause> found = draw.causes(traced);
     const bool named = !found.empty() && holds_up_messages(found[0]);
     right += named ? 1 : 0;
     const std::int64_t off = named ? std::abs(found[0].saves - costs) : costs;
@@ -141,7 +144,7 @@ TEST_P(PortCulprit, IsNamedFirstWithWhatItCostsWhereSumsHoldUpMessages) {
 TEST_P(PortCulprit, IsNobodyWhereSumsHavePortsOfTheirOwn) {
   for (int seed = 0; seed < 200; ++seed) {
     const PortDraw draw(7000 + seed, GetParam().pieces);
-    const std::vector<Cause> found = draw.causes(draw.apart());
+    const std::vector<Cause> found = draw.causes(draw.trace(draw.apart()));
     EXPECT_TRUE(found.empty()) << "seed " << seed << " kind " << static_cast<int>(found[0].kind) << " rank "
                                << found[0].rank << " factor " << found[0].factor;
   }
