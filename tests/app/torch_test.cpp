@@ -293,11 +293,14 @@ struct Errors {
   }
 };
 
+/// MINDPIPE_SHOW: errors are printed, those of autocast, which are not compared with ours, beside them.
+bool shows_errors() { return std::getenv("MINDPIPE_SHOW") != nullptr; }
+
 void expect_no_larger(const std::string& what, const Values& ours, const Values& theirs,
                       const Values& autocast) {
   const double ratio = norm_of(ours) / norm_of(theirs);
   EXPECT_LE(ratio, 1) << what;
-  if (std::getenv("MINDPIPE_SHOW") == nullptr) return;
+  if (!shows_errors()) return;
   fmt::print(stderr,
              "bf16 error of {}: {:.2e}, of PyTorch's model in bf16 {:.3f}, of autocast {:.3f}; of the "
              "trials' models",
@@ -330,7 +333,7 @@ TEST(Torch, OurBf16IsNoFartherFromF32ThanPyTorchsModelInBf16) {
       config.train.micro_batch = config.train.batch / 2;
       folders.push_back(tasks.emplace_back(config, 1, 0, Values{0.0}).folder / "");
     }
-  ASSERT_NO_FATAL_FAILURE(ask_torch(folders, "f32,bf16,bf16_model"));
+  ASSERT_NO_FATAL_FAILURE(ask_torch(folders, shows_errors() ? "f32,bf16,bf16_model" : "f32,bf16_model"));
   auto task = tasks.begin();
   for (const auto& [style, config] : styles) {
     Errors ours, model, autocast;
@@ -342,7 +345,7 @@ TEST(Torch, OurBf16IsNoFartherFromF32ThanPyTorchsModelInBf16) {
       const Outcome exact = theirs("f32");
       ours.add({answer.logits, answer.losses, answer.gradients}, exact);
       model.add(theirs("bf16_model"), exact);
-      autocast.add(theirs("bf16"), exact);
+      if (shows_errors()) autocast.add(theirs("bf16"), exact);
     }
     const std::string name = style;
     if (!ours.logits.empty()) expect_no_larger(name + "logits", ours.logits, model.logits, autocast.logits);
