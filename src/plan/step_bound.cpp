@@ -24,8 +24,8 @@ StepBound::StepBound(const Outline& outline, const Network& network, bool halves
   for (std::vector<std::int64_t>* sums : {&forward_, &input_, &whole_, &update_}) sums->push_back(0);
   for (int block = 0; block < outline.all_blocks(); ++block) {
     const BlockCost& cost = outline.cost(block);
-    const std::int64_t sums = prices_.tensor_sums(cost.backward_sums);
-    forward_.push_back(forward_.back() + cost.forward + prices_.tensor_sums(cost.forward_sums));
+    const std::int64_t sums = tensor_time(outline, network, cost.backward_sums);
+    forward_.push_back(forward_.back() + cost.forward + tensor_time(outline, network, cost.forward_sums));
     input_.push_back(input_.back() + sums + (halves ? cost.backward_input : cost.backward));
     whole_.push_back(
         whole_.back() + sums +

@@ -115,11 +115,10 @@ std::optional<Outline> outline_with(const Config& config, int tensor, const Layo
     const Config known = with_layout(config, layout);
     outline = CostModel(known, make_layout(known, {})).outline();
     const Network network = network_on_paper(known);
-    const PriceList prices(*outline, network);
     for (int block = 0; block < outline->all_blocks(); ++block) {
       BlockCost& cost = outline->blocks[block][0];
-      cost.forward += prices.tensor_sums(cost.forward_sums);
-      cost.backward += prices.tensor_sums(cost.backward_sums);
+      cost.forward += tensor_time(*outline, network, cost.forward_sums);
+      cost.backward += tensor_time(*outline, network, cost.backward_sums);
     }
   });
   return outline;

@@ -46,7 +46,7 @@ PassWork PriceList::work_of(const PassTraits& traits, int first, int last, bool 
 }
 
 Price PriceList::pass(int stage, const PassWork& work, bool clears) const {
-  const std::int64_t sums = tensor_sums(work.sums),
+  const std::int64_t sums = tensor_time(outline_, network_, work.sums),
                      clear = clears && !outline_.prices_are_whole ? work.clear : 0,
                      lasts = outline_.lasting(stage, work.blocks + clear) + sums;
   return {lasts, tensor_meets_ ? network_.tensor_load(work.sums, lasts) : Load{}};

@@ -30,6 +30,11 @@ struct UpdateWork {
   std::int64_t tensors = 0;  ///< tensors of these units, whose squares a decision adds up
 };
 
+/// Sums inside a pass, one behind the other; a price that was measured has them in it.
+inline std::int64_t tensor_time(const Outline& outline, const Network& network, const TensorSums& sums) {
+  return outline.prices_are_whole ? 0 : network.tensor_time(sums);
+}
+
 /// How long everything takes on paper, in nanoseconds: what an outline says of the work, on links of a
 /// network. Steps, streams of subnets and of forwards all ask it, so the same work takes the same time.
 /// A part of a transfer pays its link's latency; transfers over data go by their degree and roots.
@@ -50,10 +55,6 @@ class PriceList {
   /// A pass with its tensor sums; with `clears`, gradients are zeroed before. A price that was measured has
   /// both in it.
   Price pass(int stage, const PassWork& work, bool clears) const;
-  /// Sums inside a pass, one behind the other; a price that was measured has them in it.
-  std::int64_t tensor_sums(const TensorSums& sums) const {
-    return outline_.prices_are_whole ? 0 : network_.tensor_time(sums);
-  }
   /// A rank's share of the update of one unit: all of it, unless the optimizer is sharded.
   std::int64_t update_of_share(int unit) const;
   void add(UpdateWork& work, int unit) const;
