@@ -1,17 +1,11 @@
 #include "comm/paper_ports.h"
 
-#include <cmath>
-
 namespace mindpipe {
 namespace {
 
 constexpr std::size_t most_kept = 256;  // transfers of an out port, for those of which the host tells late
 
 }  // namespace
-
-std::int64_t PaperLink::takes(std::int64_t bytes) const {
-  return static_cast<std::int64_t>(std::ceil(static_cast<double>(bytes) * picoseconds_per_byte / 1000));
-}
 
 /// A transfer of which the host tells late, for a moment at which the port has gone on already, leaves where
 /// the port stood idle if it fits there, as it would have; else it came just behind what began last.

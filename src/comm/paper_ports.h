@@ -8,17 +8,9 @@
 #include <vector>
 
 #include "core/clock.h"
-#include "core/port_rule.h"
+#include "core/link.h"
 
 namespace mindpipe {
-
-/// How a link on paper carries bytes.
-struct PaperLink {
-  std::int64_t latency = 0;         ///< nanoseconds
-  double picoseconds_per_byte = 0;  ///< 0: free
-  Level level = Level::node;
-  std::int64_t takes(std::int64_t bytes) const;
-};
 
 /// The ports of a rank whose device is only imitated: its messages are empty, and pass here in their own
 /// time. What one rank offers leaves its out port, the other rank hears of it as it begins to leave, and its
@@ -44,14 +36,12 @@ class PaperPorts {
   };
 
   /// Sets the links to the ranks of a program, and that of the data group.
-  void connect(std::vector<PaperLink> to_ranks, const PaperLink& data) {
+  void connect(std::vector<Link> to_ranks, const Link& data) {
     to_ranks_ = std::move(to_ranks);
     data_ = data;
   }
-  const PaperLink& link_to(int program_rank) const {
-    return to_ranks_[static_cast<std::size_t>(program_rank)];
-  }
-  const PaperLink& data_link() const { return data_; }
+  const Link& link_to(int program_rank) const { return to_ranks_[static_cast<std::size_t>(program_rank)]; }
+  const Link& data_link() const { return data_; }
 
   /// When what is being begun may begin: as the driver says, which knows what it comes after, else now.
   std::int64_t moment() const { return moment_.value_or(now_ns()); }
@@ -121,8 +111,8 @@ class PaperPorts {
   bool serve(InPort& port, std::int64_t now);
   static std::int64_t left_between(InPort& port, std::int64_t began, std::int64_t left);
 
-  std::vector<PaperLink> to_ranks_;
-  PaperLink data_;
+  std::vector<Link> to_ranks_;
+  Link data_;
   std::optional<std::int64_t> moment_;
   std::optional<Priced> price_;
   std::array<OutPort, levels> out_;

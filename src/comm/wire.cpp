@@ -103,10 +103,10 @@ void Wire::meet() {
 
 /// Both ends are there: the message stands ready at the out port.
 void Wire::take_word() {
-  const PaperLink& link = route_.link;
+  const Link& link = route_.link;
   const auto bytes = static_cast<std::int64_t>(bytes_);
   paper_->number =
-      route_.ports->offer(link.level, route_.traffic, peer_, route_.price.value_or(link.takes(bytes)),
+      route_.ports->offer(link.level, route_.traffic, peer_, route_.price.value_or(link.carries(bytes)),
                           std::max(route_.moment, paper_->word));
   stage_ = Stage::at_port;
 }

@@ -26,7 +26,7 @@ struct Route {
   /// Where counted bytes pass ports: none, or those of this rank, with the link, the class, and when what is
   /// begun may begin.
   PaperPorts* ports = nullptr;
-  PaperLink link = {};
+  Link link = {};
   TrafficClass traffic = TrafficClass::pipeline;
   std::int64_t moment = 0;
   std::optional<std::int64_t> price = {};  ///< time of the out port, whatever the bytes

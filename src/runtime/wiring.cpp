@@ -84,15 +84,12 @@ std::unique_ptr<Communicator> Wiring::make_group(Backend& backend, Axis axis, in
 
 /// Messages and sums pass ports on links as plans see them.
 void Wiring::imitate_links(const Network& network) {
-  const auto of = [](const Link& link) {
-    return PaperLink{link.latency, link.picoseconds_per_byte, link.level};
-  };
   const int stages = grid->shape().pipeline, here = layout.coord.supernet * stages + layout.coord.pipeline;
-  std::vector<PaperLink> links;
+  std::vector<Link> links;
   for (int rank = 0; rank < stages * grid->shape().supernet; ++rank)
-    links.push_back(of(network.link(here, rank)));
+    links.push_back(network.link(here, rank));
   ports.emplace();
-  ports->connect(std::move(links), of(network.data));
+  ports->connect(std::move(links), network.data);
 }
 
 /// Every channel that the programs name gets a transport before the first step, those of the queue bulk

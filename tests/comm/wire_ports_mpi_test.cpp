@@ -20,7 +20,7 @@ struct WirePorts : ::testing::Test {
   WirePorts() {
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     waiting.set_crowded(true);
-    const PaperLink link{latency, 1000, Level::node};
+    const Link link{latency, 1000, Level::node};
     ports.connect({link, link}, link);
     ports.keep_record();
   }

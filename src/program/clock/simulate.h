@@ -1,6 +1,5 @@
 #pragma once
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -8,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/link.h"
 #include "program/action.h"
 #include "program/clock/calls.h"
 #include "program/clock/ports.h"
@@ -15,17 +15,6 @@
 #include "program/outline.h"
 
 namespace mindpipe {
-
-/// How long a message takes that meets no other: latency + bytes x time for a byte.
-struct Link {
-  std::int64_t latency = 0;         ///< nanoseconds
-  double picoseconds_per_byte = 0;  ///< 100: 10 GB/s; 0: free
-  Level level = Level::node;        ///< the ports between which it lies
-  std::int64_t carries(std::int64_t bytes) const {
-    return static_cast<std::int64_t>(std::ceil(static_cast<double>(bytes) * picoseconds_per_byte / 1000));
-  }
-  std::int64_t time(std::int64_t bytes) const { return latency + carries(bytes); }
-};
 
 /// The network of a program's ranks.
 struct Network {
