@@ -4,7 +4,8 @@
 check_style.py [DIRECTORY]: prints every line that breaks one and exits 1.
   - no comparison with the name of a kind (src/config/kinds.h) outside src/config: compare enums, or ask a
     property
-  - no `default:` in a switch over ActionKind: the compiler names each place that a new kind forgets
+  - no `default:` in a switch over ActionKind or TaskKind: the compiler names each place that a new kind
+    forgets
   - no file above 400 lines, no function above 60, unless it is a table: its first line ends in the comment
     `// table`
   - no comma between statements: `a = 1; b = 2;`
@@ -41,8 +42,8 @@ SCOPE = re.compile(r"\b(namespace|class|struct|union|enum|extern)\b")
 CONTROL = re.compile(
     r"^(?:(?:else\s+)?if(?:\s+constexpr)?|for|while)\s*\(|^(?:else|do|case\b.*?:|default:|\w+:(?!:))\s*")
 ASSIGNMENT = re.compile(r"^[\w.:*>\[\]()+-]+ (?:[-+*/%&|^]|<<|>>)?= ")
-ACTION_KIND = re.compile(r"case (?:\w+::)*ActionKind::\w")
-NAKED_KIND = re.compile(r"case (?:(?:\w+::)*ActionKind::)?[a-z]\w*:")
+NAMED_KIND = re.compile(r"case (?:\w+::)*(?:Action|Task)Kind::\w")
+NAKED_KIND = re.compile(r"case (?:(?:\w+::)*(?:Action|Task)Kind::)?[a-z]\w*:")
 PARTS = re.compile(r"[][(){};:\n]|[^][(){};:\n]+")
 CALL = re.compile(r"^(?:\+\+|--)?[\w.:>-]+(?:\[[^]]*\])?(?:\(.*\)|\+\+|--)?$", re.S)
 
@@ -117,7 +118,7 @@ class Block:
 def complaints_of(code, text):
     """(line, sentence) for functions that are too long, joined statements and switches with a default."""
     lines = text.split("\n")
-    kind_label = NAKED_KIND if re.search(r"\busing enum (?:\w+::)*ActionKind\b", code) else ACTION_KIND
+    kind_label = NAKED_KIND if re.search(r"\busing enum (?:\w+::)*(?:Action|Task)Kind\b", code) else NAMED_KIND
     stack, head, head_line, brackets, depths, line = [], "", 1, 0, [], 1
     for part in PARTS.findall(code):
         if part == "\n":
@@ -140,7 +141,7 @@ def complaints_of(code, text):
                     not any(lines[at].endswith("// table") for at in range(block.line - 1, block.line + 3)):
                 yield block.line, f"a function of {length} lines (at most {MOST_LINES_OF_FUNCTION})"
             if block.is_switch and block.kinds and block.default:
-                yield block.default, "default: in a switch over ActionKind (name every kind)"
+                yield block.default, "default: in a switch over ActionKind or TaskKind (name every kind)"
             is_list = not block.is_function and not block.is_scope and (outer_head.rstrip()[-1:]
                                                                         not in (")", "", "e"))
             in_line = brackets > 0 or is_list

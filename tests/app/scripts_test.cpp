@@ -141,6 +141,9 @@ TEST(CheckStyle, NamesEveryLineThatBreaksARule) {
   house.write("src/core/using.cpp",
               "int f(ActionKind kind) {\n  using enum ActionKind;\n  switch (kind) {\n    case send:\n"
               "      return 1;\n    default:\n      return 2;\n  }\n}\n");
+  house.write("src/core/task.cpp",
+              "int f(TaskKind kind) {\n  switch (kind) {\n    case TaskKind::sum:\n      return 1;\n"
+              "    default:\n      return 2;\n  }\n}\n");
   house.write("tests/core/long.cpp",
               "struct A {\n  void f(int x) {\n" + lines(59, "    a = 1;\n") + "  }\n};\n");
   house.write("kernels/cpu/long.cpp", lines(401, "\n"));
@@ -168,8 +171,8 @@ TEST(CheckStyle, NamesEveryLineThatBreaksARule) {
   for (int line : {2, 3, 4, 5, 6})
     EXPECT_THAT(text,
                 HasSubstr("src/core/commas.cpp:" + std::to_string(line) + ": a comma between statements"));
-  EXPECT_THAT(text, HasSubstr("src/core/switch.cpp:5: default: in a switch over ActionKind"));
-  EXPECT_THAT(text, HasSubstr("src/core/using.cpp:6: default: in a switch over ActionKind"));
+  for (const std::string place : {"switch.cpp:5", "using.cpp:6", "task.cpp:5"})
+    EXPECT_THAT(text, HasSubstr("src/core/" + place + ": default: in a switch over ActionKind or TaskKind"));
   EXPECT_THAT(text, HasSubstr("tests/core/long.cpp:2: a function of 61 lines"));
   EXPECT_THAT(text, HasSubstr("kernels/cpu/long.cpp:401: a file of 401 lines"));
   EXPECT_THAT(text, HasSubstr("scripts/bench/a.cpp:1: a comma between statements"));

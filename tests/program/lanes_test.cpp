@@ -22,16 +22,11 @@ using testing::IsEmpty;
 
 /// The way that a message takes; of what stays on its rank none.
 std::vector<StretchChannel> ways_of(const Task& start) {
-  switch (start.kind) {
-    case TaskKind::message:
-      return {{start.rank, start.peer, start.with_forward ? Payload::activation : Payload::gradient}};
-    case TaskKind::exchange:
-      return {{start.rank, start.peer, Payload::unit_gradient}};
-    case TaskKind::move:
-      return {{start.rank, start.peer, Payload::unit_state}};
-    default:
-      return {};
-  }
+  if (start.kind == TaskKind::message)
+    return {{start.rank, start.peer, start.with_forward ? Payload::activation : Payload::gradient}};
+  if (start.kind == TaskKind::exchange) return {{start.rank, start.peer, Payload::unit_gradient}};
+  if (start.kind == TaskKind::move) return {{start.rank, start.peer, Payload::unit_state}};
+  return {};
 }
 
 TEST(Lanes, TakeNoWayThatTheirOutlineDoesNotName) {

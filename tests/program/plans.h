@@ -55,9 +55,17 @@ inline std::string summary_of(std::span<const Task> tasks) {
         return 6;
       case TaskKind::move:
         return 8;
-      default:
-        return -1;
+      case TaskKind::backward_input:
+      case TaskKind::backward_weight:
+      case TaskKind::gather:
+      case TaskKind::scalars:
+      case TaskKind::fetch:
+      case TaskKind::evict:
+      case TaskKind::stash:
+      case TaskKind::unstash:
+        break;
     }
+    return -1;
   };
   RowsHash hash;
   std::map<int, int> count;

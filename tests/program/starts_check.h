@@ -139,7 +139,15 @@ inline void StartsCheck::see(const Task& start) {
       return see_move(start);
     case TaskKind::update:
       return see_update(start);
-    default:
+    case TaskKind::exchange:
+    case TaskKind::backward_input:
+    case TaskKind::backward_weight:
+    case TaskKind::gather:
+    case TaskKind::scalars:
+    case TaskKind::fetch:
+    case TaskKind::evict:
+    case TaskKind::stash:
+    case TaskKind::unstash:
       return;
   }
 }

@@ -213,9 +213,18 @@ void CausalRule::ended(const Task& task, Clock& clock) {
         clock.touch(task.peer);
       }
       return moves_.end(task.rank, clock);
-    default:
-      return;
+    case TaskKind::backward_input:
+    case TaskKind::backward_weight:
+    case TaskKind::exchange:
+    case TaskKind::gather:
+    case TaskKind::scalars:
+    case TaskKind::fetch:
+    case TaskKind::evict:
+    case TaskKind::stash:
+    case TaskKind::unstash:
+      break;
   }
+  MP_CHECK(false, "subnet {} has a task of another kind", id);
 }
 
 void CausalRule::arrive(const Task& message, Clock& clock) {

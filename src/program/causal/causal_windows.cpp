@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/check.h"
 #include "program/causal/sum_of_use.h"
 
 namespace mindpipe {
@@ -139,11 +140,26 @@ void CausalWindows::end(const Task& task, Clock& clock) {
     case TaskKind::exchange:
       count(window, task.rank, clock);
       return count(window, task.peer, clock);
-    default:  // an update: what others have for the window after the next may arrive now
+    case TaskKind::update:  // what others have for the window after the next may arrive now
       ++ranks_[task.rank].applied;
       for (const Use& use : ranks_[task.rank].uses)
         for (const int peer : use.peers) put_exchanges(peer, task.rank, clock);
+      return;
+    case TaskKind::forward:
+    case TaskKind::backward:
+    case TaskKind::backward_input:
+    case TaskKind::backward_weight:
+    case TaskKind::message:
+    case TaskKind::gather:
+    case TaskKind::scalars:
+    case TaskKind::move:
+    case TaskKind::fetch:
+    case TaskKind::evict:
+    case TaskKind::stash:
+    case TaskKind::unstash:
+      break;
   }
+  MP_CHECK(false, "window {} has a task of another kind", window);
 }
 
 }  // namespace mindpipe

@@ -22,9 +22,20 @@ struct Calls {
         return parts_of(bytes, 0, part_bytes);
       case TaskKind::move:
         return of_move;
-      default:
-        return 1;
+      case TaskKind::forward:
+      case TaskKind::backward:
+      case TaskKind::backward_input:
+      case TaskKind::backward_weight:
+      case TaskKind::update:
+      case TaskKind::exchange:
+      case TaskKind::scalars:
+      case TaskKind::fetch:
+      case TaskKind::evict:
+      case TaskKind::stash:
+      case TaskKind::unstash:
+        break;
     }
+    return 1;
   }
   bool operator==(const Calls&) const = default;
 };

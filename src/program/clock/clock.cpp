@@ -13,11 +13,23 @@ Clock::Way way_of(const Task& task) {
       return {TaskKind::sum};
     case TaskKind::move:
       return {TaskKind::move};
-    default:
-      return {task.kind, task.peer, task.with_forward};
+    case TaskKind::forward:
+    case TaskKind::backward:
+    case TaskKind::backward_input:
+    case TaskKind::backward_weight:
+    case TaskKind::update:
+    case TaskKind::message:
+    case TaskKind::exchange:
+    case TaskKind::scalars:
+    case TaskKind::fetch:
+    case TaskKind::evict:
+    case TaskKind::stash:
+    case TaskKind::unstash:
+      break;
   }
 }
 
+  return {task.kind, task.peer, task.with_forward};
 /// An executor looks at the sums and gathers of a rank in their order, and lets two be under way.
 bool is_of_group(TaskKind kind) { return kind == TaskKind::sum || kind == TaskKind::gather; }
 int most_under_way(const Clock::Way& way) { return is_of_group(way.kind) ? 2 : 1; }
