@@ -266,8 +266,8 @@ void ListWriter::update(const Task& task) {
 /// The state of a unit comes into the slot whose turn it is, and goes back from there.
 void ListWriter::copy(const Task& task) {
   if (task.rank != rank_) return;
-  const bool comes = task.kind == TaskKind::fetch;
   Action action = action_of_task(copy_of_task(task.kind), task);
+  const bool comes = shape_of<CopyTraits>(action)->comes;
   action.unit = task.unit;
   action.bytes = share_of_state(outline_, task.unit);
   const int turn = static_cast<int>(fetched_.size()) % state_slots;

@@ -33,7 +33,7 @@ class SegmentRooms {
 
   /// A segment leaves its slot for the host's memory, or comes back to one.
   void copy(const Task& task, const Ledger& ledger, std::int64_t place, Action& action) {
-    const bool comes = task.kind == TaskKind::unstash;
+    const bool comes = shape_of<CopyTraits>(action)->comes;
     action.tape = task.slot;
     action.segment = task.segment;
     action.host = task.host;
