@@ -11,7 +11,7 @@ namespace mindpipe {
 enum class Level : std::uint8_t { node, net, copies };
 inline constexpr int levels = 3;
 
-/// The share that one of so many turns has of a quantity of all.
+/// The share that one of so many turns, or parts, has of a quantity of all.
 constexpr std::int64_t of_turn(int turn, int turns, std::int64_t whole) {
   return turns == 1 ? whole : whole * (turn + 1) / turns - whole * turn / turns;
 }

@@ -22,7 +22,7 @@ ComputeTimes PaperCompute::last(Script& script, int index, const ComputeTimes& c
   ran.end = ran.start;
   const int turns = load.takes > 0 ? load.turns(load.takes) : 1;
   for (int turn = 0; turn < turns; ++turn) {
-    ran.end += of_turn(turn, turns, lasts - load.takes - load.latency);
+    ran.end += load.before_turn(turn, turns, lasts);
     waiting_.until_time(ran.end);
     if (load.takes > 0)
       ran.end = passes_ports(load.level, of_turn(turn, turns, load.takes), ran.end) +

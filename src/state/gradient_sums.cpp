@@ -66,9 +66,7 @@ std::int64_t GradientSums::sent_by_gather(int unit, int part, int parts) const {
 }
 
 Tensor GradientSums::exchanged_part(const UnitUse& use, int part, int parts) const {
-  const Tensor whole = residency_.shares().of(use.unit).gradient_share(stage_.use_of(use));
-  const std::int64_t first = whole.count() * part / parts;
-  return whole.range(first, whole.count() * (part + 1) / parts - first);
+  return part_of(residency_.shares().of(use.unit).gradient_share(stage_.use_of(use)), part, parts);
 }
 
 }  // namespace mindpipe

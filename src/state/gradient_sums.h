@@ -6,6 +6,12 @@
 
 namespace mindpipe {
 
+/// One of so many parts of a vector, of which none is more than an element longer than another.
+inline Tensor part_of(const Tensor& whole, std::int64_t part, std::int64_t parts) {
+  const std::int64_t first = whole.count() * part / parts;
+  return whole.range(first, whole.count() * (part + 1) / parts - first);
+}
+
 /// What travels over the data axis, in parts: gradients of this rank's units, summed over data shards, and
 /// values that ranks have shares of (ZeRO).
 class GradientSums {

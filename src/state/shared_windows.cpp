@@ -10,11 +10,6 @@
 namespace mindpipe {
 namespace {
 
-Tensor part_of(const Tensor& whole, int part, int parts) {
-  const std::int64_t first = whole.count() * part / parts;
-  return whole.range(first, whole.count() * (part + 1) / parts - first);
-}
-
 /// A parameter of which T-ths of the sequence give parts, on ranks that have a part of the sequence each.
 bool is_split(const Stage& stage, const Unit& unit, int param) {
   const LayerContext& context = stage.context();
@@ -128,12 +123,10 @@ void SharedWindows::add_parts(const Unit& unit, int param, const Tensor& gradien
 Reductions::Request SharedWindows::reduce(Reductions& over_data, std::int64_t window, int unit, int part,
                                           int parts) {
   const Tensor& totals = sums_.at(unit).of_window[window % 2];
-  const std::int64_t count = totals.count(), pieces = std::int64_t{over_data.size()} * parts;
+  const std::int64_t pieces = std::int64_t{over_data.size()} * parts;
   std::vector<Tensor> of_ranks;
-  for (int rank = 0; rank < over_data.size(); ++rank) {
-    const std::int64_t piece = std::int64_t{rank} * parts + part, first = count * piece / pieces;
-    of_ranks.push_back(totals.range(first, count * (piece + 1) / pieces - first));
-  }
+  for (int rank = 0; rank < over_data.size(); ++rank)
+    of_ranks.push_back(part_of(totals, std::int64_t{rank} * parts + part, pieces));
   return over_data.sum_of_integers(std::move(of_ranks));
 }
 

@@ -115,9 +115,7 @@ void Clock::send(int held, int part) {
 void Clock::compute(int held) {
   held_[held].travels = false;
   const Task& pass = held_[held].task;
-  end_at(
-      now_ + of_turn(held_[held].over, held_[held].turns, pass.lasts - pass.load.takes - pass.load.latency),
-      held);
+  end_at(now_ + pass.load.before_turn(held_[held].over, held_[held].turns, pass.lasts), held);
 }
 
 /// Sums and gathers of a rank end in the order in which they began.

@@ -18,6 +18,10 @@ struct Load {
   int calls = 1;  ///< messages that one part is made of, or a pass's sums
   /// In how many turns what takes ports so long goes there.
   int turns(std::int64_t part) const { return PortRule::turns(part, calls); }
+  /// What a pass that lasts so long, with its sums, computes before one of so many turns of them.
+  std::int64_t before_turn(int turn, int turns, std::int64_t pass) const {
+    return of_turn(turn, turns, pass - takes - latency);
+  }
   bool operator==(const Load&) const = default;
 };
 

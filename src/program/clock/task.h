@@ -134,10 +134,7 @@ struct Task {
   bool is_whole() const { return part == all_parts; }
   /// How long one of its parts takes where it meets no other.
   std::int64_t part_lasts(int number) const {
-    const auto of_part = [&](std::int64_t whole) {
-      return whole * (number + 1) / parts - whole * number / parts;
-    };
-    return load == Load{} ? of_part(lasts) : of_part(load.takes) + load.latency;
+    return load == Load{} ? of_turn(number, parts, lasts) : of_turn(number, parts, load.takes) + load.latency;
   }
   std::int64_t start = 0;  ///< nanoseconds, as the clock says
   std::int64_t end = 0;    ///< nanoseconds, as the clock says; expected while it is under way

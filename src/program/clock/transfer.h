@@ -12,9 +12,7 @@ struct Transfer {
   std::int64_t bytes = 0;
   int parts = 1;
   /// The share that one part has of a quantity of the whole: of its bytes, or its time.
-  std::int64_t of_part(int part, std::int64_t whole) const {
-    return whole * (part + 1) / parts - whole * part / parts;
-  }
+  std::int64_t of_part(int part, std::int64_t whole) const { return of_turn(part, parts, whole); }
 };
 
 /// Bytes of a part of bulk traffic: what the slowest of the links that carry any takes 250 us for, so that no
