@@ -26,7 +26,7 @@ Reductions::Reductions(Backend& backend, std::unique_ptr<Group> group, Axis axis
       axis_(axis),
       ledger_(ledger),
       part_bytes_(part_bytes) {
-  for (int area = 0; area < parts_ahead; ++area) free_areas_.push_back(area);
+  for (int area = 0; area < parts_under_way; ++area) free_areas_.push_back(area);
 }
 
 void Reductions::reserve(std::size_t part_scratch) {

@@ -37,7 +37,7 @@ class Reductions {
   /// A group of one: everything is done at once.
   explicit Reductions(Backend& backend) : backend_(backend) {}
 
-  /// Takes the memory for what arrives of `parts_ahead` parts, `part_scratch` bytes for each:
+  /// Takes the memory for what arrives of `parts_under_way` parts, `part_scratch` bytes for each:
   /// Exchange::scratch_bytes of this rank's own piece. Without it, the memory grows to the largest parts.
   void reserve(std::size_t part_scratch);
   /// Lets all messages pass ports, where the backend's memory is counted.
@@ -77,8 +77,6 @@ class Reductions {
   std::optional<std::int64_t> take_end(Request request);
   /// Says in words what a request that is not done waits for.
   std::string describe(Request request) const;
-  /// Parts under way at a time: one part's messages travel while another's are added.
-  static constexpr int parts_ahead = 2;
 
  private:
   struct Job {
@@ -116,8 +114,8 @@ class Reductions {
   PaperPorts* ports_ = nullptr;
   std::map<Request, std::int64_t> ended_;  ///< in the time of ports; nobody has asked yet
   std::int64_t last_end_ = 0;
-  std::array<WorkArea, parts_ahead> scratch_;  ///< what arrives of each exchange under way
-  std::deque<Job> queue_;                      ///< jobs that are not finished, in order
+  std::array<WorkArea, parts_under_way> scratch_;  ///< what arrives of each exchange under way
+  std::deque<Job> queue_;                          ///< jobs that are not finished, in order
   std::deque<int> free_areas_;
   Request next_ = 0, finished_ = 0;
   bool moving_ = false;  ///< inside progress(), which an addition calls again

@@ -11,6 +11,10 @@ inline constexpr std::int64_t least_part_bytes = std::int64_t{256} << 10,
                               most_part_bytes = std::int64_t{4} << 20,
                               most_queued_part_bytes = std::int64_t{32} << 20;
 
+/// Parts of sums and gathers that a rank lets be under way at a time: one part's messages travel while
+/// another's are added.
+inline constexpr int parts_under_way = 2;
+
 /// How much longer, in bytes, a rank's piece of a part may be than its share: parts are cut at edges of
 /// chunks of statistics (16,384 elements, f32).
 inline constexpr std::int64_t longest_overhang = std::int64_t{4} * 16384;

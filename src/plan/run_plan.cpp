@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "config/config.h"
+#include "core/bulk_parts.h"
 #include "core/sum_lists.h"
 #include "plan/lay_out.h"
 #include "plan/network_on_paper.h"
@@ -220,7 +221,7 @@ RunPlan::~RunPlan() = default;
 
 std::size_t RankFootprint::workspace(int data_rank) const {
   return aligned(passes.scratch) + aligned(passes.exchange) + aligned(passes.zeros) +
-         Reductions::parts_ahead * aligned(reduction[data_rank]) + passes.backend.total() +
+         parts_under_way * aligned(reduction[data_rank]) + passes.backend.total() +
          aligned(scalars.data_exchange) + aligned(scalars.pipeline_exchange);
 }
 

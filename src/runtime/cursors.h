@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "comm/reduction.h"
+#include "core/bulk_parts.h"
 #include "program/action.h"
 
 namespace mindpipe {
@@ -39,7 +39,7 @@ class Cursors {
     std::vector<int> actions;
     std::size_t next = 0;   ///< the head
     std::size_t count = 0;  ///< entries of `begun` in use: the head and perhaps the one behind it
-    std::array<Begun, Reductions::parts_ahead> begun{};
+    std::array<Begun, parts_under_way> begun{};
 
     bool is_over() const { return next == actions.size(); }
     int head() const { return is_over() ? -1 : actions[next]; }

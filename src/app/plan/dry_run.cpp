@@ -9,8 +9,8 @@
 #include "app/plan/plan_subnets.h"
 #include "app/plan/proof_text.h"
 #include "app/verbs/main_verb.h"
-#include "comm/reduction.h"
 #include "config/config.h"
+#include "core/bulk_parts.h"
 #include "core/text.h"
 #include "plan/cost_model.h"
 #include "plan/memory_limits.h"
@@ -73,7 +73,7 @@ std::string workspace_text(const RunPlan& plan, int threads) {
     text += fmt::format("{:<8}", rank);
     for (std::size_t bytes :
          {footprint.passes.scratch, footprint.passes.exchange, footprint.passes.zeros,
-          Reductions::parts_ahead * *std::max_element(footprint.reduction.begin(), footprint.reduction.end()),
+          parts_under_way * *std::max_element(footprint.reduction.begin(), footprint.reduction.end()),
           kernels.products, kernels.attention, kernels.rotary})
       text += fmt::format("{:>13}", human_bytes(static_cast<double>(bytes)));
     text += '\n';

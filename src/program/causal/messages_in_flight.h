@@ -11,6 +11,8 @@ namespace mindpipe {
 /// What subnets send from stage to stage. A rank has a few buffers each way from which messages leave.
 class MessagesInFlight {
  public:
+  static constexpr int ring_depth = 2;  ///< buffers
+
   MessagesInFlight(const Outline& outline, const PriceList& prices, SubnetsInFlight& subnets);
 
   /// Whether a pass of this direction finds a buffer for what it leaves to the next stage.
@@ -25,7 +27,6 @@ class MessagesInFlight {
   std::int64_t lasts(int rank, bool with_forward) const { return ranks_[rank].price[with_forward].lasts; }
 
  private:
-  static constexpr int ring_depth = 2;  ///< buffers
   struct Rank {
     std::array<int, 2> leaving{};  ///< messages backwards, forwards that have not arrived
     std::array<Price, 2> price{};  ///< price of one

@@ -2,7 +2,11 @@
 
 #include <algorithm>
 
+#include "core/bulk_parts.h"
+
 namespace mindpipe {
+
+static_assert(parts_under_way == 2, "one other may run beside a sum or gather");
 
 void FollowedWaits::merge(Clock& into, const Clock& other) {
   if (into.size() < other.size()) into.resize(other.size(), -1);

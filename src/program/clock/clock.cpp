@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/bulk_parts.h"
+
 namespace mindpipe {
 namespace {
 
@@ -27,12 +29,12 @@ Clock::Way way_of(const Task& task) {
     case TaskKind::unstash:
       break;
   }
+  return {task.kind, task.peer, task.with_forward};
 }
 
-  return {task.kind, task.peer, task.with_forward};
-/// An executor looks at the sums and gathers of a rank in their order, and lets two be under way.
+/// An executor looks at the sums and gathers of a rank in their order, and lets several parts be under way.
 bool is_of_group(TaskKind kind) { return kind == TaskKind::sum || kind == TaskKind::gather; }
-int most_under_way(const Clock::Way& way) { return is_of_group(way.kind) ? 2 : 1; }
+int most_under_way(const Clock::Way& way) { return is_of_group(way.kind) ? parts_under_way : 1; }
 
 /// Parts have the latency of each, turns of a pass a share of its own.
 std::int64_t latency_of(const HeldTask& held) {

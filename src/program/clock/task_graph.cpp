@@ -5,8 +5,12 @@
 #include <map>
 #include <tuple>
 
+#include "core/bulk_parts.h"
+
 namespace mindpipe {
 namespace {
+
+static_assert(parts_under_way == 2, "waits_in looks back by so many");
 
 void join_messages(const Program& program, TaskGraph& graph) {
   using Channel = std::tuple<int, int, Payload>;

@@ -6,7 +6,12 @@
 namespace mindpipe {
 
 Rings rings_of_subnets(int rank) {
-  return {{{rank + 1, true, true}, {0, 1}}, {{rank - 1, false, true}, {2, 3}}};
+  std::vector<int> forwards, backwards;
+  for (int buffer = 0; buffer < MessagesInFlight::ring_depth; ++buffer) {
+    forwards.push_back(buffer);
+    backwards.push_back(MessagesInFlight::ring_depth + buffer);
+  }
+  return {{{rank + 1, true, true}, forwards}, {{rank - 1, false, true}, backwards}};
 }
 
 Stretches::Stretches(const Outline& outline, const Network& network, const SubnetRules& rules,

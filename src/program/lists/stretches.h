@@ -8,7 +8,7 @@
 
 namespace mindpipe {
 
-/// The rings of a rank that trains a supernet: two buffers for what leaves to each neighbour.
+/// The rings of a rank that trains a supernet: a few buffers for what leaves to each neighbour.
 Rings rings_of_subnets(int rank);
 
 /// A supernet's program as it is written, a stretch at a time, for some ranks: planned, written, numbered,

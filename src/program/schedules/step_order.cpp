@@ -2,13 +2,9 @@
 
 #include <algorithm>
 
+#include "core/bulk_parts.h"
+
 namespace mindpipe {
-namespace {
-
-/// Sums and gathers of a rank that may be under way at a time, as its executor has them.
-constexpr int sums_under_way = 2;
-
-}  // namespace
 
 StepOrder::StepOrder(const Outline& outline, const PriceList& prices, const Order& order)
     : tasks_(tasks_of_step(outline, prices, order)), lines_(tasks_.lines.size()) {
@@ -139,7 +135,7 @@ void StepOrder::begin_candidates(Clock& clock) {
 }
 
 int StepOrder::most_under_way(int line) const {
-  return line >= tasks_.stages() && line < tasks_.scalars() ? sums_under_way : 1;
+  return line >= tasks_.stages() && line < tasks_.scalars() ? parts_under_way : 1;
 }
 
 void StepOrder::ended(const Task& task, Clock&) {
