@@ -38,6 +38,13 @@ std::string blocks_of_stage(const Outline& outline, int rank) {
   return blocks;
 }
 
+std::size_t width_of_blocks(const Outline& outline) {
+  std::size_t width = 6;
+  for (int rank = 0; rank < outline.stages; ++rank)
+    width = std::max(width, blocks_of_stage(outline, rank).size());
+  return width;
+}
+
 namespace {
 
 std::string name_of_pass(const Action& action, int chunks) {
@@ -144,9 +151,7 @@ std::string halves_text(const Config& config) {
 /// The blocks, tapes and memory of each stage; simulated, its idle time too.
 std::string stages_text(const RunPlan& plan, const PlannedStep& step, bool simulate) {
   const Outline& outline = plan.outline;
-  std::size_t width = 6;
-  for (int rank = 0; rank < outline.stages; ++rank)
-    width = std::max(width, blocks_of_stage(outline, rank).size());
+  const std::size_t width = width_of_blocks(outline);
   std::string text = fmt::format("{:<6} {:<{}}{} {:>6}{}\n", "stage", "blocks", width,
                                  simulate ? "  bubble  tensor" : "", "tapes", memory_head());
   for (int rank = 0; rank < outline.stages; ++rank)

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "app/plan/plan.h"
 #include "app/plan/plan_subnets.h"
 #include "config/config.h"
 #include "core/text.h"

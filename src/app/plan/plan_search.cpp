@@ -12,7 +12,6 @@
 #include "app/plan/plan_lanes.h"
 #include "app/plan/plan_page.h"
 #include "app/plan/plan_ports.h"
-#include "app/plan/plan_subnets.h"
 #include "app/plan/tapes_text.h"
 #include "app/plan/traced_run.h"
 #include "app/run/json_line.h"

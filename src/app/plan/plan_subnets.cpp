@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "app/plan/dry_run.h"
+#include "app/plan/plan.h"
 #include "app/plan/plan_lanes.h"
 #include "app/plan/plan_ports.h"
 #include "app/train/report_end.h"
@@ -49,9 +50,7 @@ std::string order_of_subnets(const Config& config, const RunPlan& plan) {
 std::string stages_of_subnets(const RunPlan& plan) {
   const Outline& outline = plan.outline;
   const RoomsOnPaper& paper = plan.subnets->paper;
-  std::size_t width = 6;
-  for (int rank = 0; rank < outline.stages; ++rank)
-    width = std::max(width, blocks_of_stage(outline, rank).size());
+  const std::size_t width = width_of_blocks(outline);
   std::string text = fmt::format("{:<6} {:<{}}    idle  owners   rooms  slots  slabs{}\n", "stage", "blocks",
                                  width, memory_head());
   for (int rank = 0; rank < outline.stages; ++rank) {

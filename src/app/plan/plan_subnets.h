@@ -18,16 +18,7 @@ std::string cost_of_window(const RoomsOnPaper& paper);
 /// Why a table's prices of stages are not read; empty: they are, or there are none.
 std::string stages_left_out(const Config& config);
 
-/// "0-4": the blocks of a stage.
-std::string blocks_of_stage(const Outline& outline, int rank);
-/// What passes were priced by: "the device h200 (device.description)", or a profile, with where it was
-/// measured and how much of the plan it has no prices for.
-std::string prices_text(const Config& config, const RunPlan& plan);
 /// What passes of a supernet were priced by.
 std::string text_of_prices(const Config& config);
-/// What messages were priced for.
-std::string links_text(const Config& config, int ranks);
-/// "a step that is measured should lie between 228.0 ms and 308.0 ms, nine times of ten".
-std::string range_text(const Config& config, const RunPlan& plan);
 
 }  // namespace mindpipe

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "app/plan/plan_subnets.h"
+#include "app/plan/plan.h"
 #include "config/config.h"
 #include "core/middle.h"
 #include "core/text.h"
