@@ -51,8 +51,8 @@ struct Network {
 };
 
 /// Nanoseconds of every action where it meets no other: [rank][index]; a pass with its sums. A message takes
-/// what its send takes, of which all but the latency of its link is time of ports. A trace may be put here in
-/// place of the tables.
+/// what its send takes, of which all but the latency of its link is time of ports. (`replay` has times of
+/// all ranks of a job, and a walk of its own.)
 using Durations = std::vector<std::vector<std::int64_t>>;
 Durations durations_of(const Program& program, const Outline& outline, const Network& network);
 
