@@ -166,8 +166,28 @@ void PricedBlocks::plan_whole(const Config& config, LayoutCandidate& candidate, 
     candidate = std::move(made);
     return;
   }
+  if (is_too_large_unshared(config, candidate)) return;
   simulate_layout(config, candidate, price, most);
   if (candidate.fate != LayoutCandidate::Fate::slower) planned_.emplace_back(given, candidate);
+}
+
+bool PricedBlocks::is_too_large_unshared(const Config& config, LayoutCandidate& candidate) {
+  const bool is_limited = config.memory.device_limit > 0;
+  if (!is_limited || candidate.layout.zero < 2 || row_of(candidate.layout.schedule).has_groups) return false;
+  LayoutChoice unshared = candidate.layout;
+  unshared.zero = 1;
+  const auto found = std::find_if(planned_.begin(), planned_.end(), [&](const auto& planned) {
+    return planned.first == config.schedule.groups && planned.second.layout == unshared;
+  });
+  if (found == planned_.end() || found->second.memory <= config.memory.device_limit) return false;
+  const Config known = with_layout(config, candidate.layout);
+  const Outline& outline = laid_out(known);
+  if (!has_all_gradients_at_once(outline, make_order(known.schedule.kind, request_of(outline)))) return false;
+  const LayoutCandidate& large = found->second;
+  candidate.fate = LayoutCandidate::Fate::too_large;
+  candidate.least_memory = std::max(candidate.least_memory, large.memory);
+  candidate.over = large.over;
+  return true;
 }
 
 const std::vector<std::int64_t>& PricedBlocks::shares_of(Priced& priced, int data) {

@@ -33,7 +33,8 @@ class PricedBlocks {
   std::vector<char> changeable(const Config& config);
   /// Micro-batches that each chunk keeps at once; with the groups that the configuration has.
   std::vector<int> in_flight(const Config& config);
-  /// Simulates a layout as simulate_layout does, unless that was done before.
+  /// Simulates a layout as simulate_layout does, unless that was done before, or the layout shares gradients
+  /// for nothing and the one that does not share them is too large.
   void plan_whole(const Config& config, LayoutCandidate& candidate, const StepPrice& price = {},
                   double most = 0);
 
@@ -50,6 +51,8 @@ class PricedBlocks {
   Outline& priced(const Config& config, WhichBlocks recompute);
   /// Lays an outline out with cuts that know tapes as they were found before.
   void lay_out_as_before(Outline& outline, const Config& config);
+  /// Whether a layout shares gradients for nothing and does not fit without that: it does not fit, either.
+  bool is_too_large_unshared(const Config& config, LayoutCandidate& candidate);
   static const std::vector<std::int64_t>& shares_of(Priced& priced, int data);
 
   std::map<Key, Priced> known_;

@@ -8,6 +8,7 @@
 #include "program/schedules/pass_clock.h"
 #include "program/schedules/segment_turns.h"
 #include "program/swapped_blocks.h"
+#include "program/unit_bytes.h"
 
 namespace mindpipe {
 namespace {
@@ -120,16 +121,18 @@ std::vector<int> StepBound::improved(std::vector<int> first_block) const {
 namespace {
 
 /// In bytes at least: what stages hold all the time, and beside it what the second forward of a block keeps
-/// or passes work in; of each chunk a micro-batch's tape, and one slot for each block that is swapped.
+/// or passes work in; of each chunk a micro-batch's tape, one slot for each block that is swapped, and
+/// gradients that lie in slabs, from its first backward to its last.
 struct LeastBytes {
-  std::vector<std::int64_t> kept, second_forward, workspace, tape, slots;
+  std::vector<std::int64_t> kept, second_forward, workspace, tape, slots, in_slabs;
 
   LeastBytes(const Outline& outline, const std::vector<int>& first_block, const ChosenBlocks& recomputed)
       : kept(outline.stages, 0),
         second_forward(outline.stages, 0),
         workspace(outline.stages, 0),
         tape(outline.all_chunks(), 0),
-        slots(outline.all_chunks(), 0) {
+        slots(outline.all_chunks(), 0),
+        in_slabs(outline.all_chunks(), 0) {
     std::vector<std::vector<char>> counted(outline.stages, std::vector<char>(outline.units.size(), 0));
     for (int chunk = 0; chunk < outline.all_chunks(); ++chunk) {
       const int stage = outline.rank_of(chunk);
@@ -138,6 +141,9 @@ struct LeastBytes {
           [&](int block) { return recomputed.has(block); }, true,
           [&](int block) { return is_swapped(outline, block); });
       tape[chunk] = bytes.kept;
+      if (outline.sharded_gradients && outline.micro_batches > 1)  // else its blocks take turns
+        for (const UnitUse& use : outline.uses_in(first_block[chunk], first_block[chunk + 1]))
+          in_slabs[chunk] += accumulator_bytes(outline, use.unit);
       second_forward[stage] = std::max(second_forward[stage], bytes.most - bytes.kept);
       for (int block = first_block[chunk]; block < first_block[chunk + 1]; ++block) {
         workspace[stage] = std::max(workspace[stage], outline.cost(block).workspace);
@@ -149,8 +155,37 @@ struct LeastBytes {
       }
     }
   }
-  /// What a stage has beside tapes.
+  /// What a stage has beside tapes and gradients in slabs.
   std::int64_t beside(int stage) const { return kept[stage] + second_forward[stage] + workspace[stage]; }
+
+  /// What gradients take in slabs on each stage, whatever the order: a chunk's are there at the same time.
+  std::vector<std::int64_t> of_slabs(const Outline& outline) const {
+    std::vector<std::int64_t> stages(outline.stages, 0);
+    for (int chunk = 0; chunk < outline.all_chunks(); ++chunk) {
+      std::int64_t& stage = stages[outline.rank_of(chunk)];
+      stage = std::max(stage, in_slabs[chunk]);
+    }
+    return stages;
+  }
+
+  /// What gradients take in slabs on each stage with an order. Weight gradients that are put off come in the
+  /// order of the backwards.
+  std::vector<std::int64_t> of_slabs(const Outline& outline, const Order& order) const {
+    std::vector<std::int64_t> stages;
+    for (const std::vector<Pass>& passes : order) {
+      std::vector<int> made(outline.all_chunks(), 0);
+      std::int64_t most = 0, now = 0;
+      for (const Pass& pass : passes) {
+        if (pass.kind != ActionKind::backward && pass.kind != ActionKind::backward_weight) continue;
+        const int count = ++made[pass.chunk];
+        if (count == 1) now += in_slabs[pass.chunk];
+        if (count == outline.micro_batches) now -= in_slabs[pass.chunk];
+        most = std::max(most, now);
+      }
+      stages.push_back(most);
+    }
+    return stages;
+  }
 
   /// What tapes of an order take on each stage, second forwards among them.
   std::vector<std::int64_t> of_tapes(const Outline& outline, const Order& order) const {
@@ -178,7 +213,7 @@ struct LeastBytes {
 std::int64_t least_held_bytes(const Outline& outline, int unit) {
   const UnitCost& cost = outline.units[unit];
   return cost.values + (outline.state_on_host ? 0 : least_share(outline, cost.state)) +
-         (outline.sharded_gradients ? 0 : cost.gradients);
+         (outline.sharded_gradients ? 0 : accumulator_bytes(outline, unit));
 }
 
 std::vector<int> most_in_flight(const Order& order, int chunks) {
@@ -193,8 +228,9 @@ std::vector<int> most_in_flight(const Order& order, int chunks) {
 
 std::vector<std::int64_t> bytes_beside_tapes(const Outline& outline) {
   const LeastBytes least(outline, outline.first_block, {});
-  std::vector<std::int64_t> bytes = least.kept;
-  for (int stage = 0; stage < outline.stages; ++stage) bytes[stage] += least.workspace[stage];
+  std::vector<std::int64_t> bytes = least.of_slabs(outline);
+  for (int stage = 0; stage < outline.stages; ++stage)
+    bytes[stage] += least.kept[stage] + least.workspace[stage];
   for (int chunk = 0; chunk < outline.all_chunks(); ++chunk)
     bytes[outline.rank_of(chunk)] +=
         bytes_of_buffers(outline, outline.first_block[chunk], outline.first_block[chunk + 1]);
@@ -203,8 +239,8 @@ std::vector<std::int64_t> bytes_beside_tapes(const Outline& outline) {
 
 std::vector<std::int64_t> least_beside_tapes(const Outline& outline, const ChosenBlocks& recomputed) {
   const LeastBytes least(outline, outline.first_block, recomputed);
-  std::vector<std::int64_t> bytes;
-  for (int stage = 0; stage < outline.stages; ++stage) bytes.push_back(least.beside(stage));
+  std::vector<std::int64_t> bytes = least.of_slabs(outline);
+  for (int stage = 0; stage < outline.stages; ++stage) bytes[stage] += least.beside(stage);
   return bytes;
 }
 
@@ -222,7 +258,7 @@ std::int64_t least_memory_of_any_cut(const Outline& outline, const ChosenBlocks&
 std::int64_t least_memory(const Outline& outline, const std::vector<int>& first_block, bool fills,
                           const ChosenBlocks& recomputed) {
   const LeastBytes bytes(outline, first_block, recomputed);
-  std::vector<std::int64_t> stages(outline.stages, 0);
+  std::vector<std::int64_t> stages = bytes.of_slabs(outline);
   const bool is_looped = outline.rank_of_chunk == looped_chunks(outline.stages, outline.chunks);
   for (int chunk = 0; chunk < outline.all_chunks(); ++chunk) {
     const int stage = outline.rank_of(chunk);
@@ -242,12 +278,27 @@ std::vector<std::int64_t> least_tapes(const Outline& outline, const Order& order
   return LeastBytes(outline, outline.first_block, recomputed).of_tapes(outline, order);
 }
 
+bool has_all_gradients_at_once(const Outline& outline, const Order& order) {
+  const std::vector<std::int64_t> slabs =
+      LeastBytes(outline, outline.first_block, {}).of_slabs(outline, order);
+  for (int stage = 0; stage < outline.stages; ++stage) {
+    std::int64_t all = 0;
+    for (int chunk = 0; chunk < outline.all_chunks(); ++chunk)
+      if (outline.rank_of(chunk) == stage)
+        for (const UnitUse& use : outline.uses_in(outline.first_block[chunk], outline.first_block[chunk + 1]))
+          all += accumulator_bytes(outline, use.unit);
+    if (slabs[stage] < all) return false;
+  }
+  return true;
+}
+
 std::vector<std::int64_t> least_memory(const Outline& outline, const Order& order,
                                        const ChosenBlocks& recomputed) {
   const LeastBytes bytes(outline, outline.first_block, recomputed);
+  const std::vector<std::int64_t> slabs = bytes.of_slabs(outline, order);
   std::vector<std::int64_t> stages = bytes.of_tapes(outline, order);
   for (int stage = 0; stage < outline.stages; ++stage)
-    stages[stage] += bytes.kept[stage] + bytes.workspace[stage];
+    stages[stage] += bytes.kept[stage] + bytes.workspace[stage] + slabs[stage];
   return stages;
 }
 

@@ -40,8 +40,8 @@ class StepBound {
 
 /// The most micro-batches that each chunk keeps tapes of at once.
 std::vector<int> most_in_flight(const Order& order, int chunks);
-/// Bytes that a rank which uses a unit holds of it at least: values, its share of masters and moments, one
-/// gradient.
+/// Bytes that a rank which uses a unit holds of it at least: values, its share of masters and moments, and
+/// what its gradient is added up in, unless that lies in slabs.
 std::int64_t least_held_bytes(const Outline& outline, int unit);
 /// Bytes that each stage takes beside its tapes, as far as is known of blocks alone: values, state,
 /// gradients, what passes work in, buffers for what crosses its cuts.
@@ -61,6 +61,9 @@ std::int64_t least_memory(const Outline& outline, const std::vector<int>& first_
 /// Bytes that tapes take on each stage at least with this order of passes, second forwards among them.
 std::vector<std::int64_t> least_tapes(const Outline& outline, const Order& order,
                                       const ChosenBlocks& recomputed);
+/// Whether each stage has all of its gradients at the same time with this order, so that sharing them among
+/// data ranks leaves no memory free.
+bool has_all_gradients_at_once(const Outline& outline, const Order& order);
 /// Bytes that each stage takes at least with this order of passes, whose tapes are counted.
 std::vector<std::int64_t> least_memory(const Outline& outline, const Order& order,
                                        const ChosenBlocks& recomputed);

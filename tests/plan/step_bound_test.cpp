@@ -26,10 +26,28 @@ Network drawn_network(std::mt19937& random) {
   return network;
 }
 
+/// What the stages have beside tapes and buffers, at least with an order and as planned: all together, or one
+/// alone whose bound is too high.
+std::pair<std::int64_t, std::int64_t> beside_tapes(const Outline& outline, const Order& order,
+                                                   const PlannedStep& step) {
+  const std::vector<std::int64_t> all = least_memory(outline, order, {}),
+                                  tapes = least_tapes(outline, order, {});
+  std::int64_t least = 0, planned = 0;
+  for (int stage = 0; stage < outline.stages; ++stage) {
+    const RankMemory& rank = step.placement.ranks[stage];
+    const std::int64_t of_stage = rank.total() - rank.bytes[static_cast<int>(MemoryClass::activations)] -
+                                  rank.bytes[static_cast<int>(MemoryClass::boundary)];
+    if (all[stage] - tapes[stage] > of_stage) return {all[stage] - tapes[stage], of_stage};
+    least += all[stage] - tapes[stage];
+    planned += of_stage;
+  }
+  return {least, planned};
+}
+
 TEST(StepBound, IsAboveNoneOfTenThousandSimulatedSteps) {
   std::mt19937 random(5);
   const auto below = [&](int count) { return static_cast<int>(random() % static_cast<unsigned>(count)); };
-  int close = 0, outlines = 0, searched = 0;
+  int close = 0, shared = 0, close_shared = 0, outlines = 0, searched = 0;
   for (unsigned seed = 0; outlines < 10'000; ++seed) {
     DrawnStep drawn(seed, 4);
     drawn.outline.part_bytes = 1 << (14 + below(9));
@@ -38,13 +56,22 @@ TEST(StepBound, IsAboveNoneOfTenThousandSimulatedSteps) {
     const Network network = drawn_network(random);
     const bool halves = row_of(schedule_named(drawn.schedule)).splits_backward;
     const Order order = order_of_step(drawn.outline, schedule_named(drawn.schedule), network, {}, Fit::rough);
-    const std::int64_t step = plan_step(drawn.outline, order, network).expected.step;
+    const PlannedStep planned = plan_step(drawn.outline, order, network);
+    const std::int64_t step = planned.expected.step;
     const StepBound bound(drawn.outline, network, halves);
     ASSERT_LE(bound.of(drawn.outline.first_block), step) << drawn.schedule << ", seed " << seed;
     ASSERT_LE(bound.of(order), step) << drawn.schedule << ", seed " << seed;
+    const Order whole = make_order(schedule_named(drawn.schedule), request_of(drawn.outline));
+    for (const Order& one : {order, whole}) {
+      const auto [least, bytes] = beside_tapes(drawn.outline, one, planned);
+      ASSERT_LE(least, bytes) << drawn.schedule << ", seed " << seed;
+      if (drawn.outline.sharded_gradients) ++shared;
+      if (drawn.outline.sharded_gradients && least * 100 >= bytes * 70) ++close_shared;
+    }
     close += bound.of(order) * 10 > step * 8 ? 1 : 0;
   }
   EXPECT_GT(close, 1'000) << "a bound far below every step leaves nothing out";
+  EXPECT_GT(4 * close_shared, 3 * shared) << "gradients in slabs are most of what lies beside tapes";
 }
 
 }  // namespace
