@@ -150,10 +150,28 @@ class GroupsInTurn {
     return least;
   }
 
-  /// All of them, timed.
-  const std::vector<Tried>& all() {
-    for (Tried& one : left_) time(one);
-    return left_;
+  /// Groups that are a percent faster than all with fewer tapes, the fewest tapes first; with as many tapes
+  /// the fastest. No others are timed than may be among them.
+  std::vector<Tried> worth_their_tapes() {
+    std::stable_sort(left_.begin(), left_.end(), [](const Tried& a, const Tried& b) {
+      return std::pair(a.tapes, a.bound) < std::pair(b.tapes, b.bound);
+    });
+    std::vector<Tried> worth;
+    std::int64_t most = std::numeric_limits<std::int64_t>::max();  // what the next has to be below
+    for (auto one = left_.begin(); one != left_.end();) {
+      const Tried* fastest = nullptr;
+      for (const int tapes = one->tapes; one != left_.end() && one->tapes == tapes; ++one) {
+        if (one->bound >= most) continue;
+        time(*one);
+        if (one->step >= most) continue;
+        fastest = &*one;
+        most = one->step;
+      }
+      if (fastest == nullptr) continue;
+      worth.push_back(*fastest);
+      most = fastest->step / 100 * 99;
+    }
+    return worth;
   }
 
   MicroBatchGroups fastest() {
@@ -250,13 +268,7 @@ std::optional<std::int64_t> fastest_of_groups(const Outline& outline, const Netw
 
 std::vector<MicroBatchGroups> groups_worth_tapes(const Outline& outline, const Network& network,
                                                  const MicroBatchGroups& given, std::size_t most) {
-  std::vector<Tried> tried = GroupsInTurn(outline, network, given, nullptr).all();
-  std::sort(tried.begin(), tried.end(), [](const Tried& a, const Tried& b) {
-    return std::tuple(a.tapes, a.step) < std::tuple(b.tapes, b.step);
-  });
-  std::vector<Tried> worth;
-  for (const Tried& one : tried)
-    if (worth.empty() || one.step < worth.back().step / 100 * 99) worth.push_back(one);
+  const std::vector<Tried> worth = GroupsInTurn(outline, network, given, nullptr).worth_their_tapes();
   std::vector<MicroBatchGroups> groups;
   const std::size_t count = std::min(most, worth.size());
   for (std::size_t place = 0; place < count; ++place)
