@@ -102,7 +102,7 @@ class StepWithin {
   }
 
   /// Nobody asks whether groups fit whose steps are too long until a shorter one does, before which they
-  /// would be taken.
+  /// would be taken. Without a limit the first ones would be.
   void choose_groups_within() {
     std::optional<RunPlan> fitting;
     std::vector<MicroBatchGroups> too_long;
@@ -121,7 +121,7 @@ class StepWithin {
       StepOnPaper step(plan_.outline, now, plan_.network);
       if (is_left(step.in_rooms().step)) {
         too_long.push_back(groups);
-        return false;
+        return limit_ == 0;
       }
       for (const MicroBatchGroups& before : std::exchange(too_long, {})) {
         StepOnPaper longer(plan_.outline, order(before), plan_.network);
