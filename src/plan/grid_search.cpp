@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -65,27 +66,71 @@ std::int64_t passes_tried(const LayoutSearch& search, const Config& config) {
   return passes;
 }
 
-/// Searches grids once more, each by itself, that of the best first: more cuts are tried there, and single
-/// blocks are chosen whose tapes are kept.
-void look_closer(LayoutSearch& search, const Config& given, int ranks, const SearchFreedom& free, int wanted,
-                 PricedBlocks& blocks) {
-  SearchFreedom of_grid = free;
-  of_grid.pipeline = of_grid.data = of_grid.tensor = false;
-  // Without a limit there are cuts alone to find, which a long search has bounded well.
-  std::int64_t passes = given.memory.device_limit > 0 ? 0 : passes_tried(search, given);
-  for (const Coord& grid : promising_grids(search)) {
-    if (passes > many_passes) break;
-    Config config = given;
+/// Searches of grids, each by itself: more cuts are tried there, and single blocks are chosen whose tapes are
+/// kept.
+class CloserLooks {
+ public:
+  CloserLooks(const Config& config, int ranks, const SearchFreedom& free, PricedBlocks& blocks)
+      : config_(config), ranks_(ranks), free_(free), blocks_(blocks) {
+    free_.pipeline = free_.data = free_.tensor = false;
+  }
+
+  /// Searches the grid of the best that is known, where other tapes may make much of it that is too large;
+  /// the cost of what that finds, 0 if it is nothing.
+  double look_early(LayoutSearch& search) {
+    settle(search, config_, 1, blocks_);
+    if (search.best.empty()) return 0;
+    const LayoutCandidate& best = search.all[search.best.front()];
+    const auto may_gain_much = [&](const LayoutCandidate& one) {
+      return one.layout.grid == best.layout.grid && one.fate == Fate::too_large &&
+             near_costs * one.least_cost(search.price) < best.cost(search.price);
+    };
+    if (std::none_of(search.all.begin(), search.all.end(), may_gain_much)) return 0;
+    early_grid_ = best.layout.grid;
+    early_ = look(search, early_grid_);
+    return early_->best.empty() ? 0 : early_->all[early_->best.front()].cost(search.price);
+  }
+
+  /// Searches the promising grids, that of the best first.
+  void look_at_promising(LayoutSearch& search, int wanted) {
+    std::int64_t of_early = 0;
+    if (early_) {
+      of_early = passes_tried(*early_, config_);
+      take_over(search, *std::move(early_), early_grid_);
+      settle(search, config_, wanted, blocks_);
+    }
+    // Without a limit there are cuts alone to find, which a long search has bounded well.
+    std::int64_t passes = config_.memory.device_limit > 0 ? 0 : passes_tried(search, config_);
+    for (const Coord& grid : promising_grids(search)) {
+      if (passes > many_passes) break;
+      if (early_ && grid == early_grid_) {
+        passes += of_early;
+        continue;
+      }
+      LayoutSearch found = look(search, grid);
+      passes += passes_tried(found, config_);
+      take_over(search, std::move(found), grid);
+      settle(search, config_, wanted, blocks_);
+    }
+  }
+
+ private:
+  LayoutSearch look(const LayoutSearch& search, const Coord& grid) {
+    Config config = config_;
     config.grid.pipeline = grid.pipeline;
     config.grid.data = grid.data;
     config.grid.tensor = grid.tensor;
     const double known = search.best.empty() ? 0 : search.all[search.best.front()].cost(search.price);
-    LayoutSearch found = search_once(config, ranks, of_grid, 1, search.price, known, blocks);
-    passes += passes_tried(found, config);
-    take_over(search, std::move(found), grid);
-    settle(search, given, wanted, blocks);
+    return search_once(config, ranks_, free_, 1, search.price, known, blocks_);
   }
-}
+
+  const Config& config_;
+  int ranks_;
+  SearchFreedom free_;
+  PricedBlocks& blocks_;
+  Coord early_grid_{};
+  std::optional<LayoutSearch> early_;  ///< what a search of that grid has found
+};
 
 }  // namespace
 
@@ -97,10 +142,14 @@ LayoutSearch search_layouts(const Config& config, int ranks, const SearchFreedom
 
 LayoutSearch search_layouts(const Config& config, int ranks, const SearchFreedom& free, int wanted,
                             const StepPrice& price, PricedBlocks& blocks) {
-  LayoutSearch search = search_once(config, ranks, free, wanted, price, 0, blocks);
   const bool has_grids = free.pipeline || free.data || free.tensor,
-             has_more = free.cuts || (config.memory.device_limit > 0 && (free.recompute || free.swap));
-  if (has_grids && has_more) look_closer(search, config, ranks, free, wanted, blocks);
+             has_more = free.cuts || (config.memory.device_limit > 0 && (free.recompute || free.swap)),
+             looks_closer = has_grids && has_more;
+  CloserLooks closer(config, ranks, free, blocks);
+  CostElsewhere elsewhere;
+  if (looks_closer) elsewhere = [&](LayoutSearch& so_far) { return closer.look_early(so_far); };
+  LayoutSearch search = search_once(config, ranks, free, wanted, price, 0, blocks, elsewhere);
+  if (looks_closer) closer.look_at_promising(search, wanted);
   return search;
 }
 

@@ -292,7 +292,8 @@ bool looked_at_late(const LayoutCandidate& candidate, std::int64_t limit) {
 }  // namespace
 
 LayoutSearch search_once(const Config& given, int ranks, const SearchFreedom& free, int wanted,
-                         const StepPrice& price, double known, PricedBlocks& blocks) {
+                         const StepPrice& price, double known, PricedBlocks& blocks,
+                         const CostElsewhere& elsewhere) {
   LayoutSearch search{.price = price};
   Config config = given;
   const LinkDescription links = links_on_paper(given);  // files are read once
@@ -302,12 +303,13 @@ LayoutSearch search_once(const Config& given, int ranks, const SearchFreedom& fr
   const std::int64_t limit = config.memory.device_limit;
   const bool is_one_grid = grids_of(config, ranks, free).size() == 1;  // of others there are too many
   double best = known;                                                 // of those that fit; 0: none yet
+  double least = std::numeric_limits<double>::infinity();              // of others
   const auto look_at_all = [&](bool of_v) {
     for (std::size_t place = 0; place < search.all.size(); ++place) {
       LayoutCandidate& candidate = search.all[place];
       if (candidate.fate == Fate::refused || looked_at_late(candidate, limit) != of_v) continue;
       const bool are_enough = known > 0 || search.count(Fate::simulated) >= wanted;
-      const double most = are_enough ? best * equal_costs : 0;
+      const double most = are_enough ? std::min(best, least) * equal_costs : 0;
       if (most > 0 && candidate.least_cost(price) > most) break;
       const bool is_chosen = candidate.choices > 0;  // what is missing says what to choose next
       if (limit > 0 && candidate.least_memory > limit && !is_chosen) candidate.fate = Fate::too_large;
@@ -324,6 +326,10 @@ LayoutSearch search_once(const Config& given, int ranks, const SearchFreedom& fr
     }
   };
   look_at_all(false);
+  const bool are_late = std::any_of(search.all.begin(), search.all.end(), [&](const LayoutCandidate& one) {
+    return one.fate == Fate::slower && looked_at_late(one, limit);
+  });
+  if (const double cost = elsewhere && are_late ? elsewhere(search) : 0; cost > 0) least = cost;
   look_at_all(true);
   settle(search, config, std::max(wanted, most_finalists), blocks);
   if (free.cuts && !search.best.empty()) {

@@ -53,6 +53,19 @@ TEST(SearchScale, SearchesOf64RanksTakeSeconds) {
           << device << ' ' << limit;
 }
 
+TEST(SearchScale, SearchesThatChooseTapesTakeSeconds) {
+  const std::vector<std::string> open{"train.recompute=auto", "train.zero=auto",
+                                      "train.sequence_parallel=auto"};
+  for (const auto& [device, limit] :
+       {std::pair{"h200", "10GiB"}, {"h200", "16GiB"}, {"h200", "24GiB"}, {"a100", "16GiB"}}) {
+    std::vector<std::string> settings{"device.kind=cuda", std::string("device.description=") + device,
+                                      std::string("memory.device_limit=") + limit, "train.batch=512"};
+    settings.insert(settings.end(), open.begin(), open.end());
+    EXPECT_LT(seconds_of_search(MINDPIPE_SOURCE_DIR "/configs/llama-8b.yaml", settings, 64), 9)
+        << device << ' ' << limit;
+  }
+}
+
 /// Llama 3 405B, as a copy of the smaller one with other sizes.
 const std::vector<std::string> llama_405b{
     "device.kind=cuda",    "device.description=h100", "memory.device_limit=75GiB", "model.layers=126",
