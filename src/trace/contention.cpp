@@ -87,10 +87,40 @@ std::pair<std::vector<double>, std::vector<double>> shares_lost(const std::vecto
   return {share, sure};
 }
 
+/// A transfer that ended when it did, and stood ready before.
+struct Ended {
+  std::int64_t end, offered;
+  int action;
+};
+/// Calls see(action, time) with the time of each since it stood ready, behind the end of the one before.
+template <class See>
+void each_behind(std::vector<Ended>& all, const See& see) {
+  std::stable_sort(all.begin(), all.end(), [](const Ended& a, const Ended& b) { return a.end < b.end; });
+  std::int64_t before = std::numeric_limits<std::int64_t>::min();
+  for (const auto& [end, offered, action] : all) {
+    if (end > before) see(action, end - std::max(offered, before));
+    before = end;
+  }
+}
+
+/// Sizes of what a program sends, and for each the least that is about as large: parts of one thing may
+/// differ by some bytes.
+std::map<std::int64_t, std::int64_t> alike_sizes(const ReplayGraph& graph) {
+  constexpr double alike = 1.01;
+  std::map<std::int64_t, std::int64_t> sizes;
+  for (int action = 0; action < graph.actions(); ++action) sizes[graph.at(action).bytes] = 0;
+  std::int64_t least = 0;
+  for (auto& [bytes, about] : sizes) {
+    if (static_cast<double>(bytes) > alike * static_cast<double>(least)) least = bytes;
+    about = least;
+  }
+  return sizes;
+}
+
 }  // namespace
 
 ContentionFit::ContentionFit(const StepTrace& trace, const ReplayGraph& graph, const ReplayTimes& measured)
-    : trace_(trace), graph_(graph), measured_(measured) {
+    : trace_(trace), graph_(graph), measured_(measured), about_(alike_sizes(graph)) {
   forget_waits();
   find_overlaps();
   find_waits();
@@ -158,27 +188,37 @@ void ContentionFit::each_of(TrafficClass waits, const See& see) const {
 
 /// What equal ones take that meet nobody: the middle of those that met no other class and did not wait for
 /// their own. Who waits for its own is known once it is known about what all take: what the shortest does, as
-/// to meet others takes nobody less. Where nothing is known, and what was found before stays, is nothing
-/// said.
-void ContentionFit::find_usual(TrafficClass waits, double share) {
+/// to meet others takes nobody less; or, where two are always under way at once, what each took behind the
+/// end of the one before. Where nothing is known, and what was found before stays, is nothing said.
+void ContentionFit::find_usual(TrafficClass waits, Guess guess) {
   constexpr double alone = 0.05;
-  constexpr std::ptrdiff_t fewest_free = 5;
-  std::map<Equal, std::vector<double>> free_of;
+  constexpr std::ptrdiff_t fewest = 5;
+  const double share = guess == Guess::shortest ? 0 : 0.5;
+  std::map<Equal, std::vector<double>> times;
+  std::vector<std::vector<Ended>> of_rank(graph_.ranks());
   each_of(waits, [&](std::size_t step, int action) {
-    const auto lasts = static_cast<double>(measured_.rows[step].lasts[action]);
+    const int rank = graph_.rank_of(action);
+    const std::int64_t lasts = measured_.rows[step].lasts[action],
+                       end = trace_.ranks[rank].steps[step][graph_.index_of(action)].end;
+    if (guess == Guess::behind_own) return of_rank[rank].push_back({end, end - lasts, action});
     double others = static_cast<double>(by_rule_.waits.all[step][action]);
     for (const TrafficClass kind : classes)
       if (kind != waits) others = std::max<double>(others, beside_[step][action][place_of(kind)]);
-    if (share == of_shortest || others <= alone * lasts) free_of[equal_to(action, share)].push_back(lasts);
+    if (guess == Guess::shortest || others <= alone * static_cast<double>(lasts))
+      times[equal_to(action, guess)].push_back(static_cast<double>(lasts));
   });
+  for (std::vector<Ended>& all : of_rank)
+    each_behind(all, [&](int action, std::int64_t took) {
+      times[equal_to(action, guess)].push_back(static_cast<double>(took));
+    });
   std::map<Equal, std::int64_t> usual;
-  for (auto& [equal, lasts] : free_of)
-    if (const std::ptrdiff_t count = std::ssize(lasts); count >= fewest_free)
+  for (auto& [equal, lasts] : times)
+    if (const std::ptrdiff_t count = std::ssize(lasts); count >= fewest)
       usual[equal] = std::llround(
           in_place(std::move(lasts), static_cast<std::ptrdiff_t>(share * static_cast<double>(count - 1))));
   for (int action = 0; action < graph_.actions(); ++action) {
     const Action& what = graph_.at(action);
-    const auto found = usual.find(equal_to(action, share));
+    const auto found = usual.find(equal_to(action, guess));
     if (is_communication(what) && class_of(what) == waits && !sends(what) && found != usual.end())
       usual_[action] = found->second;
   }
@@ -189,7 +229,7 @@ void ContentionFit::find_usual(TrafficClass waits, double share) {
 /// what all behind wait.
 ContentionFit::ByRule ContentionFit::best_by_rule(std::optional<TrafficClass> one) const {
   ByRule best{.off = std::numeric_limits<double>::infinity()};
-  for (const double latency : {1.0 / 32, 1.0 / 256, 0.0}) {
+  for (const double latency : {1.0 / 32, 1.0 / 128, 1.0 / 512}) {
     ByRule found{.latency = latency,
                  .waits = PortTransfers(trace_, graph_, usual_, latency).waits(measured_, one)};
     for (const TrafficClass kind : classes) {
@@ -214,15 +254,16 @@ void ContentionFit::take_waits_off(std::map<Equal, Step>& steps) {
   for (const TrafficClass kind : classes)
     each_of(kind, [&](std::size_t step, int action) {
       const auto all = static_cast<double>(measured_.rows[step].lasts[action]);
-      lasts[equal_to(action, half)].push_back(all);
-      without[equal_to(action, half)].push_back(all - static_cast<double>(by_rule_.waits.all[step][action]));
+      lasts[equal_to(action, Guess::middle)].push_back(all);
+      without[equal_to(action, Guess::middle)].push_back(
+          all - static_cast<double>(by_rule_.waits.all[step][action]));
     });
   for (auto& [equal, all] : lasts) {
     Step& step = steps.try_emplace(equal).first->second;
     step.to = std::min(median_of(without[equal]), *std::min_element(all.begin(), all.end()));
   }
   for (int action = 0; action < graph_.actions(); ++action) {
-    const auto found = steps.find(equal_to(action, half));
+    const auto found = steps.find(equal_to(action, Guess::middle));
     if (usual_[action] <= 0 || found == steps.end()) continue;
     Step& step = found->second;
     if (step.from == 0) {
@@ -251,12 +292,18 @@ void ContentionFit::find_waits() {
     if (more) best = {by_rule_, usual_};
     return more;
   };
-  for (const double share : {of_shortest, half}) {
-    for (const TrafficClass waits : classes) find_usual(waits, share);
+  for (const Guess guess : {Guess::shortest, Guess::middle}) {
+    for (const TrafficClass waits : classes) find_usual(waits, guess);
     try_rule();
   }
-  const bool is_found = by_rule_.off <= little * by_rule_.took;
   const auto leaves = [&](double share) { return best->first.off > share * best->first.took; };
+  if (leaves(nothing) && most_turns > 2) {
+    usual_ = best->second;
+    for (const TrafficClass waits : classes)
+      if (waits != TrafficClass::pipeline) find_usual(waits, Guess::behind_own);
+    try_rule();
+  }
+  const bool is_found = best->first.off <= little * best->first.took;
   std::tie(by_rule_, usual_) = *best;
   std::map<Equal, Step> steps;
   for (int turn = 0, in_vain = 0; turn < most_turns && in_vain < 2 && leaves(nothing); ++turn) {
@@ -271,13 +318,13 @@ void ContentionFit::find_waits() {
 void ContentionFit::find_waits_of_messages() {
   constexpr TrafficClass messages = TrafficClass::pipeline;
   forget_waits();
-  for (const double share : {of_shortest, half}) {
-    find_usual(messages, share);
+  for (const Guess guess : {Guess::shortest, Guess::middle}) {
+    find_usual(messages, guess);
     by_rule_ = best_by_rule(messages);
     by_rule_.waits.for_own = by_rule_.waits.all;
   }
   for (const TrafficClass waits : classes)
-    if (waits != messages) find_usual(waits, half);
+    if (waits != messages) find_usual(waits, Guess::middle);
 }
 
 /// Who waits for whom, where the rule explains it: what that costs says who is to blame.

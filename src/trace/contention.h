@@ -42,7 +42,8 @@ class ContentionFit {
 
  private:
   static constexpr std::array classes{TrafficClass::pipeline, TrafficClass::gradients, TrafficClass::values};
-  static constexpr double half = 0.5, of_shortest = 0;
+  /// Which transfers say what equal ones take that meet nobody.
+  enum class Guess : std::uint8_t { shortest, middle, behind_own };
   /// Seconds beside each class, and beside a pass.
   using Beside = std::array<float, classes.size() + 1>;
   /// Bytes, rank and peer: transfers that take the same; a slow link is its own measure. Rank -1: on all.
@@ -63,15 +64,15 @@ class ContentionFit {
   static std::size_t place_of(TrafficClass traffic) {
     return static_cast<std::size_t>(std::find(classes.begin(), classes.end(), traffic) - classes.begin());
   }
-  Equal equal_to(int action, double share) const {
+  Equal equal_to(int action, Guess guess) const {
     const Action& what = graph_.at(action);
-    const bool on_all = share == of_shortest && is_collective(what);
-    return {what.bytes, on_all ? -1 : graph_.rank_of(action), what.peer};
+    const bool on_all = guess == Guess::shortest && is_collective(what);
+    return {about_.at(what.bytes), on_all ? -1 : graph_.rank_of(action), what.peer};
   }
   template <class See>
   void each_of(TrafficClass waits, const See& see) const;
   void find_overlaps();
-  void find_usual(TrafficClass waits, double share);
+  void find_usual(TrafficClass waits, Guess guess);
   ByRule best_by_rule(std::optional<TrafficClass> one) const;
   void forget_waits();
   void take_waits_off(std::map<Equal, Step>& steps);
@@ -84,7 +85,8 @@ class ContentionFit {
   const StepTrace& trace_;
   const ReplayGraph& graph_;
   const ReplayTimes& measured_;
-  std::vector<std::vector<Beside>> beside_;  ///< [step][action], in nanoseconds
+  std::map<std::int64_t, std::int64_t> about_;  ///< bytes of transfers: the least that are about as many
+  std::vector<std::vector<Beside>> beside_;     ///< [step][action], in nanoseconds
   ByRule by_rule_;
   std::vector<std::int64_t> usual_;  ///< by action
   bool goes_by_rule_ = false;

@@ -49,11 +49,13 @@ PortWaits PortTransfers::waits(const ReplayTimes& measured, std::optional<Traffi
     const std::optional<Ports::Transfer> transfer = of(action);
     if (!transfer || (one && transfer->traffic != *one)) continue;
     const RankTimes& rank = trace_.ranks[graph_.rank_of(action)];
-    for (std::size_t step = 0; step < measured.rows.size(); ++step)
-      if (!measured.rows[step].eager[action])
-        offered.push_back({*transfer, turns(action, *transfer),
-                           rank.steps[step][graph_.index_of(action)].end - measured.rows[step].lasts[action],
-                           step, action});
+    for (std::size_t step = 0; step < measured.rows.size(); ++step) {
+      if (measured.rows[step].eager[action]) continue;
+      const std::int64_t end = rank.steps[step][graph_.index_of(action)].end;
+      offered.push_back(
+          {*transfer, turns(action, *transfer), end - measured.rows[step].lasts[action], step, action});
+      offered.back().transfer.known_to_leave = end - usual_[action] + transfer->takes;
+    }
   }
   std::stable_sort(offered.begin(), offered.end(),
                    [](const Offered& a, const Offered& b) { return a.time < b.time; });
@@ -62,8 +64,8 @@ PortWaits PortTransfers::waits(const ReplayTimes& measured, std::optional<Traffi
   PortEvents<int> events;  // the next to be offered
   if (count > 0) events.put(offered.front().time, 0);
   const std::vector<std::int64_t> none(graph_.actions(), 0);
-  PortWaits waits{
-      .all = {measured.rows.size(), none}, .for_own = {measured.rows.size(), none}, .by_pair = {}};
+  const PortWaits::Times of_none(measured.rows.size(), none);
+  PortWaits waits{.all = of_none, .for_own = of_none, .takes = of_none, .by_pair = {}};
   const auto at = [&](PortWaits::Times & times, const Ports::Left& left) -> auto& {
     const Offered& of = offered[left.transfer.number];
     return times[of.step][of.action];
@@ -75,14 +77,15 @@ PortWaits PortTransfers::waits(const ReplayTimes& measured, std::optional<Traffi
         TurnsLeft& turns = turns_left[left.transfer.number];
         turns.add(left);
         const Offered& whole = offered[left.transfer.number];
-        at(waits.all, left) = turns.arrived - whole.time - whole.transfer.takes;
+        at(waits.all, left) = std::max<std::int64_t>(0, turns.arrived - whole.time - whole.transfer.takes);
+        at(waits.takes, left) += left.transfer.takes;
         passed.push_back(left);
       },
       [&](int number, std::int64_t now) {
         events.offer(offered[number].transfer, now, offered[number].turns);
         if (number + 1 < count) events.put(offered[number + 1].time, number + 1);
       });
-  PortWaits::Times for_any{measured.rows.size(), none};
+  PortWaits::Times for_any = of_none;
   each_wait_at_ports(passed, [&](const Ports::Left& waits_on, const Ports::Left& holds, std::int64_t time) {
     at(for_any, waits_on) += time;
     mindpipe::at(waits.by_pair, waits_on.transfer.traffic, holds.transfer.traffic) += time;

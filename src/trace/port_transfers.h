@@ -13,6 +13,7 @@ namespace mindpipe {
 struct PortWaits {
   using Times = std::vector<std::vector<std::int64_t>>;
   Times all, for_own;        ///< for whom it may be, for its own class
+  Times takes = {};          ///< time of ports, without these waits
   TimesByPair by_pair = {};  ///< waits of all, by who waited for whom
 };
 
@@ -29,7 +30,7 @@ class PortTransfers {
 
   const ReplayGraph& graph() const { return graph_; }
   std::int64_t usual(int action) const { return usual_[action]; }
-  /// None: an action is no such transfer.
+  /// None: an action is no such transfer. It takes ports as long as usual.
   std::optional<Ports::Transfer> of(int action) const;
   /// In how many turns it goes to the port, between which others pass.
   int turns(int action, const Ports::Transfer& transfer) const;

@@ -17,7 +17,7 @@ class AtPorts {
       : at_ports_(transfers),
         graph_(transfers.graph()),
         times_(measured),
-        waited_(transfers.waits(measured).all),
+        ran_(transfers.waits(measured)),
         events_(unseen.size() == 1 ? std::optional(unseen.front()) : std::nullopt),
         step_of_(graph_.ranks(), -1),
         left_(graph_.ranks(), 0),
@@ -89,7 +89,7 @@ class AtPorts {
       for (std::size_t step = 0; step < times_.rows.size(); ++step) {
         if (times_.rows[step].eager[action]) continue;
         took[of] += static_cast<double>(times_.rows[step].lasts[action] - at_ports_.usual(action));
-        waited[of] += static_cast<double>(waited_[step][action]);
+        waited[of] += static_cast<double>(ran_.all[step][action]);
       }
     }
     for (std::size_t of = 0; of < waited.size(); ++of)
@@ -167,20 +167,23 @@ class AtPorts {
     Ports::Transfer transfer = *transfers_[action];
     transfer.number = static_cast<int>(on_way_.size());
     on_way_.push_back({step_of(action), action, now});
-    events_.offer(transfer, now, at_ports_.turns(action, transfer));
+    const int turns = at_ports_.turns(action, transfer);
+    transfer.takes = ran_.takes[step_of(action)][action];
+    events_.offer(transfer, now, turns);
   }
   void leave(Ports::Left left) {
     OnWay& way = on_way_[left.transfer.number];
     way.at_port.add(left);
     if (left.transfer.goes_on) return;
     const auto& [step, action, offered, at_port] = way;
-    const std::int64_t waits = at_port.arrived - offered - transfers_[action]->takes;
+    const std::int64_t waits =
+        std::max<std::int64_t>(0, at_port.arrived - offered - transfers_[action]->takes);
     for (const int member : graph_.members(graph_.meeting_of(action))) {
       if (member != action && !sends(graph_.at(member))) continue;
       ReplayRow& row = times_.rows[step];
       if (row.eager[member]) continue;
       row.lasts[member] += std::llround(waits_so_long_[static_cast<std::size_t>(left.transfer.traffic)] *
-                                        static_cast<double>(waits - waited_[step][action]));
+                                        static_cast<double>(waits - ran_.all[step][action]));
       row.lasts[member] = std::max(row.lasts[member], left.left - offered);
       at(offered + row.lasts[member], Phase::ends, member);
     }
@@ -215,7 +218,7 @@ class AtPorts {
   const ReplayGraph& graph_;
   ReplayTimes times_;
   Replayed steps_;
-  PortWaits::Times waited_;  ///< [step][action]: by the same rule, where it ran
+  PortWaits ran_;  ///< by the same rule, where it ran
   std::array<double, traffic_classes.size()> waits_so_long_{};
   PortEvents<Event> events_;
   std::vector<std::optional<Ports::Transfer>> transfers_;  ///< by action

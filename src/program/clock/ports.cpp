@@ -51,6 +51,14 @@ void Ports::serve(std::int64_t now) {
   touched_.clear();
 }
 
+/// A last turn whose end is known takes until then, if that is about as long as said.
+void Ports::set_known_end(Transfer& transfer, std::int64_t now) {
+  constexpr std::int64_t little = 16;  // of what it takes
+  const std::int64_t takes = transfer.known_to_leave - now;
+  if (!transfer.goes_on && takes > 0 && std::abs(takes - transfer.takes) <= transfer.takes / little)
+    transfer.takes = takes;
+}
+
 /// Lets the first begin of those that find the port free; false: there is none.
 bool Ports::begin_next(std::size_t number, std::int64_t now) {
   std::vector<Waiting>& waiting = ports_[number].waiting;
@@ -61,11 +69,12 @@ bool Ports::begin_next(std::size_t number, std::int64_t now) {
         (first == waiting.end() || is_before(*one, *first)))
       first = one;
   if (first == waiting.end()) return false;
-  const Waiting next = *first;
+  Waiting next = *first;
   *first = waiting.back();
   waiting.pop_back();
   const std::size_t in = place(next.transfer.to, next.transfer.level);
   Port& out = ports_[number];
+  if (next.transfer.known_to_leave != never) set_known_end(next.transfer, now);
   const std::int64_t left = now + next.transfer.takes;
   for (int view = 0; view < views_with(next.transfer.traffic); ++view) {
     ++out.views[view].leaving;

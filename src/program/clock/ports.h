@@ -45,6 +45,8 @@ struct Unseen {
 ///     arrived = max(left, min(in_free + takes, left + what others took while this one left))
 class Ports {
  public:
+  static constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();
+
   struct Transfer {
     TrafficClass traffic = TrafficClass::pipeline;
     Level level = Level::node;
@@ -52,14 +54,15 @@ class Ports {
     std::int64_t takes = 0;  ///< more than 0
     int number = 0;          ///< by which its owner knows it
     bool goes_on = false;    ///< true: another turn follows
+    /// When its last turn is known to have left. It then takes so much more or less than said, if that is
+    /// little.
+    std::int64_t known_to_leave = never;
   };
   /// A transfer that has left, and when the in port has it.
   struct Left {
     Transfer transfer;
     std::int64_t offered = 0, left = 0, arrived = 0;
   };
-  static constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();
-
   explicit Ports(const std::optional<Unseen>& unseen = {}) : unseen_(unseen) {}
 
   /// A transfer stands ready at the out port of its rank, to which it goes in so many turns.
@@ -106,6 +109,7 @@ class Ports {
     return port.views[view_of(traffic)].leaving == 0;
   }
   bool begin_next(std::size_t port, std::int64_t now);
+  static void set_known_end(Transfer& transfer, std::int64_t now);
 
   std::vector<Port> ports_;           ///< by rank, then level
   std::vector<Leaving> leaving_;      ///< a heap
