@@ -281,7 +281,7 @@ void ContentionFit::take_waits_off(std::map<Equal, Step>& steps) {
 /// least unexplained counts. A guess that was made for the rule has to be a better one; of large traces fewer
 /// are made.
 void ContentionFit::find_waits() {
-  constexpr double little = 0.1, of_made = 0.04, nothing = 0.03;
+  constexpr double little = 0.06, of_made = 0.04, nothing = 0.03;
   constexpr std::int64_t most_asked = 4'000'000;
   const std::int64_t asked = std::ssize(measured_.rows) * graph_.actions(),
                      most_turns = std::min<std::int64_t>(12, most_asked / std::max<std::int64_t>(1, asked));
