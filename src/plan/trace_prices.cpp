@@ -152,7 +152,7 @@ class TraceFit {
   const StepTrace& trace_;
   const ReplayGraph& graph_;
   const ReplayTimes& measured_;
-  const ReplayTimes links_;  ///< messages without their waits at ports, where plans let them wait again
+  const ReplayTimes links_;  ///< transfers without their waits at ports, where plans let them wait again
   const WorkModel model_;
   const Network network_;
   Outline outline_;

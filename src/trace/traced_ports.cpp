@@ -153,13 +153,13 @@ ReplayTimes TracedPorts::without_waits() const {
 ReplayTimes TracedPorts::of_links() const {
   ReplayTimes times = measured_;
   for (int meeting = 0; meeting < graph_.meetings(); ++meeting) {
-    if (!is_message(graph_.at(graph_.members(meeting).front()))) continue;
-    for (std::size_t step = 0; step < times.rows.size(); ++step) {
+    const Action& what = graph_.at(graph_.members(meeting).front());
+    for (std::size_t step = 0; step < times.rows.size() && is_communication(what); ++step) {
       std::int64_t waited = 0;
       for (const int member : graph_.members(meeting))
         waited = std::max(waited, fit_.waited_by_rule(step, member));
       for (const Contention& pair : found())
-        if (pair.waits == TrafficClass::pipeline && !fit_.goes_by_rule())
+        if (pair.waits == class_of(what) && !fit_.goes_by_rule())
           waited += longest_wait(step, meeting, {pair.waits, pair.holds});
       shorten(step, meeting, waited, times);
     }

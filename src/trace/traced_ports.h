@@ -19,7 +19,7 @@ class TracedPorts {
   const std::vector<Contention>& found() const { return fit_.found(); }
   /// The times of the trace, had transfers of the sure pairs not waited for each other.
   ReplayTimes without_waits() const;
-  /// The times of the trace with messages as long as their links alone make them: none waited at ports.
+  /// The times of the trace with transfers as long as their links alone make them: none waited at ports.
   ReplayTimes of_links() const;
   /// What the sure pairs cost a step; none: nothing is timed.
   PortCosts costs(Counted counted) const;

@@ -24,7 +24,7 @@ Config with_slow_links() {
   return resolve(c);
 }
 
-TEST(TracePrices, SayOfALinkWhatItsMessagesTakeThatWaitForNobody) {
+TEST(TracePrices, SayWhatMessagesAndSumsTakeThatWaitForNobody) {
   const Config config = with_slow_links();
   const RunPlan plan = make_run_plan(config);
   MadeRun run{.grid = {1, 2, 4, 1}, .plan = plan.training, .noise = 0.002, .travel = 0.002};
@@ -34,6 +34,7 @@ TEST(TracePrices, SayOfALinkWhatItsMessagesTakeThatWaitForNobody) {
   const ReplayTimes measured = measured_times(trace, graph);
   const TracePrices prices = fit_trace_prices(trace, graph, measured, config);
   EXPECT_NEAR(prices.message, 1, 0.02);
+  EXPECT_NEAR(prices.data, 1, 0.02);
 }
 
 }  // namespace
