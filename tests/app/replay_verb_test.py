@@ -4,6 +4,7 @@
 import json
 import os
 import pathlib
+import random
 import re
 import shutil
 import struct
@@ -148,6 +149,25 @@ class ReplayVerb(unittest.TestCase):
             for words in ([name, "--scale", "rank:1=2"], [name, "schedule.kind=zb-h1"], ["mended", name]):
                 self.assertIn(f"the times of rank {missing} are missing", self.replay(*words, code=65))
         self.assertRegex(said, r"- rank 2 \(stage 2, data 0, tensor 0\) computes (1\.9|2\.0)\d times as long as its peers")
+
+    def test_a_recorded_trace_that_is_broken_is_refused_in_one_sentence(self):
+        shutil.copytree(self.root / "slow", self.root / "broken")
+        path = self.root / "broken/replay/trace.safetensors"
+        whole, draw = path.read_bytes(), random.Random(47)
+        head = 8 + int.from_bytes(whole[:8], "little")
+        broken = {f"cut at {at}": whole[:at] for at in (draw.randrange(len(whole)) for _ in range(50))}
+        for at in [draw.randrange(head) for _ in range(50)] + [draw.randrange(len(whole)) for _ in range(150)]:
+            bit = 1 << draw.randrange(8)
+            broken[f"byte {at} with another bit {bit}"] = whole[:at] + bytes([whole[at] ^ bit]) + whole[at + 1:]
+        broken["another version"] = whole.replace(b'"version":"3"', b'"version":"9"')
+        self.assertNotEqual(broken["another version"], whole)
+        for how, raw in broken.items():
+            path.write_bytes(raw)
+            with self.subTest(how):
+                said = self.replay("broken", code=65)
+                self.assertEqual(len(said.strip().splitlines()), 1, said)
+                self.assertIn("trace.safetensors", said)
+        self.assertIn("is a trace of version 9", said)
 
     def test_the_last_subnets_of_a_supernet_are_replayed(self):
         (self.root / "supernet.yaml").write_text(SUPERNET)
