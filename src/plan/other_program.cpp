@@ -171,12 +171,13 @@ WhatIfResult OtherPrograms::expect(const std::vector<std::string>& settings) con
 
 std::vector<WhatIfResult> OtherPrograms::suggestions() const {
   constexpr double worth_trying = 0.01;
+  const auto now = static_cast<double>(expected_.period);
+  const double surely = std::max(worth_trying, std::abs(itself_ / now - 1));
   std::vector<WhatIfResult> better;
   for (const std::vector<std::string>& settings : changes_of(traced_)) {
     refusal_of([&] {
       WhatIfResult result = expect(settings);
-      if (static_cast<double>(result.expected.period) <
-          (1 - worth_trying) * static_cast<double>(expected_.period))
+      if (static_cast<double>(result.expected.period) < (1 - surely) * now)
         better.push_back(std::move(result));
     });
   }

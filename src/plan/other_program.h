@@ -28,7 +28,8 @@ class OtherPrograms {
   /// Lets the run have other settings, all of them at once: its program is written anew. Refuses what makes
   /// another training of it, and a grid of which nothing was measured.
   WhatIfResult expect(const std::vector<std::string>& settings) const;
-  /// Changes that keep the grid and shorten a step by a hundredth or more, the best first.
+  /// Changes that keep the grid and shorten a step by a hundredth or more, and by more than prices miss of
+  /// the traced program itself; the best first.
   std::vector<WhatIfResult> suggestions() const;
 
  private:

@@ -23,9 +23,10 @@ std::string what(const Cause& cause, const ReplayGraph& graph, std::int64_t peri
                          cause.factor);
     case Cause::slow_link:
       return fmt::format(
-          "messages between stages {} and {}{} take {:.2f} times as long as on other links, or as planned",
-          cause.stage, cause.peer, cause.rank < 0 ? "" : " from or to " + rank_of(cause, graph),
-          cause.factor);
+          "messages between stages {} and {}{} take {:.{}f} times as long as on other links (below three "
+          "links: as on paper)",
+          cause.stage, cause.peer, cause.rank < 0 ? "" : " from or to " + rank_of(cause, graph), cause.factor,
+          cause.factor < 10 ? 2 : 0);
     case Cause::micro_batches:
       return fmt::format("micro-batches are unequal: their times scatter by {:.0f} %",
                          100 * (cause.factor - 1));
@@ -66,10 +67,11 @@ std::string text_of(const Cause& cause, const ReplayGraph& graph, std::int64_t p
                        what(cause, graph, period), each, cause.since, rows[cause.kind].remedy, each,
                        seconds(period - cause.saves));
   return fmt::format(
-      "{0}, in {1:.0f} % of the {7}s since {7} {2}; it costs {3} a {7} ({4:.1f} %){5}. What to do: "
+      "{0}, in {1} {7}s since {7} {2}; it costs {3} a {7} ({4:.1f} %){5}. What to do: "
       "{6}; a {7} would then take {8}",
-      what(cause, graph, period), 100 * cause.share, cause.since, seconds(cause.saves),
-      100 * static_cast<double>(cause.saves) / static_cast<double>(period),
+      what(cause, graph, period),
+      cause.share == 1 ? "all" : fmt::format("{:.0f} % of the", 100 * cause.share), cause.since,
+      seconds(cause.saves), 100 * static_cast<double>(cause.saves) / static_cast<double>(period),
       cause.reason.empty() ? "" : "; likely: " + cause.reason, rows[cause.kind].remedy, each,
       seconds(period - cause.saves));
 }
