@@ -68,7 +68,10 @@ def refused(names, environment, folder, seconds=8):
     lets be tried."""
     answers, end = {}, time.monotonic() + seconds
     for name in names:
-        told = running.run([sys.executable, "-S", "-c", OPENS, name], environment, end - time.monotonic(),
+        left = end - time.monotonic()
+        if left <= 0:
+            break
+        told = running.run([sys.executable, "-S", "-c", OPENS, name], environment, left,
                            os.path.join(folder, "libraries.log"))[1]
         for line in told.splitlines():
             if line.startswith("refused: "):
