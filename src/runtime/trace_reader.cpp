@@ -104,6 +104,7 @@ class TraceReading {
     require(!trace_.steps.empty(), "it has no steps");
     trace_.hosts = parts_of(text("hosts"), ' ');
     require(std::ssize(trace_.hosts) == product, "it does not name the host of each rank");
+    read_nodes();
     trace_.operations = parts_of(text("operations"), '\n');
     read_calls();
     const std::vector<std::int64_t> bound = numbers_of(text("clock_bound"));
@@ -118,6 +119,16 @@ class TraceReading {
     trace_.of_subnets = of != file_.metadata().end() && of->second == trace_form::of_subnets;
     require(!trace_.of_subnets || trace_.steps.size() == 1, "its subnets are not one step");
     require(trace_.of_subnets || trace_.grid.supernet == 1, "its grid has lanes");
+  }
+
+  /// Older traces do not say which ranks of an imitated device share a node.
+  void read_nodes() {
+    const auto said = file_.metadata().find("ranks_per_node");
+    if (said == file_.metadata().end()) return;
+    const std::vector<std::int64_t> number = numbers_of(said->second);
+    require(number.size() == 1 && number.front() >= 0 && std::in_range<int>(number.front()),
+            "its nodes have no number of ranks");
+    trace_.ranks_per_node = static_cast<int>(number.front());
   }
 
   /// Older traces do not say of how many messages transfers were made.

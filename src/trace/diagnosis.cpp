@@ -160,7 +160,8 @@ std::string signed_time(std::int64_t ns) {
 Diagnosis diagnose(const StepTrace& trace, const ReplayGraph& graph, const std::vector<std::string>& changes,
                    const std::string& name) {
   std::vector<WhatIf> asked;  // refused before anything is computed
-  for (const std::string& change : changes) asked.emplace_back(change, graph, trace.hosts);
+  const std::vector<std::string> nodes = trace.nodes();
+  for (const std::string& change : changes) asked.emplace_back(change, graph, nodes);
   const OwnReplay own = replay_itself(trace, graph, name);
   MP_REQUIRE(own.complaint.empty(), Exit::bad_data, "{}", own.complaint);
   const std::vector<Expected> expected = expect(own.measured, graph, asked);

@@ -29,10 +29,9 @@ std::optional<Ports::Transfer> PortTransfers::of(int action) const {
   int from = to;
   for (const int member : graph_.members(meeting))
     if (sends(graph_.at(member))) from = graph_.rank_of(member);
-  const bool within = trace_.hosts.empty() || trace_.hosts[from] == trace_.hosts[to];
   return Ports::Transfer{
       .traffic = class_of(what),
-      .level = within ? Level::node : Level::net,
+      .level = spans_nodes(graph_, nodes_, action) ? Level::net : Level::node,
       .from = from,
       .to = to,
       .takes = usual_[action] - std::llround(latency_ * static_cast<double>(usual_[action]))};

@@ -26,7 +26,7 @@ class PortTransfers {
   /// seen, so who waits there goes before what its rank posts then.
   PortTransfers(const StepTrace& trace, const ReplayGraph& graph, const std::vector<std::int64_t>& usual,
                 double latency)
-      : trace_(trace), graph_(graph), usual_(usual), latency_(latency) {}
+      : trace_(trace), graph_(graph), nodes_(trace.nodes()), usual_(usual), latency_(latency) {}
 
   const ReplayGraph& graph() const { return graph_; }
   std::int64_t usual(int action) const { return usual_[action]; }
@@ -41,6 +41,7 @@ class PortTransfers {
  private:
   const StepTrace& trace_;
   const ReplayGraph& graph_;
+  std::vector<std::string> nodes_;
   const std::vector<std::int64_t>& usual_;
   double latency_;
 };

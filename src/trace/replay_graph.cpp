@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+
 namespace mindpipe {
 
 ReplayGraph::ReplayGraph(const Coord& grid, const Program& program) : grid_(grid), program_(&program) {
@@ -58,6 +60,15 @@ int ReplayGraph::sharer(int action, int tensor) const {
   Coord at = coord_at(grid_, rank_of(action));
   at.tensor = tensor;
   return first_[rank_at(grid_, at)] + index_of(action);
+}
+
+bool spans_nodes(const ReplayGraph& graph, const std::vector<std::string>& nodes, int action) {
+  const int meeting = graph.meeting_of(action);
+  if (meeting < 0 || nodes.empty()) return false;
+  const std::span<const int> members = graph.members(meeting);
+  return std::any_of(members.begin(), members.end(), [&](int member) {
+    return nodes[graph.rank_of(member)] != nodes[graph.rank_of(action)];
+  });
 }
 
 std::string ReplayGraph::name_of_rank(int rank) const {

@@ -55,4 +55,6 @@ class ReplayGraph {
   ReplayOrder order_;
 };
 
+/// Whether those whom an action meets are on several of the nodes, named by rank; none: all are in one.
+bool spans_nodes(const ReplayGraph& graph, const std::vector<std::string>& nodes, int action);
 }  // namespace mindpipe

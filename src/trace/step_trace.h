@@ -45,6 +45,7 @@ struct StepTrace {
   std::vector<std::int64_t> steps;      ///< numbers, counted from 1
   std::vector<RankTimes> ranks;         ///< by rank of the job
   std::vector<std::string> hosts;       ///< by rank of the job
+  int ranks_per_node = 0;               ///< ranks of a node of an imitated device; 0: each host is one
   std::vector<std::string> operations;  ///< names of tensor sums
   Calls calls = {};                     ///< messages of which its transfers were made
   std::int64_t clock_bound = 0;         ///< nanoseconds that times of different hosts may be off by
@@ -53,6 +54,8 @@ struct StepTrace {
   std::string configuration;            ///< the run's, as YAML
   std::string maker, device, injected;  ///< version of the program; what computed; faults that were asked for
 
+  /// Names the node of each rank of the job; no names: all ranks are in one.
+  std::vector<std::string> nodes() const;
   const std::vector<Action>& list(int rank) const {
     return program.ranks[program_rank_at(grid, coord_at(grid, rank))];
   }

@@ -15,15 +15,16 @@ TracedPorts::TracedPorts(const StepTrace& trace, const ReplayGraph& graph, const
 }
 
 void TracedPorts::find_transfers() {
+  const std::vector<std::string> nodes = trace_.nodes();
   const auto add = [&](std::size_t step, int member, int from) {
     const ReplayRow& row = measured_.rows[step];
     const std::int64_t lasts = row.lasts[member], usual = fit_.usual(member);
     if (row.eager[member] || lasts <= 0) return;
     const int to = graph_.rank_of(member);
-    const bool within = trace_.hosts.empty() || trace_.hosts[from] == trace_.hosts[to];
+    const bool spans = spans_nodes(graph_, nodes, member);
     const std::int64_t end = end_of(step, member);
     transfers_.push_back({.transfer = {.traffic = class_of(graph_.at(member)),
-                                       .level = within ? Level::node : Level::net,
+                                       .level = spans ? Level::net : Level::node,
                                        .from = from,
                                        .to = to,
                                        .takes = usual > 0 ? std::min(usual, lasts) : lasts,

@@ -12,8 +12,8 @@
 
 namespace mindpipe {
 
-WhatIf::WhatIf(const std::string& text, const ReplayGraph& graph, const std::vector<std::string>& hosts)
-    : graph_(graph), hosts_(hosts), text_(text) {
+WhatIf::WhatIf(const std::string& text, const ReplayGraph& graph, const std::vector<std::string>& nodes)
+    : graph_(graph), nodes_(nodes), text_(text) {
   const std::size_t equals = text.find('=');
   MP_REQUIRE(equals != std::string::npos, Exit::usage,
              "--scale {}: expected SELECTOR=FACTOR, SELECTOR=+TIME, SELECTOR=ideal or SELECTOR=free", text);
@@ -105,15 +105,6 @@ void WhatIf::understand(const std::string& selector) {
   fail(Exit::usage, "--scale {}: the steps have nothing that '{}' names", text_, selector);
 }
 
-bool WhatIf::spans_nodes(int action) const {
-  const int meeting = graph_.meeting_of(action);
-  if (meeting < 0) return false;
-  const std::span<const int> members = graph_.members(meeting);
-  return std::any_of(members.begin(), members.end(), [&](int member) {
-    return hosts_[graph_.rank_of(member)] != hosts_[graph_.rank_of(action)];
-  });
-}
-
 bool WhatIf::chosen(int action) const {
   const Action& what = graph_.at(action);
   const int stage = graph_.stage_of(action);
@@ -127,7 +118,7 @@ bool WhatIf::chosen(int action) const {
     case Part::link:
       return is_message(what) && std::minmax(stage, what.peer) == std::minmax(number_, other_);
     case Part::between_nodes:
-      return is_communication(what) && spans_nodes(action);
+      return is_communication(what) && spans_nodes(graph_, nodes_, action);
     case Part::axis:
       if (axis_ == Axis::tensor) return graph_.grid().tensor > 1 && is_pass(what) && what.sums > 0;
       return axis_ == Axis::pipeline ? is_message(what) : what.group == Members::data;

@@ -19,7 +19,7 @@ MINDPIPE_KINDS(Amount, NamedRow, MINDPIPE_AMOUNTS)
 class WhatIf {
  public:
   /// Understands a change, or fails with exit code 2 and a sentence that says what there is.
-  WhatIf(const std::string& text, const ReplayGraph& graph, const std::vector<std::string>& hosts);
+  WhatIf(const std::string& text, const ReplayGraph& graph, const std::vector<std::string>& nodes);
 
   const std::string& text() const { return text_; }
   void apply(ReplayTimes& times) const;
@@ -31,12 +31,11 @@ class WhatIf {
   void understand_amount(const std::string& amount);
   int number_below(const std::string& text, int end, const char* what) const;
   bool chosen(int action) const;
-  bool spans_nodes(int action) const;
   void change(ReplayTimes& times, ReplayRow& row, int action, const ReplayRow& before) const;
   double factor_of(const std::vector<std::int64_t>& of_peers, std::int64_t own) const;
 
   const ReplayGraph& graph_;
-  const std::vector<std::string>& hosts_;
+  const std::vector<std::string>& nodes_;
   std::string text_;
   Part part_ = Part::lag;
   Amount how_ = Amount::factor;

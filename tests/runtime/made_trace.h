@@ -10,6 +10,7 @@ inline StepTrace trace_of_numbers() {
   StepTrace trace{.grid = {.tensor = 1, .data = 2, .pipeline = 2, .supernet = 1},
                   .steps = {5, 6, 7},
                   .hosts = {"a", "a", "b", "b"},
+                  .ranks_per_node = 4,
                   .operations = {"gather", "sum"},
                   .calls = {.part_bytes = 300, .of_sum = 6, .of_gather = 2, .of_move = 16},
                   .clock_bound = 250,

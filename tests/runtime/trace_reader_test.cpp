@@ -74,6 +74,7 @@ TEST_F(TraceReader, GivesBackWhatWasStored) {
   EXPECT_EQ(read.paper, trace.paper);
   EXPECT_EQ(read.steps, trace.steps);
   EXPECT_EQ(read.hosts, trace.hosts);
+  EXPECT_EQ(read.ranks_per_node, trace.ranks_per_node);
   EXPECT_EQ(read.operations, trace.operations);
   EXPECT_EQ(read.calls, trace.calls);
   EXPECT_EQ(read.clock_bound, trace.clock_bound);
@@ -165,6 +166,10 @@ TEST_F(TraceReader, RefusesATraceWhoseNumbersCannotBe) {
   for (const char* calls : {"", "2", "2 1", "0 1 1", "1 1 3000000000"}) {
     store(trace, {}, [&](auto& metadata) { metadata["messages_of_parts"] = calls; });
     EXPECT_THAT(complaint(), HasSubstr("parts of its sums are of no messages")) << calls;
+  }
+  for (const char* ranks : {"", "-1", "1 2", "3000000000"}) {
+    store(trace, {}, [&](auto& metadata) { metadata["ranks_per_node"] = ranks; });
+    EXPECT_THAT(complaint(), HasSubstr("its nodes have no number of ranks")) << ranks;
   }
   store(trace, {}, [](auto& metadata) { metadata["steps"] = ""; });
   EXPECT_THAT(complaint(), HasSubstr("it has no steps"));

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "trace/causes.h"
 #include "trace/levels.h"
 #include "trace/made_run.h"
@@ -61,6 +63,24 @@ class Traffic : public testing::Test {
     return trace.ranks[graph_.rank_of(action)].steps[step][graph_.index_of(action)];
   }
 };
+
+TEST_F(Traffic, BetweenNodesPassesPortsOfTheNet) {
+  StepTrace trace = traced(draw_times(run_, graph_, 2, {}, random_));
+  const std::vector<std::int64_t> usual(graph_.actions(), 1000);
+  using Levels = std::set<std::pair<bool, Level>>;  // of messages, and of sums
+  const auto levels = [&](int ranks_per_node) {
+    trace.ranks_per_node = ranks_per_node;
+    const PortTransfers transfers(trace, graph_, usual, 0);
+    Levels found;
+    for (int action = 0; action < graph_.actions(); ++action)
+      if (const auto transfer = transfers.of(action))
+        found.emplace(crosses_cut(graph_.at(action)), transfer->level);
+    return found;
+  };
+  EXPECT_EQ(levels(0), (Levels{{true, Level::node}, {false, Level::node}}));
+  EXPECT_EQ(levels(2), (Levels{{true, Level::net}, {false, Level::node}}));
+  EXPECT_EQ(levels(1), (Levels{{true, Level::net}, {false, Level::net}}));
+}
 
 TEST_F(Traffic, ThatDelaysOtherTrafficIsNamedWithWhatItCosts) {
   const ReplayTimes drawn = draw_times(run_, graph_, 12, {}, random_);

@@ -117,9 +117,10 @@ std::string stages_picture(const StepTrace& trace, const ReplayGraph& graph, con
   constexpr double more = 0.05, allowed = 0.002, most = 1, row = 24;
   const int stages = graph.grid().pipeline;
   const ReplayTimes expected = expected_times(measured, graph);
+  const std::vector<std::string> nodes = trace.nodes();
   const auto period = [&](int stage, double longer) {
     ReplayTimes times = expected;
-    WhatIf(fmt::format("stage:{}={}", stage, 1 + longer), graph, trace.hosts).apply(times);
+    WhatIf(fmt::format("stage:{}={}", stage, 1 + longer), graph, nodes).apply(times);
     return static_cast<double>(replayed_period(graph, times, chained_steps));
   };
   const double whole = period(0, 0);

@@ -11,6 +11,7 @@
 #include "config/config.h"
 #include "core/log.h"
 #include "io/file.h"
+#include "plan/network_on_paper.h"
 #include "runtime/gather_texts.h"
 #include "runtime/trace_writer.h"
 #include "trace/chrome_trace.h"
@@ -175,18 +176,20 @@ void forget_traces(const std::string& run) {
 bool write_replayable_trace(Worker& worker, const std::string& injected, const std::string& path,
                             const TraceClock& clock) {
   const World& world = worker.world();
-  StepTrace trace{
-      .grid = worker.layout().grid,
-      .is_priced = !worker.config().device.profile.empty() || !row_of(worker.config().device.kind).computes,
-      .of_subnets = worker.subnets() != nullptr,
-      .calls = worker.plan().network.calls,
-      .configuration = to_yaml(worker.config()),
-      .maker = version(),
-      .device = worker.backend().description(),
-      .injected = injected};
+  const DeviceConfig& device = worker.config().device;
+  const bool imitates = !row_of(device.kind).computes;
+  StepTrace trace{.grid = worker.layout().grid,
+                  .is_priced = imitates || !device.profile.empty(),
+                  .of_subnets = worker.subnets() != nullptr,
+                  .calls = worker.plan().network.calls,
+                  .configuration = to_yaml(worker.config()),
+                  .maker = version(),
+                  .device = worker.backend().description(),
+                  .injected = injected};
   trace.ranks.resize(static_cast<std::size_t>(world.size));
   trace.hosts.resize(static_cast<std::size_t>(world.size));
   trace.hosts[world.rank] = clock.host();
+  if (imitates) trace.ranks_per_node = links_on_paper(worker.config()).ranks_per_node;
   if (trace.of_subnets) add_subnets(worker, clock, trace);
   else add_steps(worker, clock, trace);
   if (any_rank(world, trace.steps.empty())) return false;
