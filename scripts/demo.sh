@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# demo.sh PROGRAM: trains a small GPT on the bundled book for about a minute, draws its losses, lets it write (make demo).
-# Only the number of steps depends on the machine: a few steps tell how long one takes. Fast ones take as many as the configuration says, in less: with more the
-# model learns the book by heart, and the losses of its last tenth rise. Further arguments are settings: key=value.
+# demo.sh PROGRAM: trains a small GPT on the bundled book for a minute at most, draws its losses, lets it write (make demo).
+# Only the number of steps depends on the machine: a few steps tell how long one takes. There are at most as many as the configuration says,
+# which fast machines take in less: with more the model learns the book by heart. Further arguments are settings: key=value.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 program=$1; shift

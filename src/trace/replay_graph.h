@@ -57,4 +57,5 @@ class ReplayGraph {
 
 /// Whether those whom an action meets are on several of the nodes, named by rank; none: all are in one.
 bool spans_nodes(const ReplayGraph& graph, const std::vector<std::string>& nodes, int action);
+
 }  // namespace mindpipe
