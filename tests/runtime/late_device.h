@@ -47,9 +47,13 @@ struct LateDevice {
     };
   }
   LateDevice(const LateDevice&) = delete;
-  /// Lets the device go on while its host waits.
+  /// Lets the device go on while its host waits, and the host hand over what the device has copied out for
+  /// others: they may wait for it, and this host for them.
   void go_on_in_waits(Worker& worker) {
-    worker.waiting().on_progress([this] { device->look(); });
+    worker.waiting().on_progress([this, &worker] {
+      device->look();
+      worker.executor().look_around();
+    });
   }
 };
 
