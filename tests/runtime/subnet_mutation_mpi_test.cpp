@@ -47,18 +47,11 @@ class SubnetMutations : public ::testing::Test {
                                   .subnets = 24,
                                   .lanes = grid.supernet});
   }
-  /// The bits of one after the other, found once.
-  static const SubnetsOutcome& wanted_of(const Config& config) {
-    static std::map<std::string, SubnetsOutcome> known;
-    const auto [found, is_new] = known.try_emplace(to_yaml(config));
-    if (is_new) found->second = one_after_the_other(config);
-    return found->second;
-  }
   /// Where the bits of a run that goes wrong differ from those of one after the other, on any rank.
   std::string noticed(const Config& config, const SupernetWatch& watch = {}) const {
     std::string text;
     try {
-      text = difference(trained(config, world, 3, watch), wanted_of(config));
+      text = difference(trained(config, world, 3, watch), one_after_the_other(config));
     } catch (const Error& error) {
       text = error.what();  // replicas that differ
     }

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstring>
 #include <functional>
+#include <map>
 #include <thread>
 
 #include "lots.h"
@@ -328,12 +329,16 @@ inline SubnetsOutcome trained(const Config& config, const World& world, int numb
   return outcome;
 }
 
-inline SubnetsOutcome one_after_the_other(Config config) {
+/// What has been trained once is kept: many layouts have the same to compare with.
+inline const SubnetsOutcome& one_after_the_other(Config config) {
+  static std::map<std::string, SubnetsOutcome> known;
   config.grid = {1, 1, 1, 1};
   config.supernet.cuts = SubnetCuts::home;
   config.train.sequence_parallel = false;
   config.train.recompute = WhichBlocks::none;
-  return PlainSupernet(config).run(first_of_stream(config));
+  const auto [found, is_new] = known.try_emplace(to_yaml(config));
+  if (is_new) found->second = PlainSupernet(config).run(first_of_stream(config));
+  return found->second;
 }
 
 }  // namespace mindpipe
