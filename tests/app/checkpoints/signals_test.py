@@ -1,4 +1,5 @@
 # thorough
+# 4 at a time
 """Jobs that are killed at any step and go on, on another grid each time, and SIGUSR1 at any moment: no step is lost, and the bits
 are those of a run that was left alone."""
 import os
@@ -11,14 +12,14 @@ from the_run import Runs, main
 
 GRIDS = [(1, ""), (2, "grid.data=2"), (2, "grid.tensor=2"), (2, "grid.pipeline=2"), (2, "grid.data=2 train.zero=2"),
          (4, "grid.pipeline=2 grid.tensor=2"), (4, "grid.data=2 grid.tensor=2 train.zero=1")]
-TIMES = int(os.environ.get("MINDPIPE_KILLS", "20"))
+TIMES = int(os.environ.get("MINDPIPE_KILLS", "10"))
 
 
 class Signals(Runs):
     def steps_done(self, run):
         return max((int(name[5:]) for name in self.names(run) if name.startswith("step-")), default=0)
 
-    def test_a_rank_that_is_killed_at_any_step_costs_no_bit(self):
+    def kill_at_any_step(self):
         steps = 4 * TIMES  # a start is killed at most 6 steps behind a checkpoint, of which there is one every 3
         settings = f"train.steps={steps} checkpoint.every=3 train.evaluate_every=0"
         self.trained("whole", settings)
@@ -41,6 +42,13 @@ class Signals(Runs):
         self.assertEqual(self.sha("run", steps), self.sha("whole", steps), f"seed {seed}")
         left = [path.name for path in (self.root / "run").rglob("*") if "partial" in path.name or ".step-" in str(path)]
         self.assertEqual(left, [])
+
+    # Two runs, since each waits for its launcher.
+    def test_a_rank_that_is_killed_at_any_step_costs_no_bit(self):
+        self.kill_at_any_step()
+
+    def test_a_rank_that_is_killed_costs_no_bit_of_another_run(self):
+        self.kill_at_any_step()
 
     def ranks_of(self, run):
         """The processes of a job that catch SIGUSR1 by now."""
@@ -70,7 +78,8 @@ class Signals(Runs):
         self.trained("whole", settings)
         for ranks, layout in ((1, ""), (2, " grid.data=2")):
             for run, times in ((f"once-{ranks}", 1), (f"twice-{ranks}", 2)):
-                job = self.started(run, settings + layout, ranks)
+                # The first step lasts until a test that others leave no processor has sent its signals.
+                job = self.started(run, f"{settings}{layout} --inject slow@0:1:500ms", ranks)
                 self.until(lambda: len(self.ranks_of(run)) == ranks)
                 for _ in range(times):
                     for process in self.ranks_of(run):
