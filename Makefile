@@ -58,23 +58,25 @@ gpu-check: configure-cuda ## check and measure on a GPU in 8 minutes; without on
 plans: configure ## what cuDNN would plan for every GPU of data/devices (GPU=h100: for one), without a GPU: build/plans/*.txt as it goes, *.json at its end; 8 minutes a GPU
 	cmake --build $(BUILD) -j $(JOBS) --target plans$(addprefix _,$(GPU))
 
-# run_tier LABEL FILE: the tests of a tier, their report as FILE, and which were skipped and why.
+# run_tier LABEL FILE JOBS: the tests of a tier, so many at once, their report as FILE, and which were skipped and why.
 define run_tier
-@echo ctest --test-dir $(BUILD) -L $(1) --output-on-failure --no-label-summary -j $(JOBS)
-@ctest --test-dir $(BUILD) -L $(1) --output-on-failure --no-label-summary -j $(JOBS) --output-junit $(abspath $(BUILD))/$(2); code=$$?; \
+@echo ctest --test-dir $(BUILD) -L $(1) --output-on-failure --no-label-summary -j $(3)
+@ctest --test-dir $(BUILD) -L $(1) --output-on-failure --no-label-summary -j $(3) --output-junit $(abspath $(BUILD))/$(2); code=$$?; \
   scripts/skipped_tests.py $(BUILD)/$(2); exit $$code
 endef
+# Thorough tests wait for Slurm, killed jobs and sleeping ranks for much of their time: one more of them at once than there are processors.
+ONE_MORE = $(shell echo $$(($(JOBS) + 1)))
 
 test: test-tools configure ## build, and run the tests that say within 4 minutes whether this build works here and whether a change broke something
 	cmake --build $(BUILD) -j $(JOBS) --target quick_tests
-	$(call run_tier,quick,tests.xml)
+	$(call run_tier,quick,tests.xml,$(JOBS))
 
 test-rest: test-tools build # what make test-all runs beside make test
-	$(call run_tier,thorough,tests_thorough.xml)
+	$(call run_tier,thorough,tests_thorough.xml,$(ONE_MORE))
 
 test-all: test   ## make test, then the tests that take longer: every layout, mistake and document that can be tried without a GPU
 	cmake --build $(BUILD) -j $(JOBS)
-	$(call run_tier,thorough,tests_thorough.xml)
+	$(call run_tier,thorough,tests_thorough.xml,$(ONE_MORE))
 
 test-layouts: configure ## the bits of one rank on every grid of 1 to 8 ranks with every schedule, and a choice of 16: an hour
 	cmake --build $(BUILD) -j $(JOBS) --target test_runtime_mpi test_runtime_checkpoint_mpi

@@ -1,4 +1,5 @@
 // ranks: 2, thorough ranks: 4
+// undisturbed: stages are balanced by their times
 #include <gmock/gmock.h>
 
 #include <fstream>

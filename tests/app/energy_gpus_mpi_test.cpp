@@ -1,4 +1,5 @@
 // ranks: 4, alone
+// undisturbed: watts are measured
 #include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

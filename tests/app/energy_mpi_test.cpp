@@ -1,4 +1,5 @@
 // thorough ranks: 4 8, alone
+// undisturbed: powers are told apart by times
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <gmock/gmock.h>

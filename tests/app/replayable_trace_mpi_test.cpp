@@ -1,4 +1,5 @@
 // ranks: 4, alone
+// undisturbed: late ranks are blamed
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <mpi.h>

@@ -1,4 +1,5 @@
 // thorough ranks: 2, alone
+// undisturbed: messages are timed
 #include <gtest/gtest.h>
 #include <mpi.h>
 

@@ -1,4 +1,5 @@
 // ranks: 2 4
+// undisturbed: messages are timed
 #include "comm/link_times.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,5 @@
 // thorough ranks: 8, alone
+// undisturbed: steps are timed
 #include <sstream>
 #include <tuple>
 

@@ -1,4 +1,5 @@
 // thorough ranks: 2 4 8, alone
+// undisturbed: idle time of steps is measured
 #include <gtest/gtest.h>
 #include <mpi.h>
 

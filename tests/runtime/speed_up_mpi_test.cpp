@@ -1,4 +1,5 @@
 // ranks: 2, thorough ranks: 1 4
+// undisturbed: subnets are timed
 #include "runtime/speed_runs.h"
 
 // How much faster stages together are than one: the sum of all prices over the time of the wall, with real
