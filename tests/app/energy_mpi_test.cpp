@@ -187,9 +187,9 @@ TEST(EnergyOfEmulatedDevices, GivesTheirKnownPowersBack) {
   EXPECT_LE(run.said["reader_seconds"], 0.001 * run.seconds);
 }
 
-/// The middle of some periods of a step whose passes take so long.
-double period_of(const Config& c, const World& world, const RunPlan& plan, const Durations& durations,
-                 int count = 5) {
+/// The middle of three periods of a step whose passes take so long.
+double period_of(const Config& c, const World& world, const RunPlan& plan, const Durations& durations) {
+  constexpr int count = 3;
   RunPlan timed = plan;
   timed.training.expected = simulate(plan.training.program, durations, plan.training.network);
   Worker worker(c, world, std::move(timed), [](const Config& config, Memory& memory, int, const World&) {
@@ -224,7 +224,7 @@ TEST(AdviceOnEmulatedDevices, LeavesTheStepAsLongAsItIsWhereItIsFollowed) {
   Config c = emulated(world.size);
   c.model.gpt.layers = world.size + 1;
   c.schedule.cuts = {3, 5, 7, 11, 13, 15, 17};
-  c.train.batch = 4 * 64;
+  c.train.batch = 4 * 32;
   c = resolve(c);
   const RunPlan plan = make_run_plan(c);
   const Program& program = plan.training.program;
@@ -260,7 +260,7 @@ TEST(AdviceOnEmulatedDevices, LeavesTheStepAsLongAsItIsWhereItIsFollowed) {
   for (int attempt = 0; attempt < 3; ++attempt) {
     const double before = period_of(c, world, plan, durations), after = period_of(c, world, plan, slower);
     followed = after / before - 1;
-    overdone = period_of(c, world, plan, too_slow, 3) / before - 1;
+    overdone = period_of(c, world, plan, too_slow) / before - 1;
     if (world.rank == 0)
       std::printf(
           "%ssimulated %.4f s a step, advice followed %.4f s; emulated %.4f s, followed %.4f s (%+.2f %%); "

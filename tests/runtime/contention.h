@@ -16,8 +16,8 @@
 #include "runtime/ranks.h"
 #include "runtime/worker.h"
 
-// Steps of emulated ranks whose messages and sums meet at ports: forwards of a stage take 20 ms, parts of
-// sums a tenth of that.
+// Steps of emulated ranks whose messages and sums meet at ports: forwards of a stage take 20 ms, or half of
+// that where twice as much may differ, and parts of sums a tenth of it.
 namespace mindpipe {
 
 /// How sums over data share the ports with messages.
@@ -52,7 +52,10 @@ struct Contended {
   double idle_off = 0;                 ///< the largest difference of a stage's idle share
 };
 
-inline constexpr std::int64_t cell_forward = 20'000'000;
+inline std::int64_t cell_forward() { return whole_matrix() ? 20'000'000 : 10'000'000; }
+
+/// Steps of which the middle one counts.
+inline int timed_steps() { return whole_matrix() ? 5 : 3; }
 
 inline Config config_of(const Cell& cell) {
   constexpr int micro_batches = 16;
@@ -77,7 +80,7 @@ inline Config config_of(const Cell& cell) {
   c.train.zero = cell.zero;
   c.device.kind = DeviceKind::emulated;
   c.device.description = "core";
-  c.trace.steps = 5;
+  c.trace.steps = timed_steps();
   return resolve(c);
 }
 
@@ -87,7 +90,7 @@ inline void price(const Cell& cell, Outline& outline, Network& network) {
   for (int block = 0; block <= last; ++block) {
     BlockCost& cost = outline.blocks[block][0];
     const bool is_of_layer = block > 0 && block < last;
-    cost.forward = is_of_layer ? cell_forward / cell.chunks / 2 : 0;
+    cost.forward = is_of_layer ? cell_forward() / cell.chunks / 2 : 0;
     cost.backward = 2 * cost.forward;
     cost.backward_input = cost.backward_weight = cost.forward;
   }
@@ -100,11 +103,12 @@ inline void price(const Cell& cell, Outline& outline, Network& network) {
     gradients += outline.units[unit].gradients;
     sums += sum_over_data(whole, unit).bytes;
   }
-  network.message = network.grid = {
-      5'000, 1000 * cell.message * cell_forward / static_cast<double>(outline.cuts[3].activation),
-      cell.between_stages};
+  network.message = network.grid = {5'000,
+                                    1000 * cell.message * static_cast<double>(cell_forward()) /
+                                        static_cast<double>(outline.cuts[3].activation),
+                                    cell.between_stages};
   network.between.clear();
-  network.data = {5'000, 1000 * cell.sums * cell_forward / static_cast<double>(sums)};
+  network.data = {5'000, 1000 * cell.sums * static_cast<double>(cell_forward()) / static_cast<double>(sums)};
   outline.part_bytes =
       std::llround(static_cast<double>(gradients) * 0.1 / cell.sums) + outline.data * longest_overhang;
   if (cell.folding == Folding::in_one_piece_first_come) outline.part_bytes = std::int64_t{1} << 40;
@@ -164,7 +168,7 @@ inline double idle_off(Worker& worker) {
   return off;
 }
 
-/// The middle of five steps by the clock of the host, the best of some attempts, the first within `near` of
+/// The middle of some steps by the clock of the host, the best of some attempts, the first within `near` of
 /// the simulated one.
 inline Contended measured(Worker& worker, const std::string& name, const World& world, double near,
                           int attempts = 3) {
@@ -186,12 +190,13 @@ inline Contended measured(Worker& worker, const std::string& name, const World& 
   double best = 1e9;
   for (int attempt = 0; attempt < attempts && best > near; ++attempt) {
     std::vector<double> steps;
-    for (int k = 0; k < 5; ++k) steps.push_back(step());
-    std::nth_element(steps.begin(), steps.begin() + 2, steps.end());
-    const double off = std::abs(steps[2] / found.simulated - 1);
+    for (int k = 0; k < timed_steps(); ++k) steps.push_back(step());
+    const auto middle = steps.begin() + timed_steps() / 2;
+    std::nth_element(steps.begin(), middle, steps.end());
+    const double off = std::abs(*middle / found.simulated - 1);
     if (off >= best) continue;
     best = off;
-    found.measured = steps[2];
+    found.measured = *middle;
     found.idle_off = idle_off(worker);
   }
   if (worker.wiring().ports) {

@@ -107,7 +107,7 @@ struct MovingSteps : ::testing::Test {
 /// A block's state travels in four forwards of a stage.
 TEST_F(MovingSteps, AreAsLongAndAsIdleAsThoseBeforeThem) {
   const double times = at_length ? 1 : 2, most_longer = times * 0.015, most_idle = times * 0.01;
-  const Difference found = measured_near(4.5e8, later, at_length ? 20 : 4, [&](const Difference& one) {
+  const Difference found = measured_near(4.5e8, later, at_length ? 20 : 2, [&](const Difference& one) {
     return std::abs(one.longer) <= most_longer && one.idle <= most_idle;
   });
   EXPECT_LE(std::abs(found.longer), most_longer);
