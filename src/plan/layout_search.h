@@ -8,12 +8,15 @@
 #include <vector>
 
 #include "comm/grid.h"
-#include "config/config.h"
+#include "config/chosen_blocks.h"
+#include "config/groups.h"
+#include "config/kinds.h"
 #include "program/clock/idle_clock.h"
 
 namespace mindpipe {
 
 class PricedBlocks;
+struct Config;
 
 /// The settings of a layout that a search may choose. The others stay as the configuration has them.
 struct SearchFreedom {

@@ -1,6 +1,6 @@
 #include "plan/memory_limits.h"
 
-#include "config/sections/layout.h"
+#include "config/config.h"
 #include "core/text.h"
 #include "plan/what_would_fit.h"
 

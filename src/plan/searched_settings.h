@@ -2,6 +2,7 @@
 #include <string>
 #include <vector>
 
+#include "config/models/table.h"
 #include "plan/layout_search.h"
 
 namespace mindpipe {

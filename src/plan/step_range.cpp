@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "config/config.h"
+
 namespace mindpipe {
 namespace {
 

@@ -1,7 +1,6 @@
 #pragma once
 #include <cstdint>
 
-#include "config/config.h"
 #include "plan/run_plan.h"
 
 namespace mindpipe {

@@ -248,14 +248,15 @@ TEST(EnergyAccount, SaysNothingOfCarbonWithoutAnIntensity) {
   account.seconds = 1;
   const EnergyCounts counts{1, 1, 1, "token", {3.6e6}};
   Config config;
-  EXPECT_THAT(energy_text(config, account, counts), HasSubstr("no energy.carbon_intensity is given"));
-  EXPECT_THAT(energy_text(config, account, counts), HasSubstr("no facility overhead"));
-  EXPECT_THAT(energy_json(config, account, counts), Not(HasSubstr("co2")));
+  EXPECT_THAT(energy_text(config.energy, account, counts), HasSubstr("no energy.carbon_intensity is given"));
+  EXPECT_THAT(energy_text(config.energy, account, counts), HasSubstr("no facility overhead"));
+  EXPECT_THAT(energy_json(config.energy, account, counts), Not(HasSubstr("co2")));
   config.energy.carbon_intensity = 57;
   config.energy.source = "the grid";
   config.energy.pue = 1.2;
-  EXPECT_THAT(energy_text(config, account, counts), HasSubstr("0.0684 kg CO2e at 57 g/kWh (the grid)"));
-  EXPECT_THAT(energy_json(config, account, counts), HasSubstr("\"carbon_source\": \"the grid\""));
+  EXPECT_THAT(energy_text(config.energy, account, counts),
+              HasSubstr("0.0684 kg CO2e at 57 g/kWh (the grid)"));
+  EXPECT_THAT(energy_json(config.energy, account, counts), HasSubstr("\"carbon_source\": \"the grid\""));
 }
 
 TEST(EnergyAccount, HasTheSlackOfEveryStageInItsJson) {
@@ -272,7 +273,7 @@ TEST(EnergyAccount, HasTheSlackOfEveryStageInItsJson) {
   const EnergyAccount account = account_of(ranks, {1, 1, 4, 1}, estimate);
   const SlackAdvice advice = slack_advice(plan, account, ranks, {1, 1, 4, 1}, estimate);
   const EnergyCounts counts{1, 1, 1, "token", {account.joules}};
-  const nlohmann::json said = nlohmann::json::parse(energy_json(config, account, counts, advice));
+  const nlohmann::json said = nlohmann::json::parse(energy_json(config.energy, account, counts, advice));
   ASSERT_EQ(said["slack_of_stages"].size(), 4u) << said.dump();
   EXPECT_EQ(said["slack_is_estimated"], true);
   int tight = 0, printed = 0;

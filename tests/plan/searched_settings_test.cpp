@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "config/config.h"
 #include "config/open_settings.h"
 #include "plan/searched_settings.h"
 

@@ -1,4 +1,5 @@
 #include "plan/step_range.h"
+#include "config/config.h"
 
 #include <gtest/gtest.h>
 

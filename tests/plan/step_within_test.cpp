@@ -1,5 +1,6 @@
 // thorough
 #include "plan/step_within.h"
+#include "config/config.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -7,8 +7,7 @@
 #include <cmath>
 
 #include "app/run/json_line.h"
-#include "config/config.h"
-#include "config/models/trained_word.h"
+#include "config/sections/energy.h"
 #include "core/text.h"
 #include "energy/carbon.h"
 #include "energy/forecast.h"
@@ -53,14 +52,14 @@ std::string origin_of(const FittedPowers& powers, bool estimated) {
 }
 
 /// What the energy of the run so far has not in it: "; without 2 starts that did not come to their end".
-std::string missing_text(const Config& config, const RunSoFar& run) {
+std::string missing_text(const RunSoFar& run, std::string_view trained) {
   std::string text;
   if (run.unfinished_starts > 0)
     text += fmt::format("; without {} start{} that did not come to {} end", run.unfinished_starts,
                         run.unfinished_starts == 1 ? "" : "s", run.unfinished_starts == 1 ? "its" : "their");
   if (run.missing_steps > 0)
     text += fmt::format("; without {} {}{} of starts that were killed or had energy.meter none",
-                        run.missing_steps, trained_word(config.model), run.missing_steps == 1 ? "" : "s");
+                        run.missing_steps, trained, run.missing_steps == 1 ? "" : "s");
   return text;
 }
 
@@ -94,7 +93,8 @@ std::string human_joules(double joules) {
   return joules >= 1 ? fmt::format("{:.1f} J", joules) : fmt::format("{:.3g} J", joules);
 }
 
-std::string energy_text(const Config& config, const EnergyAccount& account, const EnergyCounts& counts) {
+std::string energy_text(const EnergyConfig& energy, const EnergyAccount& account,
+                        const EnergyCounts& counts) {
   const double joules = account.joules;
   const auto each = [&](std::int64_t count) { return human_joules(joules / static_cast<double>(count)); };
   const EnergyPhases& phases = account.phases;
@@ -102,7 +102,7 @@ std::string energy_text(const Config& config, const EnergyAccount& account, cons
   std::string text = fmt::format(
       "\nenergy{}: {}{}; {} a {}, {} a {}, {} a sample; the run so far{} {}\n", mark, human_joules(joules),
       account.shared ? " (this job's part, since others used its nodes)" : "", each(counts.steps),
-      trained_word(config.model), each(counts.counted), counts.what, each(counts.samples),
+      counts.trained, each(counts.counted), counts.what, each(counts.samples),
       estimated_mark(counts.run.is_estimated), human_joules(counts.run.joules));
   text += fmt::format(
       "of it{} forward {}, backward {}, update {},{} waiting {}, outside steps {}; a rank takes {:.3g} W "
@@ -114,24 +114,23 @@ std::string energy_text(const Config& config, const EnergyAccount& account, cons
       origin_of(account.powers, account.estimated));
   text += fmt::format("waiting{}: {}, {}; {}\n", mark, human_joules(phases.waiting),
                       share(phases.waiting, joules), accusation(account));
-  const double kwh = kilowatt_hours(counts.run.joules), facility = facility_energy(kwh, config.energy.pue);
+  const double kwh = kilowatt_hours(counts.run.joules), facility = facility_energy(kwh, energy.pue);
   return text + fmt::format("the run so far{}: {:.4g} kWh, {:.4g} kWh of the facility: {}; {}{}\n",
-                            estimated_mark(counts.run.is_estimated), kwh, facility,
-                            pue_text(config.energy.pue), carbon_text(config.energy, facility),
-                            missing_text(config, counts.run));
+                            estimated_mark(counts.run.is_estimated), kwh, facility, pue_text(energy.pue),
+                            carbon_text(energy, facility), missing_text(counts.run, counts.trained));
 }
 
-std::string energy_json(const Config& config, const EnergyAccount& account, const EnergyCounts& counts,
+std::string energy_json(const EnergyConfig& energy, const EnergyAccount& account, const EnergyCounts& counts,
                         const SlackAdvice& advice) {
   const EnergyPhases& phases = account.phases;
   const auto each = [&](std::int64_t count) { return account.joules / static_cast<double>(count); };
-  const double kwh = kilowatt_hours(counts.run.joules), facility = facility_energy(kwh, config.energy.pue);
+  const double kwh = kilowatt_hours(counts.run.joules), facility = facility_energy(kwh, energy.pue);
   JsonLine line;
   line.add("estimated", account.estimated)
       .add("joules", account.joules)
       .add("seconds", account.seconds)
-      .add(fmt::format("{}s", trained_word(config.model)), counts.steps)
-      .add(fmt::format("joules_per_{}", trained_word(config.model)), each(counts.steps))
+      .add(fmt::format("{}s", counts.trained), counts.steps)
+      .add(fmt::format("joules_per_{}", counts.trained), each(counts.steps))
       .add(fmt::format("joules_per_{}", counts.what), each(counts.counted))
       .add("joules_per_sample", each(counts.samples))
       .add("joules_forward", phases.forward)
@@ -156,26 +155,24 @@ std::string energy_json(const Config& config, const EnergyAccount& account, cons
       .add("run_unfinished_starts", counts.run.unfinished_starts)
       .add("run_missing_steps", counts.run.missing_steps)
       .add("run_kwh", kwh)
-      .add("pue", config.energy.pue)
+      .add("pue", energy.pue)
       .add("facility_kwh", facility);
-  if (config.energy.carbon_intensity > 0)
-    line.add("carbon_intensity", config.energy.carbon_intensity)
-        .add("carbon_source", config.energy.source)
-        .add("kg_co2e", kilograms_co2(facility, config.energy.carbon_intensity));
+  if (energy.carbon_intensity > 0)
+    line.add("carbon_intensity", energy.carbon_intensity)
+        .add("carbon_source", energy.source)
+        .add("kg_co2e", kilograms_co2(facility, energy.carbon_intensity));
   add_slack(line, advice);
   line.add("meters", join(account.words, "; "))
       .add("troubles", join(account.troubles, "; "))
-      .add("summary",
-           fmt::format("energy{}: {} for {} {}s, {} a {}; the run so far{}: {:.4g} kWh; {}{}",
-                       estimated_mark(account.estimated), human_joules(account.joules), counts.steps,
-                       trained_word(config.model), human_joules(each(counts.counted)), counts.what,
-                       estimated_mark(counts.run.is_estimated), kwh, carbon_text(config.energy, facility),
-                       missing_text(config, counts.run)));
+      .add("summary", fmt::format("energy{}: {} for {} {}s, {} a {}; the run so far{}: {:.4g} kWh; {}{}",
+                                  estimated_mark(account.estimated), human_joules(account.joules),
+                                  counts.steps, counts.trained, human_joules(each(counts.counted)),
+                                  counts.what, estimated_mark(counts.run.is_estimated), kwh,
+                                  carbon_text(energy, facility), missing_text(counts.run, counts.trained)));
   return line.text() + "\n";
 }
 
-std::string start_text(const Config& config, double seconds, double now) {
-  const EnergyConfig& energy = config.energy;
+std::string start_text(const EnergyConfig& energy, double seconds, double now) {
   const Forecast forecast = read_forecast(energy.forecast);
   const double earliest = std::max(now, static_cast<double>(forecast.begin)),
                deadline = energy.deadline > 0 ? now + energy.deadline : static_cast<double>(forecast.end());

@@ -4,6 +4,7 @@
 #include "app/verbs/main_verb.h"
 #include "comm/gather_bytes.h"
 #include "config/config.h"
+#include "config/models/trained_word.h"
 #include "core/input_file.h"
 #include "core/log.h"
 #include "core/log_mark.h"
@@ -155,13 +156,14 @@ void RunEnergy::report(std::int64_t trained) {
   EnergyCounts counts{trained, config.train.batch * trained,
                       config.train.batch * plan.counted.of_sample * trained, std::string(plan.counted.what),
                       earlier_};
+  counts.trained = trained_word(config.model);
   counts.run.joules += account.joules;
   counts.run.is_estimated = account.estimated || earlier_.is_estimated;
   counts.run.through = begun_ + trained;
   const SlackAdvice advice = slack_advice(plan, account, ranks, worker_.layout().grid, estimate);
-  print(marked(energy_text(config, account, counts) + slack_text(advice)));
+  print(marked(energy_text(config.energy, account, counts) + slack_text(advice)));
   if (directory_ != nullptr)
-    replace_file(directory_->path_of("energy.json"), energy_json(config, account, counts, advice));
+    replace_file(directory_->path_of("energy.json"), energy_json(config.energy, account, counts, advice));
 }
 
 }  // namespace mindpipe

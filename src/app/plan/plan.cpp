@@ -259,7 +259,7 @@ int plan(const Arguments& arguments, const Config& given) {
   }
   if (!json.empty()) write_figures(json, json_of(config, made, ranks));
   if (!config.energy.forecast.empty() && !are_alone(json))
-    print(start_text(config, seconds_of_run(config, made), static_cast<double>(std::time(nullptr))));
+    print(start_text(config.energy, seconds_of_run(config, made), static_cast<double>(std::time(nullptr))));
   require_within(made, config);
   require_stashes(made, config.train.swap);
   return 0;

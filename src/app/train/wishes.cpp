@@ -1,8 +1,16 @@
 #include "app/train/wishes.h"
 
 #include "app/train/stop_request.h"
+#include "config/config.h"
 
 namespace mindpipe {
+
+Wishes::Wishes(Run& run, RunDirectory* directory, Saves& saves, const EndReport& report)
+    : run_(run),
+      directory_(directory),
+      saves_(saves),
+      report_(report),
+      walltime_(run.config().run.max_walltime) {}
 
 Wishes::Stop Wishes::to_stop(std::int64_t done, std::int64_t ahead) const {
   if (directory_ != nullptr && directory_->stop_asked()) return by_file;

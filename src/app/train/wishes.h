@@ -17,12 +17,7 @@ class Wishes {
   using Numbers = Agreement::Numbers;
 
   /// `directory`: of the rank that writes, else none.
-  Wishes(Run& run, RunDirectory* directory, Saves& saves, const EndReport& report)
-      : run_(run),
-        directory_(directory),
-        saves_(saves),
-        report_(report),
-        walltime_(run.config().run.max_walltime) {}
+  Wishes(Run& run, RunDirectory* directory, Saves& saves, const EndReport& report);
 
   /// Lets rank 0 stop the run in time for this many seconds since its start.
   void end_within(double seconds) { walltime_ = seconds; }

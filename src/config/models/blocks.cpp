@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "config/config.h"
+#include "config/sections/data.h"
 #include "config/rules.h"
 #include "config/settings.h"
 
