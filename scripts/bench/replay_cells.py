@@ -5,7 +5,8 @@ import re
 STEPS = 14
 GRIDS = [(4, 1, 1), (2, 2, 1), (8, 1, 1), (4, 2, 1), (2, 4, 1), (8, 2, 1), (4, 4, 1)]
 FAULTS = ("slow", "link", "seventh", "stages", "micro-batches", "jitter", "contention", "late")
-CONTENTION = "sums of gradients (data) hold up messages of the pipeline"
+# Sums of the tied table between its stages may be among those that hold up messages.
+CONTENTION = tuple(f"sums of gradients ({summed}) hold up messages of the pipeline" for summed in ("data", "data, shared units"))
 
 
 def of_grid(pipeline, data=1, tensor=1, schedule="1f1b", chunks=1, zero=0, **more):

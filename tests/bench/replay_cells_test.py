@@ -26,7 +26,7 @@ class ReplayCells(unittest.TestCase):
             settings = settings_for(rng, kind)
             fault = draw_fault(rng, settings, kind, even_cuts(settings))
             name, rank, stages = fault.culprit
-            right = cause(name, -1 if rank is None else rank, *(stages or (-1,)), text=CONTENTION + ": 3 ms of a step")
+            right = cause(name, -1 if rank is None else rank, *(stages or (-1,)), text=rng.choice(CONTENTION) + ": 3 ms of a step")
             self.assertTrue(fault.is_named_by(right), kind)
             for wrong in ({**right, "kind": "host" if name != "host" else "jitter"},
                           {**right, "rank": right["rank"] + 1, "stage": right["stage"] + 1, "text": "gathers of values hold up moves"}):
