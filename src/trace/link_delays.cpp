@@ -10,12 +10,17 @@ namespace mindpipe {
 
 LinkDelays::LinkDelays(const ReplayGraph& graph, const ReplayTimes& measured, const Durations& paper)
     : graph_(graph), measured_(measured), paper_(paper) {
-  std::map<std::int64_t, std::map<StageLink, std::vector<int>>> by_bytes;
+  std::map<std::int64_t, std::map<StageLink, std::vector<int>>> messages, of_shared_units;
   for (int action = 0; action < graph.actions(); ++action) {
     const Action& what = graph.at(action);
-    if (crosses_cut(what) && !sends(what)) by_bytes[what.bytes][link_of(action)].push_back(action);
+    if (what.kind != ActionKind::receive) continue;
+    if (crosses_cut(what)) messages[what.bytes][link_of(action)].push_back(action);
+    else if (what.payload == Payload::unit_gradient)
+      of_shared_units[what.bytes][link_of(action)].push_back(action);
   }
-  for (const auto& [bytes, links] : by_bytes) compare_links(links);
+  for (const auto& [bytes, links] : messages) compare_links(links, ratios_);
+  std::map<StageLink, std::vector<double>> unheard;
+  for (const auto& [bytes, links] : of_shared_units) compare_links(links, unheard);
 }
 
 StageLink LinkDelays::link_of(int receive) const {
@@ -25,7 +30,8 @@ StageLink LinkDelays::link_of(int receive) const {
           at.data * graph_.grid().tensor + at.tensor};
 }
 
-void LinkDelays::compare_links(const std::map<StageLink, std::vector<int>>& links) {
+void LinkDelays::compare_links(const std::map<StageLink, std::vector<int>>& links,
+                               std::map<StageLink, std::vector<double>>& ratios) {
   std::set<std::pair<int, int>> pairs;
   for (const auto& [link, receives] : links) pairs.insert({link.from, link.to});
   for (std::size_t step = 0; step < measured_.rows.size(); ++step) {
@@ -44,7 +50,7 @@ void LinkDelays::compare_links(const std::map<StageLink, std::vector<int>>& link
     }
     if (peers <= 0) continue;
     for (const auto& [link, time] : took) {
-      std::vector<double>& of_steps = ratios_[link];
+      std::vector<double>& of_steps = ratios[link];
       of_steps.resize(measured_.rows.size(), 0);
       of_steps[step] = std::max(of_steps[step], time / peers);
       for (const int receive : links.at(link)) usual_[receive] = peers;

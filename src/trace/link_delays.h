@@ -13,7 +13,8 @@ struct StageLink {
 };
 
 /// How long messages between stages travel, once both ends have come, beside those of the other links; or
-/// beside paper, where there are too few links.
+/// beside paper, where there are too few links. Gradients of units that stages share take the same links, and
+/// wait for more than these: they say what is usual, and not how slow a link is.
 class LinkDelays {
  public:
   LinkDelays(const ReplayGraph& graph, const ReplayTimes& measured, const Durations& paper);
@@ -25,7 +26,8 @@ class LinkDelays {
   const std::map<int, double>& usual() const { return usual_; }
 
  private:
-  void compare_links(const std::map<StageLink, std::vector<int>>& links);
+  void compare_links(const std::map<StageLink, std::vector<int>>& links,
+                     std::map<StageLink, std::vector<double>>& ratios);
 
   const ReplayGraph& graph_;
   const ReplayTimes& measured_;
