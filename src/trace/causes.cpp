@@ -9,6 +9,7 @@
 #include "core/middle.h"
 #include "trace/even_stages.h"
 #include "trace/link_delays.h"
+#include "trace/micro_batch_lengths.h"
 #include "trace/rank_speeds.h"
 #include "trace/trace_parts.h"
 
@@ -195,11 +196,12 @@ class Search {
     const double of_each = static_cast<double>(rest.size()) / static_cast<double>(beside_others.size());
     const double by_noise = spread_of(rest) / std::sqrt(of_each), spread = spread_of(beside_others);
     if (spread < sure_of_micro_batches * by_noise || spread < worth_saying) return;
+    const MicroBatchLengths lengths(graph_, model_);
     ReplayTimes without = measured_;
     for (std::size_t step = 0; step < steps(); ++step)
       for (int action = 0; action < graph_.actions(); ++action)
         if (model_.works().of(action) >= 0 && graph_.at(action).micro_batch >= 0)
-          scale_computed(without.rows[step], without, action, model_.mean_M() / model_.M(step, action));
+          scale_computed(without.rows[step], without, action, 1 / lengths.of(step, action));
     accuse({.kind = Cause::micro_batches, .factor = std::exp(spread), .since = trace_.steps.front()},
            without);
   }
@@ -211,15 +213,25 @@ class Search {
           speeds_.noise(rank) < worth_saying)
         continue;
       if (is_accused(rank)) continue;
+      // What each action takes beside its work and micro-batch; the middle of these is what the rank usually
+      // takes.
+      const MicroBatchLengths lengths(graph_, model_, rank);
+      const auto beside = [&](std::size_t step, int action) {
+        return model_.computed(step, action) /
+               (model_.G(model_.works().of(action)) * lengths.of(step, action));
+      };
+      std::vector<double> all;
+      const auto each = [&](const auto& see) {
+        for (std::size_t step = 0; step < steps(); ++step)
+          for (int action = graph_.first_of(rank); action < graph_.first_of(rank + 1); ++action)
+            if (model_.works().of(action) >= 0) see(step, action);
+      };
+      each([&](std::size_t step, int action) { all.push_back(beside(step, action)); });
+      const double usual = median_of(all);
       ReplayTimes without = measured_;
-      for (std::size_t step = 0; step < steps(); ++step)
-        for (int action = graph_.first_of(rank); action < graph_.first_of(rank + 1); ++action) {
-          const int work = model_.works().of(action);
-          if (work >= 0)
-            scale_computed(without.rows[step], without, action,
-                           model_.W(rank, work) * model_.G(work) * model_.M(step, action) /
-                               model_.computed(step, action));
-        }
+      each([&](std::size_t step, int action) {
+        scale_computed(without.rows[step], without, action, usual / beside(step, action));
+      });
       accuse({.kind = Cause::jitter,
               .rank = rank,
               .stage = stage_of(rank),
