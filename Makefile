@@ -210,7 +210,7 @@ demo-memory: configure ## tapes that do not fit into four emulated stages: compu
 	@scripts/demo_memory.sh $(TRAIN)
 
 bench: configure ## measure products, steps of GPT-2 124M and of other models, and layouts against PyTorch and MPI, an hour and a half (BENCH="--parts training")
-	cmake -B $(BUILD) -DMINDPIPE_BENCH=ON >>$(BUILD)/configure.log && cmake --build $(BUILD) -j $(JOBS) --target mindpipe-train ids_of_texts products_bench sums_bench runtime_bench checkpoints_bench
+	cmake -B $(BUILD) -DMINDPIPE_BENCH=ON >>$(BUILD)/configure.log && cmake --build $(BUILD) -j $(JOBS) --target mindpipe-train ids_of_texts products_bench sums_bench runtime_bench checkpoints_bench test_runtime_contention_mpi
 	python3 scripts/bench/bench.py $(BENCH)
 
 published: configure ## every step of data/published that others have measured, beside what plans say of it: 2 minutes (PUBLISHED="--vtrain": 1,440 steps of one node, too)

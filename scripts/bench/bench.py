@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """MindPipe on this machine's processors: against PyTorch side by side, and against what the design demands.
 
-    bench.py [--parts products,training,models,layouts,sums,runtime,checkpoints,orders,tokenizing,noise] [--precisions f32,bf16] [--batch 4]
-    [--micro-batch 4] [--steps 2] [--repeats 3]
+    bench.py [--parts products,training,models,layouts,sums,runtime,checkpoints,orders,tokenizing,noise,folding] [--precisions f32,bf16]
+    [--batch 4] [--micro-batch 4] [--steps 2] [--repeats 3]
              [--threads 2] [--eager] [--judge] [--output runs/bench/bench.json] [--set key=value ...]
 
 Runs `mindpipe-train` and PyTorch in turn, `--repeats` times, each run in a process of its own; `--steps`
@@ -33,7 +33,8 @@ four (shards); few layers of GPT-2's width, see layouts.py. orders: a job of one
 documents, where it makes the order of their samples and where it finds the order's file. tokenizing: three
 tokenizers on English and code beside Hugging Face's tokenizers on one thread, one letter and spaces, two threads;
 the training of one; the memory of an import of 2 GB. noise: what the noise scale takes of a step of GPT-2 124M that
-measures it, beside the steps before and behind it in the same run.
+measures it, beside the steps before and behind it in the same run. folding: emulated steps whose sums over data
+go in parts under passes, beside those with sums behind all passes and in one piece.
 At the end every must of the design stands with its verdict, here and in the JSON, with the peer it is held
 against and the reason for a bound that depends on the machine. Exit code 0 when the figures were taken,
 whatever they are; with --judge 1 if a must is missed.
@@ -51,6 +52,7 @@ import machine
 import peers
 import verdicts
 from figures import figures
+from folding import folding
 from layouts import layouts
 from models import models
 from noise import noise
@@ -58,7 +60,7 @@ from orders import orders
 from running import ROOT, Ended, fail, run_program
 from tokenizing import tokenizing
 
-PARTS = ("products", "training", "models", "layouts", "sums", "runtime", "checkpoints", "orders", "tokenizing", "noise")
+PARTS = ("products", "training", "models", "layouts", "sums", "runtime", "checkpoints", "orders", "tokenizing", "noise", "folding")
 PRECISIONS = ("f32", "bf16")
 WARM_UP = 2  # steps
 PACKED_WEIGHTS = False  # no engine of ours keeps weights packed between products
@@ -156,6 +158,8 @@ def measure(options):
         report["checkpoints"] = checkpoints(options)
     if "noise" in parts:
         report["noise"] = noise(options)
+    if "folding" in parts:
+        report["folding"] = folding(options)
     if "orders" in parts:
         report["orders"] = orders(options.binary, options.runs)
     if "tokenizing" in parts:

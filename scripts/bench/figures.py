@@ -82,6 +82,8 @@ def figures(report):
         found["recording"] = report["runtime"]["recording"][0]["share"]
     if "noise" in report:
         found["noise"] = report["noise"]["share"]
+    for name, ratios in report.get("folding", {}).items():
+        found.update({"folding %s %d" % (name, place): ratio for place, ratio in enumerate(ratios)})
     for ranks, line in report.get("checkpoints", {}).items():
         for name in ("save", "load", "background_cost", "stood_still"):
             found["%s %s" % (name, ranks)] = line[name]

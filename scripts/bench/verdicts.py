@@ -77,6 +77,10 @@ MUSTS = (
     Must("tokenizer trained", "2,000 merges on 20 MB, one thread", 10, True, "s"),
     Must("import memory", "memory of an import of 2 GB", 200, True, "MB"),
     Must("recording", "the trace's recording, of the shortest actions", 0.01, True, "%"),
+    *(Must("folding %s %d" % (name, place), "sums of %d %% folded, over %s" % (share, what), bounds[place], False, "x")
+      for name, what, bounds in (("1f1b", "1f1b unfolded", (1.28, 1.35, 1.33)), ("unfolded", "itself unfolded", (1.15, 1.24, 1.26)),
+                                 ("one piece", "one piece, first come", (1.12, 1.12, 1.12)))
+      for place, share in enumerate((20, 28, 44))),
     Must("noise", "the noise scale, of a step that measures it", 0.005, True, "%"),
 )
 NEVER = {

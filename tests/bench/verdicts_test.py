@@ -6,6 +6,7 @@ import unittest
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "scripts", "bench"))
+import folding
 import large_products
 import layouts
 import machine
@@ -55,6 +56,18 @@ class Verdicts(unittest.TestCase):
         without = row_of("speed bf16", 1.25, verdicts.Machine("avx2", False))
         self.assertEqual((without["must"], without["verdict"]), (1.2, "met"))
         self.assertIn("avx2", without["why"])
+
+    def test_what_folding_gives_is_read_from_the_steps_of_its_test(self):
+        line = "%s of 4 chunks on 4 x 2 x 1, sums %s f, messages 0.02 f, zero 0%s: %s ms, simulated 1.0 (+0.0 %%); idle time"
+        text = "\n".join(line % row for sums in ("14.4", "45.2") for row in (
+            ("breadth-first", sums, "", "100.0"), ("breadth-first", sums, folding.BEHIND, "120.0"),
+            ("breadth-first", sums, folding.ONE_PIECE, "113.0"), ("1f1b", sums, folding.BEHIND, "130.0")))
+        ratios = {"1f1b": 1.3, "unfolded": 1.2, "one piece": 1.13}
+        self.assertEqual(folding.ratios_of(text), {14.4: ratios, 45.2: ratios})
+        report = {"comparisons": {}, "layouts": {}, "folding": {name: [ratio] * 3 for name, ratio in ratios.items()}}
+        found, _ = figures(report)
+        self.assertEqual([verdict_of(name, found[name]) for name in ("folding 1f1b 0", "folding 1f1b 1", "folding one piece 2")],
+                         ["met", "missed by 3.7 %", "met"])
 
     def test_packed_weights_may_take_more_memory(self):
         packed = TILES._replace(packed_weights=True)
