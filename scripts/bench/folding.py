@@ -4,7 +4,7 @@ import os
 import re
 import subprocess
 
-from running import ROOT, fail
+from running import ROOT, at_once, fail
 
 PROGRAM = "test_runtime_contention_mpi"
 STEP = re.compile(r"^(1f1b|breadth-first) of \d+ chunks .*, sums ([\d.]+) f, .*?(, sums behind all passes|, in one piece, first come)?: "
@@ -25,9 +25,8 @@ def folding(options):
     tests = os.path.join(os.path.dirname(options.binary), "tests")
     if not os.path.exists(os.path.join(tests, PROGRAM)):
         fail("%s is not there; `make bench` builds it" % os.path.join(tests, PROGRAM))
-    first = ["chrt", "-f", "30"] if subprocess.run(["chrt", "-f", "30", "true"], capture_output=True).returncode == 0 else []
-    done = subprocess.run(first + [os.path.join(ROOT, "tests", "run_mpi.sh"), "8", os.path.join(tests, PROGRAM), "--gtest_brief=1",
-                                   "--gtest_filter=Contention.FoldingGives*"],
+    done = subprocess.run(at_once() + [os.path.join(ROOT, "tests", "run_mpi.sh"), "8", os.path.join(tests, PROGRAM), "--gtest_brief=1",
+                                       "--gtest_filter=Contention.FoldingGives*"],
                           env=dict(os.environ, MINDPIPE_ALL_LAYOUTS="1"), capture_output=True, text=True)
     found = ratios_of(done.stdout)
     if len(found) != 3:

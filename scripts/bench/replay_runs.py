@@ -9,9 +9,9 @@ import sys
 sys.path.insert(1, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 from replay_cells import STEPS, layers_of, scaled_backwards
 from replay_musts import Found
+from running import ROOT, at_once
 from traced_steps import lists_of
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 MUCH_DELAY, UNLIKE = 0.02, 0.01
 
 
@@ -20,7 +20,7 @@ class Runs:
 
     def __init__(self, binary, folder):
         self.binary, self.folder, self.count, self.found = binary, folder, 0, Found()
-        self.first = ["chrt", "-r", "10"] if subprocess.run(["chrt", "-r", "10", "true"], capture_output=True).returncode == 0 else []
+        self.first = at_once()
 
     def config(self, text):
         path = os.path.join(self.folder, "config.yaml")

@@ -1,6 +1,9 @@
 // thorough
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <numeric>
+
 #include "trace/causes.h"
 #include "trace/made_run.h"
 
@@ -134,15 +137,24 @@ class Draw {
     };
     return drawn;
   }
+  /// Micro-batches of other lengths, those of a replica together as long as equal ones.
   Fault unequal_micro_batches() {
-    constexpr int most = 64, replicas = 8;
+    int count = 0;
+    for (int action = 0; action < graph_.actions(); ++action)
+      count = std::max(count, graph_.at(action).micro_batch + 1);
+    const int of_replica = steps * count;
+    std::vector<double> factors =
+        scatter(static_cast<std::size_t>(of_replica * run_.grid.data), between(0.1, 0.5));
+    for (auto first = factors.begin(); first != factors.end(); first += of_replica) {
+      const double mean = std::accumulate(first, first + of_replica, 0.0) / of_replica;
+      std::for_each(first, first + of_replica, [&](double& factor) { factor /= mean; });
+    }
     Fault fault;
-    fault.longer = [this, factors = scatter(steps * most * replicas, between(0.1, 0.5))](int step,
-                                                                                         int action) {
+    fault.longer = [this, count, factors](int step, int action) {
       const Action& what = graph_.at(action);
       if (!is_pass(what)) return 1.0;
       const int data = coord_at(graph_.grid(), graph_.rank_of(action)).data;
-      return factors[(step * replicas + data) * most + what.micro_batch];
+      return factors[(data * steps + step) * count + what.micro_batch];
     };
     return fault;
   }
@@ -179,10 +191,9 @@ bool names(const Cause& found, const Cause& sought) {
 }
 
 /// Whether a cause that is right costs what it says, by 15 % or a hundredth of the step. What a slow stage
-/// gives away others take, and drawn lengths of micro-batches are longer in the mean than those of a run
-/// without a fault: there is no such cost to compare with.
+/// gives away others take: there is no such cost to compare with.
 bool has_its_cost(const Cause& found, const Faulty& faulty) {
-  if (found.kind == Cause::slow_stage || found.kind == Cause::micro_batches) return true;
+  if (found.kind == Cause::slow_stage) return true;
   return std::abs(static_cast<double>(found.saves) - faulty.costs) <=
          std::max(0.15 * faulty.costs, 0.01 * faulty.step);
 }
@@ -210,7 +221,7 @@ TEST(Culprit, IsNamedFirstInNinetyNineOfAHundredRunsWithOneFault) {
                            found.empty() ? -1 : found[0].rank, found.empty() ? -1 : found[0].stage);
   }
   EXPECT_GE(right, runs * 99 / 100) << wrong;
-  EXPECT_GE(priced, runs * 97 / 100) << other;
+  EXPECT_GE(priced, runs * 98 / 100) << other;
   RecordProperty("right", right);
 }
 

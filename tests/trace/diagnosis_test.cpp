@@ -45,6 +45,38 @@ TEST_F(SlowLink, LeavesCostsWithTheirSigns) {
   EXPECT_THAT(text_of(diagnosis, trace, graph), HasSubstr("-2.0 ms"));
 }
 
+// The first and the last stage of a tied table are neighbours, so its gradients take the slow link, too.
+TEST(SlowLinkOfATiedTable, CostsWhatAStepWithoutItTakesLess) {
+  const MadeRun run =
+      made_run({1, 3, 2, 1}, 8, ScheduleKind::one_forward_one_backward, 1, false, 2, [](Outline& outline) {
+        const int last = outline.all_blocks() - 1;
+        const int table = static_cast<int>(outline.units.size());
+        outline.units.push_back({.values = 4'000'000,
+                                 .gradients = 4'000'000,
+                                 .update = 100'000,
+                                 .blocks = {0, last},
+                                 .shared = true});
+        for (const int block : {0, last}) outline.units_used[block][0].push_back(table);
+      });
+  const ReplayGraph graph(run.grid, run.plan.program);
+  const auto of_link = [&](int action) {
+    const Action& what = graph.at(action);
+    return (crosses_cut(what) || what.payload == Payload::unit_gradient) &&
+           coord_at(graph.grid(), graph.rank_of(action)).data == 1;
+  };
+  const Fault fault{.longer = [&](int, int action) { return of_link(action) ? 40.0 : 1.0; }};
+  const auto times = [&](const Fault& of) {
+    std::mt19937_64 random(3);
+    return draw_times(run, graph, 12, of, random);
+  };
+  const StepTrace trace = trace_of(run, graph, times(fault));
+  const std::int64_t costs = replay(graph, times(fault), 12).period() - replay(graph, times({}), 12).period();
+  const Diagnosis found = diagnose(trace, graph, {}, "a trace");
+  ASSERT_FALSE(found.causes.empty());
+  EXPECT_EQ(found.causes[0].kind, Cause::slow_link);
+  EXPECT_NEAR(found.causes[0].saves, costs, 0.05 * static_cast<double>(costs));
+}
+
 /// What is said of so many steps of which every seventh is slow on rank 3.
 std::vector<std::string> said_of_every_seventh(int steps) {
   const MadeRun run = made_run({1, 2, 2, 1}, 8, ScheduleKind::one_forward_one_backward);

@@ -23,7 +23,7 @@ struct EnergyCounts {
   std::int64_t steps = 0, samples = 0, counted = 0;
   std::string what;                   ///< "token": what is counted
   RunSoFar run;                       ///< with earlier starts
-  std::string_view trained = "step";  ///< the word for what is trained, or "subnet"
+  std::string_view trained = "step";  ///< the word for what is trained: "step", "subnet"
 };
 
 /// "12.3 kJ"

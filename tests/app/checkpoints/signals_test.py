@@ -47,7 +47,7 @@ class Signals(Runs):
     def test_a_rank_that_is_killed_at_any_step_costs_no_bit(self):
         self.kill_at_any_step()
 
-    def test_a_rank_that_is_killed_costs_no_bit_of_another_run(self):
+    def test_another_rank_that_is_killed_at_any_step_costs_no_bit(self):
         self.kill_at_any_step()
 
     def ranks_of(self, run):
